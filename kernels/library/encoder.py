@@ -112,6 +112,8 @@ def _check_input(x):
                         f"{_device}")
     if x.dim() != 3 or x.shape[2] != _hidden:
         raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
+    if 0 in x.shape:
+        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected at least one sequence and token")
     if x.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
 
@@ -236,6 +238,9 @@ def _run(x, lengths, handle):
 def _run_pieces(x, lengths, handle, piece):
     """_run() of a batch larger than the largest plan: pieces of it, one after another."""
     parts = [None] * x.shape[0] if lengths is None else _address_lengths(x, lengths)[0].split(piece)
+    for i, length in enumerate(lengths.tolist() if lengths is not None and lengths.is_cpu else ()):
+        if not 1 <= length <= x.shape[1]:
+            raise ValueError(f"length {i} is {length}; expected 1 to the sequence length {x.shape[1]}")
     return torch.cat([_run(part, real, handle) for part, real in zip(x.split(piece), parts)])
 
 
@@ -382,6 +387,34 @@ def _check_config(config):
                               not isinstance(runs, bool) else "run this model in PyTorch"))
 
 
+def _check_calls(name, module):
+    """Refuses what is called beside a module's own code, or in its place."""
+    hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+    if not all(getattr(hook, "__module__", "").startswith("transformers.") for hook in hooks):
+        raise ValueError(f"{name} has a hook, which the library would not call: remove the model's hooks")
+    if "forward" in vars(module):
+        raise ValueError(f"{name} has a forward() of its own, which the library would not call: load the "
+                         "model without what replaces it")
+
+
+def _check_parts(i, layer):
+    """Refuses other functions than BERT's between the weights."""
+    act, scale = layer.intermediate.intermediate_act_fn, getattr(layer.attention.self, "scaling", None)
+    if type(act).__name__ not in ("GELUActivation", "GELU") or getattr(act, "approximate", "none") != "none":
+        raise ValueError(f"layer {i}: intermediate_act_fn is {act}; the library runs gelu with erf: run this "
+                         "model in PyTorch")
+    if scale is not None and abs(scale * info.head_size ** 0.5 - 1) > 1e-6:
+        raise ValueError(f"layer {i}: attention.self.scaling is {scale}; the library runs "
+                         f"{info.head_size ** -0.5}: run this model in PyTorch")
+    for name, part in ("attention.output", layer.attention.output), ("output", layer.output):
+        if not isinstance(part.LayerNorm, torch.nn.LayerNorm):
+            raise ValueError(f"layer {i}: {name}.LayerNorm is a {type(part.LayerNorm).__name__}; the library "
+                             "runs LayerNorm: run this model in PyTorch")
+    for name, module in layer.named_modules():
+        if getattr(module, "bias", 0) is None:
+            raise ValueError(f"layer {i}: {name} has no bias; the library adds one: give it zeros")
+
+
 def _check_layer(i, layer, place, eps):
     """Refuses what would compute something else than weights and biases of the library's layers do."""
     if type(layer).__name__ not in _LAYERS:
@@ -393,10 +426,7 @@ def _check_layer(i, layer, place, eps):
             raise ValueError(f"layer {i}: {name or 'it'} is a {kind.__module__}.{kind.__qualname__}; "
                              "expected PyTorch's and transformers' own modules: merge adapters by "
                              "merge_and_unload(), and load without quantization_config")
-        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
-        if not all(getattr(hook, "__module__", "").startswith("transformers.") for hook in hooks):
-            raise ValueError(f"layer {i}: {name or 'it'} has a hook, which the library would not call: "
-                             "remove the model's hooks")
+        _check_calls(f"layer {i}: {name or 'it'}", module)
         if isinstance(module, torch.nn.LayerNorm) and module.eps != eps:
             raise ValueError(f"layer {i}: {name} has eps {module.eps}; config.layer_norm_eps is {eps}, and "
                              "the library takes one for all: make them equal")
@@ -433,13 +463,15 @@ _ARGUMENTS = {"output_attentions": _OUTPUTS, "output_hidden_states": _OUTPUTS, "
               "past_key_values": _CACHE, "cu_seq_lens_q": _UNPADDED, "cu_seq_lens_k": _UNPADDED,
               "max_length_q": _UNPADDED, "max_length_k": _UNPADDED, "seq_idx": _UNPADDED}
 _HARMLESS = ("cache_position", "num_items_in_batch")
+_TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")  # each reads a token's own row
+_CHANGED = "; parts in front of the layers may have changed, so make the model anew"
 
 
 class Encoder(torch.nn.Module):
     """All layers of a BertModel in eval mode.  lengths: set it to an int32 tensor (B) on the device of
     x to give lengths unchecked, under capture or tracing; then the attention mask is not read."""
 
-    def __init__(self, model, check_mask=True):
+    def __init__(self, model, check_mask=True, head=None):
         super().__init__()
         from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
         self._output, self._config = BaseModelOutputWithPastAndCrossAttentions, model.config
@@ -448,6 +480,21 @@ class Encoder(torch.nn.Module):
         self.run, self.handle = self.layers.run, self.layers.handle
         self.check_mask, self.lengths = check_mask, None
         self._place = next(model.parameters()).device
+        # Who reads the row of token 0, which may be padding: a head, and what it then computes is refused;
+        # the pooler, and what it then gives is NaN, as nobody may use it.
+        self._head, self._unpooled = head, None
+        if getattr(model, "pooler", None) is not None:
+            model.pooler.register_forward_hook(self._hide_pooled)
+
+    def _hide_pooled(self, pooler, arguments, pooled):
+        return pooled if self._unpooled is None else pooled.masked_fill(self._unpooled, float("nan"))
+
+    def _check_first(self, kept):
+        padding = ~kept[:, :1]
+        if self._head is not None and padding.any():
+            raise ValueError(f"token 0 of sequence {int(padding.int().argmax())} is padding, and the head of a "
+                             f"{self._head} may read it: set tokenizer.padding_side='right'")
+        self._unpooled = padding.to(self._place) if padding.any() else None
 
     # What PyTorch does to a module's weights cannot be done to the library's.
 
@@ -456,7 +503,7 @@ class Encoder(torch.nn.Module):
         if moved.dtype != _dtype or moved.device != self._place:
             raise RuntimeError(f"the model's layers are the library's, and stay {_dtype} on {self._place}; "
                                f"{moved.dtype} on {moved.device} was asked for: convert or move a model "
-                               "before encoder_from()")
+                               "before encoder_from()" + _CHANGED)
         return super()._apply(fn, *args, **kwargs)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
@@ -466,7 +513,7 @@ class Encoder(torch.nn.Module):
 
     def _load_from_state_dict(self, *args):
         raise RuntimeError("the model's layers are the library's, and keep the weights that they have: load "
-                           "others before encoder_from()")
+                           "others before encoder_from()" + _CHANGED)
 
     def _lengths(self, x, mask):
         """The lengths, and where tokens lie: real ones first, (B,S) places; None: they do already."""
@@ -483,6 +530,7 @@ class Encoder(torch.nn.Module):
             return lengths, None
         if _mask != "full":
             _refuse_gaps()
+        self._check_first(kept)
         return lengths, kept.int().argsort(dim=1, descending=True, stable=True).to(x.device)
 
     def _refuse(self, name, value, x):
@@ -507,6 +555,8 @@ class Encoder(torch.nn.Module):
 
     def forward(self, hidden_states, attention_mask=None, *args, return_dict=True, **kwargs):
         x, lengths, order = hidden_states, self.lengths, None
+        if self._unpooled is not None:  # of the call before
+            self._unpooled = None
         if self.training:
             raise ValueError("the model is in training mode; the library has no dropout: call model.eval()")
         for value in args:
@@ -563,6 +613,8 @@ def encoder_from(model, check_mask=True, mask="full"):
 
     check_mask: attention masks are checked on the host, which waits for the GPU, and become lengths.
     False: they are refused, and Encoder.lengths gives lengths as a tensor, unchecked.
+    Padding may lie anywhere.  Rows of padding in last_hidden_state are 0, also that of token 0: a head that
+    reads it is refused, and pooler_output is NaN.
     mask: the attention mask that the library was exported with, or its kind.  BERT attends to all
     tokens, "full".  With another mask the model computes something else, so that one must be named.
     """
@@ -581,5 +633,10 @@ def encoder_from(model, check_mask=True, mask="full"):
                          f"{_device}: call model.to('{_device}', {_dtype}) first")
     for i, layer in enumerate(model.encoder.layer):
         _check_layer(i, layer, first.device, config.layer_norm_eps)
-    model.encoder = Encoder(model, check_mask).eval()
+        _check_parts(i, layer)
+    for name, module in ("encoder", model.encoder), ("encoder.layer", model.encoder.layer):
+        _check_calls(name, module)
+    head = type(whole).__name__
+    alone = whole is model or head.endswith(_TOKEN_HEADS)
+    model.encoder = Encoder(model, check_mask, None if alone else head).eval()
     return whole

@@ -97,6 +97,24 @@ def check_results(library):
         error = (ours(input_ids=tokens, attention_mask=right).logits -
                  whole(input_ids=tokens, attention_mask=right).logits).abs().max()
     expect(f'a model with a head: {error}', error < 1e-5)
+    check_first(library, tokens, right.flip(1))
+
+
+def check_first(library, tokens, left):
+    """Rows of token 0 that are padding: who reads them."""
+    for kind, head in ('Bert', 'ForSequenceClassification'), ('Roberta', 'ForSequenceClassification'):
+        ours = library.encoder_from(draw(kind, head, num_labels=3))
+        refuse(f'{kind}{head} padded on the left', 'token 0 of sequence 1 is padding, and the head', ours,
+               input_ids=tokens, attention_mask=left)
+    plain = draw('Bert', 'ForTokenClassification', num_labels=3)
+    ours, model = library.encoder_from(copy.deepcopy(plain)), library.encoder_from(draw())
+    with torch.no_grad():
+        want, got = (m(input_ids=tokens, attention_mask=left).logits[left.bool()] for m in (plain, ours))
+        pooled = model(input_ids=tokens, attention_mask=left).pooler_output
+        again = model(input_ids=tokens, attention_mask=left.flip(1)).pooler_output
+    expect('labels of tokens, padded on the left', (got - want).abs().max() < 1e-5)
+    expect('what is pooled of padding is NaN, and no other', torch.equal(pooled.isnan().any(1), left[:, 0] == 0))
+    expect('nothing is hidden in the next call', not again.isnan().any())
 
 
 # ---- what is refused -------------------------------------------------------------------------------
@@ -137,6 +155,20 @@ def check_models(library):
         ('meta', 'layer 2: output.dense.weight is on meta', change(lambda m: m.encoder.layer[2].output.to('meta'))),
         ('hook', 'layer 0: output has a hook',
          change(lambda m: m.encoder.layer[0].output.register_forward_hook(lambda *a: None))),
+        ('hook of the encoder', 'encoder has a hook',
+         change(lambda m: m.encoder.register_forward_hook(lambda *a: None))),
+        ('forward', 'attention.self has a forward() of its own',
+         change(lambda m: setattr(m.encoder.layer[1].attention.self, 'forward', lambda *a, **k: None))),
+        ('activation', 'layer 0: intermediate_act_fn is ReLU()',
+         change(lambda m: setattr(m.encoder.layer[0].intermediate, 'intermediate_act_fn', torch.nn.ReLU().eval()))),
+        ('tanh', "approximate='tanh'", change(lambda m: setattr(
+            m.encoder.layer[0].intermediate, 'intermediate_act_fn', torch.nn.GELU(approximate='tanh').eval()))),
+        ('scaling', 'attention.self.scaling is 0.5',
+         change(lambda m: setattr(m.encoder.layer[0].attention.self, 'scaling', 0.5))),
+        ('no bias', 'layer 2: attention.self.key has no bias',
+         change(lambda m: setattr(m.encoder.layer[2].attention.self.key, 'bias', None))),
+        ('norm', 'layer 1: output.LayerNorm is a Identity',
+         change(lambda m: setattr(m.encoder.layer[1].output, 'LayerNorm', torch.nn.Identity().eval()))),
         ('eps', 'config.layer_norm_eps is 1e-12',
          change(lambda m: setattr(m.encoder.layer[0].output.LayerNorm, 'eps', 1e-5))),
         ('DistilBERT', 'has no list encoder.layer', transformers.DistilBertModel(transformers.DistilBertConfig(

@@ -57,6 +57,9 @@ class Tensor:
     def detach(self):
         return self
 
+    def tolist(self):
+        return list(self.values)
+
     def split(self, count):
         row = len(self.values) // self.shape[0]
         return [Tensor((min(count, self.shape[0] - at), *self.shape[1:]), self.dtype,

@@ -59,7 +59,7 @@ layers = sizes.Layers([draw_weights()], eps=1e-12)
 encoder.layers, encoder.run, encoder.handle = layers, layers.run, layers.handle
 encoder.check_mask, encoder.lengths, encoder._config = True, None, types.SimpleNamespace()
 encoder._fields = vars(encoder._config)
-encoder._place = torch.device('cpu')
+encoder._place, encoder._head, encoder._unpooled = torch.device('cpu'), None, None
 x = draw(2, 8, HIDDEN)
 y = list(encoder.forward(x, return_dict=False)[0].values)
 assert any(y) and torch.ops.called == 0
@@ -218,6 +218,9 @@ for seq_len in 4, 7:
         assert far < 1e-5, (seq_len, of, far)
     assert sizes._layouts[x.shape][4] == 2
     assert 'expected torch.int32 (5,)' in refused(run, x, torch.Tensor((6,), torch.int32), encoder.handle)
+    wrong = torch.Tensor((5,), torch.int32, [1, 1, 1, 1, 9])
+    assert f'length 4 is 9; expected 1 to the sequence length {seq_len}' in refused(run, x, wrong, encoder.handle)
+assert 'expected at least one sequence' in refused(run, torch.Tensor((0, 4, HIDDEN)), None, encoder.handle)
 
 # Longer sequences need another library.
 said = refused(run, draw(3, 9, HIDDEN), None, encoder.handle)
