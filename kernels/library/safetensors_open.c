@@ -24,6 +24,7 @@ static const char tail[] = ".safetensors", index_tail[] = ".safetensors.index.js
     "model.save_pretrained(DIR) or safetensors.torch.save_file"
 #define ANOTHER ": name the model's safetensors file"
 #define PAGE    "it is a web page, not the file: download the file itself"
+#define TEXT    "it is a text, as a download that failed leaves: download the file again"
 
 /* What files begin with that people take for this format, and what to do. */
 static const struct {
@@ -31,9 +32,7 @@ static const struct {
 } others[] = {
     {"version https://git-lfs",
      "it is a pointer of Git LFS, not the file: fetch that with 'git lfs pull'"},
-    {"<!", PAGE},
-    {"<html", PAGE},
-    {"<?xml", PAGE},
+    {"<", PAGE},
     {"PK\3\4", "it is a zip" PYTORCH},
     {"\x80\2", "it is a pickle" PYTORCH},
     {"\x80\3", "it is a pickle" PYTORCH},
@@ -66,6 +65,16 @@ static bool is_json(const unsigned char *bytes, size_t len)
     return word != NULL && *word == '{';
 }
 
+/* The length of a header has no eight printable bytes. */
+static bool is_text(const unsigned char *word, size_t left)
+{
+    enum { SURE = 8 };
+    size_t printable = 0;
+    while (printable < SURE && printable < left && word[printable] >= ' ' && word[printable] <= '~')
+        printable++;
+    return left > 0 && word[0] != '{' && printable == (left < SURE ? left : SURE);
+}
+
 /* Null if nothing is known. */
 static const char *other_kind(const unsigned char *bytes, size_t len)
 {
@@ -75,7 +84,7 @@ static const char *other_kind(const unsigned char *bytes, size_t len)
         if (left >= strlen(others[i].bytes) &&
             memcmp(word, others[i].bytes, strlen(others[i].bytes)) == 0)
             return others[i].what;
-    return NULL;
+    return is_text(word, left) ? TEXT : NULL;
 }
 
 static bool ends_with(const char *name, size_t len, const char *end)

@@ -51,6 +51,9 @@ static const struct {
     {"deberta", "of DeBERTa, whose attention has positions of its own"},
     {"yoso", "of YOSO, whose attention is another one"},
     {"mra", "of MRA, whose attention is another one"},
+    {"nystromformer", "of Nystromformer, whose attention is another one"},
+    {"nezha", "of NEZHA, whose attention has relative positions"},
+    {"roformer", "of rotary positions"},
     {"distance_embedding", "of attention by relative positions"},
     {"rel_embeddings", "of DeBERTa, whose attention has positions of its own"},
     {"pos_key_proj", "of DeBERTa, whose attention has positions of its own"},
@@ -196,8 +199,8 @@ static int refuse_none(struct weights_file *f, const struct names *names)
     }
     return weights_refuse(
         f->error,
-        "it has no layers of a BERT or DistilBERT: no name ends in '%s0.%s.weight' or "
-        "'%s0.%s.weight'",
+        "it has no layer 0 of a BERT or DistilBERT: no name ends in '%s0.%s.weight' or "
+        "'%s0.%s.weight'; name a whole file, or the index of its shards",
         families[0].layers, families[0].modules[QUERY], families[1].layers,
         families[1].modules[QUERY]);
 }
