@@ -77,7 +77,8 @@ static bool is_anothers_home(const char *path)
 {
     struct stat info;
     const char *home = getenv("HOME");
-    return home != NULL && home[0] != '\0' && strncmp(path, home, strlen(home)) == 0 &&
+    size_t len = home != NULL ? strlen(home) : 0;
+    return len > 0 && strncmp(path, home, len) == 0 && (path[len] == '/' || path[len] == '\0') &&
            stat(home, &info) == 0 && info.st_uid != geteuid();
 }
 

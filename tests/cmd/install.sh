@@ -66,7 +66,7 @@ for wrong in 'install DIR' 'install PREFIX=' 'uninstall prefix=/x' 'demo x' 'bui
   grep -q "^run: .*run --help'" "$root/said" || [ -z "$wrong" ] || fail "./run $wrong: no message"
 done
 for command in demo check install check-gpu fuzz; do
-  run_in / $command --help >"$root/out"
+  TMPDIR=/nowhere run_in / $command --help >"$root/out"
   grep -q "^  $command  *[a-z[A-Z]" "$root/out" || fail "./run $command --help: no help"
   [ "$(grep -c '^  [a-z]' "$root/out")" -eq 1 ] || fail "./run $command --help: not its help alone"
 done

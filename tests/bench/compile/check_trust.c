@@ -287,6 +287,10 @@ START_TEST(home_of_another_user_is_refused)
     ck_assert_ptr_nonnull(strstr(st.message, "home' belongs to user "));
     ck_assert_int_eq(rmdir(test_path("good")), 0); /* nothing was made in either */
     ck_assert(_i == 1 || rmdir(test_path("home")) == 0);
+    make_dir("homely", 0755, true); /* a neighbour of HOME */
+    setenv("FUSEPLAN_CACHE", test_path("homely/cache"), 1);
+    FAILS(cache_open(NULL, &c, &st), STATUS_ENVIRONMENT, "homely' belongs to user ");
+    ck_assert_ptr_null(strstr(st.message, "set HOME"));
 }
 END_TEST
 
