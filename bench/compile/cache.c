@@ -182,15 +182,9 @@ static void remove_foreign(const char *path)
         unlink(path);
 }
 
-int cache_unwritable(struct status *st)
-{
-    return status_prefix(st, "the cache cannot be written (is its disk full, or short of inodes?); "
-                             "FUSEPLAN_CACHE names another directory");
-}
-
 int cache_write(const char *path, const void *data, size_t len, struct status *st)
 {
-    return file_write(path, data, len, st) == 0 ? 0 : cache_unwritable(st);
+    return file_write(path, data, len, st) == 0 ? 0 : status_prefix(st, CACHE_UNWRITABLE);
 }
 
 int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,

@@ -131,9 +131,13 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
 int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
                   struct buf *dir, struct status *st);
 
-/* As file_write(); a failure says what to do, as cache_unwritable() adds it. */
+/* What a failure to write there is prefixed with. */
+#define CACHE_UNWRITABLE                                                                           \
+    "the cache cannot be written (is its disk full, or short of inodes?); FUSEPLAN_CACHE names "   \
+    "another directory"
+
+/* As file_write(); a failure says what to do. */
 int cache_write(const char *path, const void *data, size_t len, struct status *st);
-int cache_unwritable(struct status *st); /* returns -1 */
 
 uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */

@@ -42,7 +42,7 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
     if (out->lock < 0) {
         status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
                    strerror(errno));
-        cache_unwritable(st);
+        status_prefix(st, CACHE_UNWRITABLE);
     } else {
         out->dir = buf_detach(&path);
     }

@@ -1,9 +1,47 @@
-/* What a run refuses: arguments, memory that overlaps, a process that was forked. */
+/* Errors, and what a run refuses: arguments, memory that overlaps, a process that was forked. */
 #include "plan.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static _Thread_local char message[256];
+
+int encoder_fail(enum encoder_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof(message), format, list);
+    va_end(list);
+    return status;
+}
+
+const char *encoder_message(void)
+{
+    return message;
+}
+
+const char *encoder_status_text(int status)
+{
+    static const char *const texts[] = {
+        [ENCODER_OK] = "done",
+        [ENCODER_BAD_ARGUMENT] = "an argument is wrong",
+        [ENCODER_NO_PLAN] = "no plan is large enough",
+        [ENCODER_NO_MEMORY] = "out of memory",
+        [ENCODER_NO_DEVICE] = "there is no usable device",
+        [ENCODER_WRONG_DEVICE] = "the library has no code for this device",
+        [ENCODER_OLD_DRIVER] = "the driver is too old",
+        [ENCODER_DEVICE_FAILED] = "the device failed",
+        [ENCODER_FORKED] = "the process was forked from one that used the library",
+    };
+    bool known = status >= 0 && status < (int)(sizeof(texts) / sizeof(texts[0]));
+    return known ? texts[status] : "an unknown status";
+}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -79,6 +117,11 @@ static int check_lengths(const struct encoder_call *c)
     return ENCODER_OK;
 }
 
+bool encoder_on_cpu(void)
+{
+    return strcmp(encoder_library.target, "cpu") == 0;
+}
+
 /* Of a GPU alone. */
 static int check_target(const struct encoder_call *c)
 {
@@ -87,22 +130,6 @@ static int check_target(const struct encoder_call *c)
     return encoder_fail(ENCODER_BAD_ARGUMENT, "%s given to a library for CPUs; give %s",
                         c->stream != NULL ? "a stream is" : "device_lengths are",
                         c->stream != NULL ? "null" : "lengths");
-}
-
-static int check_sizes(const struct encoder_call *c)
-{
-    enum { ALIGNMENT = 16 };
-    if (encoder_find(c->batch, c->seq_len) < 0)
-        return encoder_fail(ENCODER_NO_PLAN, "no plan is as large as batch %d, sequence length %d",
-                            c->batch, c->seq_len);
-    size_t needed = encoder_workspace_bytes(c->batch, c->seq_len);
-    if (c->workspace_bytes < needed)
-        return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
-                            c->workspace_bytes, needed);
-    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % ALIGNMENT != 0)
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "x, y or the workspace is not aligned to %d bytes", ALIGNMENT);
-    return check_overlaps(c, needed);
 }
 
 int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
@@ -118,7 +145,20 @@ int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
                             c->batch, c->seq_len);
     int status = check_lengths(c);
-    if (status == ENCODER_OK)
-        status = check_target(c);
-    return status == ENCODER_OK ? check_sizes(c) : status;
+    return status == ENCODER_OK ? check_target(c) : status;
+}
+
+int encoder_check_memory(const struct encoder_call *c, size_t needed)
+{
+    enum { ALIGNMENT = 16 };
+    if (needed == 0)
+        return encoder_fail(ENCODER_NO_PLAN, "no plan is as large as batch %d, sequence length %d",
+                            c->batch, c->seq_len);
+    if (c->workspace_bytes < needed)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
+                            c->workspace_bytes, needed);
+    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % ALIGNMENT != 0)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "x, y or the workspace is not aligned to %d bytes", ALIGNMENT);
+    return check_overlaps(c, needed);
 }

@@ -1,46 +1,9 @@
 /* The library's functions, the same for every target.  encoder.h says what they do. */
 #include "plan.h"
 
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-static _Thread_local char message[256];
-
-int encoder_fail(enum encoder_status status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof(message), format, list);
-    va_end(list);
-    return status;
-}
-
-const char *encoder_message(void)
-{
-    return message;
-}
-
-const char *encoder_status_text(int status)
-{
-    static const char *const texts[] = {
-        [ENCODER_OK] = "done",
-        [ENCODER_BAD_ARGUMENT] = "an argument is wrong",
-        [ENCODER_NO_PLAN] = "no plan is large enough",
-        [ENCODER_NO_MEMORY] = "out of memory",
-        [ENCODER_NO_DEVICE] = "there is no usable device",
-        [ENCODER_WRONG_DEVICE] = "the library has no code for this device",
-        [ENCODER_OLD_DRIVER] = "the driver is too old",
-        [ENCODER_DEVICE_FAILED] = "the device failed",
-        [ENCODER_FORKED] = "the process was forked from one that used the library",
-    };
-    bool known = status >= 0 && status < (int)(sizeof(texts) / sizeof(texts[0]));
-    return known ? texts[status] : "an unknown status";
-}
 
 /* ---- what the library is --------------------------------------------------------------------- */
 
@@ -79,11 +42,6 @@ void *encoder_carve(struct carving *c, size_t bytes)
     void *at = c->base != NULL ? c->base + c->used : NULL;
     c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return at;
-}
-
-bool encoder_on_cpu(void)
-{
-    return strcmp(encoder_library.target, "cpu") == 0;
 }
 
 static size_t weight_bytes(int weight)
@@ -289,6 +247,8 @@ int encoder_work(struct run *r)
 int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
     int status = encoder_check_call(e, call);
+    if (status == ENCODER_OK)
+        status = encoder_check_memory(call, encoder_workspace_bytes(call->batch, call->seq_len));
     if (status == ENCODER_OK)
         status = encoder_start();
     if (status != ENCODER_OK)

@@ -30,18 +30,12 @@ extern const long encoder_weight_elements[WEIGHTS];
 
 /* ---- library.c ------------------------------------------------------------------------------- */
 
-/* Keeps the message for encoder_message(); returns the status. */
-int encoder_fail(enum encoder_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Parts of a block of memory, one after another.  A null base counts the bytes. */
 struct carving {
     char *base;
     size_t used;
 };
 void *encoder_carve(struct carving *c, size_t bytes);
-
-bool encoder_on_cpu(void);
 
 struct run;
 
@@ -53,7 +47,16 @@ int encoder_work(struct run *r);
 
 /* ---- checks.c -------------------------------------------------------------------------------- */
 
+/* Keeps the message for encoder_message(); returns the status. */
+int encoder_fail(enum encoder_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+bool encoder_on_cpu(void);
+
+/* The arguments but for the memory, and this, of a call whose other arguments are right.  needed:
+ * bytes of workspace; 0: no plan is large enough. */
 int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
+int encoder_check_memory(const struct encoder_call *c, size_t needed);
 
 /* Comes before what does not outlive a fork(): a parallel region of OpenMP, a call of CUDA. Refuses
  * a child of a process that called this. */

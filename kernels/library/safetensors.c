@@ -55,8 +55,18 @@ static int read_numbers(struct cursor *c, uint64_t *out, int most)
     return accept_next(c, ']') ? n : -1;
 }
 
-/* {"key": "text", ...} */
-static bool skip_metadata(struct cursor *c)
+/* A number, true, false or null. */
+static bool skip_word(struct cursor *c)
+{
+    skip_blanks(c);
+    const char *first = c->at;
+    while (c->at < c->end && *c->at != '\0' &&
+           strchr("+-.0123456789Eabcdefghijklmnopqrstuvwxyz", *c->at) != NULL)
+        c->at++;
+    return c->at > first;
+}
+
+bool safetensors_skip_object(struct cursor *c, bool words)
 {
     struct text ignored;
     if (!accept_next(c, '{'))
@@ -64,7 +74,11 @@ static bool skip_metadata(struct cursor *c)
     if (accept_next(c, '}'))
         return true;
     do {
-        if (!read_key(c, &ignored) || !read_string(c, &ignored))
+        if (!read_key(c, &ignored))
+            return false;
+        skip_blanks(c);
+        bool is_text = c->at < c->end && *c->at == '"';
+        if (is_text || !words ? !read_string(c, &ignored) : !skip_word(c))
             return false;
     } while (accept_next(c, ','));
     return accept_next(c, '}');
@@ -131,7 +145,7 @@ static int read_header(struct cursor *c, struct safetensors *f)
             if (!read_key(c, &name))
                 return safetensors_refuse(f, "the header is not a JSON object of tensors");
             if (text_is(name, "__metadata__")) {
-                if (!skip_metadata(c))
+                if (!safetensors_skip_object(c, false))
                     return safetensors_refuse(f, "'__metadata__' is not an object of texts");
                 continue;
             }

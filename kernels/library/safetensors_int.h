@@ -75,6 +75,9 @@ int safetensors_error(char *error, size_t room, const char *format, va_list list
 int safetensors_refuse(struct safetensors *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* {"key": "text", ...}; values may be words too, as numbers are, if `words` is set. */
+bool safetensors_skip_object(struct cursor *c, bool words);
+
 /* As safetensors_find(). */
 const struct safetensor *safetensors_find_text(const struct safetensors *f, struct text name);
 

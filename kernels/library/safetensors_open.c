@@ -175,33 +175,6 @@ static int add_file(size_t number, struct safetensors *out)
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 
-/* {"total_size": 1}: of texts, numbers and words, which are skipped. */
-static bool skip_flat(struct cursor *c)
-{
-    struct text ignored;
-    if (!accept_next(c, '{'))
-        return false;
-    if (accept_next(c, '}'))
-        return true;
-    do {
-        if (!read_key(c, &ignored))
-            return false;
-        skip_blanks(c);
-        const char *first = c->at;
-        if (c->at < c->end && *c->at == '"') {
-            if (!read_string(c, &ignored))
-                return false;
-            continue;
-        }
-        while (c->at < c->end && *c->at != '\0' &&
-               strchr("+-.0123456789Eabcdefghijklmnopqrstuvwxyz", *c->at) != NULL)
-            c->at++;
-        if (c->at == first)
-            return false;
-    } while (accept_next(c, ','));
-    return accept_next(c, '}');
-}
-
 static bool is_shard(struct text t)
 {
     return t.len <= SHARD_NAME_MOST && t.at[0] != '.' && ends_with(t.at, t.len, tail) &&
@@ -246,7 +219,7 @@ static const char *read_index(struct cursor *c, struct safetensors_index *out)
         if ((member == MAP && !text_is(key, "weight_map")) || (seen & member) != 0)
             return "it is not 'metadata' and a 'weight_map', each once";
         seen |= member;
-        if (member == METADATA && !skip_flat(c))
+        if (member == METADATA && !safetensors_skip_object(c, true))
             return "its 'metadata' is not a flat object";
         const char *error = member == MAP ? read_map(c, out) : NULL;
         if (error != NULL)
@@ -317,7 +290,7 @@ static int open_shards(const char *path, struct safetensors_index *index, struct
     return 0;
 }
 
-/* Every tensor is where the index says. */
+/* Every tensor is where the index says, and it lists all. */
 static int check_places(const struct safetensors_index *index, struct safetensors *out)
 {
     for (size_t i = 0; i < index->count; i++) {
@@ -329,6 +302,11 @@ static int check_places(const struct safetensors_index *index, struct safetensor
                 out, "tensor '%.*s' is not in '%.*s', where the index says that it is", NAME(e),
                 (int)e->shard_len, e->shard);
     }
+    if (out->count != index->count)
+        return safetensors_refuse(out,
+                                  "its shards hold %zu tensors, and it lists %zu: they do not "
+                                  "belong together; download all of them again",
+                                  out->count, index->count);
     return 0;
 }
 
