@@ -60,7 +60,7 @@ def parse_arguments():
             raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512")
         return int(batch), int(seq_len)
 
-    p = argparse.ArgumentParser(prog='./run peers', description=__doc__,
+    p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('shapes', nargs='+', type=shape, metavar='BATCHxSEQ_LEN')
     p.add_argument('-o', '--output', required=True, metavar='FILE.csv')

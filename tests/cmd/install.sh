@@ -56,7 +56,7 @@ run_in / uninstall "PREFIX=$prefix" 2>/dev/null && fail "removed what is not the
 PREFIX=$root/variable run_in / install "PREFIX=$root/argument" >/dev/null
 if [ -e "$root/variable" ] || [ ! -e "$root/argument/bin/fuseplan" ]; then fail "the argument PREFIX does not count"; fi
 for wrong in 'install DIR' 'install PREFIX=' 'uninstall prefix=/x' 'demo x' 'build --verbose' 'check release' 'lint base/buf.c' \
-  'fuzz value 1 2' 'nothing' ''; do
+  'nothing' ''; do
   code=0
   # the words are arguments
   # shellcheck disable=SC2086
@@ -65,7 +65,7 @@ for wrong in 'install DIR' 'install PREFIX=' 'uninstall prefix=/x' 'demo x' 'bui
   [ ! -s "$root/out" ] || fail "./run $wrong did something: $(cat "$root/out")"
   grep -q "^run: .*run --help'" "$root/said" || [ -z "$wrong" ] || fail "./run $wrong: no message"
 done
-for command in demo check install check-gpu fuzz; do
+for command in demo check install check-gpu; do
   TMPDIR=/nowhere run_in / $command --help >"$root/out"
   grep -q "^  $command  *[a-z[A-Z]" "$root/out" || fail "./run $command --help: no help"
   [ "$(grep -c '^  [a-z]' "$root/out")" -eq 1 ] || fail "./run $command --help: not its help alone"

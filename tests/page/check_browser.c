@@ -258,7 +258,7 @@ int main(void)
                                        ONCE(pointer_finds_plans), ONCE(keyboard_finds_plans),
                                        ONCE(forms_can_be_read), ONCE(page_prints)};
     if (browser_program() == NULL) {
-        puts("skipped: there is no chromium on PATH; './run check-page' installs it");
+        puts("skipped: there is no chromium on PATH; install chromium");
         return SKIPPED;
     }
     return page_suite("browser", start, stop, tests, ARRAY_LEN(tests));

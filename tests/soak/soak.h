@@ -3,7 +3,7 @@
  * machine.c: processes and files as /proc shows them.  lane.c: one fuseplan at a time with a
  * database, a cache and a temporary directory of its own.  account.c: what it reported against what
  * it stored.  samples.c: what searches may not need more and more of.  soak.c, kills.c: the
- * programs behind `./run soak` and `./run kills`. */
+ * programs behind `tests/soak/disturb.sh`. */
 #ifndef FUSEPLAN_TESTS_SOAK_H
 #define FUSEPLAN_TESTS_SOAK_H
 
