@@ -59,8 +59,6 @@ static int run(const struct options *o, struct status *st)
                              .retry_failed = options_has(o, OPT(RETRY_FAILED)),
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};
-    if (o->rigor == RIGOR_ESTIMATE)
-        return estimate_run(o, st);
     if (o->rigor != RIGOR_MEASURE && options_has(o, OPT(STRATEGY)))
         return status_set(st, STATUS_USAGE,
                           "--strategy '%s' with --rigor %s, which asks no strategy; leave one of "
@@ -116,9 +114,6 @@ const struct command cmd_search = {
              "the 256 fastest are timed again side by side.  '--rigor sample' measures the plans\n"
              "with 0.8 times the sum of their segments below the best time, and --budget plans\n"
              "drawn uniformly (2048).\n"
-             "'--rigor estimate' measures nothing and needs no GPU: it predicts a plan from what\n"
-             "is known of at least 3 other workloads, with an interval that holds 90 % of the\n"
-             "times, and stores nothing.  Exits 3 if nothing near is known.\n"
              "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.",
     .more = list_strategies,
@@ -128,7 +123,6 @@ const struct command cmd_search = {
         "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
         "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
         "fuseplan search -b 1 -s 512 -m causal --rigor sample --budget 500\n"
-        "fuseplan search -b 4 -s 384 -m causal --rigor estimate   # needs known workloads\n"
         "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

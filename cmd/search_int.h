@@ -1,4 +1,4 @@
-/* What the commands that print a best plan share, and the parts of search. */
+/* What the commands that print a best plan share. */
 #ifndef FUSEPLAN_CMD_SEARCH_INT_H
 #define FUSEPLAN_CMD_SEARCH_INT_H
 
@@ -12,9 +12,5 @@ json_t *best_json(const struct workload *w, const struct db_best *b);
  * request differ in; top: the rows of --top, or null.  Both are taken over. */
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top);
-
-/* ---- estimate.c: search --rigor estimate ----------------------------------------------------- */
-
-int estimate_run(const struct options *o, struct status *st);
 
 #endif

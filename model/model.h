@@ -83,33 +83,6 @@ struct pairs_time pairs_expect(struct pairs *f, struct plan p);
  * uncertain: PAIRS_ASSUMED_MOST times at most. */
 void pairs_assume(struct pairs *f, struct plan p);
 
-/* ---- transfer.c: segments in a workload that was not measured ----------------------------------
- *
- * What a slot takes alone is known in other workloads, and asked about in one.  The logarithm of
- * its time less that of its roofline is a Gaussian process over the logarithms of sizes. */
-
-enum { TRANSFER_SIZES = 2 };
-
-struct transfer_point {
-    int slot;
-    double size[TRANSFER_SIZES]; /* on which its time depends, e.g. tokens; 1: on no further one */
-    double flops, bytes;         /* its work */
-    double us;                   /* of a point asked about: unused */
-};
-
-struct transfer;
-
-/* transfer_free() it. */
-struct transfer *transfer_fit(const struct transfer_point *points, int count);
-void transfer_free(struct transfer *t);
-
-/* The time expected, and the standard deviation of its logarithm; NaN if no time of the slot is
- * known. */
-struct transferred {
-    double us, sd;
-};
-struct transferred transfer_predict(const struct transfer *t, const struct transfer_point *asked);
-
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {

@@ -184,8 +184,7 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
  * of them with the choices that stage 1 ended with, and time the fastest few hundred side by side
  * before the finals. */
 
-/* RIGOR_ESTIMATE is no search: see estimate.h. */
-enum rigor { RIGOR_MEASURE, RIGOR_ESTIMATE, RIGOR_SAMPLE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
+enum rigor { RIGOR_MEASURE, RIGOR_SAMPLE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
 extern const char *const rigor_names[RIGOR_COUNT];
 
 /* How far a search is.  Plans are borrowed until the callback returns, and null if there is none.

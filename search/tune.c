@@ -3,10 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const rigor_names[RIGOR_COUNT] = {[RIGOR_MEASURE] = "measure",
-                                              [RIGOR_ESTIMATE] = "estimate",
-                                              [RIGOR_SAMPLE] = "sample",
-                                              [RIGOR_EXHAUSTIVE] = "exhaustive"};
+const char *const rigor_names[RIGOR_COUNT] = {
+    [RIGOR_MEASURE] = "measure", [RIGOR_SAMPLE] = "sample", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
 /* Also of one that samples: whichever plans it measures, it treats them alike. */
 static bool exhaustive(const struct tuner *t)

@@ -1,7 +1,5 @@
 #!/bin/sh
-# figures.sh FUSEPLAN: writes docs/measurements/replay.md and replay.svg from the recorded spaces in tests/data, and
-# docs/measurements/estimate.md from those of a GPU and the tables in tests/data/tables, by estimate_figures beside
-# FUSEPLAN.
+# figures.sh FUSEPLAN: writes docs/measurements/replay.md and replay.svg from the recorded spaces in tests/data.
 # What a run gives stays in build/figures/, and is run again once the program or the space is newer.
 set -eu
 fuseplan=$1
@@ -113,60 +111,6 @@ chart() {
       print "</svg>"
     }' "$@"
 }
-
-{
-  cat <<'END'
-# Estimates of workloads that are left out
-
-`./run figures` writes this page from the segments of 27 workloads, and at most 16 plans of each. 19 workloads are the
-tables in `tests/data/tables/`, from searches of at most 60 s. Eight are spaces in `tests/data/`, six of them recorded
-whole; of these the 16 plans of the least sums count. All are of H200 GPUs in fp16 on 2026-11-23. Each workload is left out
-and [estimated](../search.md#estimates) from the others.
-
-*regret*: how much slower the plan estimated fastest is than the best of all plans whose times are known; *of 16*: the
-same of the best of the 16 plans listed. The time of a plan that was not measured is what the posterior says from the
-left-out workload's own segments and plans. A segment that was not timed there has the time of a workload that must share
-it; where there is none, nothing is known (-).
-*error*: the estimated time of the fastest plan measured over its time, less 1. *interval*: its ends as multiples of the
-time expected for the plan. *inside*: how many of the plans measured lie in their own intervals of 90 %.
-END
-  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz tests/data/h200-*-fp16.space.gz tests/data/h200-*-part.space.gz
-  cat <<'END'
-
-## What was tried
-
-On 16 workloads from (1,128) to (16,1024), measured on 2026-11-22 by kernels of an earlier version: the median error of the
-fastest measured plan's time with one workload left out, and with all of as many tokens.
-
-| model | one, % | tokens, % |
-|---|---|---|
-| attention by all its blocks; plans lent by the ratio to their sums | 2.3 | 8.0 |
-| attention by the blocks of the busiest multiprocessor | 1.9 | 6.6 |
-| and plans lent by a factor of the sum and a gap a launch | 1.4 | 2.3 |
-
-The first model's intervals held for the fastest measured plan of 14 of 16. It missed (1,512) strided and sliding by 7.5 %
-either way: with 12 heads and 8 query blocks no multiprocessor has more than one query block, and the longest one decides. The
-ratio of a plan to its sum falls from 1.25 at 128 tokens to 1.00 at 16384, and the same plan's ratios spread by 5.1 % over
-workloads. Beside the factor and the gap they spread by 1.9 %.
-
-These were no better, and are not in the program:
-
-- *16 plans by draws from the posterior*, after the first or the first four of the least means: a plan within 2 % for 11 of
-  16 instead of 13 with one left out, for 12 and 13 instead of 12 with tokens left out. After the first eight nothing
-  changes: the best plan is among the eight of the least means where it is known.
-- *The mean of the lognormal instead of its median* for a segment's time: errors of 3.8 and 9.9 %, and intervals that hold
-  for 69 % with tokens left out. A segment far from all known ones then counts as much slower than it is.
-- *A linear law for each slot*, launch + bytes + flops, with the process about it: the segments of the fastest plans are off
-  by 15 to 19 % (root mean square, tokens left out), by 15 % without the law.
-- *The launch's share of the roofline as another direction* of the process: the same 15 %.
-- *The constants of the process by maximum likelihood*: 19 %, and overconfident. Most slots are known at five places.
-- *A gap for each kind of implementation* (library 1.1 us, `hopper_*` 0.7, `generated` 0.1): a plan's ratios spread by 2.0 %.
-
-What remains is a segment whose tensors begin to exceed the L2 cache: norms at 16384 tokens take 1.8 times their estimate
-from at most 4096. They are a small part of a plan.
-END
-} >"$runs/estimate.md"
-cp "$runs/estimate.md" "$out/"
 
 replay plain "$ALL $LESIONS" 100 --budget 128
 replay noise "guided additive $LESIONS" 30 --budget 64 --noise 0.05,0.05

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
 usual='doctor build verify values far_means dependent environments generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
+named='schedules faulty_search spaces attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -299,7 +299,7 @@ record() {
   with_items "${RECORD_WORKLOADS:-$1}" "$here/record.sh" "$bin" "${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}"
 }
 
-# The recorded spaces (20 minutes), and the tables of segments of more workloads (15 minutes).
+# The recorded spaces (20 minutes).
 spaces() {
   list=
   for whole in '1 128 causal' '1 512 bigbird' '8 128 causal' '8 512 strided' '8 512 sliding' '16 256 strided' \
@@ -307,16 +307,6 @@ spaces() {
     list="$list,exhaustive $whole"
   done
   record "${list#,},sample 16 1024 strided,sample 1 4096 sliding"
-}
-
-tables() {
-  list=
-  for size in '1 128' '1 512' '8 128' '8 512' '16 256' '1 4096' '8 2048' '16 1024'; do
-    for mask in causal strided sliding; do
-      list="$list,measure $size $mask"
-    done
-  done
-  record "${list#,}"
 }
 
 # Planted faults are recorded and survived, by a comparison and by a search.

@@ -12,5 +12,3 @@ fuseplan search -b 1 -s 4 --rigor thorough; echo $?
 fuseplan search -b 1 -s 4 --rigor exhaustive --strategy random; echo $?
 fuseplan search -b 1 -s 4 --baseline none,43690; echo $?
 fuseplan search -b 1 -s 4 --baseline 43690,; echo $?
-fuseplan search -b 1 -s 4 --rigor estimate --strategy random; echo $?
-fuseplan search -b 1 -s 4 --rigor estimate --time-limit 3m; echo $?
