@@ -182,10 +182,8 @@ static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage 
 static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cuda_stage *s,
                                      const struct workload *w, const char **why)
 {
-    bool narrow = g->bm == 64 && (g->bn == 64 || g->bn == 128);
-    if (g->norm != CUDA_GEMM_NORM_MEMORY || !narrow)
-        return inapplicable(why, "the layernorm of split sums is one through memory, of tiles of "
-                                 "64x64 or 64x128");
+    if (g->norm != CUDA_GEMM_NORM_MEMORY)
+        return inapplicable(why, "the layernorm of split sums is one through memory");
     return w == NULL || thread_blocks(g, s, w) <= AT_ONCE_MAX ||
            inapplicable(why, "the GPU does not hold all thread blocks at once, which wait for each "
                              "other's part of a row");
@@ -194,7 +192,6 @@ static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cud
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     enum {
-        SPLIT_ROWS = 64,
         TILES_MAX = (1 << 20) - 1 /* up to there quotient() of gemm_tma_shape.cuh is exact */
     };
     struct cuda_stage stage;
@@ -216,16 +213,13 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm == CUDA_GEMM_NORM_NONE && choice_turns(c, CUDA_GEMM_KNOB_NORM))
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
+    if (g.split > 1 && !(g.bm == 64 && (g.bn == 64 || g.bn == 128) && g.cluster == 1))
+        return inapplicable(why, "thread blocks share the inner dimension of 64x64 and 64x128");
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, w, why))
         return false;
-    if (g.split > 1 && (g.swap || g.bm != SPLIT_ROWS))
-        return inapplicable(why,
-                            "thread blocks share the inner dimension of tiles of 64 rows, whose "
-                            "operands are not swapped");
-    if (g.cluster > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
-        return inapplicable(why,
-                            "a cluster shares the weight, or a sum, or the rows of a layernorm");
+    if (g.cluster > 1 && g.norm == CUDA_GEMM_NORM_CLUSTER)
+        return inapplicable(why, "a cluster shares the weight, or the rows of a layernorm");
     if (g.norm != CUDA_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
     if (g.norm == CUDA_GEMM_NORM_CLUSTER && w != NULL && ranks_of(&g, &stage, w) == 1)

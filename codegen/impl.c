@@ -72,7 +72,7 @@ const struct impl impls[] = {
                                         .compile_time = true,
                                         VALUES(CUDA_GEMM_TILES(GEMM_ROW)),
                                         .labels = {CUDA_GEMM_TILES(GEMM_LABEL)}},
-               [CUDA_GEMM_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4, 8)},
+               [CUDA_GEMM_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4)},
                [CUDA_GEMM_KNOB_NORM] = {.name = "norm",
                                         .compile_time = true,
                                         VALUES(CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY),

@@ -84,18 +84,18 @@ START_TEST(library_is_linked_where_it_is_called)
 }
 END_TEST
 
-/* 65 tokens by 768 columns: 2 x 8 tiles of 64 x 96, each of a cluster of two thread blocks. */
+/* 65 tokens by 768 columns: 2 x 12 tiles of 64 x 64, each of a cluster of two thread blocks. */
 START_TEST(maps_are_in_the_plan)
 {
     struct standalone p;
-    emit("hopper_gemm", "tile=64x96 split=2", 0, &p);
+    emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
     const char *plan = file_of(&p, "plan_b1_s65.c");
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
     ck_assert_int_eq(occurrences(plan, "maps_07_08"), 2);
     ck_assert_int_eq(
-        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 0, 32, 32, 0, 0},"), 1);
+        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 0, 48, 32, 0, 0},"), 1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
-    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 128}},"), 1);
+    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}},"), 1);
     standalone_release(&p);
 }
 END_TEST
@@ -139,7 +139,7 @@ END_TEST
 START_TEST(names_begin_with_the_library_s)
 {
     struct standalone p;
-    emit("hopper_gemm", "tile=64x96 split=2", 0, &p);
+    emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
     ck_assert_ptr_nonnull(file_of(&p, "bert.h"));
     ck_assert_ptr_nonnull(file_of(&p, "bert.pc.in"));
     for (int i = 0; i < p.count; i++) {

@@ -31,7 +31,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{7, 8}, "library", "", DTYPE_FP16, 64, 80},
         {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
         {{10, 11}, "hopper_gemm", "tile=96x192_swap_pingpong", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
-        {{12, 13}, "hopper_gemm", "tile=64x96 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
+        {{12, 13}, "hopper_gemm", "tile=64x64 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "hopper_gemm", "tile=128x128 norm=memory", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};

@@ -26,10 +26,10 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
  * other; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 64, 96, 128, 1, 1, 5, 4, fp::NORM_NONE, 1, false, true>;
+using tile = fp::tma_shape<dtype, 64, 64, 128, 1, 1, 6, 4, fp::NORM_NONE, 1, false, true>;
 
 extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
-segment_gemm_bias_residual_hopper_gemm_64x96_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+segment_gemm_bias_residual_hopper_gemm_64x64_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
