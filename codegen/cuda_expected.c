@@ -63,9 +63,9 @@ static const struct {
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
-static double products_of(const struct cuda_gemm *g, double steps, bool once)
+static double products_of(const struct hopper_gemm *g, double steps, bool once)
 {
-    double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow : 1); /* PANEL of tma_shape */
+    double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow : 1); /* PANEL of hopper_gemm_shape */
     double line = g->step * 2 / gemm.bytes_per_cycle;
     double multiply = (double)g->bm * g->bn * g->step / gemm.fmas_per_cycle;
     double early = once ? fmin(steps, g->depth) : 0;
@@ -73,23 +73,23 @@ static double products_of(const struct cuda_gemm *g, double steps, bool once)
            (steps - early) * fmax(multiply, (g->bm + width) * line);
 }
 
-double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
+double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
-    struct cuda_gemm g;
+    struct hopper_gemm g;
     struct cuda_stage stage;
-    cuda_gemm_of(c, &g);
-    cuda_gemm_stage(c->segment, &stage);
+    hopper_gemm_of(c, &g);
+    hopper_gemm_stage(c->segment, &stage);
     if (g.cluster > 1)
         return NAN; /* not among the times that the model was fitted to */
     int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
     int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
-    bool norm = g.norm != CUDA_GEMM_NORM_NONE, by_strips = norm && g.split == 1;
+    bool norm = g.norm != HOPPER_GEMM_NORM_NONE, by_strips = norm && g.split == 1;
     int epilogue = by_strips ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
     int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
     if (g.bm < FEW_ROWS && !beside)
         return NAN; /* 7-9 at 256 rows takes 5.2 us so, and the model would expect 3.2 */
-    bool clusters = g.split > 1 || g.norm != CUDA_GEMM_NORM_MEMORY;
+    bool clusters = g.split > 1 || g.norm != HOPPER_GEMM_NORM_MEMORY;
     int64_t groups =
         clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
     int64_t turns = rounds(by_strips ? strips : strips * across, groups);

@@ -130,22 +130,22 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out);
 
-/* ---- cuda_gemm.c: GEMMs on Hopper --------------------------------------------------------------
+/* ---- hopper_gemm.c: GEMMs on Hopper -------------------------------------------------------------
  *
  * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA. A
  * layernorm may follow: then a group of thread blocks takes the tiles of a row strip. */
 
 /* Its knobs. */
-enum cuda_gemm_knob {
-    CUDA_GEMM_KNOB_TILE,  /* enum cuda_gemm_row */
-    CUDA_GEMM_KNOB_SPLIT, /* thread blocks of a cluster that share a tile's inner dimension */
-    CUDA_GEMM_KNOB_NORM,  /* enum cuda_gemm_norm */
-    CUDA_GEMM_KNOB_COUNT
+enum hopper_gemm_knob {
+    HOPPER_GEMM_KNOB_TILE,  /* enum hopper_gemm_row */
+    HOPPER_GEMM_KNOB_SPLIT, /* thread blocks of a cluster that share a tile's inner dimension */
+    HOPPER_GEMM_KNOB_NORM,  /* enum hopper_gemm_norm */
+    HOPPER_GEMM_KNOB_COUNT
 };
 
 /* How thread blocks that share the rows of a layernorm exchange what they know of them: through the
  * shared memory of a cluster, or through memory. */
-enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY };
+enum hopper_gemm_norm { HOPPER_GEMM_NORM_NONE, HOPPER_GEMM_NORM_CLUSTER, HOPPER_GEMM_NORM_MEMORY };
 
 /* Its tiles, X(bm, bn, step, teams, groups, cluster, swap, name): a step is that much of the inner
  * dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each; two
@@ -154,7 +154,7 @@ enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NOR
  * be no multiple of 64, and the warpgroups share the columns.  Where a name says which of two tiles
  * of a size is meant, "pingpong" and "cooperative" are CUTLASS's words for two teams and for one of
  * two warpgroups.  The default first. */
-#define CUDA_GEMM_TILES(X)                                                                         \
+#define HOPPER_GEMM_TILES(X)                                                                       \
     X(128, 192, 64, 2, 1, 1, 0, "128x192")                                                         \
     X(128, 192, 64, 1, 2, 1, 0, "128x192_cooperative")                                             \
     X(64, 64, 128, 2, 1, 1, 0, "64x64")                                                            \
@@ -171,39 +171,39 @@ enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NOR
     X(96, 192, 64, 2, 1, 1, 1, "96x192_swap_pingpong")                                             \
     X(144, 128, 64, 1, 2, 1, 1, "144x128_swap")
 
-enum cuda_gemm_row {
+enum hopper_gemm_row {
 #define X(bm, bn, step, teams, groups, cluster, swap, name)                                        \
-    CUDA_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
-    CUDA_GEMM_TILES(X)
+    HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
+    HOPPER_GEMM_TILES(X)
 #undef X
 };
 
-struct cuda_gemm {
-    int bm, bn;               /* tokens, columns of a tile */
-    int step;                 /* elements of the inner dimension that a step takes */
-    int teams, groups;        /* teams, warpgroups of each */
-    int depth;                /* steps in flight */
-    int split;                /* thread blocks of a cluster that share a sum */
-    int cluster;              /* thread blocks that load the weight for each other */
-    bool swap;                /* the weight is the first operand of wgmma */
-    bool adds;                /* a residual is added */
-    enum cuda_gemm_norm norm; /* of the layernorm that follows */
+struct hopper_gemm {
+    int bm, bn;                 /* tokens, columns of a tile */
+    int step;                   /* elements of the inner dimension that a step takes */
+    int teams, groups;          /* teams, warpgroups of each */
+    int depth;                  /* steps in flight */
+    int split;                  /* thread blocks of a cluster that share a sum */
+    int cluster;                /* thread blocks that load the weight for each other */
+    bool swap;                  /* the weight is the first operand of wgmma */
+    bool adds;                  /* a residual is added */
+    enum hopper_gemm_norm norm; /* of the layernorm that follows */
 };
 
 /* Of a choice of `hopper_gemm`. */
-void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);
+void hopper_gemm_of(const struct choice *c, struct hopper_gemm *out);
 
 /* The stage of a segment that is one GEMM with its epilogue, a layernorm included; false if it is
  * anything else. */
-bool cuda_gemm_stage(struct segment s, struct cuda_stage *out);
+bool hopper_gemm_stage(struct segment s, struct cuda_stage *out);
 
-int cuda_gemm_threads(const struct cuda_gemm *g); /* of a thread block */
+int hopper_gemm_threads(const struct hopper_gemm *g); /* of a thread block */
 
 /* Appends the template's arguments that follow the type. */
-void cuda_gemm_arguments(const struct choice *c, struct buf *out);
+void hopper_gemm_arguments(const struct choice *c, struct buf *out);
 
-bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
-void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
+bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
+void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
@@ -216,7 +216,7 @@ void emit_cuda_library(const struct choice *c, const struct build_target *t, str
 
 /* ---- cuda_expected.c: expected times of schedules -------------------------------------------- */
 
-double cuda_gemm_expected_us(const struct choice *c, const struct workload *w);
+double hopper_gemm_expected_us(const struct choice *c, const struct workload *w);
 double cuda_attention_expected_us(const struct choice *c, const struct workload *w);
 
 /* ---- cuda_shared.c: dynamic shared memory of a thread block ---------------------------------- */
@@ -257,11 +257,11 @@ const char *cuda_stage_summary(const struct cuda_stage *s);
 /* Appends the function that runs the stage. */
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out);
 
-/* ---- emit_cuda_gemm.c ------------------------------------------------------------------------ */
+/* ---- emit_hopper_gemm.c ---------------------------------------------------------------------- */
 
 /* "gemm_bias_residual_layernorm": what the GEMM of a segment computes. */
 void add_gemm_name(struct segment s, struct buf *out);
 
-void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
+void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
 
 #endif

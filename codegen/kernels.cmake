@@ -6,10 +6,10 @@ set(cpu_library launch.c segment.h)
 set(cpu_host host.h threads.h)
 set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh attention_wgmma_copy.cuh
   attention_wgmma_join.cuh attention_wgmma_load.cuh attention_wgmma_q.cuh attention_wgmma_shape.cuh
-  attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh gemm_tma.cuh
-  gemm_tma_add.cuh gemm_tma_load.cuh gemm_tma_multiply.cuh gemm_tma_norm.cuh gemm_tma_norm_swap.cuh
-  gemm_tma_shape.cuh gemm_tma_share.cuh gemm_tma_split.cuh gemm_tma_store.cuh handwritten.cuh
-  hopper.cuh mma.cuh tokens.cuh wgmma.cuh)
+  attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh handwritten.cuh
+  hopper.cuh hopper_gemm.cuh hopper_gemm_add.cuh hopper_gemm_load.cuh hopper_gemm_multiply.cuh
+  hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_shape.cuh hopper_gemm_share.cuh
+  hopper_gemm_split.cuh hopper_gemm_store.cuh mma.cuh tokens.cuh wgmma.cuh)
 set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)

@@ -90,7 +90,7 @@ static void write_gemms(struct segment s, int apart)
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&hopper, s, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++)
-        if (choices[i].impl->emit == emit_cuda_gemm &&
+        if (choices[i].impl->emit == emit_hopper_gemm &&
             knobs_apart_from_default(&choices[i]) <= apart)
             write_choice(&hopper, &choices[i]);
 }
@@ -145,9 +145,10 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
     for (int i = 0; i < count; i++) {
         const struct choice *c = &choices[i];
         buf_addf(out, "static_assert(needs<fp::%s<fp::%s, ",
-                 c->impl->emit == emit_cuda_gemm ? "tma_shape" : "gemm_shape", dtypes[dtype].name);
-        if (c->impl->emit == emit_cuda_gemm) {
-            cuda_gemm_arguments(c, out);
+                 c->impl->emit == emit_hopper_gemm ? "hopper_gemm_shape" : "gemm_shape",
+                 dtypes[dtype].name);
+        if (c->impl->emit == emit_hopper_gemm) {
+            hopper_gemm_arguments(c, out);
         } else {
             struct cuda_kernel k;
             cuda_kernel_of(c, &k);
@@ -197,7 +198,7 @@ static void write_sizes(void)
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"attention_wgmma.cuh\"\n"
-                    "#include \"gemm.cuh\"\n#include \"gemm_tma.cuh\"\n"
+                    "#include \"gemm.cuh\"\n#include \"hopper_gemm.cuh\"\n"
                     "#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
                     "template <class S> constexpr int needs = sizeof(typename S::smem) + "

@@ -10,7 +10,7 @@
  *
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  */
-#include "gemm_tma.cuh"
+#include "hopper_gemm.cuh"
 
 using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
@@ -18,7 +18,8 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
  * other; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 96, 192, 64, 2, 1, 5, 1, fp::NORM_NONE, 1, true, false>;
+using tile =
+    fp::hopper_gemm_shape<dtype, 96, 192, 64, 2, 1, 5, 1, fp::NORM_NONE, 1, true, false>;
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 segment_gemm_bias_gelu_hopper_gemm_96x192_swap_pingpong(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
@@ -30,6 +31,6 @@ segment_gemm_bias_gelu_hopper_gemm_96x192_swap_pingpong(const __grid_constant__ 
     using ending = fp::gemm_end<dtype, fp::apply_gelu<dtype, fp::keep>, decltype(store)>;
     const ending end{fp::elements<dtype>(a.gemm.bias),
                      nullptr, {}, store};
-    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
                                                 shared).run();
 }

@@ -18,7 +18,7 @@
  *
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  */
-#include "gemm_tma.cuh"
+#include "hopper_gemm.cuh"
 
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
@@ -26,7 +26,8 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
  * other; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 64, 64, 128, 1, 1, 6, 4, fp::NORM_NONE, 1, false, true>;
+using tile =
+    fp::hopper_gemm_shape<dtype, 64, 64, 128, 1, 1, 6, 4, fp::NORM_NONE, 1, false, true>;
 
 extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
 segment_gemm_bias_residual_hopper_gemm_64x64_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
@@ -38,6 +39,6 @@ segment_gemm_bias_residual_hopper_gemm_64x64_split4(const __grid_constant__ fp_a
     using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
     const ending end{fp::elements<dtype>(a.gemm.bias),
                      fp::elements<dtype>(a.gemm.residual), {}, store};
-    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
                                                 shared).run();
 }

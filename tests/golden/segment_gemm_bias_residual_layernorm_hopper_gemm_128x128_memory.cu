@@ -20,7 +20,7 @@
  *
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  */
-#include "gemm_tma.cuh"
+#include "hopper_gemm.cuh"
 
 using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
@@ -28,7 +28,8 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
  * other; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 128, 128, 64, 2, 1, 5, 1, fp::NORM_MEMORY, 1, false, true>;
+using tile =
+    fp::hopper_gemm_shape<dtype, 128, 128, 64, 2, 1, 5, 1, fp::NORM_MEMORY, 1, false, true>;
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 segment_gemm_bias_residual_layernorm_hopper_gemm_128x128_memory(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
@@ -42,6 +43,6 @@ segment_gemm_bias_residual_layernorm_hopper_gemm_128x128_memory(const __grid_con
                      fp::elements<dtype>(a.gemm.residual), {}, store,
                      fp::elements<dtype>(a.gemm.gamma),
                      fp::elements<dtype>(a.gemm.beta), a.eps};
-    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
                                                 shared).run();
 }

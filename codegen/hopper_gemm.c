@@ -1,4 +1,4 @@
-/* GEMMs by Hopper's wgmma and TMA: kernels/cuda/gemm_tma.cuh. */
+/* GEMMs by Hopper's wgmma and TMA: kernels/cuda/hopper_gemm.cuh. */
 #include "codegen/cuda_int.h"
 #include "kernels/cuda/abi.h"
 
@@ -12,7 +12,7 @@ static const struct {
 } tiles[] = {
 #define X(bm, bn, step, teams, groups, cluster, swap, name)                                        \
     {bm, bn, step, teams, groups, cluster, swap},
-    CUDA_GEMM_TILES(X)
+    HOPPER_GEMM_TILES(X)
 #undef X
 };
 
@@ -22,23 +22,23 @@ enum {
     WARPGROUP = 128,      /* threads */
     STORED_ROWS = 16,     /* that a warp stores at once */
     INPUT_PANEL = 64,     /* columns of the input that TMA copies at once: a line of the swizzle */
-    SMEM_ALIGNMENT = 16,  /* of tma_shape::smem */
-    SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
-    RESIDUAL_PLACES = 2,  /* PLACES of tma_shape */
+    SMEM_ALIGNMENT = 16,  /* of hopper_gemm_shape::smem */
+    SWIZZLE_BYTES = 1024, /* ALIGN of hopper_gemm_shape */
+    RESIDUAL_PLACES = 2,  /* PLACES of hopper_gemm_shape */
     RANKS_MAX = 8,        /* NORM_RANKS */
     RANKS_OF_SPLIT_MAX = 16, /* RANKS_OF_SPLIT */
     AT_ONCE_MAX = 112,       /* thread blocks that an H100 or H200 holds in clusters of up to 8 */
     MOMENTS_BYTES = 8
 };
 
-/* Columns of a weight's panel: PANEL of tma_shape. */
-static int panel_of(const struct cuda_gemm *g)
+/* Columns of a weight's panel: PANEL of hopper_gemm_shape. */
+static int panel_of(const struct hopper_gemm *g)
 {
     return g->bn % 64 == 0 ? 64 : 32;
 }
 
-/* Sums of others, a tile, or by rows what warps store: tma_shape::smem::out. */
-static int out_bytes(const struct cuda_gemm *g)
+/* Sums of others, a tile, or by rows what warps store: hopper_gemm_shape::smem::out. */
+static int out_bytes(const struct hopper_gemm *g)
 {
     if (g->split > 1)
         return (g->bm - g->bm / g->split) * (g->bn + 8) * 4; /* rows of LDS numbers */
@@ -49,41 +49,41 @@ static int out_bytes(const struct cuda_gemm *g)
     return warps * (panels > 1 ? 2 : 1) * STORED_ROWS * panel_of(g) * 2;
 }
 
-/* The residual is added between two products of a team: BETWEEN of tma_shape. */
-static bool adds_between(const struct cuda_gemm *g)
+/* The residual is added between two products of a team: BETWEEN of hopper_gemm_shape. */
+static bool adds_between(const struct hopper_gemm *g)
 {
     return g->adds && g->teams == 2 && g->bm == 128 && !g->swap && panel_of(g) == 64;
 }
 
 /* Rows of a residual that TMA copies at once: those of a panel or, where it comes in the ring,
- * PIECE of tma_shape. */
-static int residual_rows(const struct cuda_gemm *g)
+ * PIECE of hopper_gemm_shape. */
+static int residual_rows(const struct hopper_gemm *g)
 {
     return adds_between(g) ? g->bm : g->bm / ((g->bm + 63) / 64);
 }
 
-/* tma_shape::smem::residual */
-static int residual_bytes(const struct cuda_gemm *g)
+/* hopper_gemm_shape::smem::residual */
+static int residual_bytes(const struct hopper_gemm *g)
 {
     return adds_between(g) ? RESIDUAL_PLACES * g->bm * panel_of(g) * 2 : 0;
 }
 
-/* Of tma_shape::smem, all but the ring and its mbarriers. */
-static int outside_ring(const struct cuda_gemm *g)
+/* Of hopper_gemm_shape::smem, all but the ring and its mbarriers. */
+static int outside_ring(const struct hopper_gemm *g)
 {
-    bool cluster = g->norm == CUDA_GEMM_NORM_CLUSTER;
+    bool cluster = g->norm == HOPPER_GEMM_NORM_CLUSTER;
     int rows = cluster || g->swap ? g->bm : 1; /* whose moments or scalings have room */
     /* ready, landed, done, turn, handed, residual_full, residual_empty */
     int mbarriers = ((3 + g->groups) * g->teams + 1 + 2 * RESIDUAL_PLACES) * 8;
     int align = mbarriers % 16;                                 /* the weights begin at 16 bytes */
     int norm = align + 2 * g->bn * 2 + (2 + 1 + g->teams) * 8 + /* shared, columns, taken */
                (cluster ? 2 * RANKS_MAX : 1) * rows * MOMENTS_BYTES;
-    bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
+    bool strips = g->norm != HOPPER_GEMM_NORM_NONE && g->split == 1;
     int bytes = residual_bytes(g) + out_bytes(g) + g->bm * 4 + mbarriers + (strips ? norm : 0);
     return (bytes + SMEM_ALIGNMENT - 1) / SMEM_ALIGNMENT * SMEM_ALIGNMENT;
 }
 
-static int step_bytes(const struct cuda_gemm *g)
+static int step_bytes(const struct hopper_gemm *g)
 {
     return (g->bm + g->bn) * g->step * 2 + 2 * 8;
 }
@@ -97,39 +97,40 @@ static int residual_of(const struct cuda_stage *s)
 
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
  * second team. */
-void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
+void hopper_gemm_of(const struct choice *c, struct hopper_gemm *out)
 {
-    int tile = choice_value(c, CUDA_GEMM_KNOB_TILE), split = choice_value(c, CUDA_GEMM_KNOB_SPLIT);
+    int tile = choice_value(c, HOPPER_GEMM_KNOB_TILE),
+        split = choice_value(c, HOPPER_GEMM_KNOB_SPLIT);
     struct cuda_stage stage;
-    bool gemm = cuda_gemm_stage(c->segment, &stage), norm = gemm && stage.norm_strip;
-    *out =
-        (struct cuda_gemm){.bm = tiles[tile].bm,
-                           .bn = tiles[tile].bn,
-                           .step = tiles[tile].step,
-                           .teams = split == 1 ? tiles[tile].teams : 1,
-                           .groups = tiles[tile].groups,
-                           .split = split,
-                           .cluster = tiles[tile].cluster,
-                           .swap = tiles[tile].swap,
-                           .adds = gemm && residual_of(&stage) >= 0,
-                           .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
-                                        : CUDA_GEMM_NORM_NONE};
+    bool gemm = hopper_gemm_stage(c->segment, &stage), norm = gemm && stage.norm_strip;
+    *out = (struct hopper_gemm){
+        .bm = tiles[tile].bm,
+        .bn = tiles[tile].bn,
+        .step = tiles[tile].step,
+        .teams = split == 1 ? tiles[tile].teams : 1,
+        .groups = tiles[tile].groups,
+        .split = split,
+        .cluster = tiles[tile].cluster,
+        .swap = tiles[tile].swap,
+        .adds = gemm && residual_of(&stage) >= 0,
+        .norm = norm ? (enum hopper_gemm_norm)choice_value(c, HOPPER_GEMM_KNOB_NORM)
+                     : HOPPER_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
     out->depth = room / step_bytes(out);
 }
 
-/* sizeof(tma_shape::smem) and what aligns it; a compiled test compares them. */
-static int shared_bytes(const struct cuda_gemm *g)
+/* sizeof(hopper_gemm_shape::smem) and what aligns it; a compiled test compares them. */
+static int shared_bytes(const struct hopper_gemm *g)
 {
     return SWIZZLE_BYTES + g->depth * step_bytes(g) + outside_ring(g);
 }
 
-int cuda_gemm_threads(const struct cuda_gemm *g)
+int hopper_gemm_threads(const struct hopper_gemm *g)
 {
     return (g->teams * g->groups + 1) * WARPGROUP;
 }
 
-bool cuda_gemm_stage(struct segment s, struct cuda_stage *out)
+bool hopper_gemm_stage(struct segment s, struct cuda_stage *out)
 {
     struct cuda_stage stages[OP_COUNT];
     int count = cuda_stages_of(s, CUDA_NORM_STRIP, stages);
@@ -143,7 +144,8 @@ static int64_t columns_of(const struct cuda_stage *s, const struct workload *w)
 }
 
 /* The tiles that make up whole rows; 0: no number of them does. */
-static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const struct workload *w)
+static int ranks_of(const struct hopper_gemm *g, const struct cuda_stage *s,
+                    const struct workload *w)
 {
     int64_t columns = columns_of(s, w);
     int most = g->split == 1 ? RANKS_MAX : RANKS_OF_SPLIT_MAX;
@@ -154,75 +156,75 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
  * weight for each other.  Of those that exchange a row's moments through memory two neighbours are
  * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it.
  * With swapped operands there are no such pairs: they were not timed alone. */
-static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
+static int cluster_of_launch(const struct hopper_gemm *g, int ranks)
 {
-    if (g->norm == CUDA_GEMM_NORM_CLUSTER)
+    if (g->norm == HOPPER_GEMM_NORM_CLUSTER)
         return ranks;
     if (g->cluster > 1)
         return g->cluster;
-    bool pairs = g->norm == CUDA_GEMM_NORM_MEMORY && g->split == 1 && !g->swap;
+    bool pairs = g->norm == HOPPER_GEMM_NORM_MEMORY && g->split == 1 && !g->swap;
     return pairs && ranks % 2 == 0 ? 2 : 0;
 }
 
 /* Strips of rows.  A cluster has one for each thread block, of which some may be empty. */
-static int64_t strips_of(const struct cuda_gemm *g, const struct workload *w)
+static int64_t strips_of(const struct hopper_gemm *g, const struct workload *w)
 {
     int64_t rows = (int64_t)g->cluster * g->bm;
     return (workload_tokens(w) + rows - 1) / rows * g->cluster;
 }
 
 /* A part of a tile for each. */
-static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage *s,
+static int64_t thread_blocks(const struct hopper_gemm *g, const struct cuda_stage *s,
                              const struct workload *w)
 {
     return strips_of(g, w) * ((columns_of(s, w) + g->bn - 1) / g->bn) * g->split;
 }
 
 /* A layernorm whose sums are split: thread blocks wait for those that have the rest of a row. */
-static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cuda_stage *s,
+static bool norm_of_split_applicable(const struct hopper_gemm *g, const struct cuda_stage *s,
                                      const struct workload *w, const char **why)
 {
-    if (g->norm != CUDA_GEMM_NORM_MEMORY)
+    if (g->norm != HOPPER_GEMM_NORM_MEMORY)
         return inapplicable(why, "the layernorm of split sums is one through memory");
     return w == NULL || thread_blocks(g, s, w) <= AT_ONCE_MAX ||
            inapplicable(why, "the GPU does not hold all thread blocks at once, which wait for each "
                              "other's part of a row");
 }
 
-bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
+bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     enum {
-        TILES_MAX = (1 << 20) - 1 /* up to there quotient() of gemm_tma_shape.cuh is exact */
+        TILES_MAX = (1 << 20) - 1 /* up to there quotient() of hopper_gemm_shape.cuh is exact */
     };
     struct cuda_stage stage;
-    struct cuda_gemm g;
+    struct hopper_gemm g;
     struct workload rows, *w = NULL; /* launches are laid out for all rows, whatever is packed */
     if (t->workload != NULL) {
         rows = *t->workload;
         rows.lengths = NULL;
         w = &rows;
     }
-    cuda_gemm_of(c, &g);
+    hopper_gemm_of(c, &g);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
-    if (!cuda_gemm_stage(c->segment, &stage))
+    if (!hopper_gemm_stage(c->segment, &stage))
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
-    if (g.norm == CUDA_GEMM_NORM_NONE && choice_turns(c, CUDA_GEMM_KNOB_NORM))
+    if (g.norm == HOPPER_GEMM_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
     if (g.split > 1 && !(g.bm == 64 && (g.bn == 64 || g.bn == 128) && g.cluster == 1))
         return inapplicable(why, "thread blocks share the inner dimension of 64x64 and 64x128");
-    if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
+    if (g.norm != HOPPER_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, w, why))
         return false;
-    if (g.cluster > 1 && g.norm == CUDA_GEMM_NORM_CLUSTER)
+    if (g.cluster > 1 && g.norm == HOPPER_GEMM_NORM_CLUSTER)
         return inapplicable(why, "a cluster shares the weight, or the rows of a layernorm");
-    if (g.norm != CUDA_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
+    if (g.norm != HOPPER_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
-    if (g.norm == CUDA_GEMM_NORM_CLUSTER && w != NULL && ranks_of(&g, &stage, w) == 1)
+    if (g.norm == HOPPER_GEMM_NORM_CLUSTER && w != NULL && ranks_of(&g, &stage, w) == 1)
         return inapplicable(why,
                             "a cluster has two thread blocks or more, and a tile of this width "
                             "has whole rows");
@@ -231,13 +233,13 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     return true;
 }
 
-void cuda_gemm_arguments(const struct choice *c, struct buf *out)
+void hopper_gemm_arguments(const struct choice *c, struct buf *out)
 {
-    static const char *const norms[] = {[CUDA_GEMM_NORM_NONE] = "NONE",
-                                        [CUDA_GEMM_NORM_CLUSTER] = "CLUSTER",
-                                        [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
-    struct cuda_gemm g;
-    cuda_gemm_of(c, &g);
+    static const char *const norms[] = {[HOPPER_GEMM_NORM_NONE] = "NONE",
+                                        [HOPPER_GEMM_NORM_CLUSTER] = "CLUSTER",
+                                        [HOPPER_GEMM_NORM_MEMORY] = "MEMORY"};
+    struct hopper_gemm g;
+    hopper_gemm_of(c, &g);
     buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %s, %s", g.bm, g.bn, g.step,
              g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster,
              g.swap ? "true" : "false", g.adds ? "true" : "false");
@@ -246,7 +248,7 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
 /* ---- launches -------------------------------------------------------------------------------- */
 
 /* The kernel copies heads without TMA. */
-static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
+static void describe(const struct hopper_gemm *g, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
     int op = cuda_gemm_op(s), in = op_input(s->first), stored = TENSOR_OF(s->last);
@@ -277,16 +279,16 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
             (struct cuda_map){false, residual, {n, tokens}, {panel, residual_rows(g)}};
 }
 
-void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
+void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
 {
     struct cuda_stage stage;
-    struct cuda_gemm g;
-    cuda_gemm_stage(c->segment, &stage);
-    cuda_gemm_of(c, &g);
+    struct hopper_gemm g;
+    hopper_gemm_stage(c->segment, &stage);
+    hopper_gemm_of(c, &g);
     int64_t strips = strips_of(&g, w);
-    int ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
-    bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
-    *out = (struct cuda_launch){.threads = cuda_gemm_threads(&g),
+    int ranks = g.norm != HOPPER_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
+    bool mailboxes = g.norm == HOPPER_GEMM_NORM_MEMORY; /* words of 64 bits */
+    *out = (struct cuda_launch){.threads = hopper_gemm_threads(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
                                 .cluster = cluster_of_launch(&g, ranks),

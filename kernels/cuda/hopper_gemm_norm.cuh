@@ -1,5 +1,5 @@
-/* The layernorm of gemm_tma.cuh: a group of thread blocks shares the rows of a strip, each has BN
- * of their columns in its registers.
+/* The layernorm of hopper_gemm.cuh: a group of thread blocks shares the rows of a strip, each has
+ * BN of their columns in its registers.
  *
  *   x = sum + residual;  out = (x - mean) / sqrt(variance + eps) * gamma + beta
  *
@@ -26,10 +26,10 @@
  *
  * After a split (SPLIT > 1) a thread block has the whole sums of some rows and of one tile's
  * columns.  The group are then the thread blocks of other clusters that have the same rows. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_NORM_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_NORM_CUH
 
-#include "gemm_tma_store.cuh"
+#include "hopper_gemm_store.cuh"
 
 namespace fp
 {

@@ -324,7 +324,7 @@ START_TEST(maps_of_a_launch)
 }
 END_TEST
 
-SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
+SUITE("hopper_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
       LOOP(neighbours_of_a_norm_are_a_cluster, 0, ARRAY_LEN(neighbours)),

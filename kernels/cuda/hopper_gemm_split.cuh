@@ -1,11 +1,11 @@
-/* The sums of gemm_tma.cuh where the thread blocks of a cluster share K (SPLIT > 1).
+/* The sums of hopper_gemm.cuh where the thread blocks of a cluster share K (SPLIT > 1).
  *
  * Each thread block owns OWN rows of the cluster's tile.  It gets the sums of these rows from all,
  * adds them up and runs the epilogue, and the layernorm if one follows. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_SPLIT_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_SPLIT_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_SPLIT_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_SPLIT_CUH
 
-#include "gemm_tma_norm.cuh"
+#include "hopper_gemm_norm.cuh"
 
 namespace fp
 {

@@ -1,14 +1,15 @@
-/* How the two teams of gemm_tma.cuh share the last tile of a thread block, if a layernorm follows.
+/* How the two teams of hopper_gemm.cuh share the last tile of a thread block, if a layernorm
+ * follows.
  *
  * The epilogue of every other tile runs while the other team multiplies.  Of the last one nothing
  * would hide it.  So the team that multiplies it hands the sums of its first product, 64 rows,
  * through shared memory to the other team, which has nothing left to multiply and ends these rows.
  * The second product still runs then.  Each thread hands its sums to the thread with its number in
  * the other team. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_SHARE_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_SHARE_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_SHARE_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_SHARE_CUH
 
-#include "gemm_tma_shape.cuh"
+#include "hopper_gemm_shape.cuh"
 
 namespace fp
 {

@@ -1,7 +1,7 @@
-/* What the parts of gemm_tma.cuh share: the template's numbers, shared memory, the epilogue's
+/* What the parts of hopper_gemm.cuh share: the template's numbers, shared memory, the epilogue's
  * arguments, and where tiles and steps are. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_SHAPE_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_SHAPE_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_SHAPE_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_SHAPE_CUH
 
 #include "hopper.cuh"
 #include "tokens.cuh"
@@ -41,7 +41,7 @@ template <bool which, class A, class B> using either = typename either_of<which,
 
 template <class D_, int BM_, int BN_, int BK_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
           gemm_norm NORM_, int CLUSTER_, bool SWAP_, bool ADDS_>
-struct tma_shape {
+struct hopper_gemm_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = BK_, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER = CLUSTER_;
@@ -57,7 +57,7 @@ struct tma_shape {
     static constexpr bool BY_WARPS = !SWAP && SPLIT == 1;
     static constexpr int SLOTS = MI * PANELS > 1 ? 2 : 1, SLOT_BYTES = WARP_ROWS * LINE;
     /* A warpgroup of each team has two products: it adds the residual to one of them while the
-     * other one is computed, see gemm_tma_multiply.cuh.  The residual comes a panel after the
+     * other one is computed, see hopper_gemm_multiply.cuh.  The residual comes a panel after the
      * other, by way of PLACES places, and is added by CHUNKS chunks of columns.  Tiles of 96
      * columns take longer so. */
     static constexpr bool BETWEEN = ADDS && TEAMS == 2 && MI == 2 && !SWAP && PANEL == 64;

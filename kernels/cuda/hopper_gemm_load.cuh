@@ -1,9 +1,9 @@
-/* What the warps of gemm_tma.cuh do that load: the weight, the input and residuals, and what a
+/* What the warps of hopper_gemm.cuh do that load: the weight, the input and residuals, and what a
  * layernorm needs. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_LOAD_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_LOAD_CUH
 
-#include "gemm_tma_shape.cuh"
+#include "hopper_gemm_shape.cuh"
 
 namespace fp
 {
@@ -123,7 +123,7 @@ template <class W> struct gemm_loads : W {
         return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
-    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh. */
+    /* Where a layernorm's moments of a strip go through memory: see hopper_gemm_norm.cuh. */
     FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
         const int number = (strip * ranks() + reader) * ranks() + sender;

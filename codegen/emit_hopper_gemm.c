@@ -1,4 +1,4 @@
-/* The source of a kernel of `hopper_gemm`: kernels/cuda/gemm_tma.cuh with the operators of a
+/* The source of a kernel of `hopper_gemm`: kernels/cuda/hopper_gemm.cuh with the operators of a
  * segment. Segments that differ in their operands alone have the same source, so that a layer's
  * kernels are fewer: those that exceed the instruction cache together are fetched anew in every
  * layer. */
@@ -23,7 +23,7 @@ void add_gemm_name(struct segment segment, struct buf *out)
         [POINTWISE_BIAS_GELU_TANH] = "_bias_gelu_tanh",
     };
     struct cuda_stage s;
-    cuda_gemm_stage(segment, &s);
+    hopper_gemm_stage(segment, &s);
     int ending = ending_of(&s);
     assert(ending < 0 || endings[ops[ending].pointwise] != NULL);
     buf_addf(out, "%sgemm%s%s", s.first < cuda_gemm_op(&s) ? "merge_heads_" : "",
@@ -38,7 +38,7 @@ static int segments_of(const char *name, struct segment out[SEGMENT_COUNT])
     int count = 0;
     buf_init(&other);
     for (int i = 0; i < SEGMENT_COUNT; i++) {
-        if (!cuda_gemm_stage(segment_at(i), &s))
+        if (!hopper_gemm_stage(segment_at(i), &s))
             continue;
         buf_reset(&other);
         add_gemm_name(segment_at(i), &other);
@@ -67,8 +67,8 @@ static void add_tile(const struct choice *c, struct buf *out)
              "flight, thread\n * blocks that share a sum, how a layernorm follows, thread blocks "
              "that load the weight for each\n * other; whether the weight is the first operand, "
              "whether a residual is added */\n"
-             "using tile = fp::tma_shape<dtype, ");
-    cuda_gemm_arguments(c, out);
+             "using tile =\n    fp::hopper_gemm_shape<dtype, ");
+    hopper_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
 }
 
@@ -115,22 +115,22 @@ static void add_ending(const struct cuda_stage *s, struct buf *out)
     buf_adds(out, "};\n");
 }
 
-void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
+void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct cuda_stage s;
-    struct cuda_gemm g;
-    cuda_gemm_stage(c->segment, &s);
-    cuda_gemm_of(c, &g);
+    struct hopper_gemm g;
+    hopper_gemm_stage(c->segment, &s);
+    hopper_gemm_of(c, &g);
     add_comment(c, t, out);
-    buf_adds(out, "#include \"gemm_tma.cuh\"\n\n");
+    buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");
     add_types(t, out);
     add_tile(c, out);
-    open_kernel(c, cuda_gemm_threads(&g), 1, g.split,
+    open_kernel(c, hopper_gemm_threads(&g), 1, g.split,
                 "fp_args a, const __grid_constant__ fp_maps maps", out);
     add_view(&s, out);
     add_store(&s, out);
     add_ending(&s, out);
-    buf_adds(out, "    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, "
+    buf_adds(out, "    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, "
                   "a.gemm.inner, in, end,\n                                                shared)"
                   ".run();\n}\n");
 }

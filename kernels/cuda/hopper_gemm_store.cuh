@@ -1,13 +1,13 @@
-/* How tiles of gemm_tma.cuh go from registers, by way of shared memory, to memory.
+/* How tiles of hopper_gemm.cuh go from registers, by way of shared memory, to memory.
  *
  * A warp that multiplies by rows stores its own 16 rows, a panel of columns after the other: it
  * waits for no other warp.  While a panel is on its way it fills the next one, in another place.
  * With SWAP a warp has 16 columns of all rows, too narrow for TMA.  Other warps then store the
  * tile from s.out, once all have left their columns there. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_STORE_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_STORE_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_STORE_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_STORE_CUH
 
-#include "gemm_tma_load.cuh"
+#include "hopper_gemm_load.cuh"
 
 namespace fp
 {

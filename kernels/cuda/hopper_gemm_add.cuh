@@ -1,8 +1,8 @@
-/* What gemm_tma.cuh adds to its products: the bias, with which sums begin, and the residual. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_ADD_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_ADD_CUH
+/* What hopper_gemm.cuh adds to its products: the bias, with which sums begin, and the residual. */
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_ADD_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_ADD_CUH
 
-#include "gemm_tma_shape.cuh"
+#include "hopper_gemm_shape.cuh"
 
 namespace fp
 {

@@ -9,7 +9,7 @@
  *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.  Both may end the last tile, see
- *     gemm_tma_share.cuh.  Each warp stores its own rows.
+ *     hopper_gemm_share.cuh.  Each warp stores its own rows.
  *   - One more warp loads a layernorm's gamma and beta, and one a residual that is added between
  *     products (BETWEEN), into places of its own.  With SWAP one more warp stores finished tiles,
  *     two if their rows are no neighbours.
@@ -31,10 +31,10 @@
  * before the launch in front has ended.  Rows that are no neighbours in memory (merged or split
  * heads) are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
- * This file has the roles; gemm_tma_multiply.cuh the products, gemm_tma_add.cuh bias and residual,
- * gemm_tma_load.cuh what is loaded, gemm_tma_store.cuh what is stored, gemm_tma_norm.cuh the
- * layernorm, gemm_tma_share.cuh the tile that both teams end, gemm_tma_split.cuh the sums of a
- * split, gemm_tma_shape.cuh what all parts know.
+ * This file has the roles; hopper_gemm_multiply.cuh the products, hopper_gemm_add.cuh bias and
+ * residual, hopper_gemm_load.cuh what is loaded, hopper_gemm_store.cuh what is stored,
+ * hopper_gemm_norm.cuh the layernorm, hopper_gemm_share.cuh the tile that both teams end,
+ * hopper_gemm_split.cuh the sums of a split, hopper_gemm_shape.cuh what all parts know.
  *
  * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
@@ -46,13 +46,13 @@
  *
  * With SPLIT > 1 the thread blocks of a cluster share K, and take one tile.  Each sends its sums to
  * the thread blocks that own the rows, which add them up and run the epilogue. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_CUH
 
-#include "gemm_tma_multiply.cuh"
-#include "gemm_tma_norm_swap.cuh"
-#include "gemm_tma_share.cuh"
-#include "gemm_tma_split.cuh"
+#include "hopper_gemm_multiply.cuh"
+#include "hopper_gemm_norm_swap.cuh"
+#include "hopper_gemm_share.cuh"
+#include "hopper_gemm_split.cuh"
 
 namespace fp
 {
@@ -62,7 +62,7 @@ template <class S, class View, class End>
 using gemm_parts = gemm_splits<gemm_norms_swapped<gemm_norms<
     gemm_stores<gemm_loads<gemm_shares<gemm_products<gemm_additions<gemm_work<S, View, End>>>>>>>>>;
 
-template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, End> {
+template <class S, class View, class End> struct hopper_gemm : gemm_parts<S, View, End> {
     using W = gemm_parts<S, View, End>;
     using tile = typename W::tile;
     using position = typename W::position;

@@ -1,17 +1,17 @@
-/* The layernorm of gemm_tma.cuh on swapped operands, where a thread has two columns of many rows: a
- * row's columns are with the lanes and warps of a team.
+/* The layernorm of hopper_gemm.cuh on swapped operands, where a thread has two columns of many
+ * rows: a row's columns are with the lanes and warps of a team.
  *
  * Each warp leaves in shared memory what it knows of its columns of all rows.  Then one thread for
  * each row joins that of the warps, sends it to the group, waits for the group's, and leaves the
  * row's scaling for all.
  *
- * Parts of N columns are joined by Chan's formula, see gemm_tma_norm.cuh, in sums s and in
+ * Parts of N columns are joined by Chan's formula, see hopper_gemm_norm.cuh, in sums s and in
  * Q = N * squares, in which it has no constants: two parts make s1 + s2 and
  * 2 * (Q1 + Q2) + (s1 - s2)^2, and k parts k * sum of Q_i + sum of (s_i - s_j)^2 for all i < j. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_SWAP_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_NORM_SWAP_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_NORM_SWAP_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_NORM_SWAP_CUH
 
-#include "gemm_tma_norm.cuh"
+#include "hopper_gemm_norm.cuh"
 
 namespace fp
 {

@@ -1,12 +1,12 @@
-/* The products of gemm_tma.cuh: the steps of a tile, its residual, and whose turn it is.
+/* The products of hopper_gemm.cuh: the steps of a tile, its residual, and whose turn it is.
  *
  * BETWEEN: a team has two products, of the upper and of the lower 64 rows of its tile.  While wgmma
  * computes one of them, the team adds a part of the residual to the sums of the other one.  After
  * the last step nothing of the residual is left to add.  Others add the residual then. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_MULTIPLY_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_MULTIPLY_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_MULTIPLY_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_MULTIPLY_CUH
 
-#include "gemm_tma_add.cuh"
+#include "hopper_gemm_add.cuh"
 
 namespace fp
 {
