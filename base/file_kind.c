@@ -11,10 +11,7 @@ static const struct {
 } kinds[] = {
     {FILE_DATABASE, "SQLite format 3", 16, NULL,
      "it is a database: 'fuseplan db merge' adds what one holds"},
-    {FILE_GZIP, "\x1f\x8b", 2, NULL,
-     "it is packed by gzip, as recorded spaces are: 'fuseplan db import-space' adds one"},
-    {FILE_SPACE, "{", 1, "\"fuseplan space\"",
-     "it is a recorded space: 'fuseplan db import-space' adds one"},
+    {FILE_GZIP, "\x1f\x8b", 2, NULL, "it is packed by gzip: 'gzip -dc' unpacks it"},
     {FILE_RESULTS, "{", 1, "\"fuseplan results\"",
      "it holds results as text: 'fuseplan db import' adds them"},
     {FILE_UTF16, "\xff\xfe", 2, NULL,

@@ -43,7 +43,7 @@ char *file_user_dir(const char *override, const char *env, const char *xdg, cons
 
 /* ---- file_kind.c: what a file is ------------------------------------------------------------- */
 
-enum file_kind { FILE_OTHER, FILE_DATABASE, FILE_GZIP, FILE_SPACE, FILE_RESULTS, FILE_UTF16 };
+enum file_kind { FILE_OTHER, FILE_DATABASE, FILE_GZIP, FILE_RESULTS, FILE_UTF16 };
 
 /* By the first line of a file; *what: the kind and the command that takes it, or null. */
 enum file_kind file_kind(const char *bytes, size_t len, const char **what);

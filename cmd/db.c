@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* What an action finds open in its session. */
-enum opens { OPENS_NOTHING, OPENS_READ, OPENS_STUDY };
+enum opens { OPENS_NOTHING, OPENS_READ };
 
 static const struct action {
     const char *name;
@@ -27,11 +27,6 @@ static const struct action {
      OPT(OUTPUT), 0, OPENS_READ, db_export_run},
     {"import", "FILE...", "add the results of such texts: all of them or nothing", 0, 0,
      OPENS_NOTHING, db_import_run},
-    {"export-space", "", "write the plans and segments of a workload to a file",
-     OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT), OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
-     OPENS_STUDY, db_export_space_run},
-    {"import-space", "FILE", "add what such a file says that was not known", 0, 0, OPENS_NOTHING,
-     db_import_space_run},
 };
 
 static void list_actions(struct buf *out)
@@ -85,8 +80,6 @@ static int open_for(const struct options *o, const struct action *a, struct sess
         break;
     case OPENS_READ:
         return db_open(o->db, DB_READ, &s->db, st);
-    case OPENS_STUDY:
-        return session_open_study(o, DB_READ, s, st);
     }
     return 0;
 }
@@ -118,22 +111,19 @@ const struct command cmd_db = {
     .name = "db",
     .operands = "ACTION [FILE...]",
     .summary = "List, check, keep and move what is stored",
-    .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT) |
-               OPT(FAILED) | OPT(OLDER_PROTOCOL) | OPT(DRY_RUN),
+    .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(OUTPUT) | OPT(FAILED) |
+               OPT(OLDER_PROTOCOL) | OPT(DRY_RUN),
     .exits = EXITS_NO_RESULT,
     .about =
         "Of two different results for one thing the one measured later stays, so that results\n"
-        "may be merged in any order and twice.  'export-space' writes what was measured for a\n"
-        "workload to a file, so that strategies can be tried on it without a device;\n"
-        "'import-space' adds such a file to the database, as results of the device it names.",
+        "may be merged in any order and twice.  Search strategies can be tried on\n"
+        "what 'export' has written, without a device: see 'fuseplan replay'.",
     .more = help_actions,
     .examples = "fuseplan db list\n"
                 "fuseplan db forget --failed --dry-run\n"
                 "fuseplan db export -o results.ndjson\n"
                 "fuseplan db import results.ndjson --db other.db\n"
-                "fuseplan db merge other.db\n"
-                "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz\n"
-                "fuseplan db import-space causal.space.gz --db other.db",
+                "fuseplan db merge other.db",
     .words = list_actions,
     .options_of = options_of_action,
     .run = run,

@@ -34,8 +34,4 @@ db_action db_merge_run, db_import_run, db_export_run;
 void db_print_moved(const struct options *o, const char *const *paths, const struct db_moved *moved,
                     int count);
 
-/* ---- db_space.c ------------------------------------------------------------------------------ */
-
-db_action db_export_space_run, db_import_space_run;
-
 #endif

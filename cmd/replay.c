@@ -39,11 +39,11 @@ static json_t *whole(double count)
     return isfinite(count) ? json_integer((json_int_t)count) : json_null();
 }
 
-/* The file's name without its directory and without ".space.gz". */
+/* The file's name without its directory and ending. */
 static json_t *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    const char *end = strstr(name, ".space");
+    const char *end = strrchr(name, '.');
     char *copy = mem_strdup(name);
     if (end != NULL)
         copy[end - name] = '\0';
@@ -71,7 +71,7 @@ static int read_spaces(const struct options *o, const struct replay_options *r,
                        struct recorded_space *out, struct status *st)
 {
     for (int i = 0; i < o->operand_count; i++) {
-        if (recorded_space_read(o->operands[i], &out[i], st) != 0)
+        if (recorded_space_read(o->operands[i], o->space[0], o->space[1], &out[i], st) != 0)
             return -1;
         if (replay_check(&out[i], r, st) != 0)
             return status_prefix(st, "'%s'", o->operands[i]);
@@ -167,18 +167,16 @@ const struct command cmd_replay = {
     .operands = "FILE...",
     .summary = "Judge strategies on recorded spaces",
     .options = OPTS_COMMON | OPT(STRATEGY) | OPT(BUDGET) | OPT(SEEDS) | OPT(NOISE) |
-               OPT(NO_SEGMENT_TIMES) | OPT(BASELINE),
+               OPT(NO_SEGMENT_TIMES) | OPT(BASELINE) | OPT(SPACE),
     .about =
         "Runs each strategy on times that were recorded, with each seed, and measures nothing.\n"
-        "A space is a file that 'fuseplan db export-space' has written.  A row says how far\n"
+        "A file has what 'fuseplan db export' has written of one workload.  A row says how far\n"
         "the plan chosen after so many plans is from the best one: the mean, the median and\n"
         "the 95th percentile over the seeds.",
     .exits = EXITS_INTERRUPTED,
     .more = list_strategies,
-    .examples =
-        "fuseplan replay tests/data/h200-b1-s128-causal-fp16.space.gz --seeds 5\n"
-        "fuseplan replay tests/data/*.space.gz --strategy additive,genetic,random --budget 128\n"
-        "fuseplan replay tests/data/*.space.gz --strategy additive --noise 0.05,0.05\n"
-        "fuseplan replay tests/data/*.space.gz --strategy reward --no-segment-times --format csv",
+    .examples = "fuseplan replay results.ndjson --strategy guided,genetic,random --budget 128\n"
+                "fuseplan replay results.ndjson --strategy additive --noise 0.05,0.05\n"
+                "fuseplan replay results.ndjson --strategy reward --no-segment-times --format csv",
     .run = run,
 };

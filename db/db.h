@@ -29,6 +29,9 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
 /* Opens the system's database, which the variable FUSEPLAN_SYSTEM_DB names, with DB_READ.  *out is
  * null if the variable is not set or the file does not exist. */
 int db_open_system(struct db **out, struct status *st);
+
+/* Opens a database that is empty, and gone once it is closed. */
+int db_open_scratch(struct db **out, struct status *st);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
@@ -253,21 +256,6 @@ struct db_moved {
 /* Adds the results of the databases at paths: of all of them or nothing.  out: (count). */
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
              struct status *st);
-
-/* ---- put.c: results of one study from a file that does not say all --------------------------- */
-
-struct db_record {
-    const struct db_workload *workload;
-    const struct db_target *target;
-    const char *protocol, *created_utc;
-    int count;
-    const struct db_trial *trials; /* (count) without samples */
-};
-
-/* Adds what the study does not have: what it has stays, as it says more.  Finals are added only to
- * a study that had none of other comparisons.  All of it or nothing. */
-int db_record_add(struct db *db, const struct db_record *r, struct db_moved *out,
-                  struct status *st);
 
 /* ---- text_write.c, import.c: results as text ----------------------------------------------------
  *

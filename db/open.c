@@ -335,6 +335,27 @@ int db_open_system(struct db **out, struct status *st)
                : status_prefix(st, "the system's database (FUSEPLAN_SYSTEM_DB)");
 }
 
+int db_open_scratch(struct db **out, struct status *st)
+{
+    *out = NULL;
+    struct db *db = mem_alloc(1, sizeof(*db));
+    db->path = mem_strdup("scratch");
+    buf_init(&db->escaped);
+    int result =
+        sqlite3_open_v2("", &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_extended_result_codes(db->handle, 1);
+    if (result != SQLITE_OK)
+        db_fail(db->handle, db->path, result, st);
+    if (result != SQLITE_OK ||
+        schema_migrate(db->handle, db->path, schema_migrations, schema_version, st) != 0) {
+        db_close(db);
+        return -1;
+    }
+    *out = db;
+    return 0;
+}
+
 void db_close(struct db *db)
 {
     if (db == NULL)

@@ -187,7 +187,6 @@ X(FAILURE_KEEP, "INSERT INTO failure (study, search, kind, plan, schedule, reaso
                 " build_s, verify_s, time_s, relative_error, conditions, stored_utc)"
                 " SELECT study, search, kind, plan, schedule, reason_code, reason, build_s,"
                 " verify_s, time_s, relative_error, conditions, stored_utc FROM trial WHERE id = ?")
-X(HAS_FINAL, "SELECT EXISTS (SELECT 1 FROM trial WHERE study = ? AND kind = 'final')")
 X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
 X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
 X(TRIAL_DELETE, "DELETE FROM trial WHERE id = ?")

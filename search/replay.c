@@ -2,7 +2,6 @@
  * draws, so the rows do not depend on how many threads there are. */
 #include "search/replay_int.h"
 #include "search/search_int.h"
-#include "search/space_int.h"
 
 #include <assert.h>
 #include <math.h>
@@ -317,12 +316,6 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
 int replay_check(const struct recorded_space *s, const struct replay_options *o, struct status *st)
 {
     int ran = 0;
-    enum target_kind kind;
-    struct workload w = {.batch = 0};
-    int known = space_workload(s, &kind, &w, st);
-    workload_release(&w);
-    if (known != 0)
-        return -1;
     for (int i = 0; i < s->count; i++)
         ran += !recorded_space_fails(s, s->plans[i]);
     if (o->budget > ran)

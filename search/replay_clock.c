@@ -3,16 +3,15 @@
 #include "search/replay_int.h"
 
 #include <math.h>
-#include <string.h>
 
 static void pay_attempt(struct replay_clock *c, const struct recorded_attempt *a)
 {
     c->built_s += a->build_s;
-    if (strcmp(c->space->target.kind, "cuda") == 0)
+    if (c->space->target == TARGET_CUDA)
         c->now_s = fmax(c->now_s, c->built_s);
     else
         c->now_s += a->build_s;
-    c->now_s += a->verify_s + a->time_s;
+    c->now_s += a->device_s;
 }
 
 /* The attempts of some slots, in the order in which they were recorded. */
@@ -33,9 +32,9 @@ static void pay(struct replay_clock *c, const int *slots, int count)
 static void pay_builds(struct replay_clock *c, const int *slots, int count)
 {
     for (int i = 0; i < count; i++) {
-        const struct recorded_attempt *fastest = c->space->fastest[slots[i]];
-        if (!c->paid[slots[i]] && fastest != NULL)
-            c->now_s += fastest->build_s;
+        int fastest = c->space->fastest[slots[i]];
+        if (!c->paid[slots[i]] && fastest >= 0)
+            c->now_s += c->space->attempts[fastest].build_s;
         c->paid[slots[i]] = true;
     }
 }

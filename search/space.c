@@ -1,61 +1,23 @@
-#include "search/space_int.h"
+#include "search/space.h"
+#include "search/search_int.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* A space of 16640 plans without failures takes 0.3 MB packed and 1 MB unpacked. */
-enum { PACKED_MAX = 16 << 20, UNPACKED_MAX = 64 << 20 };
+#include <string.h>
 
 static void init(struct recorded_space *s)
 {
-    *s = (struct recorded_space){.best = -1};
-    for (int i = 0; i < SLOT_COUNT; i++)
+    *s = (struct recorded_space){.best = -1, .has_seconds = true};
+    for (int i = 0; i < SLOT_COUNT; i++) {
         s->segments.ms[i] = NAN;
+        s->fastest[i] = -1;
+    }
     for (int i = 0; i < PLAN_KEYS; i++)
         s->at[i] = -1;
 }
 
-int recorded_space_unpack(const struct buf *packed, struct recorded_space *out, struct status *st)
-{
-    struct buf text;
-    buf_init(&text);
-    init(out);
-    int result = 0;
-    if (packed->len > 0 && packed->ptr[0] == '{') /* it is not packed */
-        buf_add(&text, packed->ptr, packed->len);
-    else
-        result = gzip_unpack(packed->ptr, packed->len, UNPACKED_MAX, &text, st);
-    if (result == 0)
-        result = space_parse(text.ptr, out, st);
-    if (result != 0)
-        recorded_space_release(out);
-    buf_release(&text);
-    return result;
-}
-
-int recorded_space_read(const char *path, struct recorded_space *out, struct status *st)
-{
-    struct buf packed;
-    buf_init(&packed);
-    init(out);
-    const char *what;
-    int result = file_read_text(path, PACKED_MAX, &packed, st);
-    enum file_kind kind = file_kind(packed.ptr, packed.len, &what);
-    if (result == 0 && (kind == FILE_DATABASE || kind == FILE_RESULTS))
-        result = status_set(st, STATUS_USAGE, "'%s' is no recorded space: %s", path, what);
-    else if (result == 0 && recorded_space_unpack(&packed, out, st) != 0)
-        result =
-            status_prefix(st, "'%s' is no recorded space that can be read; export it again", path);
-    buf_release(&packed);
-    return result;
-}
-
 void recorded_space_release(struct recorded_space *s)
 {
-    json_decref(s->header);
-    json_decref(s->lines);
-    free(s->workload);
     free(s->attempts);
     free(s->seconds);
     free(s->plans);
@@ -69,6 +31,183 @@ bool recorded_space_is_whole(const struct recorded_space *s)
     bool whole = s->count == plan_space(s->lo, s->hi, space);
     free(space);
     return whole;
+}
+
+/* ---- reading a study ------------------------------------------------------------------------- */
+
+struct reading {
+    struct recorded_space *out;
+    bool in_space[PLAN_KEYS];
+    double again_ms[PLAN_SPACE]; /* like plans: side by side with others; NaN if it was not */
+};
+
+/* What was not timed, as a build from the cache, took no time; a trial has the whole of it at
+ * least. */
+static double seconds_of(const struct db_trial *row)
+{
+    double build_s = isnan(row->build_s) ? 0 : row->build_s;
+    return build_s + (isnan(row->verify_s) ? 0 : row->verify_s) + row->time_s;
+}
+
+static int attempt_row(void *ctx, const struct db_trial *row)
+{
+    struct recorded_space *s = ((struct reading *)ctx)->out;
+    const struct recorded_attempt a = {
+        .slot = slot_of_choice(s->target, &row->choices[0]),
+        .build_s = row->build_s,
+        .device_s = row->verify_s + row->time_s,
+    };
+    s->attempts = mem_resize(s->attempts, (size_t)s->attempt_count + 1, sizeof(a));
+    s->attempts[s->attempt_count] = a;
+    if (row->status == TRIAL_OK && !(row->median_ms >= s->segments.ms[a.slot])) {
+        s->segments.ms[a.slot] = row->median_ms;
+        s->fastest[a.slot] = s->attempt_count;
+    }
+    s->failed[a.slot] = s->fastest[a.slot] < 0;
+    s->has_seconds &= isfinite(a.build_s + a.device_s);
+    s->attempt_count++;
+    return 0;
+}
+
+static int plan_row(void *ctx, const struct db_trial *row)
+{
+    struct reading *r = ctx;
+    struct recorded_space *s = r->out;
+    struct plan p = plan_from_value((unsigned)row->value);
+    if (!r->in_space[plan_key(p)])
+        return 0;
+    s->at[plan_key(p)] = s->count;
+    s->plans[s->count] = p;
+    s->outcomes[s->count] = outcome_of_row(row);
+    s->seconds[s->count] = seconds_of(row);
+    s->has_seconds &= !isnan(s->seconds[s->count]);
+    r->again_ms[s->count++] = NAN;
+    return 0;
+}
+
+/* Rows come oldest first, so the newest comparison of a search counts.  A comparison of `bench` has
+ * any plans and any date, and would put its plans on a scale of their own. */
+static int final_row(void *ctx, const struct db_trial *row)
+{
+    struct reading *r = ctx;
+    int i = r->out->at[plan_key(plan_from_value((unsigned)row->value))];
+    if (i >= 0 && strcmp(row->strategy, "bench") != 0 && row->status == TRIAL_OK &&
+        r->out->outcomes[i].status == TRIAL_OK) {
+        r->again_ms[i] = row->median_ms;
+        r->out->outcomes[i].noise = outcome_of_row(row).noise;
+    }
+    return 0;
+}
+
+/* A search times fewer layers than there are and scales the time to all, and it times no plans side
+ * by side.  This factor puts such a time on the scale of the plans timed again: the median of their
+ * ratios, 1 if there are none. */
+static double scale(const struct reading *r)
+{
+    const struct recorded_space *s = r->out;
+    double *ratios = mem_alloc((size_t)s->count + 1, sizeof(*ratios));
+    size_t n = 0;
+    for (int i = 0; i < s->count; i++)
+        if (!isnan(r->again_ms[i]))
+            ratios[n++] = r->again_ms[i] / s->outcomes[i].ms;
+    double ratio = n > 0 ? stats_median(ratios, n).median : 1;
+    free(ratios);
+    return ratio;
+}
+
+/* The best plan known of the study or, if it is not in the space, the fastest one there. */
+static int find_best(struct db *db, int64_t study, struct recorded_space *s, struct status *st)
+{
+    struct db_best best;
+    if (db_best(db, study, &best, st) != 0)
+        return -1;
+    s->best = s->at[plan_key(plan_from_value((unsigned)best.value))];
+    db_best_release(&best);
+    if (s->best >= 0 && s->outcomes[s->best].status == TRIAL_OK)
+        return 0;
+    s->best = -1;
+    for (int i = 0; i < s->count; i++)
+        if (s->outcomes[i].status == TRIAL_OK &&
+            (s->best < 0 || s->outcomes[i].ms < s->outcomes[s->best].ms))
+            s->best = i;
+    return s->best >= 0 ? 0 : status_set(st, STATUS_USAGE, "no plan of %u..%u ran", s->lo, s->hi);
+}
+
+static int read_study(struct db *db, int64_t study, struct reading *r, struct status *st)
+{
+    struct recorded_space *s = r->out;
+    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    int count = plan_space(s->lo, s->hi, space);
+    for (int i = 0; i < count; i++)
+        r->in_space[plan_key(space[i])] = true;
+    free(space);
+    s->seconds = mem_alloc((size_t)count, sizeof(*s->seconds));
+    s->plans = mem_alloc((size_t)count, sizeof(*s->plans));
+    s->outcomes = mem_alloc((size_t)count, sizeof(*s->outcomes));
+    if (db_trials(db, study, DB_TRIAL_SEGMENT, attempt_row, r, st) != 0 ||
+        db_trial_times(db, study, DB_TRIAL_PLAN, plan_row, r, st) != 0 ||
+        db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) != 0)
+        return -1;
+    double ratio = scale(r);
+    for (int i = 0; i < s->count; i++)
+        s->outcomes[i].ms = isnan(r->again_ms[i]) ? ratio * s->outcomes[i].ms : r->again_ms[i];
+    return find_best(db, study, s, st);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+struct studies {
+    int count; /* in which a plan ran */
+    int64_t study;
+    enum target_kind target;
+    int layers;
+};
+
+static void note_study(void *ctx, const struct db_listed *l)
+{
+    struct studies *s = ctx;
+    if (l->value < 0)
+        return;
+    s->count++;
+    s->study = l->study;
+    s->target = strcmp(l->target.kind, target_names[TARGET_CUDA]) == 0 ? TARGET_CUDA : TARGET_CPU;
+    s->layers = (int)l->workload.layers;
+}
+
+static int read_file(const char *path, struct db *db, struct recorded_space *out, struct status *st)
+{
+    struct db_moved moved;
+    struct studies found = {.count = 0};
+    if (db_import(db, &path, 1, &moved, st) != 0 || db_list(db, note_study, &found, st) != 0)
+        return -1;
+    if (found.count != 1)
+        return status_set(st, STATUS_USAGE,
+                          "'%s' has plans of %d workloads, devices or protocols; a replay takes "
+                          "one, as 'fuseplan db export' writes it from a database of its own",
+                          path, found.count);
+    out->target = found.target;
+    out->layers = found.layers;
+    struct reading *r = mem_alloc(1, sizeof(*r));
+    r->out = out;
+    int result = read_study(db, found.study, r, st);
+    free(r);
+    return result == 0 ? 0 : status_prefix(st, "'%s'", path);
+}
+
+int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recorded_space *out,
+                        struct status *st)
+{
+    struct db *db;
+    init(out);
+    out->lo = lo;
+    out->hi = hi;
+    int result = db_open_scratch(&db, st);
+    if (result == 0)
+        result = read_file(path, db, out, st);
+    if (result != 0)
+        recorded_space_release(out);
+    db_close(db);
+    return result;
 }
 
 /* ---- the evaluator --------------------------------------------------------------------------- */

@@ -4,47 +4,40 @@
 
 #include "search/search.h"
 
-/* ---- space.c, space_write.c, space_import.c: docs/recorded-spaces.md ------------------------- */
-
-/* Appends the file's bytes to out: the stored plans of lo..hi.  Equal studies give equal bytes.
- * workload_json: the study's workload, as query prints it.  STATUS_NOT_FOUND if no plan of lo..hi
- * ran. */
-int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
-                 unsigned lo, unsigned hi, struct buf *out, struct status *st);
+/* ---- space.c: what was measured of a workload, as strategies see it -----------------------------
+ *
+ * It is read from the text of one study that db_export() writes.  The time of a plan is that of the
+ * newest comparison of a search.  The search times of all other plans are multiplied by a factor:
+ * the median, over the plans with both times, of the time side by side over the search time. */
 
 /* A segment's choice that was built, verified and timed alone. */
 struct recorded_attempt {
     int slot;
-    const char *impl, *schedule; /* borrowed; null in a file of version 1 for one that failed */
-    double us;                   /* NaN unless it ran to its end */
-    double build_s, verify_s, time_s; /* NaN if unknown */
+    double build_s, device_s; /* to build it; to verify and time it; NaN if unknown */
 };
 
 struct recorded_space {
-    struct json_t *header; /* the file's first line, owned; the texts below point into it */
-    struct json_t *lines;  /* the lines of segments, then those of plans, owned */
-    char *workload;        /* JSON, owned */
-    struct db_target target;
-    const char *protocol, *measured_utc;
-    int version;
+    enum target_kind target;
+    int layers;
     unsigned lo, hi; /* the values of the space */
     int attempt_count;
     struct recorded_attempt *attempts; /* (attempt_count) owned, in the order measured */
-    int count;                         /* plans, in the file's order */
-    struct plan *plans;                /* (count) owned */
+    int count;                         /* plans */
+    struct plan *plans;                /* (count) owned, in the order measured */
     struct outcome *outcomes;          /* (count) owned */
     double *seconds;  /* (count) owned: that each plan took to build, verify and time */
     bool has_seconds; /* of every attempt and plan; else NaN where they are unknown */
     int best;         /* index of the best plan known; an outcome that is faster is noise */
     struct segment_times segments;
-    const struct recorded_attempt *fastest[SLOT_COUNT]; /* null: none ran */
-    bool failed[SLOT_COUNT];                            /* the slot failed alone: no attempt ran */
-    int at[PLAN_KEYS]; /* index of the plan of a key, -1 if it was not recorded */
+    int fastest[SLOT_COUNT]; /* index of the attempt; -1: none ran */
+    bool failed[SLOT_COUNT]; /* the slot failed alone: no attempt ran */
+    int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
 };
 
-/* Of a gzip file or a plain one.  STATUS_USAGE if it is damaged or has another format. */
-int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
-int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
+/* Reads the plans of lo..hi.  path "-": standard input.  STATUS_USAGE if the text is damaged, has
+ * plans of more studies than one, or none that ran. */
+int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recorded_space *out,
+                        struct status *st);
 void recorded_space_release(struct recorded_space *s);
 
 /* Whether every plan of the space was recorded, so that its best plan is. */
@@ -53,10 +46,9 @@ bool recorded_space_is_whole(const struct recorded_space *s);
 /* Its clock stands still.  measure() gives STATUS_NOT_FOUND for a plan that was not recorded. */
 struct evaluator recorded_space_evaluator(const struct recorded_space *s);
 
-/* Opens the database and adds the space by db_record_add().  STATUS_USAGE with the line, and *db is
- * left alone, if the file contradicts itself or lacks what a database has. */
-int space_import(const struct recorded_space *s, const char *db_path, struct db **db,
-                 struct db_moved *out, struct status *st);
+/* Whether a plan has a segment that failed alone.  One that was not recorded counts as failing, so
+ * that it is never proposed. */
+bool recorded_space_fails(const struct recorded_space *s, struct plan p);
 
 /* ---- replay.c: how good strategies are, on a recorded space -------------------------------------
  *
@@ -102,8 +94,8 @@ struct replay_row {
     double score;
 };
 
-/* STATUS_USAGE if replay() may not be called: the space's workload is none that fuseplan knows, or
- * the budget is above the number of recorded plans that can run. */
+/* STATUS_USAGE if replay() may not be called: the budget is above the number of recorded plans that
+ * can run. */
 int replay_check(const struct recorded_space *s, const struct replay_options *o, struct status *st);
 
 /* Fills a row for each strategy and each of 8, 16, 32, ... plans below the budget and the budget

@@ -55,7 +55,7 @@ static const char *const arguments[] = {
     "none.db", "text.db", ".", "..", "/", "/dev/null", "/dev/full", "/proc/none/x", "out",
     "out/deep/er", "plan", "text.db/x", "90", "3m", "0s", "1h1m", "sm_80", "sm_80,sm_90a", "sm_1",
     "nvrtc", "nonesuch", "bert-base", "list", "info", "check", "forget", "merge", "export",
-    "import", "export-space", "bash", "zsh", "%s%n%d", "'; ls", "$(ls)", "a=b", "\x1b[31mred",
+    "import", "export", "bash", "zsh", "%s%n%d", "'; ls", "$(ls)", "a=b", "\x1b[31mred",
     "\xff\xfe", "caf\xc3\xa9", "\xc2\x9b", "line\nline", "tab\t", "\xe2\x80",
 };
 /* clang-format on */

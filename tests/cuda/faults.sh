@@ -118,31 +118,12 @@ planted_search() {
   cat "$dir/said.$1" "$dir/report"
 }
 
-# The best plan beside that of the recorded space, where there is one: within 1 %.
-compare_best() {
-  for space in "$here"/../data/*b1-s128-causal-fp16.space.gz; do
-    [ -e "$space" ] || {
-      echo "no recorded space to compare the best plan with"
-      return
-    }
-    us=$(gunzip -c "$space" | head -n 1 | sed 's/.*"best":{[^}]*"median_us":\([0-9.]*\).*/\1/')
-    awk -F, -v us="$us" '
-      NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-      {
-        ms = $at["median_ms"]
-        printf "best plan %s: %s ms, recorded optimum %.5f ms, ratio %.4f\n", $1, ms, us / 1e3, 1e3 * ms / us
-        exit 1e3 * ms / us > 1.01
-      }' "$dir/report" || status=1
-  done
-}
-
 # Faults in segments that neither the unfused plan nor 41115 nor the fastest plans have.  The guided
 # search converges early; random plans make up the 500.
 planted_searches() {
   "$here/plant.sh" "$dir" hang=3-5 wild=10-14 lost=7-9 || exit 1
   planted_search guided
   planted_search random
-  compare_best
   expect_reasons "$dir/said.guided" 'ops 3-5' 'ops 10-14' 'ops 7-9'
 }
 

@@ -1,10 +1,9 @@
 #!/bin/sh
 # record.sh BIN PREFIX "RIGOR BATCH SEQ_LEN MASK [OPTION...]"...: measures each workload from an empty cache and database,
 # says when each phase of the search began, and records what was measured in
-# PREFIX-bBATCH-sSEQ_LEN-MASK-fp16.space.gz.  RIGOR:
+# PREFIX-bBATCH-sSEQ_LEN-MASK-fp16.ndjson.gz.  RIGOR:
 #   exhaustive  every plan; says how many plans a second were measured
 #   sample      a part of the plans; the file's name gets -part
-#   measure     16 plans, for a table of the segments
 # An OPTION's digits are a part of the file's name.  RECORD_TARGET are the options of the target (--target cuda).
 set -u
 bin=$1 prefix=$2
@@ -44,7 +43,6 @@ record() {
   case $rigor in
   exhaustive) how='--time-limit 480' ;;
   sample) how='--time-limit 300' file=$file-part ;;
-  measure) how='--budget 16 --time-limit 60' ;;
   *)
     echo "record.sh: no rigor '$rigor'" >&2
     return 1
@@ -60,8 +58,7 @@ record() {
     echo $? >"$dir/code"
   } | stamp | tee "$dir/said"
   cat "$dir/report"
-  # shellcheck disable=SC2086
-  "$bin/fuseplan" db export-space $RECORD_TARGET $workload "$@" -o "$file.space.gz" || return 1
+  "$bin/fuseplan" db export | gzip -9n >"$file.ndjson.gz" || return 1
   [ "$rigor" != exhaustive ] || pace || return 1
   return "$(cat "$dir/code")"
 }

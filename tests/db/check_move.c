@@ -80,7 +80,6 @@ static const struct {
     const char *what, *with, *message;
 } broken[] = {
     {"fuseplan results", "fuseplan result", "line 1, column 11: the first line has no format"},
-    {"fuseplan results", "fuseplan space", "it is a recorded space: 'fuseplan db import-space'"},
     {"{\"format\"", "\xef\xbb\xbf{\"format\"", ""},
     {"\"version\":1", "\"version\":2",
      "line 1, column 40: the version is 2, this fuseplan reads 1"},

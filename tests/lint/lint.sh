@@ -65,10 +65,10 @@ names() {
   $files '/report\.c$' | tr '\0' '\n' | sed -n '2,$s/$/:1: this is a second report.c: name the file after its content/p'
 }
 
-# Tables and code may be wider.  replay.md is written by docs/measurements/figures.sh.
+# Tables and code may be wider.
 prose() {
   # shellcheck disable=SC2016
-  $files '\.md$' | grep -zvE 'replay\.md$' | xargs -0 awk '
+  $files '\.md$' | xargs -0 awk '
     FNR == 1 { code = 0 }
     /^ *```/ { code = !code }
     !code && !/^ *(\||```)/ && !/^    / { print FILENAME ":" FNR ": " $0 }' |

@@ -2,7 +2,6 @@
 #include "made_up.h"
 #include "space_fixture.h"
 
-#include <jansson.h>
 #include <math.h>
 
 static struct history history;
@@ -36,8 +35,7 @@ static void open_space(const char *path)
     read_space(path);
     times = space.segments;
     plan_count = plan_space(space.lo, space.hi, plans);
-    layers = (int)json_integer_value(
-        json_object_get(json_object_get(space.header, "workload"), "layers"));
+    layers = space.layers;
 }
 
 static void close_space(void)
@@ -131,9 +129,8 @@ static void made_up(void)
     struct buf text;
     buf_init(&text);
     made_up_init(&m, 1, 32768, 49152);
-    made_up_recorded(&m, 32768, 49152, &text);
-    write_packed(text.ptr);
-    buf_release(&text);
+    made_up_recorded(&m, "cpu", 0, 0, &text);
+    write_space(&text);
 }
 
 static const char *space_of(int i)

@@ -8,16 +8,20 @@ enum { LO = 40960, HI = 41983, PLANS = 1024 };
 
 static struct made_up made;
 
+static void read_made_up(void)
+{
+    OK(recorded_space_read(space_path(), LO, HI, &space, &st));
+}
+
 static void setup(void)
 {
     struct buf text;
     test_dir_setup();
     buf_init(&text);
     made_up_init(&made, 7, LO, HI);
-    made_up_recorded(&made, LO, HI, &text);
-    write_packed(text.ptr);
-    buf_release(&text);
-    read_space(space_path());
+    made_up_recorded(&made, "cpu", 0, 0, &text);
+    write_space(&text);
+    read_made_up();
 }
 
 static void teardown(void)
@@ -48,7 +52,7 @@ START_TEST(a_row_for_each_budget)
         ck_assert_int_eq(rows[i].seeds, 2);
         ck_assert(i == 0 || rows[i].regret_mean <= rows[i - 1].regret_mean);
         ck_assert(isnan(rows[i].seconds_to_1pct) && isnan(rows[i].seconds_to_3pct) &&
-                  isnan(rows[i].seconds)); /* of version 1 */
+                  isnan(rows[i].seconds));
     }
     ck_assert(recorded_space_is_whole(&space));
 }
@@ -138,11 +142,10 @@ static void write_for(const char *target, double attempt_s)
 {
     struct buf text;
     buf_init(&text);
-    made_up_recorded_with(&made, target, LO, HI, attempt_s, 0.5, &text);
-    write_packed(text.ptr);
-    buf_release(&text);
+    made_up_recorded(&made, target, attempt_s, 0.5, &text);
+    write_space(&text);
     recorded_space_release(&space);
-    read_space(space_path());
+    read_made_up();
 }
 
 static void write_with_seconds(void)

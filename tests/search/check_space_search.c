@@ -29,6 +29,10 @@ static void check_strategies(const char *from)
 {
     double guided = 0, random = 0;
     read_space(from);
+    if (!recorded_space_is_whole(&space)) { /* plans drawn of the fastest ones are fast */
+        recorded_space_release(&space);
+        return;
+    }
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         double r = regret("guided", seed);
         ck_assert_msg(r <= 0.01, "%s: seed %d ends %.2f %% above the best", from, (int)seed,
@@ -46,9 +50,8 @@ static void write_made_up(void)
     struct buf text;
     buf_init(&text);
     made_up_init(&m, 1, 32768, 49152);
-    made_up_recorded(&m, 32768, 49152, &text);
-    write_packed(text.ptr);
-    buf_release(&text);
+    made_up_recorded(&m, "cpu", 0, 0, &text);
+    write_space(&text);
 }
 
 START_TEST(strategies_on_a_made_up_space)

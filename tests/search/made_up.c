@@ -35,45 +35,56 @@ struct evaluator made_up_evaluator(struct made_up *m)
     return (struct evaluator){.measure = measure, .segments = segments, .now = now, .ctx = m};
 }
 
-static void add_header(const struct made_up *m, int version, const char *target,
-                       const char *segments, unsigned lo, unsigned hi, struct buf *out)
+/* Appends the members that follow a trial's kind, value and choices. */
+static void add_times(double ms, double build_s, double time_s, struct buf *out)
 {
     buf_addf(out,
-             "{\"format\":\"fuseplan space\",\"version\":%d,\"workload\":{\"batch\":1,\"seq_len\":"
-             "8,\"mask\":\"full\",\"heads\":2,\"head_size\":8,\"ffn\":64,\"layers\":1,\"eps\":1e-5,"
-             "\"dtype\":\"fp32\",\"target\":\"%s\",\"lengths\":null},\"target\":{\"kind\":"
-             "\"%s\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
-             "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[%u,%u]"
-             ",\"counts\":{\"%s\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
-             "\"\"}\n",
-             version, target, target, lo, hi, segments, SLOT_COUNT, m->count,
-             plan_value(m->space[m->best]));
+             "\"status\":\"ok\",\"stored_utc\":\"2026-01-01T00:00:00.000Z\",\"median_ms\":%.9g,"
+             "\"ci_low_ms\":%.9g,\"ci_high_ms\":%.9g,\"sample_count\":0,\"layers_timed\":0",
+             ms, 0.999 * ms, 1.001 * ms);
+    if (time_s >= 0)
+        buf_addf(out, ",\"build_s\":%g,\"verify_s\":0,\"time_s\":%g", build_s, time_s);
+    buf_adds(out, "}\n");
 }
 
-void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct buf *out)
+static void add_choice(int slot, struct buf *out)
 {
-    add_header(m, 1, "cpu", "segments", lo, hi, out);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        buf_addf(out, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
-                 slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
-                 1e3 * m->times.ms[i]);
-    for (int i = 0; i < m->count; i++)
-        buf_addf(out, "[%u,%.2f,%.2f,%.2f]\n", plan_value(m->space[i]), 1e3 * m->ms[i],
-                 0.999e3 * m->ms[i], 1.001e3 * m->ms[i]);
+    struct segment s = slot_segment(slot);
+    buf_addf(out, "\"%d", s.first);
+    if (s.last > s.first)
+        buf_addf(out, "-%d", s.last);
+    buf_addf(out, " %s x=1\"", slot == SLOT_HANDWRITTEN ? "handwritten" : "generated");
 }
 
-void made_up_recorded_with(const struct made_up *m, const char *target, unsigned lo, unsigned hi,
-                           double attempt_s, double plan_s, struct buf *out)
+void made_up_recorded(const struct made_up *m, const char *target, double attempt_s, double plan_s,
+                      struct buf *out)
 {
-    add_header(m, 2, target, "attempts", lo, hi, out);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        buf_addf(
-            out,
-            "{\"ops\":[%d,%d],\"handwritten\":%s,\"implementation\":\"%s\",\"schedule\":\"\","
-            "\"us\":%.2f,\"build_s\":1,\"verify_s\":0,\"time_s\":%g}\n",
-            slot_segment(i).first, slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
-            i == SLOT_HANDWRITTEN ? "attention" : "generated", 1e3 * m->times.ms[i], attempt_s - 1);
-    for (int i = 0; i < m->count; i++)
-        buf_addf(out, "[%u,%g,%.2f,%.2f,%.2f]\n", plan_value(m->space[i]), plan_s, 1e3 * m->ms[i],
-                 0.999e3 * m->ms[i], 1.001e3 * m->ms[i]);
+    buf_addf(
+        out,
+        "{\"format\":\"fuseplan results\",\"version\":1}\n{\"study\":\"1\",\"inputs\":{\"init\":"
+        "\"uniform\",\"seed\":0},\"protocol\":\"1\",\"created_utc\":\"2026-01-01T00:00:00.000Z\","
+        "\"target\":{\"kind\":\"%s\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,"
+        "\"driver\":\"\",\"compiler\":\"\",\"libraries\":\"\"},\"workload\":{\"text\":\"b=1 s=8 "
+        "h=2 w=8 "
+        "f=64 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full\",\"batch\":1,\"seq_len\":8,\"mask\":"
+        "\"full\",\"heads\":2,\"head_size\":8,\"ffn\":64,\"layers\":1,\"eps\":1e-05,\"dtype\":"
+        "\"fp32\",\"lengths\":\"full\"}}\n",
+        target);
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        buf_adds(out, "{\"study\":\"1\",\"trial\":\"segment\",\"choices\":[");
+        add_choice(i, out);
+        buf_adds(out, "],");
+        add_times(m->times.ms[i], 1, attempt_s - 1, out);
+    }
+    for (int i = 0; i < m->count; i++) {
+        int slots[OP_COUNT], count = plan_slots(m->space[i], slots);
+        buf_addf(out, "{\"study\":\"1\",\"trial\":\"plan\",\"value\":%u,\"choices\":[",
+                 plan_value(m->space[i]));
+        for (int k = 0; k < count; k++) {
+            buf_adds(out, k > 0 ? "," : "");
+            add_choice(slots[k], out);
+        }
+        buf_adds(out, "],");
+        add_times(m->ms[i], 0, plan_s, out);
+    }
 }

@@ -3,34 +3,30 @@
 #define FUSEPLAN_TESTS_SPACE_FIXTURE_H
 
 #include "search/search_int.h"
-#include "search/space_int.h"
+#include "search/space.h"
 #include "tests/suite.h"
 
 static struct recorded_space space; /* 300 KB: not on the stack */
 static struct status st;
 
+/* The values that a search chooses from. */
+enum { SPACE_LO = 32768, SPACE_HI = 49152 };
+
 static inline const char *space_path(void)
 {
-    return test_path("a.space.gz");
+    return test_path("a.ndjson");
 }
 
-static inline void write_bytes(const void *bytes, size_t len)
+/* Takes the text over. */
+static inline void write_space(struct buf *text)
 {
-    ck_assert_int_eq(file_write(space_path(), bytes, len, &st), 0);
-}
-
-static inline void write_packed(const char *text)
-{
-    struct buf packed;
-    buf_init(&packed);
-    gzip_pack(text, strlen(text), &packed);
-    write_bytes(packed.ptr, packed.len);
-    buf_release(&packed);
+    ck_assert_int_eq(file_write(space_path(), text->ptr, text->len, &st), 0);
+    buf_release(text);
 }
 
 static inline void read_space(const char *from)
 {
-    int result = recorded_space_read(from, &space, &st);
+    int result = recorded_space_read(from, SPACE_LO, SPACE_HI, &space, &st);
     ck_assert_msg(result == 0, "%s", st.message);
 }
 

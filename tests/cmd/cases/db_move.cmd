@@ -17,7 +17,6 @@ fuseplan db list --db a.db
 fuseplan db check --db a.db
 # The database that is read is not written over.
 fuseplan db export --db a.db -o a.db; echo $?
-fuseplan db export-space -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu --db a.db -o ./a.db; echo $?
 fuseplan report --db a.db -o a.db; echo $?
 fuseplan search -b 1 -s 8 --target cpu --db a.db --events ./a.db; echo $?
 FUSEPLAN_DB=a.db fuseplan bench 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --trace a.db; echo $?

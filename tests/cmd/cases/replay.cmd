@@ -1,26 +1,26 @@
-# A space of four plans; the sum of its segments is not known.
-cat >small.space <<'END'
-{"format":"fuseplan space","version":1,"workload":{"batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-5,"dtype":"fp32","target":"cpu","lengths":null},"target":{"kind":"cpu","device":"d","uuid":"u","capability":"c","units":2,"driver":"r","compiler":"g","libraries":"l"},"protocol":"1","inputs":{"seed":0,"init":"uniform"},"space":[40000,40003],"counts":{"segments":1,"plans":4},"best":{"value":40002},"measured_utc":"2026-01-31T12:34:56.789Z"}
-{"ops":[0,0],"handwritten":false,"us":7.5}
-[40000,500,499,501]
-[40001,400,399,401]
-[40002,250,249,251]
-[40003,300,299,301]
+# A space of four plans, of which one segment was timed: stage 1 takes 2 s, a plan 0.5.
+space() {
+  cat <<'END'
+{"format":"fuseplan results","version":1}
+{"study":"1","inputs":{"init":"uniform","seed":0},"protocol":"1","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"d","uuid":"","capability":"","units":1,"driver":"","compiler":"","libraries":""},"workload":{"text":"b=1 s=8 h=2 w=8 f=64 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full","batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}
+{"study":"1","trial":"segment","choices":["0 generated rows=8"],"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":0.0075,"ci_low_ms":0.0074,"ci_high_ms":0.0076,"sample_count":0,"layers_timed":0,"build_s":1,"verify_s":0.75,"time_s":0.25}
 END
-fuseplan replay small.space --strategy random,additive --budget 4 --seeds 3
-fuseplan replay small.space --strategy random --budget 3 --seeds 1 --format json
-fuseplan replay small.space --strategy random --budget 4 --seeds 2 --format csv | head -1
+  while read -r value ms choices; do
+    choices=$(echo "$choices" | sed 's/[0-9][0-9-]*/"& generated x=1"/g; s/" "/","/g')
+    echo "{\"study\":\"1\",\"trial\":\"plan\",\"value\":$value,\"choices\":[$choices],\"status\":\"ok\",\"stored_utc\":\"2026-01-01T00:00:00.000Z\",\"median_ms\":$ms,\"ci_low_ms\":$ms,\"ci_high_ms\":$ms,\"sample_count\":0,\"layers_timed\":0,\"time_s\":0.5}"
+  done <<'END'
+40000 0.5 0-1 2-4 5-7 8 9-14
+40001 0.255 0-1 2-4 5-7 8 9-13 14
+40002 0.25 0-1 2-4 5-7 8 9-12 13 14
+40003 0.3 0-1 2-4 5-7 8 9-12 13-14
+END
+}
+space >small.ndjson
+fuseplan replay small.ndjson --space 40000..40003 --strategy random,additive --budget 4 --seeds 3
+fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --format json
+fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --no-segment-times
 # Recorded in part: each row says so.
-sed 's/40000,40003/40000,40010/' small.space >part.space
-fuseplan replay part.space --strategy random --budget 4 --seeds 2
-# Version 2 holds seconds: stage 1 takes 2 s, a plan 0.5; plan 40001 is within 3 % of the best.
-cat >seconds.space <<'END'
-{"format":"fuseplan space","version":2,"workload":{"batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-5,"dtype":"fp32","target":"cpu","lengths":null},"target":{"kind":"cpu","device":"d","uuid":"u","capability":"c","units":2,"driver":"r","compiler":"g","libraries":"l"},"protocol":"1","inputs":{"seed":0,"init":"uniform"},"space":[40000,40003],"counts":{"attempts":1,"plans":4},"best":{"value":40002},"measured_utc":"2026-01-31T12:34:56.789Z"}
-{"ops":[0,0],"handwritten":false,"implementation":"generated","schedule":"rows=8","us":7.5,"low_us":7.4,"high_us":7.6,"build_s":1,"verify_s":0.75,"time_s":0.25}
-[40000,0.5,500,499,501]
-[40001,0.5,255,254,256]
-[40002,0.5,250,249,251]
-[40003,0.5,300,299,301]
-END
-fuseplan replay seconds.space --strategy random --budget 4 --seeds 3 --format json
-fuseplan replay seconds.space --strategy random --budget 4 --seeds 3 --no-segment-times
+fuseplan replay - --space 40000..40010 --strategy random --budget 3 --seeds 1 --format csv <small.ndjson
+# Without seconds there are no columns of them.
+sed 's/,"time_s":0.5//' small.ndjson >no_seconds.ndjson
+fuseplan replay no_seconds.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 2
