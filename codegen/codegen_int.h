@@ -58,6 +58,9 @@ void add_stage_name(int first, int last, struct buf *out);
 /* Appends a line of the comment at the top: stage `index` (from 0), its operators, what it does. */
 void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
 
+/* The name of an operator of attention in kernels/<target>/attention.h: "FP_SCORES". */
+const char *attention_name(int op);
+
 /* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 

@@ -94,7 +94,7 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
     return true;
 }
 
-static int threads_of(const struct cuda_attention_shape *s)
+int cuda_attention_threads(const struct cuda_attention_shape *s)
 {
     return s->consumers * CUDA_ATTENTION_THREADS + s->producers * 32;
 }
@@ -113,27 +113,6 @@ void cuda_attention_arguments(const struct choice *c, int head_size, struct buf 
              truth(is_ordered(c)));
 }
 
-void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
-{
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, t->head_size);
-    assert(s != NULL);
-    add_header(c, t, out);
-    buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
-    add_types(t, out);
-    buf_addf(
-        out,
-        "/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that\n"
-        " * load, thread blocks that share a tile; tiles drawn, overlap, q in registers, tiles of "
-        "a\n"
-        " * cover */\n"
-        "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
-        c->segment.first, c->segment.last);
-    cuda_attention_arguments(c, t->head_size, out);
-    buf_adds(out, ">;\n\n");
-    open_kernel(c, threads_of(s), s->resident, s->cluster, "fp_args a", out);
-    buf_adds(out, "    stage(a, shared).run();\n}\n");
-}
-
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out)
 {
@@ -141,7 +120,7 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
     assert(s != NULL);
     int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
             heads = (int64_t)w->batch * w->heads;
-    *out = (struct cuda_launch){.threads = threads_of(s),
+    *out = (struct cuda_launch){.threads = cuda_attention_threads(s),
                                 .shared_bytes = shared_bytes(s, is_ordered(c), w->head_size),
                                 .persistent = s->draws,
                                 .tiling = {.rows = s->rows, .ordered = is_ordered(c)},

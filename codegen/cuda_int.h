@@ -121,12 +121,13 @@ struct cuda_attention_shape {
  * not take. */
 const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size);
 
+int cuda_attention_threads(const struct cuda_attention_shape *s); /* of a thread block */
+
 /* Appends the template's arguments that follow its operators. */
 void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out);
 
 bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
                                const char **why);
-void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out);
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out);
 
@@ -247,7 +248,6 @@ void open_kernel(const struct choice *c, int threads, int resident, int cluster,
                  const char *parameters, struct buf *out);
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
-void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- emit_cuda_stage.c ----------------------------------------------------------------------- */
 
@@ -256,6 +256,14 @@ const char *cuda_stage_summary(const struct cuda_stage *s);
 
 /* Appends the function that runs the stage. */
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out);
+
+/* ---- emit_cuda_attention.c ------------------------------------------------------------------- */
+
+/* Appends the statements of a stage of `generated`. */
+void add_attention_stage(const struct cuda_stage *s, int threads, struct buf *out);
+
+void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
+void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- emit_hopper_gemm.c ---------------------------------------------------------------------- */
 

@@ -22,21 +22,6 @@ static bool split_into_heads(int tensor)
     return tensor_layout(tensor) != LAYOUT_TOKENS;
 }
 
-/* The name of an operator in kernels/cpu/attention.h. */
-static const char *attention_name(int op)
-{
-    switch (ops[op].anchor) {
-    case ANCHOR_SCORES:
-        return "FP_SCORES";
-    case ANCHOR_SOFTMAX:
-        return "FP_SOFTMAX";
-    case ANCHOR_CONTEXT:
-        return "FP_CONTEXT";
-    default:
-        return ops[op].pointwise == POINTWISE_MASK ? "FP_MASK" : "FP_MERGE";
-    }
-}
-
 /* The last operator of the step that begins with op: a step is one operator, or a GEMM and the
  * pointwise operator after it. */
 static int step_last(const struct stage *stage, int op)

@@ -74,16 +74,3 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
     }
     buf_adds(out, "}\n");
 }
-
-void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out)
-{
-    bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
-    add_header(c, t, out);
-    buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
-    add_types(t, out);
-    open_kernel(c, CUDA_ATTENTION_THREADS, 1, 1, "fp_args a", out);
-    buf_addf(out,
-             "    fp::await_dependencies();\n"
-             "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",
-             split_keys ? "true" : "false");
-}

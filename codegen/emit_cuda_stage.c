@@ -183,8 +183,7 @@ void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
         add_elementwise(&b, s);
         break;
     case STAGE_ATTENTION:
-        buf_addf(&b.text, "    fp::attention<dtype, W, %d, %d, %d>(a, shared).run();\n", s->first,
-                 s->last, threads);
+        add_attention_stage(s, threads, &b.text);
         break;
     }
     add_function(s, &b, out);

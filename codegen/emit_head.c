@@ -17,6 +17,22 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
     buf_addf(out, ": %s\n", summary);
 }
 
+const char *attention_name(int op)
+{
+    switch (ops[op].anchor) {
+    case ANCHOR_SCORES:
+        return "FP_SCORES";
+    case ANCHOR_SOFTMAX:
+        return "FP_SOFTMAX";
+    case ANCHOR_CONTEXT:
+        return "FP_CONTEXT";
+    default:
+        return ops[op].pointwise == POINTWISE_MASK          ? "FP_MASK"
+               : ops[op].pointwise == POINTWISE_MERGE_HEADS ? "FP_MERGE"
+                                                            : "FP_SPLIT";
+    }
+}
+
 /* ---- the comment at the top ------------------------------------------------------------------ */
 
 static const char *const dim_names[] = {

@@ -4,7 +4,7 @@ set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
 set(cpu_library launch.c segment.h)
 set(cpu_host host.h threads.h)
-set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh attention_wgmma_copy.cuh
+set(cuda_kernels abi.h attention.cuh attention.h attention_wgmma.cuh attention_wgmma_copy.cuh
   attention_wgmma_join.cuh attention_wgmma_load.cuh attention_wgmma_q.cuh attention_wgmma_shape.cuh
   attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh handwritten.cuh
   hopper.cuh hopper_gemm.cuh hopper_gemm_add.cuh hopper_gemm_load.cuh hopper_gemm_multiply.cuh

@@ -1,15 +1,14 @@
-/* A run of operators 2..5 for all heads by lists of 64x64 blocks, perhaps with operator 1 before it
- * and 6 after it.
+/* Scores, mask, softmax and context, or some of them that follow each other, for all heads by lists
+ * of 64x64 blocks.  Whole attention may begin with the split of heads and end with their merge.
  *
  * Four warps take 64 query rows of one head, 16 rows each, and walk the key blocks that hold a kept
  * element; full blocks need no mask, the others have one bit an element.  Softmax is online
  * (Milakov and Gimelshein 2018), with 2^x and the scale folded in.
  *
- *   FIRST 1, 2  scores are q k^T / sqrt(W).  With 1, q, k and v are columns of the GEMM's (B,S,3D).
- *               The bias of q is added to q, that of v to the result, as the probabilities of a row
- *               sum to 1; that of k shifts a row of scores by a constant, which softmax ignores
- *   FIRST 3, 4  scores are read from (B,H,S,S);  5: probabilities are read from (B,H,S,S)
- *   LAST 2, 3   scores are written; 4: probabilities, masked ones as 0; 5: (B,H,S,W); 6: (B,S,D)
+ *   scores   q k^T / sqrt(W), or read from (B,H,S,S)
+ *   biases   that of q is added to q, that of v to the result, as the probabilities of a row sum to
+ *            1; that of k shifts a row of scores by a constant, which softmax ignores
+ *   result   scores; probabilities, masked ones as 0; or the context
  *
  * There are two buffers of 64 rows.  An attention that reads k and v has one of each: v is copied
  * during the scores, the next k during the product with v, and a step has two barriers.  Two of
@@ -19,6 +18,7 @@
 #ifndef FUSEPLAN_CUDA_ATTENTION_CUH
 #define FUSEPLAN_CUDA_ATTENTION_CUH
 
+#include "attention.h"
 #include "mma.cuh"
 
 namespace fp
@@ -32,17 +32,21 @@ template <class D, int W> struct attention_smem {
     alignas(16) float p[4 * SCRATCH];
 };
 
-template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
+/* OPS: bits of fp_attention_op. */
+template <class D, int W, int OPS, int THREADS> struct attention {
     static_assert(THREADS >= FOUR_WARPS, "four warps share a query block");
-    static_assert(FIRST >= 2 || LAST >= 5, "only whole attention takes q, k and v without bias");
     using T = elem<D>;
     using smem = attention_smem<D, W>;
     static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;
-    static constexpr bool HAS_QK = FIRST <= 2, HAS_SOFTMAX = FIRST <= 4 && LAST >= 4;
-    static constexpr bool HAS_PV = LAST >= 5;
+    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS;
+    static constexpr bool HAS_QK = OPS & FP_SCORES, HAS_SOFTMAX = OPS & FP_SOFTMAX;
+    static constexpr bool HAS_PV = OPS & FP_CONTEXT, MERGE = OPS & FP_MERGE;
     static constexpr u32 EACH = HAS_QK && HAS_PV ? 1 : 2; /* buffers of k, and of v */
+    static_assert(!SPLIT || (HAS_QK && HAS_PV), "only whole attention reads token rows");
+    static_assert(!BIAS || SPLIT, "heads have their bias");
 
     const fp_args &a;
+    const fp_attention &io;
     smem &s;
     int group, tid, warp, lane; /* of this group of 128 threads */
 
@@ -51,8 +55,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     const T *q;     /* row 0 of the head */
     i64 score_base; /* of (B,H,S,S) */
 
-    FP_DEVICE attention(const fp_args &args, void *shared)
-        : a(args), s(static_cast<smem *>(shared)[group_of()]), group(group_of()),
+    FP_DEVICE attention(const fp_args &args, const fp_attention &operands, void *shared)
+        : a(args), io(operands), s(static_cast<smem *>(shared)[group_of()]), group(group_of()),
           tid(threadIdx.x % FOUR_WARPS), warp(threadIdx.x % FOUR_WARPS / 32), lane(threadIdx.x % 32)
     {
     }
@@ -84,8 +88,10 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         entries = a.mask.start[list + 1];
         full = a.mask.full[list];
         i64 matrix = static_cast<i64>(batch) * a.heads + head;
-        q = FIRST == 1 ? tensor<D>(a, 1) + first_row(a, batch) * stride() + head * W
-                       : tensor<D>(a, 2) + matrix * a.seq_len * W;
+        if constexpr (SPLIT)
+            q = elements<D>(*io.in) + first_row(a, batch) * stride() + head * W;
+        else if constexpr (HAS_QK || HAS_PV)
+            q = elements<D>(*io.in) + matrix * a.seq_len * W;
         score_base = matrix * a.seq_len * a.seq_len;
         return block * BLOCK < length;
     }
@@ -94,12 +100,12 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
      * saves registers. */
     FP_DEVICE int stride() const
     {
-        return FIRST == 1 ? 3 * a.heads * W : W;
+        return SPLIT ? 3 * a.heads * W : W;
     }
 
     FP_DEVICE i64 distance() const
     {
-        return FIRST == 1 ? a.heads * W : static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
+        return SPLIT ? a.heads * W : static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
     }
 
     /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
@@ -125,7 +131,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             float x[VEC<D>], b[VEC<D>];
             T *at = s.q + i / CHUNKS * LD + col;
             load_vec<D>(at, x);
-            load_vec<D>(weight<D>(a, 1) + head * W + col, b);
+            load_vec<D>(elements<D>(*io.bias) + head * W + col, b);
 #pragma unroll
             for (int e = 0; e < VEC<D>; e++)
                 x[e] += b[e];
@@ -205,7 +211,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             clear(c);
             warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, k_rows(at), LD);
         } else {
-            load_scores(c, tensor<D>(a, FIRST), key_block);
+            load_scores(c, elements<D>(*io.scores), key_block);
         }
     }
 
@@ -341,7 +347,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         if constexpr (EACH == 2)
             fetch_v(now, entry);
         copy_commit();
-        if constexpr (FIRST == 1) {
+        if constexpr (BIAS) {
             copy_wait<1>();
             bias_q();
         }
@@ -406,8 +412,9 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 #pragma unroll
             for (int p = 0; p < PAIRS<D, W>; p++) {
                 float x = o[p][r][0] * factor, y = o[p][r][1] * factor;
-                if constexpr (FIRST == 1) {
-                    const T *bias = weight<D>(a, 1) + (2 * a.heads + head) * W + fragment_col<D>(p);
+                if constexpr (BIAS) {
+                    const T *bias =
+                        elements<D>(*io.bias) + (2 * a.heads + head) * W + fragment_col<D>(p);
                     x += some * load_one<D>(bias);
                     y += some * load_one<D>(bias + 1);
                 }
@@ -415,10 +422,10 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             }
         }
         __syncwarp();
-        i64 step = LAST == 6 ? a.heads * W : W;
-        T *out = LAST == 6
-                     ? tensor<D>(a, 7) + (first_row(a, batch) * a.heads + head) * W
-                     : tensor<D>(a, 6) + (static_cast<i64>(batch) * a.heads + head) * a.seq_len * W;
+        i64 step = MERGE ? a.heads * W : W;
+        T *out = elements<D>(*io.out);
+        out = MERGE ? out + (first_row(a, batch) * a.heads + head) * W
+                    : out + (static_cast<i64>(batch) * a.heads + head) * a.seq_len * W;
 #pragma unroll
         for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
             int row = block * BLOCK + warp * WARP_ROWS + i / CHUNKS, col = i % CHUNKS * VEC<D>;
@@ -437,7 +444,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 #pragma unroll
                 for (int r = 0; r < ROWS<D>; r++)
                     c[p][r][0] *= scale(), c[p][r][1] *= scale();
-            store_scores(c, tensor<D>(a, LAST + 1), now.key_block);
+            store_scores(c, elements<D>(*io.out), now.key_block);
         });
         turn();
     }
@@ -455,7 +462,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             else if (part < entries && a.mask.key_block[part] == key_block)
                 part++;
             else
-                store_scores(c, tensor<D>(a, 5), key_block);
+                store_scores(c, elements<D>(*io.out), key_block);
         }
     }
 
@@ -488,7 +495,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
                     for (int e = 0; e < 2; e++)
                         c[p][r][e] =
                             factor[r] * exp2_fast(c[p][r][e] * unit - shift(state.top[r], unit));
-            store_scores(c, tensor<D>(a, 5), now.key_block);
+            store_scores(c, elements<D>(*io.out), now.key_block);
         });
         store_zeros();
         turn();
@@ -498,13 +505,13 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     {
         constexpr int groups = THREADS / FOUR_WARPS; /* further warps idle */
         int tiles = a.batch * a.heads * a.mask.blocks;
-        for (int t = blockIdx.x * groups + group; group < groups && t < tiles;
-             t += gridDim.x * groups) {
-            if (!select(t))
+        for (int i = blockIdx.x * groups + group; group < groups && i < tiles;
+             i += gridDim.x * groups) {
+            if (!select(i))
                 continue;
-            if constexpr (LAST >= 5)
+            if constexpr (HAS_PV)
                 context();
-            else if constexpr (LAST == 4)
+            else if constexpr (HAS_SOFTMAX)
                 probabilities();
             else
                 only_scores();

@@ -2,9 +2,8 @@
  *
  *   out (S,W) = softmax(mask(q k^T / sqrt(W))) v     for each batch row and head
  *
- * One launch fuses operators 2..5, with 1 (bias, split) before and 6 (merge_heads) after.  FIRST is
- * 1 or 2 and LAST is 5 or 6; shapes of tensors and the treatment of the biases are those of
- * attention.cuh.
+ * One launch fuses scores, mask, softmax and context, with the split of heads before and their
+ * merge after, or without; the biases are treated as in attention.cuh.
  *
  * Source: FlashAttention-3 (Shah et al. 2024) for warp roles and overlap; FlashAttention-4 for the
  * lazy rescaling.  Softmax is online, with 2^x and the scale folded in.  A row's maximum is raised
@@ -69,11 +68,10 @@ FP_DEVICE int uniform(int x)
     return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
 }
 
-template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, int CLUSTER,
-          bool DRAWS, bool OVERLAP, bool QREG, bool ORDERED>
+template <class D, int W, int OPS, int C, int G, int STAGES, int P, int CLUSTER, bool DRAWS,
+          bool OVERLAP, bool QREG, bool ORDERED>
 struct attention_wgmma {
-    using S =
-        attention_shape<D, W, FIRST, LAST, C, G, STAGES, P, CLUSTER, DRAWS, OVERLAP, QREG, ORDERED>;
+    using S = attention_shape<D, W, OPS, C, G, STAGES, P, CLUSTER, DRAWS, OVERLAP, QREG, ORDERED>;
     using smem = typename S::smem;
     static constexpr int THREADS = C * FOUR_WARPS + P * 32, ALIGN = 1024;
     static constexpr int SHARES = S::SHARES, STRIDE = SHARES * CLUSTER; /* who share a tile */
@@ -81,6 +79,7 @@ struct attention_wgmma {
     using softmax = attention_softmax<S>;
 
     const fp_args &a;
+    const fp_attention &io;
     smem &s;
 
     static FP_DEVICE smem &align(void *shared)
@@ -89,7 +88,8 @@ struct attention_wgmma {
         return *reinterpret_cast<smem *>(static_cast<unsigned char *>(shared) + gap);
     }
 
-    FP_DEVICE attention_wgmma(const fp_args &args, void *shared) : a(args), s(align(shared))
+    FP_DEVICE attention_wgmma(const fp_args &args, const fp_attention &operands, void *shared)
+        : a(args), io(operands), s(align(shared))
     {
     }
 
@@ -98,23 +98,23 @@ struct attention_wgmma {
         const bool computes = threadIdx.x < C * FOUR_WARPS;
         if (computes && threadIdx.x < 32)
             touch_arguments();
-        attention_loader<S> loader{a, s};
-        typename attention_loader<S>::tile t = {};
+        attention_loader<S> loader{a, io, s};
+        typename attention_loader<S>::tile tile = {};
         typename attention_loader<S>::entry e = {};
         if ((!computes || !DRAWS) && loader.first_tile() < loader.tiles()) {
-            loader.find_tile(loader.first_tile(), t, e);
-            loader.fetch_bias(t);
+            loader.find_tile(loader.first_tile(), tile, e);
+            loader.fetch_bias(tile);
         }
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
         await_dependencies();
         if (!computes) {
-            loader.produce(t, e);
+            loader.produce(tile, e);
             return;
         }
         if constexpr (!DRAWS)
-            loader.load_own_q(t);
+            loader.load_own_q(tile);
         consume();
     }
 
@@ -342,7 +342,7 @@ struct attention_wgmma {
             else if constexpr (!QREG)
                 S::meet(group); /* before the context takes q's place */
             if (first == 0)
-                attention_store<S>{a, s}.store(o, state, tile, group);
+                attention_store<S>{a, io, s}.store(o, state, tile, group);
             if constexpr (DRAWS)
                 mbarrier_arrive_warp(FP_AT(empty_q) + tile * 8);
         }

@@ -10,14 +10,15 @@ namespace fp
 
 template <class S> struct attention_loader {
     using D = typename S::D;
-    static constexpr int W = S::W, FIRST = S::FIRST, C = S::C, G = S::G, STAGES = S::STAGES,
-                         P = S::P, CLUSTER = S::CLUSTER, PANELS = S::PANELS, PANEL = S::PANEL,
+    static constexpr int W = S::W, C = S::C, G = S::G, STAGES = S::STAGES, P = S::P,
+                         CLUSTER = S::CLUSTER, PANELS = S::PANELS, PANEL = S::PANEL,
                          ENTRY = S::ENTRY, TILES = S::TILES;
     static constexpr bool DRAWS = S::DRAWS, ORDERED = S::ORDERED;
     using copies = attention_copies<S>;
     using tokens = typename copies::tokens;
 
     const fp_args &a;
+    const fp_attention &io;
     typename S::smem &s;
 
     /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
@@ -147,8 +148,8 @@ template <class S> struct attention_loader {
     FP_DEVICE void fetch_bias(const tile &t) const
     {
         const int lane = static_cast<int>(threadIdx.x % 32);
-        if (FIRST == 1 && lane < 2)
-            fetch_line(weight<D>(a, 1) + lane * 2 * a.heads * W + t.head * W);
+        if (S::BIAS && lane < 2)
+            fetch_line(elements<D>(*io.bias) + lane * 2 * a.heads * W + t.head * W);
     }
 
     FP_DEVICE tokens load_tokens(const int *of, const tile &t, int block) const
@@ -256,18 +257,18 @@ template <class S> struct attention_loader {
         const int hidden = a.heads * W, col = static_cast<int>(threadIdx.x) % 8 * 8;
         rows r;
         r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
-        if constexpr (FIRST == 1) {
+        if constexpr (S::SPLIT) {
             r.pitch = 6 * hidden;
             r.q = reinterpret_cast<const unsigned char *>(
-                tensor<D>(a, 1) + first_row(a, t.batch) * 3 * hidden + t.head * W + col);
+                elements<D>(*io.in) + first_row(a, t.batch) * 3 * hidden + t.head * W + col);
             r.k = r.q + 2 * hidden;
             r.v = r.k + 2 * hidden;
         } else {
             const i64 all = static_cast<i64>(a.batch) * hidden * a.seq_len;
             r.pitch = 2 * W;
             r.q = reinterpret_cast<const unsigned char *>(
-                tensor<D>(a, 2) + (static_cast<i64>(t.batch) * a.heads + t.head) * a.seq_len * W +
-                col);
+                elements<D>(*io.in) +
+                (static_cast<i64>(t.batch) * a.heads + t.head) * a.seq_len * W + col);
             r.k = r.q + 2 * all;
             r.v = r.k + 2 * all;
         }
@@ -329,10 +330,10 @@ template <class S> struct attention_loader {
             for (int g = 0; g < G; g++)
                 copies::template copy_block<false>(shared_address(s.q[to.index][g]), from.q,
                                                    from.pitch, (t.block + g) * BLOCK, from.length);
-        if (FIRST == 1 && me.tid < W / 4) {
+        if (S::BIAS && me.tid < W / 4) {
             int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
             copy_16(shared_address(&s.bias[to.index][which][col]),
-                    weight<D>(a, 1) + which * 2 * a.heads * W + t.head * W + col);
+                    elements<D>(*io.bias) + which * 2 * a.heads * W + t.head * W + col);
         }
         write_marks(s.marks[to.index], e, me.lane < t.entries, me.tid == 0);
         if (me.tid == 0) {

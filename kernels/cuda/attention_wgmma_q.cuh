@@ -28,7 +28,7 @@ template <> struct pairs<bf16> {
 
 template <class S> struct attention_q {
     using D = typename S::D;
-    static constexpr int W = S::W, FIRST = S::FIRST, SHARES = S::SHARES, PANEL = S::PANEL;
+    static constexpr int W = S::W, SHARES = S::SHARES, PANEL = S::PANEL;
     static constexpr bool QREG = S::QREG, DRAWS = S::DRAWS;
 
     typename S::smem &s;
@@ -42,7 +42,7 @@ template <class S> struct attention_q {
 #pragma unroll
         for (int i = 0; i < W / 16; i++) {
             load_matrix(q[i], rows + i / 4 * PANEL + ((i % 4 * 2 + lane / 16) ^ (lane % 8)) * 16);
-            if constexpr (FIRST == 1)
+            if constexpr (S::BIAS)
 #pragma unroll
                 for (int j = 0; j < 4; j++)
                     q[i][j] = pairs<D>::add(q[i][j], *reinterpret_cast<const u32 *>(
@@ -74,7 +74,7 @@ template <class S> struct attention_q {
         } else {
             if constexpr (!DRAWS)
                 S::meet(group); /* who shares the rows has copied them */
-            if constexpr (FIRST == 1) {
+            if constexpr (S::BIAS) {
                 add_bias(s.q[tile][group], s.bias[tile][0],
                          static_cast<int>(threadIdx.x) % FOUR_WARPS + share * FOUR_WARPS);
                 proxy_fence();

@@ -3,6 +3,7 @@
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
 
+#include "attention.h"
 #include "hopper.cuh"
 #include "wgmma.cuh"
 
@@ -18,12 +19,12 @@ struct row_state {
 };
 
 /* attention_wgmma.cuh says what the numbers mean. */
-template <class D_, int W_, int FIRST_, int LAST_, int C_, int G_, int STAGES_, int P_,
-          int CLUSTER_, bool DRAWS_, bool OVERLAP_, bool QREG_, bool ORDERED_>
+template <class D_, int W_, int OPS, int C_, int G_, int STAGES_, int P_, int CLUSTER_, bool DRAWS_,
+          bool OVERLAP_, bool QREG_, bool ORDERED_>
 struct attention_shape {
     using D = D_;
-    static constexpr int W = W_, FIRST = FIRST_, LAST = LAST_, C = C_, G = G_, STAGES = STAGES_,
-                         P = P_, CLUSTER = CLUSTER_;
+    static constexpr int W = W_, C = C_, G = G_, STAGES = STAGES_, P = P_, CLUSTER = CLUSTER_;
+    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE;
     static constexpr bool DRAWS = DRAWS_, OVERLAP = OVERLAP_, QREG = QREG_, ORDERED = ORDERED_;
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");

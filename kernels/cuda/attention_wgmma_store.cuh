@@ -18,11 +18,11 @@ FP_DEVICE u32 load_shared(u32 at)
 template <class S> struct attention_store {
     using D = typename S::D;
     using T = elem<D>;
-    static constexpr int W = S::W, FIRST = S::FIRST, LAST = S::LAST, PANELS = S::PANELS,
-                         PANEL = S::PANEL;
+    static constexpr int W = S::W, PANELS = S::PANELS, PANEL = S::PANEL;
     static constexpr bool ORDERED = S::ORDERED;
 
     const fp_args &a;
+    const fp_attention &io;
     typename S::smem &s;
 
     /* Where rows of a query block go. */
@@ -104,8 +104,8 @@ template <class S> struct attention_store {
         bool exists;
     };
 
-    static FP_DEVICE eight elements(unsigned char *rows, T *out, i64 step, const place &to, int r,
-                                    int panel, int warp, int lane)
+    static FP_DEVICE eight find_eight(unsigned char *rows, T *out, i64 step, const place &to, int r,
+                                      int panel, int warp, int lane)
     {
         const int token = to.token(warp * WARP_ROWS + r);
         return {rows + panel * PANEL + r * 128 + ((lane % 8) ^ (r % 8)) * 16,
@@ -119,7 +119,7 @@ template <class S> struct attention_store {
 #pragma unroll
         for (int i = 0; i < WARP_ROWS / 4 * PANELS; i++) {
             eight e =
-                elements(rows, out, step, to, i / PANELS * 4 + lane / 8, i % PANELS, warp, lane);
+                find_eight(rows, out, step, to, i / PANELS * 4 + lane / 8, i % PANELS, warp, lane);
             copy_16(shared_address(e.here), e.exists ? e.there : out, e.exists);
         }
     }
@@ -130,7 +130,7 @@ template <class S> struct attention_store {
 #pragma unroll
         for (int i = 0; i < WARP_ROWS / 4 * PANELS; i++) {
             eight e =
-                elements(rows, out, step, to, i / PANELS * 4 + lane / 8, i % PANELS, warp, lane);
+                find_eight(rows, out, step, to, i / PANELS * 4 + lane / 8, i % PANELS, warp, lane);
             if (e.exists)
                 *reinterpret_cast<uint4 *>(e.there) = *reinterpret_cast<const uint4 *>(e.here);
         }
@@ -151,7 +151,7 @@ template <class S> struct attention_store {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 float b[2] = {0.0f, 0.0f};
-                if constexpr (FIRST == 1)
+                if constexpr (S::BIAS)
                     D::unpack(*reinterpret_cast<const u32 *>(bias + (p + i) * 8), b[0], b[1]);
 #pragma unroll
                 for (int r = 0; r < 2; r++) {
@@ -178,9 +178,10 @@ template <class S> struct attention_store {
         const bool in_parts = ORDERED && a.tiles.parts > 1, joins = in_parts && item[5] > 0;
         const place to = find_place(item, tile, group);
         unsigned char *rows = s.q[tile][group] + warp * WARP_ROWS * 128;
-        const i64 batch = item[1], head = item[2], step = LAST == 6 ? a.heads * W : W;
-        T *out = LAST == 6 ? tensor<D>(a, 7) + (first_row(a, item[1]) * a.heads + head) * W
-                           : tensor<D>(a, 6) + (batch * a.heads + head) * a.seq_len * W;
+        const i64 batch = item[1], head = item[2], step = S::MERGE ? a.heads * W : W;
+        T *out = elements<D>(*io.out);
+        out = S::MERGE ? out + (first_row(a, item[1]) * a.heads + head) * W
+                       : out + (batch * a.heads + head) * a.seq_len * W;
         if (joins) {
             part_counter<S>{a}.await_first(item);
             fetch_rows(rows, out, step, to, warp, lane);

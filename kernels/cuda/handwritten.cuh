@@ -1,5 +1,5 @@
-/* Operators 2-6 as one kernel, written by hand for pos0 = 1: scores, mask, softmax, probs v and
- * merged heads, for every mask.  Shares nothing with attention.cuh but the block lists.
+/* Scores, mask, softmax, context and merged heads as one kernel, written by hand for pos0 = 1, for
+ * every mask.  Shares nothing with attention.cuh but the block lists.
  *
  * A warp keeps 16 query rows and everything else in registers; its loop has no staging and no
  * barrier.  As a product may sum over its inner index in any order, a lane reads 16 contiguous
@@ -11,6 +11,7 @@
 #ifndef FUSEPLAN_CUDA_HANDWRITTEN_CUH
 #define FUSEPLAN_CUDA_HANDWRITTEN_CUH
 
+#include "attention.h"
 #include "common.cuh"
 
 namespace fp
@@ -288,7 +289,7 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             }
     }
 
-    FP_DEVICE void run(const fp_args &a, void *shared)
+    FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
     {
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
         const i64 all = static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
@@ -298,7 +299,7 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             int row0 = tile.block * BLOCK + (SPLIT_KEYS ? tile.quarter : warp) * 16;
             if (tile.block * BLOCK + (SPLIT_KEYS ? tile.quarter * 16 : 0) >= tile.length)
                 continue;
-            const T *rows = tensor<D>(a, 2) + tile.matrix * a.seq_len * W;
+            const T *rows = elements<D>(*io.in) + tile.matrix * a.seq_len * W;
             start(rows, row0 + g, tile.length);
             for (int at = tile.entry; at < tile.entries; at++) {
                 float c[TILES][2][2];
@@ -317,8 +318,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             }
             sum[0] = lanes_sum<4>(sum[0]);
             sum[1] = lanes_sum<4>(sum[1]);
-            T *out =
-                tensor<D>(a, 7) + ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
+            T *out = elements<D>(*io.out) +
+                     ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
             if constexpr (SPLIT_KEYS)
                 join(*static_cast<smem *>(shared), a, tile, row0, out);
             else
@@ -337,7 +338,7 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
         alignas(16) float q[16][W];
     };
 
-    FP_DEVICE void run(const fp_args &a, void *shared)
+    FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
     {
         smem &s = *static_cast<smem *>(shared);
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -348,7 +349,7 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
             int row0 = tile.block * BLOCK + tile.quarter * 16 + warp * 4;
             if (row0 - warp * 4 >= tile.length)
                 continue;
-            const float *rows = tensor<fp32>(a, 2) + tile.matrix * a.seq_len * W;
+            const float *rows = elements<fp32>(*io.in) + tile.matrix * a.seq_len * W;
             for (int i = threadIdx.x; i < 16 * W; i += FOUR_WARPS) {
                 int row = row0 - warp * 4 + i / W;
                 s.q[i / W][i % W] =
@@ -361,8 +362,8 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
             for (int at = tile.entry; at < tile.entries; at++)
                 for (int half = 0; half < BLOCK; half += 32)
                     keys(a, tile, s, rows, all, at, half, o, top, sum);
-            float *out =
-                tensor<fp32>(a, 7) + ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
+            float *out = elements<fp32>(*io.out) +
+                         ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
 #pragma unroll
             for (int r = 0; r < 4; r++) {
                 float total = lanes_sum<32>(sum[r]);

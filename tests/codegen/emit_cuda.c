@@ -186,7 +186,7 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
     for (int i = 0; i < count; i++) {
         if (cuda_attention_shape_of(&choices[i], head_size) == NULL)
             continue;
-        buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 1, 6, ", head_size);
+        buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 0, ", head_size);
         cuda_attention_arguments(&choices[i], head_size, out);
         buf_addf(out, ">> == %d);\n", shared_bytes(&choices[i], DTYPE_FP16, head_size));
     }

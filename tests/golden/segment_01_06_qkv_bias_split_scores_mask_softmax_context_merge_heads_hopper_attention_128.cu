@@ -17,16 +17,19 @@
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that
- * load, thread blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a
- * cover */
-using stage = fp::attention_wgmma<dtype, W, 1, 6,
-    2, 2, 3, 2, 1, true, false, false, false>;
-
 extern "C" __global__ void __launch_bounds__(320, 2)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
-    stage(a, shared).run();
+    constexpr int ops =
+        FP_SPLIT | FP_BIAS | FP_SCORES | FP_MASK | FP_SOFTMAX | FP_CONTEXT | FP_MERGE;
+    fp_attention io = {};
+    io.in = &a.tensor[1]; /* qkv_gemm */
+    io.bias = &a.weight[1]; /* bqkv */
+    io.out = &a.tensor[7]; /* merge_heads */
+    /* warpgroups that compute, query blocks, key blocks in flight, warps that load, thread blocks
+     * that share a tile; tiles drawn, overlap, q in registers, tiles of a cover */
+    fp::attention_wgmma<dtype, W, ops, 2, 2, 3, 2, 1, true, false, false, false>(a, io, shared)
+        .run();
 }

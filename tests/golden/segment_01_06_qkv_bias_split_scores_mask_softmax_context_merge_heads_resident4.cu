@@ -23,7 +23,13 @@ enum { W = 64 }; /* head size */
 static FP_DEVICE void
 stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(const fp_args &a, void *shared)
 {
-    fp::attention<dtype, W, 1, 6, 128>(a, shared).run();
+    constexpr int ops =
+        FP_SPLIT | FP_BIAS | FP_SCORES | FP_MASK | FP_SOFTMAX | FP_CONTEXT | FP_MERGE;
+    fp_attention io = {};
+    io.in = &a.tensor[1]; /* qkv_gemm */
+    io.bias = &a.weight[1]; /* bqkv */
+    io.out = &a.tensor[7]; /* merge_heads */
+    fp::attention<dtype, W, ops, 128>(a, io, shared).run();
 }
 
 extern "C" __global__ void __launch_bounds__(128, 4)

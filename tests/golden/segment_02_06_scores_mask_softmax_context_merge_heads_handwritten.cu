@@ -20,6 +20,9 @@ segment_02_06_scores_mask_softmax_context_merge_heads_handwritten(const __grid_c
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
+    fp_attention io = {};
+    io.in = &a.tensor[2]; /* qkv_bias_split */
+    io.out = &a.tensor[7]; /* merge_heads */
     fp::await_dependencies();
-    fp::hand_attention<dtype, W, true>().run(a, shared);
+    fp::hand_attention<dtype, W, true>().run(a, io, shared);
 }

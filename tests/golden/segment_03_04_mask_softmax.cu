@@ -18,7 +18,12 @@ enum { W = 32 }; /* head size */
 static FP_DEVICE void
 stage_03_04_mask_softmax(const fp_args &a, void *shared)
 {
-    fp::attention<dtype, W, 3, 4, 128>(a, shared).run();
+    constexpr int ops =
+        FP_MASK | FP_SOFTMAX;
+    fp_attention io = {};
+    io.scores = &a.tensor[3]; /* scores */
+    io.out = &a.tensor[5]; /* softmax */
+    fp::attention<dtype, W, ops, 128>(a, io, shared).run();
 }
 
 extern "C" __global__ void __launch_bounds__(128, 1)

@@ -1,0 +1,27 @@
+/* What an attention kernel is told of its stage.  C, and C++ for nvcc. */
+#ifndef FUSEPLAN_CUDA_ATTENTION_H
+#define FUSEPLAN_CUDA_ATTENTION_H
+
+/* The operators of a stage, which are neighbours, as bits.  The softmax masks the scores that it
+ * takes, whoever computed them: FP_MASK adds nothing to it, and alone it passes scores on. */
+enum fp_attention_op {
+    FP_SPLIT = 1, /* q, k and v are columns of token rows, from where they are read */
+    FP_BIAS = 2,  /* of FP_SPLIT */
+    FP_SCORES = 4,
+    FP_MASK = 8,
+    FP_SOFTMAX = 16,
+    FP_CONTEXT = 32,
+    FP_MERGE = 64
+};
+
+/* Where fp_args has the operands of a stage; null: it does not have this one.  A kernel reads the
+ * pointers where it uses them, as copies would take registers all along. */
+struct fp_attention {
+    void *const *in;         /* q, k and v: 3x(B,H,S,W), with FP_SPLIT (B,S,3D) */
+    void *const *scores;     /* (B,H,S,S) that the stage begins with: scores, or probabilities */
+    const void *const *bias; /* (3D) of q, k and v */
+    void *const *out;        /* scores or probabilities (B,H,S,S); with FP_CONTEXT (B,H,S,W), with
+                                FP_MERGE (B,S,D) */
+};
+
+#endif
