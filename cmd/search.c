@@ -64,12 +64,6 @@ static int run(const struct options *o, struct status *st)
                           "--strategy '%s' with --rigor %s, which asks no strategy; leave one of "
                           "them out",
                           t.search.strategy->name, rigor_names[o->rigor]);
-    if (t.search.strategy->replay_only)
-        return status_set(
-            st, STATUS_USAGE,
-            "--strategy '%s' lacks a part of 'guided', to show in 'fuseplan replay' what "
-            "that is worth; search with guided",
-            t.search.strategy->name);
     if (o->strategies.count > 1)
         return status_set(st, STATUS_USAGE,
                           "--strategy names %d strategies, and a search has one; 'fuseplan replay' "
@@ -91,8 +85,7 @@ static void list_strategies(struct buf *out)
 {
     buf_adds(out, "strategies:\n");
     for (int i = 0; i < strategy_count; i++)
-        if (!strategies[i].replay_only)
-            buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
+        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
 }
 
 const struct command cmd_search = {

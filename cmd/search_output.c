@@ -170,8 +170,8 @@ static void print_counts(const struct tune_report *r)
 static void print_signals(const struct tune_report *r)
 {
     const char *before = "";
-    int models = r->proposed[SIGNAL_SUM] + r->proposed[SIGNAL_BOUND] +
-                 r->proposed[SIGNAL_REGRESSOR] + r->proposed[SIGNAL_CLASSIFIER];
+    int models =
+        r->proposed[SIGNAL_SUM] + r->proposed[SIGNAL_REGRESSOR] + r->proposed[SIGNAL_CLASSIFIER];
     if (models == 0)
         return;
     printf("%-12s ", "proposed");

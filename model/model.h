@@ -56,33 +56,6 @@ void gaussian_times(const struct gaussian *g, struct segment_times *out);
 double gaussian_sd(const struct gaussian *g, struct plan p);
 double gaussian_misfit(const struct gaussian *g);
 
-/* ---- pairs.c: a plan as its segments, and what neighbours do to each other ----------------------
- *
- * Needs the times of segments alone.  It holds for plans that share pairs of adjacent segments with
- * measured ones, where sums of segments do not: a sum knows no pair. */
-
-enum {
-    PAIRS_PLANS_MOST = 128, /* of more measured plans it knows the fastest */
-    PAIRS_ASSUMED_MOST = 8
-};
-
-struct pairs;
-
-/* pairs_free() it. */
-struct pairs *pairs_fit(const struct gaussian_data *d, const struct segment_times *alone);
-void pairs_free(struct pairs *f);
-
-/* NaN if a segment was not timed alone. */
-struct pairs_time {
-    double ms, sd; /* expected, and the standard deviation of that */
-    double misfit; /* the standard deviation of plans about what is expected, as a share */
-};
-struct pairs_time pairs_expect(struct pairs *f, struct plan p);
-
-/* Takes the time expected of a plan for measured, so that the plans that share its pairs are less
- * uncertain: PAIRS_ASSUMED_MOST times at most. */
-void pairs_assume(struct pairs *f, struct plan p);
-
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {

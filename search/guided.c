@@ -2,11 +2,6 @@
  *
  * - The posterior over segments, from their times alone and the measured plans: the plan of the
  *   least expected sum.
- * - A posterior that also knows what neighbours do to each other: the plan of the least lower bound
- *   of its time, which is the fastest expected or the least known.  Each plan of a batch is taken
- *   for measured before the next is chosen, so that a batch asks several questions (Desautels,
- *   Krause, Burdick: Parallelizing Exploration-Exploitation Tradeoffs in Gaussian Process Bandit
- *   Optimization, 2014).
  * - The sums of times alone, which no measured plan changes: where neighbours slow each other down,
  *   the first plans tell the posterior that the wrong segments are slow.
  * - The regressor learns what the sum leaves out, from the measured plans.
@@ -24,24 +19,16 @@
  * the fastest. */
 enum { ASK_MOST = 2048 };
 
-/* A lower bound is so many standard deviations below the time expected. */
-static const double bound_sds = 2;
-
 struct guide {
     const struct strategy_context *c;
     struct proposal *out;
-    unsigned signals;   /* bits of enum signal: those that propose */
-    bool *taken;        /* (space_count) already in this proposal */
-    struct gaussian *g; /* null without SIGNAL_SUM */
-    struct segment_times expected;
-    double *alone_ms;    /* (space_count) sums of times alone; NaN if unknown */
-    double *sum_ms;      /* (space_count) expected; NaN if unknown */
-    double below;        /* plans of larger sums are not asked about */
-    int sums;            /* plans that were picked by a sum */
-    double *key;         /* (space_count) scratch */
-    struct pairs *pairs; /* null without segment times or SIGNAL_BOUND */
-    double *bound;       /* (space_count) lower bounds, which may have risen since; NaN where not
-                            asked */
+    bool *taken;                   /* (space_count) already in this proposal */
+    struct segment_times expected; /* by the posterior */
+    double *alone_ms;              /* (space_count) sums of times alone; NaN if unknown */
+    double *sum_ms;                /* (space_count) expected; NaN if unknown */
+    double below;                  /* plans of larger sums are not asked about */
+    int sums;                      /* plans that were picked by a sum */
+    double *key;                   /* (space_count) scratch */
     double *ms;   /* (space_count) by the regressor, NaN where not asked; null without a model */
     double *high; /* (space_count) of the classifier, likewise */
 };
@@ -69,26 +56,6 @@ static int pick_sum(struct guide *g)
     return i >= 0 ? i : smallest(g, g->sum_ms, g->sum_ms);
 }
 
-static double bound_of(const struct guide *g, int i)
-{
-    struct pairs_time t = pairs_expect(g->pairs, g->c->space[i]);
-    return t.ms - bound_sds * t.sd;
-}
-
-/* A plan that is taken for measured raises bounds, so those noted are too low: only the least one
- * has to be computed anew, until it stays the least (Minoux: Accelerated greedy algorithms for
- * maximizing submodular set functions, 1978). */
-static int pick_bound(struct guide *g)
-{
-    int i = g->pairs != NULL ? smallest(g, g->bound, g->sum_ms) : -1;
-    for (int before = -1; i >= 0 && i != before;) {
-        g->bound[i] = bound_of(g, i);
-        before = i;
-        i = smallest(g, g->bound, g->sum_ms);
-    }
-    return i;
-}
-
 /* A regressor made of trees gives many plans the same time. */
 static int pick_fast(struct guide *g)
 {
@@ -111,34 +78,28 @@ static int pick_random(struct guide *g)
 }
 
 static int (*const pickers[SIGNAL_COUNT])(struct guide *g) = {
-    [SIGNAL_SUM] = pick_sum,         [SIGNAL_BOUND] = pick_bound, [SIGNAL_REGRESSOR] = pick_fast,
-    [SIGNAL_CLASSIFIER] = pick_high, [SIGNAL_RULE] = pick_random,
+    [SIGNAL_SUM] = pick_sum,
+    [SIGNAL_REGRESSOR] = pick_fast,
+    [SIGNAL_CLASSIFIER] = pick_high,
+    [SIGNAL_RULE] = pick_random,
 };
 
 /* A batch, in the order in which a small budget cuts it off: the models have a quarter of whatever
- * is left of it.  Below BOUNDS_FROM measured plans little is known of neighbours, and sums tell
- * most of what there is to know.  Later the best plan left is one that sums take for slow. */
-enum { BOUNDS_FROM = 16 };
-static const enum signal batches[][PROPOSAL_MAX] = {
-    {SIGNAL_SUM, SIGNAL_REGRESSOR, SIGNAL_SUM, SIGNAL_SUM, SIGNAL_CLASSIFIER, SIGNAL_SUM,
-     SIGNAL_BOUND, SIGNAL_BOUND},
-    {SIGNAL_BOUND, SIGNAL_REGRESSOR, SIGNAL_BOUND, SIGNAL_BOUND, SIGNAL_CLASSIFIER, SIGNAL_BOUND,
-     SIGNAL_BOUND, SIGNAL_BOUND},
+ * is left of it. */
+static const enum signal batch[PROPOSAL_MAX] = {
+    SIGNAL_SUM,        SIGNAL_REGRESSOR, SIGNAL_SUM, SIGNAL_SUM,
+    SIGNAL_CLASSIFIER, SIGNAL_SUM,       SIGNAL_SUM, SIGNAL_SUM,
 };
 
 /* The index that a signal picks, or else the next one that can. */
 static int pick(struct guide *g, enum signal *by)
 {
-    static const enum signal order[] = {SIGNAL_SUM, SIGNAL_REGRESSOR, SIGNAL_CLASSIFIER};
-    int i = (g->signals >> *by & 1) != 0 ? pickers[*by](g) : -1;
-    for (size_t k = 0; k < ARRAY_LEN(order) && i < 0; k++)
-        if ((g->signals >> order[k] & 1) != 0) {
-            *by = order[k];
-            i = pickers[*by](g);
-        }
-    if (i < 0) {
-        *by = SIGNAL_RULE;
-        i = pick_random(g);
+    static const enum signal order[] = {SIGNAL_SUM, SIGNAL_REGRESSOR, SIGNAL_CLASSIFIER,
+                                        SIGNAL_RULE};
+    int i = pickers[*by](g);
+    for (size_t k = 0; k < ARRAY_LEN(order) && i < 0; k++) {
+        *by = order[k];
+        i = pickers[*by](g);
     }
     return i;
 }
@@ -146,14 +107,10 @@ static int pick(struct guide *g, enum signal *by)
 static void fill(struct guide *g, int max)
 {
     int count = max < g->c->space_count ? max : g->c->space_count;
-    const enum signal *batch =
-        batches[g->pairs != NULL && g->c->history->count >= BOUNDS_FROM ? 1 : 0];
     while (g->out->count < count) {
         enum signal by = batch[g->out->count];
         int i = pick(g, &by);
         g->taken[i] = true;
-        if (g->pairs != NULL)
-            pairs_assume(g->pairs, g->c->space[i]);
         g->out->by[g->out->count] = by;
         g->out->plans[g->out->count++] = g->c->space[i];
     }
@@ -170,35 +127,18 @@ static double asked_below(const struct guide *g)
     return g->key[ASK_MOST];
 }
 
-/* The sums of times alone, and what is expected: by the posterior, or without it the same. */
+/* The sums of times alone, and what the posterior expects. */
 static void sum_segments(struct guide *g)
 {
     const struct strategy_context *c = g->c;
-    bool fitted = (g->signals >> SIGNAL_SUM & 1) != 0;
-    if (fitted) {
-        g->g = posterior_of(c->history, c->segments);
-        gaussian_times(g->g, &g->expected);
-    }
+    struct gaussian *posterior = posterior_of(c->history, c->segments);
+    gaussian_times(posterior, &g->expected);
+    gaussian_free(posterior);
     for (int i = 0; i < c->space_count; i++) {
         g->alone_ms[i] = c->segments != NULL ? additive_ms(c->segments, c->space[i]) : NAN;
-        g->sum_ms[i] = fitted ? additive_ms(&g->expected, c->space[i]) : g->alone_ms[i];
+        g->sum_ms[i] = additive_ms(&g->expected, c->space[i]);
     }
     g->below = asked_below(g);
-}
-
-/* Bounds the plans of the least sums. */
-static int bound(void *ctx, struct status *st)
-{
-    struct guide *g = ctx;
-    const struct strategy_context *c = g->c;
-    (void)st;
-    g->pairs = (g->signals >> SIGNAL_BOUND & 1) != 0 ? pairs_of(c->history, c->segments) : NULL;
-    if (g->pairs == NULL)
-        return 0;
-    g->bound = mem_alloc((size_t)c->space_count, sizeof(*g->bound));
-    for (int i = 0; i < c->space_count; i++)
-        g->bound[i] = g->sum_ms[i] < g->below ? bound_of(g, i) : NAN;
-    return 0;
 }
 
 /* Predicts the plans of the least sums. */
@@ -229,18 +169,16 @@ static int ask(struct guide *g, struct model *model, const struct segment_times 
 
 /* Trains on all plans that gave a time: the bound of a censored plan shows that it is slow.  Leaves
  * g->ms null if there are too few. */
-static int learn(void *ctx, struct status *st)
+static int learn(struct guide *g, struct status *st)
 {
-    struct guide *g = ctx;
     const struct strategy_context *c = g->c;
-    const struct segment_times *times =
-        c->segments != NULL || g->g == NULL ? c->segments : &g->expected;
+    const struct segment_times *times = c->segments != NULL ? c->segments : &g->expected;
     struct model_data data = training_of(c->history);
     struct model *model = NULL;
     int result = 0;
     const struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
-    if (data.count >= 2 && (g->signals & (1U << SIGNAL_REGRESSOR | 1U << SIGNAL_CLASSIFIER)) != 0) {
+    if (data.count >= 2) {
         result = model_train(&options, &data, times, &model, st);
         if (result == 0)
             result = ask(g, model, times, st);
@@ -261,24 +199,21 @@ static double expected_ms(const struct guide *g)
     return isfinite(fastest) ? fastest : NAN;
 }
 
-static int guide(const struct strategy_context *c, unsigned less, int max, struct proposal *out,
-                 struct status *st)
+int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
+                   struct status *st)
 {
     *out = (struct proposal){.expected_ms = NAN};
-    struct guide g = {.c = c, .out = out, .signals = ~less};
+    struct guide g = {.c = c, .out = out};
     g.taken = mem_alloc((size_t)c->space_count, sizeof(*g.taken));
     g.alone_ms = mem_alloc((size_t)c->space_count, sizeof(*g.alone_ms));
     g.sum_ms = mem_alloc((size_t)c->space_count, sizeof(*g.sum_ms));
     g.key = mem_alloc((size_t)c->space_count, sizeof(*g.key));
     sum_segments(&g);
-    int result = run_both(learn, bound, &g, st);
+    int result = learn(&g, st);
     if (result == 0) {
         out->expected_ms = expected_ms(&g);
         fill(&g, max);
     }
-    gaussian_free(g.g);
-    pairs_free(g.pairs);
-    free(g.bound);
     free(g.taken);
     free(g.alone_ms);
     free(g.sum_ms);
@@ -287,23 +222,3 @@ static int guide(const struct strategy_context *c, unsigned less, int max, struc
     free(g.high);
     return result;
 }
-
-int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
-                   struct status *st)
-{
-    return guide(c, 0, max, out, st);
-}
-
-/* ---- less one signal, for replay alone ------------------------------------------------------- */
-
-#define LESS(name, signals)                                                                        \
-    int name(const struct strategy_context *c, int max, struct proposal *out, struct status *st)   \
-    {                                                                                              \
-        return guide(c, signals, max, out, st);                                                    \
-    }
-
-LESS(guided_less_posterior_propose, 1U << SIGNAL_SUM | 1U << SIGNAL_BOUND)
-LESS(guided_less_bound_propose, 1U << SIGNAL_BOUND)
-LESS(guided_less_regressor_propose, 1U << SIGNAL_REGRESSOR)
-LESS(guided_less_classifier_propose, 1U << SIGNAL_CLASSIFIER)
-LESS(guided_less_models_propose, 1U << SIGNAL_REGRESSOR | 1U << SIGNAL_CLASSIFIER)

@@ -1,5 +1,5 @@
-/* What the plans measured so far say of all plans: the linear posterior over segments, the
- * posterior that knows neighbours, and plans' own times. */
+/* What the plans measured so far say of all plans: the linear posterior over segments, and
+ * plans' own times. */
 #include "search/search_int.h"
 
 #include <math.h>
@@ -73,39 +73,17 @@ struct gaussian *posterior_of(const struct history *h, const struct segment_time
     return fit(h, alone, &expected);
 }
 
-struct pairs *pairs_of(const struct history *h, const struct segment_times *alone)
+/* Two figures of a plan's time: measured, which has noise, and expected, the sum of its segments,
+ * about which plans spread.  Their weights are how much each of the two is known to be off. */
+static struct finalist own_time(int index, const struct observation *o, const struct gaussian *g,
+                                const struct segment_times *expected)
 {
-    if (alone == NULL)
-        return NULL;
-    struct said s = said_in(h, NULL);
-    struct gaussian_data d = data_of(&s);
-    struct pairs *out = pairs_fit(&d, alone);
-    said_release(&s);
-    return out;
-}
-
-/* What all plans let expect of one: with its neighbours, or where these are not known by its sum.
- */
-static struct pairs_time expect(struct pairs *pairs, const struct gaussian *g,
-                                const struct segment_times *expected, struct plan p)
-{
-    struct pairs_time t = {NAN, NAN, NAN};
-    if (pairs != NULL)
-        t = pairs_expect(pairs, p);
-    if (isnan(t.ms))
-        t = (struct pairs_time){additive_ms(expected, p), gaussian_sd(g, p), gaussian_misfit(g)};
-    return t;
-}
-
-/* Two figures of a plan's time: measured, which has noise, and expected, about which plans spread.
- * Their weights are how much each of the two is known to be off. */
-static struct finalist own_time(int index, const struct observation *o, struct pairs_time t)
-{
-    double misfit = t.misfit * t.ms, noise = o->outcome.noise * o->outcome.ms;
+    double sum = additive_ms(expected, o->plan), sd = gaussian_sd(g, o->plan);
+    double misfit = gaussian_misfit(g) * sum, noise = o->outcome.noise * o->outcome.ms;
     double share = misfit * misfit / (misfit * misfit + noise * noise);
     return (struct finalist){.index = index,
-                             .ms = t.ms + share * (o->outcome.ms - t.ms),
-                             .sd = hypot(sqrt(share) * noise, (1 - share) * t.sd)};
+                             .ms = sum + share * (o->outcome.ms - sum),
+                             .sd = hypot(sqrt(share) * noise, (1 - share) * sd)};
 }
 
 static int by_own(const void *a, const void *b)
@@ -119,16 +97,13 @@ struct finalist *own_times(const struct history *h, const struct segment_times *
     struct finalist *out = mem_alloc((size_t)h->count + 1, sizeof(*out));
     struct segment_times expected;
     struct gaussian *g = posterior_of(h, alone);
-    struct pairs *pairs = pairs_of(h, alone);
     *count = 0;
     gaussian_times(g, &expected);
     for (int i = 0; i < h->count; i++)
         if (h->items[i].outcome.status == TRIAL_OK)
-            out[(*count)++] =
-                own_time(i, &h->items[i], expect(pairs, g, &expected, h->items[i].plan));
+            out[(*count)++] = own_time(i, &h->items[i], g, &expected);
     qsort(out, (size_t)*count, sizeof(*out), by_own);
     gaussian_free(g);
-    pairs_free(pairs);
     return out;
 }
 

@@ -2,7 +2,7 @@
  *
  * A strategy sees only an evaluator, so it runs on a real target, on a recorded space or on a
  * made-up one.  Functions pass plans as struct plan; values occur only in rows, files and options.
- * To add a strategy: a file and a row in strategies[] (strategy.c). */
+ * To add a strategy: a function and a row in strategies[] (strategy.c). */
 #ifndef FUSEPLAN_SEARCH_H
 #define FUSEPLAN_SEARCH_H
 
@@ -36,10 +36,9 @@ struct evaluator {
 
 /* What proposed a plan. */
 enum signal {
-    SIGNAL_NONE,  /* it was asked for, or measured by an earlier search */
-    SIGNAL_RULE,  /* of a strategy that has one */
-    SIGNAL_SUM,   /* the least sum of its segments, expected or alone */
-    SIGNAL_BOUND, /* the least lower bound of its time, neighbours considered */
+    SIGNAL_NONE, /* it was asked for, or measured by an earlier search */
+    SIGNAL_RULE, /* of a strategy that has one */
+    SIGNAL_SUM,  /* the least sum of its segments, expected or alone */
     SIGNAL_REGRESSOR,
     SIGNAL_CLASSIFIER,
     SIGNAL_COUNT
@@ -91,7 +90,6 @@ struct proposal {
 
 struct strategy {
     const char *name, *summary;
-    bool replay_only;
     /* Fills *out with distinct plans of the space, at most max, which is 1..PROPOSAL_MAX. */
     int (*propose)(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);

@@ -20,13 +20,12 @@ typedef void search_progress(void *ctx, const struct history *h, const struct ob
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
 
-/* ---- a file each: the strategies ------------------------------------------------------------- */
+/* ---- guided.c, rivals.c: the strategies ------------------------------------------------------ */
 
 typedef int propose(const struct strategy_context *c, int max, struct proposal *out,
                     struct status *st);
 propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
-    genetic_propose, reward_propose, guided_less_posterior_propose, guided_less_bound_propose,
-    guided_less_regressor_propose, guided_less_classifier_propose, guided_less_models_propose;
+    genetic_propose, reward_propose;
 
 /* ---- strategy.c: what strategies share ------------------------------------------------------- */
 
@@ -61,9 +60,6 @@ struct model_data training_of(const struct history *h);
 /* The posterior from the plans that ran, and the censored ones whose bound says something. alone
  * may be null.  gaussian_free() it. */
 struct gaussian *posterior_of(const struct history *h, const struct segment_times *alone);
-
-/* The same of neighbours, from the plans that ran; null if alone is.  pairs_free() it. */
-struct pairs *pairs_of(const struct history *h, const struct segment_times *alone);
 
 /* The plans that ran, each with its time: of its measurement, which has noise, and of what all
  * plans let expect.  Most promising first; (*count) the caller frees. */

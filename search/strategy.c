@@ -3,24 +3,21 @@
 #include <string.h>
 
 const struct strategy strategies[] = {
-    {"guided", "a posterior over segments, regressor and classifier propose together", false,
+    {"guided", "a posterior over segments, regressor and classifier propose together",
      guided_propose},
-    {"additive", "the smallest sums over segments, in their order", false, additive_propose},
-    {"xgb", "regressor and classifier alone", false, xgb_propose},
-    {"random", "plans drawn uniformly", false, random_propose},
-    {"annealing", "a walk that steps to slower plans ever more rarely", false, annealing_propose},
-    {"genetic", "children of the fastest plans", false, genetic_propose},
-    {"reward", "boundaries drawn by what they have earned", false, reward_propose},
-    {"guided-posterior", "guided less both posteriors: regressor and classifier alone", true,
-     guided_less_posterior_propose},
-    {"guided-bound", "guided less lower bounds", true, guided_less_bound_propose},
-    {"guided-regressor", "guided less the regressor", true, guided_less_regressor_propose},
-    {"guided-classifier", "guided less the classifier", true, guided_less_classifier_propose},
-    {"guided-models", "guided less regressor and classifier", true, guided_less_models_propose},
+    {"additive", "the smallest sums over segments, in their order", additive_propose},
+    {"xgb", "regressor and classifier alone", xgb_propose},
+    {"random", "plans drawn uniformly", random_propose},
+    {"annealing", "a walk that steps to slower plans ever more rarely", annealing_propose},
+    {"genetic", "children of the fastest plans", genetic_propose},
+    {"reward", "boundaries drawn by what they have earned", reward_propose},
 };
 const char *const signal_names[SIGNAL_COUNT] = {
-    [SIGNAL_NONE] = "none",   [SIGNAL_RULE] = "rule",           [SIGNAL_SUM] = "sum",
-    [SIGNAL_BOUND] = "bound", [SIGNAL_REGRESSOR] = "regressor", [SIGNAL_CLASSIFIER] = "classifier",
+    [SIGNAL_NONE] = "none",
+    [SIGNAL_RULE] = "rule",
+    [SIGNAL_SUM] = "sum",
+    [SIGNAL_REGRESSOR] = "regressor",
+    [SIGNAL_CLASSIFIER] = "classifier",
 };
 
 const int strategy_count = ARRAY_LEN(strategies);

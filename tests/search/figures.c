@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     }
     puts("strategy   plans  mean regret %   95 %  within 1 %     optimum");
     for (int s = 0; s < strategy_count && result == 0; s++) {
-        bool wanted = argc < 3 && !strategies[s].replay_only;
+        bool wanted = argc < 3;
         for (int i = 2; i < argc; i++)
             wanted = wanted || strcmp(argv[i], strategies[s].name) == 0;
         if (wanted)
