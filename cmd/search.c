@@ -104,9 +104,7 @@ const struct command cmd_search = {
              "stores all and prints the best plan so far; a second Ctrl-C ends at once.\n"
              "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
-             "the 256 fastest are timed again side by side.  '--rigor sample' measures the plans\n"
-             "with 0.8 times the sum of their segments below the best time, and --budget plans\n"
-             "drawn uniformly (2048).\n"
+             "the 256 fastest are timed again side by side.\n"
              "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.",
     .more = list_strategies,
@@ -115,7 +113,6 @@ const struct command cmd_search = {
         "fuseplan search -b 1 -s 128 -m causal --again\n"
         "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
         "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
-        "fuseplan search -b 1 -s 512 -m causal --rigor sample --budget 500\n"
         "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

@@ -111,34 +111,6 @@ int search_close(const struct search_options *o, const struct closing *how,
     return result;
 }
 
-/* ---- plans drawn ----------------------------------------------------------------------------- */
-
-static bool was_drawn(const void *ctx, struct plan p)
-{
-    return ((const bool *)ctx)[plan_key(p)];
-}
-
-int search_drawn(const struct search_options *o, int count, const struct evaluator *e,
-                 struct history *h, const struct closing *how, struct search_result *out,
-                 struct status *st)
-{
-    struct plan space[PLAN_SPACE];
-    bool drawn[PLAN_KEYS] = {false}; /* by their keys */
-    struct rng rng = {.state = splitmix64(o->seed)};
-    int open = plan_space(o->space_lo, o->space_hi, space);
-    for (; count > 0 && open > 0; count--) {
-        int i = (int)rng_below(&rng, (uint32_t)open);
-        drawn[plan_key(space[i])] = true;
-        space[i] = space[--open];
-    }
-    struct part part = {.e = e, .has = was_drawn, .ctx = drawn};
-    const struct evaluator all = evaluator_of(&part);
-    struct search_options random = *o;
-    random.strategy = strategy_find("random");
-    random.endless = true;
-    return search_loop(&random, &all, h, how->progress, how->ctx, out, st);
-}
-
 /* ---- what can be said ------------------------------------------------------------------------ */
 
 /* Below which time of its own a slot may be in the fastest plan, as a share of its parts' time.  Of

@@ -32,17 +32,6 @@ int search_close(const struct search_options *o, const struct closing *how,
                  const struct evaluator *e, struct history *h, struct search_result *out,
                  struct status *st);
 
-/* Of a sample: the near plans of search_close() are those with this share of their sum below the
- * best time, and so many plans are drawn beside them if the budget does not say how many. */
-#define SAMPLE_SHARE 0.8
-enum { SAMPLE_COUNT = 2048 };
-
-/* Measures `count` plans of o's space that are drawn uniformly with the seed; some may have been
- * measured before.  STOP_SPACE says that all were measured. */
-int search_drawn(const struct search_options *o, int count, const struct evaluator *e,
-                 struct history *h, const struct closing *how, struct search_result *out,
-                 struct status *st);
-
 /* A slot whose segment was never timed.  Its operators can be run by timed segments; `hope` is a
  * share of what these take in the fastest way.  A plan with the slot can be the fastest plan only
  * if

@@ -28,8 +28,8 @@ static double finals_begin(const struct tuner *t)
     return t->end - fmax(FINALS_SHARE * limit, kept);
 }
 
-/* An exhaustive search, or one that samples, may spend on stage 1 all the time before the finals:
- * its plans all run the choices that stage 1 ends with. */
+/* An exhaustive search may spend on stage 1 all the time before the finals: its plans all run the
+ * choices that stage 1 ends with. */
 double stage1_end(const struct tuner *t)
 {
     double begin = finals_begin(t);

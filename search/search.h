@@ -177,12 +177,11 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
  * strategy over plans.  The finals time the finalists and the baselines side by side.
  *
  * An exhaustive search measures every plan, in random order, so that a part of the space is a fair
- * sample of it and drift of the machine follows no value.  One that samples measures the plans that
- * may be the fastest by their sums, and then plans drawn uniformly.  Both censor no plan, run all
- * of them with the choices that stage 1 ended with, and time the fastest few hundred side by side
- * before the finals. */
+ * sample of it and drift of the machine follows no value.  It censors no plan, runs all of them
+ * with the choices that stage 1 ended with, and times the fastest few hundred side by side before
+ * the finals. */
 
-enum rigor { RIGOR_MEASURE, RIGOR_SAMPLE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
+enum rigor { RIGOR_MEASURE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
 extern const char *const rigor_names[RIGOR_COUNT];
 
 /* How far a search is.  Plans are borrowed until the callback returns, and null if there is none.

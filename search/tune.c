@@ -4,35 +4,26 @@
 #include <stdlib.h>
 
 const char *const rigor_names[RIGOR_COUNT] = {
-    [RIGOR_MEASURE] = "measure", [RIGOR_SAMPLE] = "sample", [RIGOR_EXHAUSTIVE] = "exhaustive"};
+    [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
-/* Also of one that samples: whichever plans it measures, it treats them alike. */
 static bool exhaustive(const struct tuner *t)
 {
-    return t->o->rigor != RIGOR_MEASURE;
-}
-
-static bool samples(const struct tuner *t)
-{
-    return t->o->rigor == RIGOR_SAMPLE;
+    return t->o->rigor == RIGOR_EXHAUSTIVE;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* The budget of a sample is of the plans that it draws. */
 static bool budget_spent(const struct tuner *t)
 {
-    return !samples(t) && t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
+    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
 }
 
 static void plan_step(void *ctx, const struct history *h, const struct observation *latest)
 {
     const struct tuner *t = ctx;
     int budget = t->o->search.budget, total = t->stage2.before + t->stage2.open;
-    if (samples(t)) /* nobody knows how many plans are near the best one */
-        total = 0;
-    else if (budget < total && (budget > 0 || !exhaustive(t)))
-        total = budget; /* 0: nor does anybody know when it converges */
+    if (budget < total && (budget > 0 || !exhaustive(t)))
+        total = budget; /* 0: nobody knows when it converges */
     tuner_step(t, PHASE_PLANS, h->count, t->stage2.one ? 0 : total, latest);
 }
 
@@ -106,29 +97,6 @@ static int search_space(struct tuner *t, struct search_result *found, struct sta
         if (found->stopped_by == STOP_SPACE)
             found->stopped_by = STOP_CONVERGED;
     } while (result == 0 && found->stopped_by == STOP_CONVERGED && t->history.count > before);
-    return result;
-}
-
-/* The plans that may be the fastest by their sums, and then those drawn. */
-static int sample_space(struct tuner *t, struct search_result *found, struct status *st)
-{
-    const struct closing how = {SAMPLE_SHARE, 0, bench_workload(t->bench)->layers, plan_step, t};
-    struct search_options o =
-        begin_search(t, t->o->search.space_lo, t->o->search.space_hi, stage2_end(t));
-    const struct evaluator e = tuner_evaluator(t);
-    int draw = o.budget > 0 ? o.budget : SAMPLE_COUNT, before = t->history.count;
-    o.budget = 0;
-    int result = search_close(&o, &how, &e, &t->history, found, st);
-    if (result == 0 && found->stopped_by == STOP_SPACE) {
-        tuner_say(t, "measured %d plans with %g times their sum below the best time; %d are drawn",
-                  t->history.count - before, SAMPLE_SHARE, draw);
-        if (o.time_limit_s > 0)
-            o.time_limit_s = fmax(1e-9, stage2_end(t) - t->clock());
-        result = search_drawn(&o, draw, &e, &t->history, &how, found, st);
-    }
-    if (found->stopped_by == STOP_SPACE)
-        found->stopped_by = STOP_BUDGET;
-    t->new_trials += t->history.count - before;
     return result;
 }
 
@@ -228,7 +196,7 @@ static int retry_failed(struct tuner *t, struct search_result *found, struct sta
 static void say_stage2(const struct tuner *t)
 {
     say_failed(t, exhaustive(t) ? "stored as failed" : "left out");
-    const char *doing = samples(t) ? "sampling" : exhaustive(t) ? "measuring all" : "searching";
+    const char *doing = exhaustive(t) ? "measuring all" : "searching";
     tuner_say(t, "%s %d plan%s", doing, t->space_count, t->space_count == 1 ? "" : "s");
 }
 
@@ -245,7 +213,7 @@ static int run_stages(struct tuner *t, bool again, struct search_result *found, 
         return 0;
     if (!again)
         say_stage2(t);
-    return samples(t) ? sample_space(t, found, st) : search_space(t, found, st);
+    return search_space(t, found, st);
 }
 
 /* Stage 2 may converge long before it must end.  What the time limit kept from stage 1 then gets a

@@ -3,7 +3,6 @@
 # says when each phase of the search began, and records what was measured in
 # PREFIX-bBATCH-sSEQ_LEN-MASK-fp16.ndjson.gz.  RIGOR:
 #   exhaustive  every plan; says how many plans a second were measured
-#   sample      a part of the plans; the file's name gets -part
 # An OPTION's digits are a part of the file's name.  RECORD_TARGET are the options of the target (--target cuda).
 set -u
 bin=$1 prefix=$2
@@ -42,7 +41,6 @@ record() {
   file=$file${digits:+-$digits}
   case $rigor in
   exhaustive) how='--time-limit 480' ;;
-  sample) how='--time-limit 300' file=$file-part ;;
   *)
     echo "record.sh: no rigor '$rigor'" >&2
     return 1

@@ -318,56 +318,10 @@ START_TEST(short_time_measures_no_plan)
 }
 END_TEST
 
-static int plan_steps;
-
-static void see_total(void *ctx, const struct tune_state *state)
-{
-    (void)ctx;
-    if (strcmp(state->step.phase, "plans") != 0)
-        return;
-    plan_steps++;
-    ck_assert_int_eq(state->step.total, 0); /* how many are near is known at the end */
-}
-
-/* A made-up plan takes what its segments take in one layer: of two layers no plan is near the best
- * one, so that those drawn are all.  More of them are those before and others. */
-START_TEST(a_sample_is_drawn)
-{
-    plan_steps = 0;
-    options.step = see_total;
-    fake.workload.layers = 2;
-    options.rigor = RIGOR_SAMPLE;
-    options.search.budget = 20;
-    run();
-    ck_assert_str_eq(report.stopped_by, "budget");
-    ck_assert_int_eq(report.space_trials, 20);
-    ck_assert_int_gt(plan_steps, 0);
-    int calls = fake.calls;
-    run();
-    ck_assert_int_eq(fake.calls, calls);
-    options.search.budget = 40;
-    run();
-    ck_assert_int_eq(report.space_trials, 40);
-}
-END_TEST
-
-/* Of one layer they all are near. */
-START_TEST(a_sample_has_the_plans_near_the_best)
-{
-    fake.workload.layers = 1;
-    options.rigor = RIGOR_SAMPLE;
-    options.search.budget = 1;
-    run();
-    ck_assert_str_eq(report.stopped_by, "budget");
-    ck_assert_int_eq(report.space_trials, PLANS);
-}
-END_TEST
-
 SUITE("search/exhaustive", setup, teardown, ONCE(every_plan_is_measured), ONCE(order_is_drawn),
       ONCE(budget_is_the_total_of_plans), ONCE(two_comparisons),
       ONCE(finals_are_of_what_the_first_comparison_found),
       ONCE(first_comparison_leaves_time_for_the_finals),
       LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
       ONCE(part_of_a_space_goes_on), LOOP(interrupt_keeps_all, 0, 4),
-      LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan),
-      ONCE(a_sample_is_drawn), ONCE(a_sample_has_the_plans_near_the_best))
+      LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan))
