@@ -99,14 +99,15 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
 static int prepare(struct comparison *c, struct session *s, const struct found_study *from,
                    bool retry, struct history *known, struct status *st)
 {
-    struct db *db = from->db != NULL ? from->db : s->db;
-    int64_t study = from->db != NULL ? from->study : s->study;
+    const struct choice_source source = {.db = from->db != NULL ? from->db
+                                               : s->study != 0  ? s->db
+                                                                : NULL,
+                                         .study = from->db != NULL ? from->study : s->study,
+                                         .target = bench_target(s->bench),
+                                         .retry_failed = retry};
     for (int i = 0; i < c->count; i++) {
         c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = {NAN, NAN, NAN}};
-        if (study == 0)
-            candidate_default(bench_target(s->bench), c->plans[i], &c->candidates[i]);
-        else if (study_candidate(db, study, bench_target(s->bench), NULL, retry, c->plans[i],
-                                 &c->candidates[i], st) != 0)
+        if (study_candidate(&source, c->plans[i], &c->candidates[i], st) != 0)
             return -1;
         c->candidates[i].packed = s->workload.lengths != NULL && !c->padded[i];
     }

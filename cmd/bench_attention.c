@@ -46,16 +46,14 @@ static int choose(const struct options *o, struct session *s, struct candidate *
     const struct plan p = plan_of_attention();
     struct candidate all;
     struct segment_times times;
-    candidate_default(target, p, &all);
     *known = false;
     if (find_study(o, s, st) != 0)
         return -1;
-    if (s->study != 0) {
-        if (study_alone(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||
-            study_segments(s->db, s->study, target, &times, st) != 0)
-            return -1;
-        *known = !isnan(times.ms[slot_of(attention, false)]);
-    }
+    const struct choice_source from = {.db = s->db, .study = s->study, .target = target};
+    if (study_candidate(&from, p, &all, st) != 0 ||
+        (s->db != NULL && study_segments(s->db, s->study, target, &times, st) != 0))
+        return -1;
+    *known = s->db != NULL && !isnan(times.ms[slot_of(attention, false)]);
     *out = (struct candidate){.plan = p, .count = 1, .choices = {all.choices[attention.first]}};
     return 0;
 }

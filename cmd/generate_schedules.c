@@ -71,7 +71,8 @@ static int compare(struct db *db, int64_t study, const struct choosing *c, struc
     struct schedules *s = &part->schedules;
     struct build_target device = c->build;
     device.arch = s->device_arch;
-    if (study_candidate(db, study, &device, NULL, false, s->candidate.plan, &fastest, st) != 0)
+    const struct choice_source from = {.db = db, .study = study, .target = &device};
+    if (study_candidate(&from, s->candidate.plan, &fastest, st) != 0)
         return -1;
     struct comparison comparison = {&fastest, s};
     return db_trials(db, study, DB_TRIAL_SEGMENT, compare_trial, &comparison, st);
@@ -84,8 +85,6 @@ static int read_study(struct db *db, int64_t study, const struct choosing *c, st
     struct reading reading = {.workload = &part->workload, .out = s};
     fingerprint_device(c->target, &reading.here);
     if (db_study_read(db, study, read_device, &reading, st) != 0 ||
-        study_candidate(db, study, &c->build, &c->archs, false, s->candidate.plan, &s->candidate,
-                        st) != 0 ||
         db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
     return compare(db, study, c, part, st);
@@ -96,8 +95,11 @@ int schedules_choose(const struct options *o, const struct choosing *c, struct c
 {
     struct found_study found;
     part->schedules.target = c->build.kind;
-    candidate_default(&c->build, part->plan, &part->schedules.candidate);
     int result = study_find_known(o, c->target, &part->workload, &found, st);
+    const struct choice_source from = {
+        .db = found.db, .study = found.study, .target = &c->build, .archs = &c->archs};
+    if (result == 0)
+        result = study_candidate(&from, part->plan, &part->schedules.candidate, st);
     if (result == 0 && found.db != NULL)
         result = read_study(found.db, found.study, c, part, st);
     if (result == 0 && found.system)

@@ -162,14 +162,6 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
     c->impl->launch(c, w, out);
 }
 
-void candidate_default(const struct build_target *t, struct plan p, struct candidate *out)
-{
-    struct segment segments[OP_COUNT];
-    *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
-    for (int i = 0; i < out->count; i++)
-        choices_for(t, segments[i], p.handwritten, 1, &out->choices[i]);
-}
-
 void choice_symbol(const struct choice *c, struct buf *out)
 {
     buf_adds(out, "segment_");

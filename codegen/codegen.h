@@ -168,9 +168,6 @@ struct candidate {
 /* Whether two candidates are one plan with the same choices, packed or not. */
 bool same_choices(const struct candidate *a, const struct candidate *b);
 
-/* The plan with the default choice of each segment. */
-void candidate_default(const struct build_target *t, struct plan p, struct candidate *out);
-
 /* The name of the function in a choice's source: "segment_08_09_out_bias_residual_layernorm1", or
  * of a kernel that several segments share "segment_gemm_bias_gelu_hopper_gemm".  Sources of a
  * target with the same name are the same. */

@@ -145,7 +145,7 @@ bool cheapest_baseline(const struct tuner *t, struct candidate *out)
         struct candidate c;
         struct status fails = STATUS_INIT;
         if (history_has(&t->history, b->plans[i]) ||
-            tuner_candidate(t, b->plans[i], &c, &fails) != 0 ||
+            plan_candidate(&t->segments, NULL, b->plans[i], &c, &fails) != 0 ||
             (found && compilers_of(&c) >= compilers_of(out)))
             continue;
         *out = c;

@@ -4,13 +4,6 @@
 /* The machine counts as slower if the best plan takes this much longer than before. */
 #define SLOWED_RATIO 1.2
 
-int tuner_candidate(const struct tuner *t, struct plan p, struct candidate *out, struct status *st)
-{
-    int result = segment_table_candidate(&t->segments, p, out, st);
-    out->packed = t->packed;
-    return result;
-}
-
 /* Times the segments of a plan that stage 1 had no time for: so that the plan runs the fastest
  * default of each, and if one fails, no plan with it is built. */
 static int time_missing(struct tuner *t, struct plan p, struct status *st)
@@ -30,7 +23,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     struct status fails = STATUS_INIT;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *ms = anchor_drift(t) * best->outcome.ms;
-    if (tuner_candidate(t, best->plan, &c, &fails) != 0)
+    if (plan_candidate(&t->segments, NULL, best->plan, &c, &fails) != 0)
         return 0;
     if (bench_plan(t->bench, &c, &sampling_search, &trial, st) != 0)
         return -1;
@@ -85,7 +78,7 @@ static int measure_in_time(struct tuner *t, struct plan plan, struct outcome *ou
         return -1;
     if (too_late(t, plan))
         return status_set(st, STATUS_TIMEOUT, "no time is left to build plan %u", plan_value(plan));
-    bool broken = tuner_candidate(t, plan, &c, &trial.reason) != 0;
+    bool broken = plan_candidate(&t->segments, NULL, plan, &c, &trial.reason) != 0;
     int result = t->o->rigor != RIGOR_MEASURE ? 0 : anchor_check(t, st);
     if (result == 0 && !broken && !first_plan_take(t, &c, &trial))
         result = time_plan(t, &c, &trial, st);

@@ -14,18 +14,6 @@ static const struct interval unknown_ms = {NAN, NAN, NAN};
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* The stored choice of a slot; the default one if there is none that this version knows. */
-static struct choice choice_of_slot(const struct slot_record *known,
-                                    const struct build_target *target, const struct choice *usual)
-{
-    struct choice c = *usual;
-    struct status other_version = STATUS_INIT;
-    if (known->impl != NULL && choice_parse(target->kind, usual->segment, known->impl,
-                                            known->schedule, &c, &other_version) != 0)
-        c = *usual;
-    return c;
-}
-
 static void explain_kernel(const struct workload *w, const struct limits *rates,
                            struct explained_kernel *k)
 {
@@ -43,23 +31,6 @@ static void explain_kernel(const struct workload *w, const struct limits *rates,
     k->writes = segment_outputs(s);
     k->passes = stored & (uint16_t)~k->writes;
     k->keeps = own & (uint16_t)~stored;
-}
-
-/* The choices of a plan and what they took alone. */
-static void choose_kernels(const struct slot_record slots[SLOT_COUNT],
-                           const struct build_target *target, struct explanation *out)
-{
-    struct candidate usual;
-    int at[OP_COUNT];
-    candidate_default(target, out->plan, &usual);
-    plan_slots(out->plan, at);
-    out->count = usual.count;
-    for (int i = 0; i < out->count; i++) {
-        const struct slot_record *known = &slots[at[i]];
-        out->kernels[i] =
-            (struct explained_kernel){.choice = choice_of_slot(known, target, &usual.choices[i]),
-                                      .us = known->impl != NULL ? known->us : unknown_ms};
-    }
 }
 
 struct reading {
@@ -83,20 +54,19 @@ static int read_alone(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Takes the choices with which the plan ran in a search's newest comparison, if it was there. */
-static int take_fitted(struct db *db, int64_t study, enum target_kind target,
-                       struct explanation *out, struct status *st)
+/* How the plan runs, and what its kernels took alone. */
+static int choose_kernels(struct db *db, int64_t study, const struct build_target *target,
+                          struct explanation *out, struct status *st)
 {
-    struct reading r = {target, out};
-    struct fitted_plans fitted;
-    int result = fitted_read(db, study, target, &fitted, st);
-    const struct candidate *c = fitted_find(&fitted, out->plan);
-    for (int i = 0; result == 0 && c != NULL && i < out->count; i++)
-        out->kernels[i] = (struct explained_kernel){.choice = c->choices[i], .us = unknown_ms};
-    if (result == 0 && c != NULL)
-        result = db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st);
-    fitted_release(&fitted);
-    return result;
+    const struct choice_source from = {.db = db, .study = study, .target = target};
+    struct reading r = {target->kind, out};
+    struct candidate c;
+    if (study_candidate(&from, out->plan, &c, st) != 0)
+        return -1;
+    out->count = c.count;
+    for (int i = 0; i < c.count; i++)
+        out->kernels[i] = (struct explained_kernel){.choice = c.choices[i], .us = unknown_ms};
+    return db != NULL ? db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st) : 0;
 }
 
 static void explain_kernels(const struct workload *w, struct explanation *out)
@@ -122,9 +92,7 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
                        study_rates(db, study, slots, w, &out->rates, &out->device_rates, st) != 0))
         result = -1;
     if (result == 0)
-        choose_kernels(slots, target, out);
-    if (result == 0 && db != NULL)
-        result = take_fitted(db, study, target->kind, out, st);
+        result = choose_kernels(db, study, target, out, st);
     if (result == 0) {
         explain_kernels(w, out);
         result = explain_neighbours(db, study, slots, w->layers, out, st);

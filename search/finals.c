@@ -28,7 +28,7 @@ static int runnable(const struct tuner *t, const struct observation *items, int 
     int kept = 0;
     for (int i = 0; i < count; i++) {
         struct status fails = STATUS_INIT;
-        if (tuner_candidate(t, items[i].plan, &out[kept], &fails) == 0)
+        if (plan_candidate(&t->segments, NULL, items[i].plan, &out[kept], &fails) == 0)
             kept++;
         else
             tuner_say(t, "%u is left out of the finals: %s", plan_value(items[i].plan),
@@ -59,13 +59,13 @@ static int add_ways(const struct tuner *t, struct candidate *candidates, int cou
     int all = count;
     for (int i = 0; i < count; i++) {
         const struct candidate *fitted = fitted_find(&t->fitted, candidates[i].plan);
-        if (t->packed && !baselines_have(&t->o->baselines, candidates[i].plan)) {
+        if (t->segments.packed && !baselines_have(&t->o->baselines, candidates[i].plan)) {
             candidates[all] = candidates[i];
             candidates[all++].packed = false;
         }
         if (fitted != NULL && !same_choices(fitted, &candidates[i])) {
             candidates[all] = *fitted;
-            candidates[all++].packed = t->packed;
+            candidates[all++].packed = t->segments.packed;
         }
     }
     return all;
@@ -202,7 +202,8 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
         struct candidate c;
         struct status fails = STATUS_INIT;
         struct plan p = wanted->plans[i];
-        if (baseline_known(t, p) == NULL || tuner_candidate(t, p, &c, &fails) != 0)
+        if (history_find(&t->history, p) == NULL ||
+            plan_candidate(&t->segments, NULL, p, &c, &fails) != 0)
             continue;
         struct db_time time;
         found = db_time(t->db, t->study, (int)plan_value(p), comparison, &time, st);

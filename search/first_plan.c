@@ -36,7 +36,7 @@ static bool choose_expected(const struct tuner *t, struct candidate *out)
         expected.ms[i] = expected_ms(t, i);
     int plan = additive_best(t->space, t->space_count, &expected);
     return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
-           tuner_candidate(t, t->space[plan], out, &fails) == 0;
+           plan_candidate(&t->segments, NULL, t->space[plan], out, &fails) == 0;
 }
 
 static int measure(struct tuner *t, struct status *st)

@@ -76,6 +76,14 @@ int history_best(const struct history *h)
     return best;
 }
 
+const struct observation *history_find(const struct history *h, struct plan p)
+{
+    for (int i = 0; i < h->count; i++)
+        if (plan_equal(h->items[i].plan, p) && h->items[i].outcome.status != TRIAL_FAILED)
+            return &h->items[i];
+    return NULL;
+}
+
 int history_drop_failed(struct history *h, struct plan *out)
 {
     int kept = 0, dropped = 0;

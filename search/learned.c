@@ -30,56 +30,6 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
     return result;
 }
 
-int study_alone(struct db *db, int64_t study, const struct build_target *target,
-                const struct arch_list *archs, bool retry_failed, struct plan p,
-                struct candidate *out, struct status *st)
-{
-    struct segment_table table;
-    struct status fails = STATUS_INIT;
-    segment_table_init(&table, target);
-    table.retry_failed = retry_failed;
-    for (int i = 0; archs != NULL && i < archs->count; i++) {
-        struct build_target further = *target;
-        further.arch = archs->arch[i];
-        segment_table_restrict(&table, &further);
-    }
-    int result = segment_table_read(&table, db, study, st);
-    if (result == 0)
-        segment_table_candidate(&table, p, out, &fails); /* whoever runs it reports the failure */
-    segment_table_release(&table);
-    return result;
-}
-
-/* Whether a choice runs on a target and on further architectures. */
-static bool runs_on(const struct choice *c, const struct build_target *target,
-                    const struct arch_list *archs)
-{
-    struct build_target further = *target;
-    const char *why;
-    bool runs = choice_applicable(c, target, &why);
-    for (int i = 0; archs != NULL && i < archs->count && runs; i++) {
-        further.arch = archs->arch[i];
-        runs = choice_applicable(c, &further, &why);
-    }
-    return runs;
-}
-
-int study_candidate(struct db *db, int64_t study, const struct build_target *target,
-                    const struct arch_list *archs, bool retry_failed, struct plan p,
-                    struct candidate *out, struct status *st)
-{
-    struct fitted_plans fitted;
-    if (study_alone(db, study, target, archs, retry_failed, p, out, st) != 0)
-        return -1;
-    int result = fitted_read(db, study, target->kind, &fitted, st);
-    const struct candidate *known = fitted_find(&fitted, p);
-    for (int i = 0; result == 0 && known != NULL && i < out->count; i++)
-        if (runs_on(&known->choices[i], target, archs))
-            out->choices[i] = known->choices[i];
-    fitted_release(&fitted);
-    return result;
-}
-
 struct loading {
     struct model **out;
     struct status *st;

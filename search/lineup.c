@@ -24,18 +24,12 @@ static int rank(const struct tuner *t, const struct history *h, struct observati
     return count;
 }
 
-static const struct observation *find(const struct observation *items, int count, struct plan p)
+static bool has(const struct observation *items, int count, struct plan p)
 {
     for (int i = 0; i < count; i++)
         if (plan_equal(items[i].plan, p))
-            return &items[i];
-    return NULL;
-}
-
-const struct observation *baseline_known(const struct tuner *t, struct plan p)
-{
-    const struct observation *known = find(t->history.items, t->history.count, p);
-    return known != NULL && known->outcome.status != TRIAL_FAILED ? known : NULL;
+            return true;
+    return false;
 }
 
 /* Adds the baselines, censored or not, to the contenders; returns how many there are then.  Here
@@ -44,8 +38,8 @@ static int add_baselines(const struct tuner *t, struct observation *out, int cou
 {
     const struct baselines *baselines = &t->o->baselines;
     for (int i = 0; i < baselines->count; i++) {
-        const struct observation *known = baseline_known(t, baselines->plans[i]);
-        if (known != NULL && find(out, count, known->plan) == NULL)
+        const struct observation *known = history_find(&t->history, baselines->plans[i]);
+        if (known != NULL && !has(out, count, known->plan))
             out[count++] = *known;
     }
     return count;
@@ -56,8 +50,8 @@ static int add_additive(const struct tuner *t, struct observation *out, int coun
 {
     int additive = additive_best(t->space, t->space_count, &t->segments.times);
     const struct observation *known =
-        additive < 0 ? NULL : find(t->history.items, t->history.count, t->space[additive]);
-    if (known != NULL && known->outcome.status == TRIAL_OK && find(out, count, known->plan) == NULL)
+        additive < 0 ? NULL : history_find(&t->history, t->space[additive]);
+    if (known != NULL && known->outcome.status == TRIAL_OK && !has(out, count, known->plan))
         out[count++] = *known;
     return count;
 }

@@ -4,6 +4,43 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* ---- what they share --------------------------------------------------------------------------
+ */
+
+static bool proposal_has(const struct proposal *p, struct plan plan)
+{
+    for (int i = 0; i < p->count; i++)
+        if (plan_equal(p->plans[i], plan))
+            return true;
+    return false;
+}
+
+/* Adds plans drawn uniformly, each once, until there are max or the space has no more.
+ *
+ * Floyd's sampling without replacement: Bentley, Floyd: A Sample of Brilliance, 1987.  What was
+ * proposed before may be drawn again, and counts as drawn only once. */
+static void proposal_fill(const struct strategy_context *c, int max, struct proposal *out)
+{
+    int count = max < c->space_count ? max : c->space_count;
+    for (int last = c->space_count - (count - out->count); out->count < count; last++) {
+        struct plan p = c->space[rng_below(c->rng, (uint32_t)last + 1)];
+        if (proposal_has(out, p))
+            p = c->space[last];
+        while (proposal_has(out, p)) /* it was proposed before the draws */
+            p = c->space[rng_below(c->rng, (uint32_t)c->space_count)];
+        out->plans[out->count++] = p;
+    }
+}
+
+/* Which plans may be proposed, by their keys; the caller frees. */
+static bool *open_keys(const struct strategy_context *c)
+{
+    bool *open = mem_alloc(PLAN_KEYS, sizeof(*open));
+    for (int i = 0; i < c->space_count; i++)
+        open[plan_key(c->space[i])] = true;
+    return open;
+}
+
 /* ---- random ---------------------------------------------------------------------------------- */
 
 int random_propose(const struct strategy_context *c, int max, struct proposal *out,

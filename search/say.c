@@ -25,7 +25,7 @@ static const struct observation *first_baseline(const struct tuner *t)
 {
     const struct observation *known = NULL;
     for (int i = 0; i < t->o->baselines.count && known == NULL; i++)
-        known = baseline_known(t, t->o->baselines.plans[i]);
+        known = history_find(&t->history, t->o->baselines.plans[i]);
     return known;
 }
 

@@ -61,6 +61,8 @@ void history_add(struct history *h, struct plan p, struct outcome o);
 void history_release(struct history *h);
 bool history_has(const struct history *h, struct plan p);
 int history_best(const struct history *h); /* index of the fastest plan; -1 if none is ok */
+/* A plan as it was measured; null if it was not, or failed. */
+const struct observation *history_find(const struct history *h, struct plan p);
 /* Drops the plans that failed; out: null, or gets them.  Returns how many. */
 int history_drop_failed(struct history *h, struct plan *out);
 
@@ -339,17 +341,22 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
                    struct segment_times *out, struct status *st);
 
-/* A plan as it ran in the newest comparison of a search, else as study_alone().  archs: only
- * choices that also run on these architectures count; null: all that run on the target.
- * retry_failed: stored failures do not count. */
-int study_candidate(struct db *db, int64_t study, const struct build_target *target,
-                    const struct arch_list *archs, bool retry_failed, struct plan p,
-                    struct candidate *out, struct status *st);
+/* ---- candidate.c: how a plan runs -------------------------------------------------------------
+ */
 
-/* A plan with each segment's fastest choice alone, the default if none is stored. */
-int study_alone(struct db *db, int64_t study, const struct build_target *target,
-                const struct arch_list *archs, bool retry_failed, struct plan p,
-                struct candidate *out, struct status *st);
+/* What is known of choices. */
+struct choice_source {
+    struct db *db; /* null: nothing is, and defaults run */
+    int64_t study;
+    const struct build_target *target;
+    const struct arch_list *archs; /* only choices that also run on these count; may be null */
+    bool retry_failed;             /* stored failures do not count */
+};
+
+/* Each segment of a plan as it ran in the newest comparison of a search; else by the fastest choice
+ * alone; else by a default. */
+int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
+                    struct status *st);
 
 /* A stored model has regressor and classifier in one blob.  tune() trains a study's own model on
  * all its plans and names it STUDY_MODEL; models of files belong to study 0. */

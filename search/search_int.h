@@ -27,16 +27,6 @@ typedef int propose(const struct strategy_context *c, int max, struct proposal *
 propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
     genetic_propose, reward_propose;
 
-/* ---- strategy.c: what strategies share ------------------------------------------------------- */
-
-bool proposal_has(const struct proposal *p, struct plan plan);
-
-/* Adds plans drawn uniformly, each once, until there are max or the space has no more. */
-void proposal_fill(const struct strategy_context *c, int max, struct proposal *out);
-
-/* Which plans may be proposed, by their keys; the caller frees. */
-bool *open_keys(const struct strategy_context *c);
-
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
 /* The half width of a 95 % interval is so many standard errors. */
@@ -118,6 +108,7 @@ struct slot {
 struct segment_table {
     enum target_kind target;
     bool retry_failed; /* attempts that the database holds as failed count as not tried */
+    bool packed;       /* all is timed without rows of padding */
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };
@@ -151,11 +142,29 @@ bool slot_failed(const struct slot *s);
 /* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
-/* A plan with the best choice known of each segment, or an untried default: that of the
- * implementation that won over another one elsewhere.  -1 with the reason if a segment failed; *out
- * is filled then too, so that the failure can be stored. */
-int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
-                            struct status *st);
+/* ---- candidate.c: how a plan runs -------------------------------------------------------------
+ */
+
+/* Plans with the choices that they ran in a search's comparison, or that were found for them. */
+struct fitted_plans {
+    int count;
+    struct candidate *items; /* (count) owned */
+};
+
+/* Those of the study's newest comparison of a search, whose choices are those of their segments and
+ * of this version.  The caller releases *out, also after a failure. */
+int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
+                struct status *st);
+void fitted_keep(struct fitted_plans *f, const struct candidate *c); /* in place of the plan's */
+const struct candidate *fitted_find(const struct fitted_plans *f, struct plan p); /* null: none */
+void fitted_release(struct fitted_plans *f);
+
+/* Chooses what runs each segment of a plan: as the plan ran in a comparison, if `fitted` has it,
+ * which may be null; else the fastest choice alone; else an untried default: of the implementation
+ * that won over another one most often at such stages.  -1 with the reason if a segment has none
+ * of these; *out is filled then too, so that the failure can be stored. */
+int plan_candidate(const struct segment_table *t, const struct fitted_plans *fitted, struct plan p,
+                   struct candidate *out, struct status *st);
 
 /* ---- steady.c ------------------------------------------------------------------------------- */
 
@@ -182,20 +191,8 @@ void past_options(const struct tune_options *o, struct buf *out);
 int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
               struct status *st);
 
-/* ---- fitted.c: schedules fitted to a plan ---------------------------------------------------- */
-
-/* Plans with the choices that they ran in a search's comparison, or that were found for them. */
-struct fitted_plans {
-    int count;
-    struct candidate *items; /* (count) owned */
-};
-
-/* Those of the study's newest comparison of a search, whose choices are those of their segments and
- * of this version.  The caller releases *out, also after a failure. */
-int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
-                struct status *st);
-const struct candidate *fitted_find(const struct fitted_plans *f, struct plan p); /* null: none */
-void fitted_release(struct fitted_plans *f);
+/* ---- schedules.c: schedules in plans ----------------------------------------------------------
+ */
 
 struct tuner;
 
@@ -213,7 +210,6 @@ struct tuner {
     int64_t study;
     char search_id[HASH_TEXT_SIZE];
     struct past past;
-    bool packed; /* the workload has lengths: all that it times is without rows of padding */
     struct segment_table segments;
     struct history history;
     struct fitted_plans fitted;
@@ -300,9 +296,6 @@ int take_shared(struct tuner *t, struct status *st);
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
-/* As segment_table_candidate(); it runs as all that the search times. */
-int tuner_candidate(const struct tuner *t, struct plan p, struct candidate *out, struct status *st);
-
 /* ---- anchor.c: whether the machine keeps its pace ---------------------------------------------
  *
  * A plan is timed again every ANCHOR_EVERY plans.  If its time has changed by more than the noise
@@ -342,9 +335,6 @@ struct lineup {
     struct sampling how;
     bool cut_short; /* fewer of the fastest contend than the contest wants */
 };
-
-/* A baseline as it was measured; null if it was not, or failed. */
-const struct observation *baseline_known(const struct tuner *t, struct plan p);
 
 /* As many of the fastest plans of `from` as the time left allows, and the sampling for them. */
 struct lineup lineup_in_time(const struct tuner *t, const struct history *from,

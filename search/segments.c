@@ -139,50 +139,8 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
     return db_trials(db, study, DB_TRIAL_SEGMENT, read_row, t, st);
 }
 
-/* ---- plans from slots ------------------------------------------------------------------------ */
-
-/* What kind of work a slot does: that of its stage, or of several ones. */
-static int kind_of(const struct segment_table *t, int slot)
-{
-    enum stage_kind kinds[OP_COUNT];
-    return segment_stages(t->target, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
-}
-
-/* Whether an implementation's best time in a slot is less than that of another one, which may have
- * failed. */
-static bool won(const struct slot *s, const struct impl *impl)
-{
-    bool rival = false;
-    for (int i = 0; i < s->count; i++)
-        rival |= s->attempts[i].tried && s->attempts[i].choice.impl != impl;
-    return rival && s->best != NULL && s->best->choice.impl == impl;
-}
-
-/* In how many slots of a kind an implementation won. */
-static int wins(const struct segment_table *t, int kind, const struct impl *impl)
-{
-    int count = 0;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        count += won(&t->slots[i], impl) && kind_of(t, i) == kind;
-    return count;
-}
-
-/* The untried default of the implementation that won most often at such slots; null: none
- * is left. */
-static const struct attempt *untried_default(const struct segment_table *t, int slot)
-{
-    const struct slot *s = &t->slots[slot];
-    const struct attempt *found = NULL;
-    int most = -1, kind = kind_of(t, slot);
-    for (int i = 0; i < s->count; i++) {
-        const struct attempt *a = &s->attempts[i];
-        if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
-            continue;
-        most = wins(t, kind, a->choice.impl);
-        found = a;
-    }
-    return found;
-}
+/* ---- what that says of plans ------------------------------------------------------------------
+ */
 
 bool slot_failed(const struct slot *s)
 {
@@ -204,26 +162,4 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
         }
     }
     return best;
-}
-
-int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
-                            struct status *st)
-{
-    int slots[OP_COUNT], result = 0;
-    int count = plan_slots(p, slots);
-    *out = (struct candidate){.plan = p};
-    for (int i = 0; i < count; i++) {
-        const struct slot *s = &t->slots[slots[i]];
-        const struct attempt *attempt = s->best != NULL ? s->best : untried_default(t, slots[i]);
-        if (attempt == NULL) {
-            struct segment bad = slot_segment(slots[i]);
-            bool stored = s->failed_utc[0] != '\0';
-            result = status_set(st, s->reason.code, "ops %d-%d fail alone%s%s: %s", bad.first,
-                                bad.last, stored ? ", at " : "", s->failed_utc, s->reason.message);
-            attempt = &s->attempts[0];
-        }
-        if (s->count > 0)
-            out->choices[out->count++] = attempt->choice;
-    }
-    return result;
 }

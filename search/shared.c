@@ -179,7 +179,7 @@ static void release(struct shared *s)
 
 static struct candidate candidate_of(const struct tuner *t, const struct found *f)
 {
-    return (struct candidate){.packed = t->packed,
+    return (struct candidate){.packed = t->segments.packed,
                               .count = 1,
                               .choices = {t->segments.slots[f->slot].attempts[f->attempt].choice}};
 }

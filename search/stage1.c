@@ -34,7 +34,7 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
 {
     const struct slot *slot = &t->segments.slots[j.slot];
     struct candidate c = {
-        .packed = t->packed, .count = 1, .choices = {slot->attempts[j.attempt].choice}};
+        .packed = t->segments.packed, .count = 1, .choices = {slot->attempts[j.attempt].choice}};
     struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
     trial.build_s = bench_build_seconds(t->bench, &c.choices[0]);
     struct sampling how = sampling_search;

@@ -297,8 +297,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->start = t->round = t->clock();
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
-    t->packed = bench_workload(t->bench)->lengths != NULL;
     segment_table_init(&t->segments, bench_target(t->bench));
+    t->segments.packed = bench_workload(t->bench)->lengths != NULL;
     t->segments.retry_failed = t->o->retry_failed;
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||

@@ -3,6 +3,7 @@
 #define FUSEPLAN_TESTS_BENCH_FIXTURE_H
 
 #include "bench/bench.h"
+#include "tests/candidate.h"
 #include "tests/workload.h"
 
 #include <sys/stat.h>

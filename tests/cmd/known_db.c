@@ -11,11 +11,19 @@
 
 enum { SAMPLES = 8 };
 
+/* Segments without a matrix product have one schedule alone. */
 static struct db_choice choice_of(int slot)
 {
-    bool hand = slot == SLOT_HANDWRITTEN;
-    return (struct db_choice){slot_segment(slot), hand ? "handwritten" : "generated",
-                              hand ? "" : "lowering=tiled row_block=128 col_block=even"};
+    static const int products[] = {0, 7, 10, 12};
+    struct segment s = slot_segment(slot);
+    if (slot == SLOT_HANDWRITTEN)
+        return (struct db_choice){s, "handwritten", ""};
+    bool multiplies = false;
+    for (size_t i = 0; i < ARRAY_LEN(products); i++)
+        multiplies |= s.first <= products[i] && products[i] <= s.last;
+    return (struct db_choice){s, "generated",
+                              multiplies ? "lowering=tiled row_block=128 col_block=even"
+                                         : "lowering=tiled row_block=256 col_block=even"};
 }
 
 static struct db_trial trial(int value, double ms, const char *search)

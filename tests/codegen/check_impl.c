@@ -1,4 +1,5 @@
 #include "segments.h"
+#include "tests/candidate.h"
 #include "tests/suite.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "codegen/codegen_int.h"
+#include "tests/candidate.h"
 #include "tests/suite.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Programs of their own; cmd's suites build and run those of the CPU, tests/cuda those of a GPU. */
 #include "codegen/codegen_int.h"
+#include "tests/candidate.h"
 #include "tests/suite.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Writes into DIR/program the program of a plan whose GEMMs are kernels of ours, and into
  * DIR/arrays what that plan computes in the worker: both must give the same y, see device.sh. */
 #include "request.h"
+#include "tests/candidate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -273,7 +273,7 @@ static const char *chosen(const struct segment_table *t, int first, int last)
 {
     struct candidate c;
     uint16_t fused = (uint16_t)((1U << last) - (1U << first));
-    OK(segment_table_candidate(t, plan_of(fused, false), &c, &st));
+    OK(plan_candidate(t, NULL, plan_of(fused, false), &c, &st));
     return c.choices[first].impl->name;
 }
 

@@ -1,5 +1,6 @@
 /* Schedules fitted to plans: a plan may run fastest with other schedules than its segments alone.
  */
+#include "search/search_int.h"
 #include "tune_fixture.h"
 
 static void setup(void)
@@ -27,8 +28,13 @@ static bool runs_as_alone(void)
     struct plan p = plan_from_value((unsigned)report.best.value);
     int64_t study;
     OK(study_open(bench, db, &study, &st));
-    OK(study_alone(db, study, bench_target(bench), NULL, false, p, &alone, &st));
-    OK(study_candidate(db, study, bench_target(bench), NULL, false, p, &best, &st));
+    struct segment_table table;
+    segment_table_init(&table, bench_target(bench));
+    OK(segment_table_read(&table, db, study, &st));
+    OK(plan_candidate(&table, NULL, p, &alone, &st));
+    segment_table_release(&table);
+    const struct choice_source from = {.db = db, .study = study, .target = bench_target(bench)};
+    OK(study_candidate(&from, p, &best, &st));
     ck_assert_int_eq(best.count, report.best.choice_count);
     for (int i = 0; i < best.count; i++) { /* whoever runs the plan runs what the finals ran */
         struct choice c;

@@ -1,5 +1,6 @@
 /* Which of a segment's stored choices a plan takes. */
 #include "search/search.h"
+#include "tests/candidate.h"
 #include "tests/db/fixture.h"
 
 /* Of segment 0-0 in fp16, from the fastest.  By shared memory 128x192 runs on sm_80, not on
@@ -59,7 +60,8 @@ START_TEST(fastest_that_runs_on_all_architectures)
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
-    OK(study_candidate(db, study, &target, archs, false, plan_from_value(VALUE_UNFUSED), &c, &st));
+    const struct choice_source from = {.db = db, .study = study, .target = &target, .archs = archs};
+    OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
     assert_choice(&c.choices[0], stored[lists[_i].fastest].impl,
                   stored[lists[_i].fastest].schedule);
@@ -76,7 +78,8 @@ START_TEST(fastest_on_the_target)
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
-    OK(study_candidate(db, study, &target, NULL, false, plan_from_value(VALUE_UNFUSED), &c, &st));
+    const struct choice_source from = {.db = db, .study = study, .target = &target};
+    OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     assert_choice(&c.choices[0], stored[0].impl, stored[0].schedule);
     db_close(db);
 }
@@ -125,8 +128,9 @@ START_TEST(as_in_the_finals_where_that_runs)
     struct candidate c;
     int64_t study;
     struct db *db = open_compared(&study, &target, fitted[_i].segments);
-    OK(study_candidate(db, study, &target, &fitted[_i].archs, false, plan_from_value(VALUE_UNFUSED),
-                       &c, &st));
+    const struct choice_source from = {
+        .db = db, .study = study, .target = &target, .archs = &fitted[_i].archs};
+    OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
     assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);
     db_close(db);

@@ -1,4 +1,5 @@
 #include "search/search.h"
+#include "tests/candidate.h"
 #include "tests/db/fixture.h"
 
 static int keep_text(void *ctx, const struct db_trial *t)

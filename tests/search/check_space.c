@@ -1,6 +1,7 @@
 /* A study as strategies see it. */
 #include "fake_bench.h"
 #include "space_fixture.h"
+#include "tests/candidate.h"
 
 #include <math.h>
 

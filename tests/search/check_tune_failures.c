@@ -1,4 +1,5 @@
 /* tune() on a fake bench where something goes wrong: segments, plans, the machine, the user. */
+#include "tests/candidate.h"
 #include "tune_guided.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 #include "fake_bench.h"
+#include "tests/candidate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -101,9 +101,8 @@ static inline void plant_plan(unsigned value, double ms)
     struct trial trial = {.status = TRIAL_OK, .ms = {ms, ms, ms}, .sample_count = 6};
     int64_t study;
     ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
-    ck_assert_int_eq(study_candidate(db, study, bench_target(bench), NULL, false,
-                                     plan_from_value(value), &c, &st),
-                     0);
+    const struct choice_source from = {.db = db, .study = study, .target = bench_target(bench)};
+    OK(study_candidate(&from, plan_from_value(value), &c, &st));
     ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);
 }
 

@@ -1,5 +1,6 @@
 #include "bench/worker/worker_int.h"
 #include "tests/bench/fixture.h"
+#include "tests/candidate.h"
 
 /* ---- medians --------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Schedules fitted to a plan.
+/* Schedules in plans.
  *
  * A segment's fastest schedule alone may not be its fastest in a plan: there its weights come from
  * memory, and its launch begins beside the one in front of it.  So before the finals the fastest
@@ -26,86 +26,6 @@ enum { SAMPLES_MOST = 50 };
 /* A way that takes more than so many times what its plan took is given up, and a plan that takes as
  * many times what the fastest one takes goes on with the way that it begins with. */
 #define FAR_SLOWER 1.03
-
-/* ---- what is known --------------------------------------------------------------------------- */
-
-const struct candidate *fitted_find(const struct fitted_plans *p, struct plan plan)
-{
-    for (int i = 0; i < p->count; i++)
-        if (plan_equal(p->items[i].plan, plan))
-            return &p->items[i];
-    return NULL;
-}
-
-static void keep(struct fitted_plans *p, const struct candidate *c)
-{
-    int i = 0;
-    while (i < p->count && !plan_equal(p->items[i].plan, c->plan))
-        i++;
-    if (i == p->count)
-        p->items = mem_resize(p->items, (size_t)++p->count, sizeof(*p->items));
-    p->items[i] = *c;
-}
-
-void fitted_release(struct fitted_plans *p)
-{
-    free(p->items);
-    *p = (struct fitted_plans){.count = 0};
-}
-
-struct reading {
-    enum target_kind target;
-    struct fitted_plans *out;
-    char *comparison; /* the newest so far, owned */
-};
-
-/* Whether a row has a choice for each segment of its plan, and this version knows them. */
-static bool choices_of(const struct db_trial *row, enum target_kind target, struct candidate *out)
-{
-    int slots[OP_COUNT];
-    struct status other_version = STATUS_INIT;
-    *out = (struct candidate){.plan = plan_from_value((unsigned)row->value),
-                              .packed = row->packed != 0,
-                              .count = row->choice_count};
-    if (plan_slots(out->plan, slots) != out->count)
-        return false;
-    for (int i = 0; i < out->count; i++) {
-        const struct db_choice *from = &row->choices[i];
-        struct choice *c = &out->choices[i];
-        if (choice_parse(target, from->segment, from->impl, from->schedule, c, &other_version) !=
-                0 ||
-            slot_of(c->segment, c->impl->handwritten) != slots[i])
-            return false;
-    }
-    return true;
-}
-
-/* The rows of a comparison stand together, the newest last. */
-static int read_final(void *ctx, const struct db_trial *row)
-{
-    struct reading *r = ctx;
-    struct candidate c;
-    if (strcmp(row->strategy, "bench") == 0 || row->status != TRIAL_OK)
-        return 0;
-    if (r->comparison == NULL || strcmp(r->comparison, row->comparison) != 0) {
-        free(r->comparison);
-        r->comparison = mem_strdup(row->comparison);
-        r->out->count = 0;
-    }
-    if (choices_of(row, r->target, &c))
-        keep(r->out, &c);
-    return 0;
-}
-
-int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
-                struct status *st)
-{
-    struct reading r = {.target = target, .out = out};
-    *out = (struct fitted_plans){.count = 0};
-    int result = db_trials(db, study, DB_TRIAL_FINAL, read_final, &r, st);
-    free(r.comparison);
-    return result;
-}
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
@@ -263,7 +183,7 @@ static int known_ways(const struct tuner *t, struct plan p, const struct candida
     struct candidate as_beside;
     struct status fails = STATUS_INIT;
     int count = 1;
-    if (tuner_candidate(t, p, &out[0], &fails) != 0)
+    if (plan_candidate(&t->segments, NULL, p, &out[0], &fails) != 0)
         return 0;
     if (earlier != NULL)
         add_way(out, &count, earlier);
@@ -308,7 +228,7 @@ static int fit(struct trying *y, const struct observation *plan, const struct ca
     if (y->ms <= FAR_SLOWER * *least_ms && change(y, st) != 0)
         return -1;
     *least_ms = fmin(*least_ms, y->ms);
-    keep(&y->t->fitted, &y->now);
+    fitted_keep(&y->t->fitted, &y->now);
     return 0;
 }
 

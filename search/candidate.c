@@ -1,0 +1,198 @@
+/* How a plan runs. */
+#include "search/search_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- how plans ran side by side ---------------------------------------------------------------
+ */
+
+const struct candidate *fitted_find(const struct fitted_plans *p, struct plan plan)
+{
+    for (int i = 0; i < p->count; i++)
+        if (plan_equal(p->items[i].plan, plan))
+            return &p->items[i];
+    return NULL;
+}
+
+void fitted_keep(struct fitted_plans *p, const struct candidate *c)
+{
+    int i = 0;
+    while (i < p->count && !plan_equal(p->items[i].plan, c->plan))
+        i++;
+    if (i == p->count)
+        p->items = mem_resize(p->items, (size_t)++p->count, sizeof(*p->items));
+    p->items[i] = *c;
+}
+
+void fitted_release(struct fitted_plans *p)
+{
+    free(p->items);
+    *p = (struct fitted_plans){.count = 0};
+}
+
+struct reading {
+    enum target_kind target;
+    struct fitted_plans *out;
+    char *comparison; /* the newest so far, owned */
+};
+
+/* Whether a row has a choice for each segment of its plan, and this version knows them. */
+static bool choices_of(const struct db_trial *row, enum target_kind target, struct candidate *out)
+{
+    int slots[OP_COUNT];
+    struct status other_version = STATUS_INIT;
+    *out = (struct candidate){.plan = plan_from_value((unsigned)row->value),
+                              .packed = row->packed != 0,
+                              .count = row->choice_count};
+    if (plan_slots(out->plan, slots) != out->count)
+        return false;
+    for (int i = 0; i < out->count; i++) {
+        const struct db_choice *from = &row->choices[i];
+        struct choice *c = &out->choices[i];
+        if (choice_parse(target, from->segment, from->impl, from->schedule, c, &other_version) !=
+                0 ||
+            slot_of(c->segment, c->impl->handwritten) != slots[i])
+            return false;
+    }
+    return true;
+}
+
+/* The rows of a comparison stand together, the newest last. */
+static int read_final(void *ctx, const struct db_trial *row)
+{
+    struct reading *r = ctx;
+    struct candidate c;
+    if (strcmp(row->strategy, "bench") == 0 || row->status != TRIAL_OK)
+        return 0;
+    if (r->comparison == NULL || strcmp(r->comparison, row->comparison) != 0) {
+        free(r->comparison);
+        r->comparison = mem_strdup(row->comparison);
+        r->out->count = 0;
+    }
+    if (choices_of(row, r->target, &c))
+        fitted_keep(r->out, &c);
+    return 0;
+}
+
+int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
+                struct status *st)
+{
+    struct reading r = {.target = target, .out = out};
+    *out = (struct fitted_plans){.count = 0};
+    int result = db_trials(db, study, DB_TRIAL_FINAL, read_final, &r, st);
+    free(r.comparison);
+    return result;
+}
+
+/* ---- what runs a segment that was not timed ----------------------------------------------------
+ */
+
+/* What kind of work a slot does: that of its stage, or of several ones. */
+static int kind_of(const struct segment_table *t, int slot)
+{
+    enum stage_kind kinds[OP_COUNT];
+    return segment_stages(t->target, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
+}
+
+/* Whether an implementation's best time in a slot is less than that of another one, which may have
+ * failed. */
+static bool won(const struct slot *s, const struct impl *impl)
+{
+    bool rival = false;
+    for (int i = 0; i < s->count; i++)
+        rival |= s->attempts[i].tried && s->attempts[i].choice.impl != impl;
+    return rival && s->best != NULL && s->best->choice.impl == impl;
+}
+
+/* In how many slots of a kind an implementation won. */
+static int wins(const struct segment_table *t, int kind, const struct impl *impl)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        count += won(&t->slots[i], impl) && kind_of(t, i) == kind;
+    return count;
+}
+
+/* The untried default of the implementation that won most often at such slots; null: none
+ * is left. */
+static const struct attempt *untried_default(const struct segment_table *t, int slot)
+{
+    const struct slot *s = &t->slots[slot];
+    const struct attempt *found = NULL;
+    int most = -1, kind = kind_of(t, slot);
+    for (int i = 0; i < s->count; i++) {
+        const struct attempt *a = &s->attempts[i];
+        if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
+            continue;
+        most = wins(t, kind, a->choice.impl);
+        found = a;
+    }
+    return found;
+}
+
+/* ---- a plan ------------------------------------------------------------------------------------
+ */
+
+/* What was chosen for segment i of the plan in a comparison, if its attempts have that. */
+static const struct attempt *fitted_attempt(const struct candidate *fitted, int i,
+                                            const struct slot *s)
+{
+    int attempt = fitted != NULL ? slot_attempt(s, &fitted->choices[i]) : -1;
+    return attempt >= 0 ? &s->attempts[attempt] : NULL;
+}
+
+static int refuse_segment(int slot, const struct slot *s, struct status *st)
+{
+    struct segment bad = slot_segment(slot);
+    bool stored = s->failed_utc[0] != '\0';
+    return status_set(st, s->reason.code, "ops %d-%d fail alone%s%s: %s", bad.first, bad.last,
+                      stored ? ", at " : "", s->failed_utc, s->reason.message);
+}
+
+int plan_candidate(const struct segment_table *t, const struct fitted_plans *fitted, struct plan p,
+                   struct candidate *out, struct status *st)
+{
+    const struct candidate *known = fitted != NULL ? fitted_find(fitted, p) : NULL;
+    int slots[OP_COUNT], result = 0;
+    int count = plan_slots(p, slots);
+    *out = (struct candidate){.plan = p, .packed = t->packed};
+    for (int i = 0; i < count; i++) {
+        const struct slot *s = &t->slots[slots[i]];
+        const struct attempt *attempt = fitted_attempt(known, i, s);
+        if (attempt == NULL)
+            attempt = s->best != NULL ? s->best : untried_default(t, slots[i]);
+        if (attempt == NULL) {
+            result = refuse_segment(slots[i], s, st);
+            attempt = &s->attempts[0];
+        }
+        if (s->count > 0)
+            out->choices[out->count++] = attempt->choice;
+    }
+    return result;
+}
+
+int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
+                    struct status *st)
+{
+    struct segment_table table;
+    struct fitted_plans fitted = {.count = 0};
+    struct status fails = STATUS_INIT; /* whoever runs it reports the failure */
+    segment_table_init(&table, from->target);
+    table.retry_failed = from->retry_failed;
+    for (int i = 0; from->archs != NULL && i < from->archs->count; i++) {
+        struct build_target further = *from->target;
+        further.arch = from->archs->arch[i];
+        segment_table_restrict(&table, &further);
+    }
+    int result = 0;
+    if (from->db != NULL &&
+        (segment_table_read(&table, from->db, from->study, st) != 0 ||
+         fitted_read(from->db, from->study, from->target->kind, &fitted, st) != 0))
+        result = -1;
+    if (result == 0)
+        plan_candidate(&table, &fitted, p, out, &fails);
+    fitted_release(&fitted);
+    segment_table_release(&table);
+    return result;
+}

@@ -1,0 +1,16 @@
+/* A plan by defaults, as it runs where nothing was measured. */
+#ifndef FUSEPLAN_TESTS_CANDIDATE_H
+#define FUSEPLAN_TESTS_CANDIDATE_H
+
+#include "codegen/codegen.h"
+
+static inline void candidate_default(const struct build_target *t, struct plan p,
+                                     struct candidate *out)
+{
+    struct segment segments[OP_COUNT];
+    *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
+    for (int i = 0; i < out->count; i++)
+        choices_for(t, segments[i], p.handwritten, 1, &out->choices[i]);
+}
+
+#endif
