@@ -8,13 +8,9 @@
 #ifndef FUSEPLAN_CLOSE_H
 #define FUSEPLAN_CLOSE_H
 
-#include "model/model.h"
+#include "search/strategy.h"
 
-struct search_options;
 struct search_result;
-struct evaluator;
-struct history;
-struct observation;
 
 #define CLOSE_SHARE 0.95
 enum { CLOSE_MOST = 300 };

@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_SPACE_H
 #define FUSEPLAN_SPACE_H
 
-#include "search/search.h"
+#include "search/study.h"
 
 /* ---- space.c: what was measured of a workload, as strategies see it -----------------------------
  *

@@ -1,7 +1,6 @@
 /* Turns on a device, taken by processes and by sessions. */
 #include "bench/bench_int.h"
 #include "tests/bench/fixture.h"
-#include "tests/candidate.h"
 
 #include <fcntl.h>
 #include <sched.h>

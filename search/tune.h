@@ -1,0 +1,74 @@
+/* search, continued: a search on a real target. */
+#ifndef FUSEPLAN_TUNE_H
+#define FUSEPLAN_TUNE_H
+
+#include "search/close.h"
+#include "search/study.h"
+
+/* ---- tune.c: a search on a real target, stored as it goes ---------------------------------------
+ *
+ * Stage 1 builds and times segments alone and keeps the fastest choice of each.  Stage 2 runs a
+ * strategy over plans.  The finals time the finalists and the baselines side by side.
+ *
+ * An exhaustive search measures every plan, in random order, so that a part of the space is a fair
+ * sample of it and drift of the machine follows no value.  It censors no plan, runs all of them
+ * with the choices that stage 1 ended with, and times the fastest few hundred side by side before
+ * the finals. */
+
+enum rigor { RIGOR_MEASURE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
+extern const char *const rigor_names[RIGOR_COUNT];
+
+/* How far a search is.  Plans are borrowed until the callback returns, and null if there is none.
+ * Their times are those of the search: only the finals time plans side by side. */
+struct tune_state {
+    struct step step;                   /* its phases: tune_phases[] of say.c */
+    const struct observation *latest;   /* the plan that this step measured */
+    const struct observation *best;     /* the fastest plan so far */
+    const struct observation *baseline; /* the first baseline that ran */
+};
+
+struct tune_options {
+    struct search_options search; /* time_limit_s is for all phases; an exhaustive search uses no
+                                     strategy */
+    enum rigor rigor;
+    struct baselines baselines; /* measured even if the budget is spent */
+    bool again; /* measure no new plan: time the best one known and the baselines anew, side by
+                   side. STATUS_NOT_FOUND if none is known */
+    bool retry_failed;     /* measure what is stored as failed again, before anything new */
+    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
+    /* Take a line for people, and the state after each step.  Either may be null. */
+    void (*say)(void *ctx, const char *line);
+    void (*step)(void *ctx, const struct tune_state *state);
+    void *ctx;
+};
+
+struct tune_report {
+    struct db_best best;          /* value -1 if no plan has run */
+    char unstable[UNSTABLE_SIZE]; /* why the best plan's time is; "" if it is not */
+    int baseline_count;
+    struct baseline_time baselines[BASELINES_MAX];
+    /* Numbers of distinct plans. */
+    int new_trials;                     /* measured by this search */
+    int total_trials;                   /* stored for the study */
+    int failed_trials, censored_trials; /* among total_trials */
+    int space, space_trials;            /* in the space; stored of the space */
+    const char *stopped_by;             /* of search_stop_names; null after `again` */
+    double seconds;
+    int proposed[SIGNAL_COUNT]; /* plans by what proposed them here; all others: SIGNAL_NONE */
+    enum signal best_by;        /* what proposed the best plan */
+    bool indistinct;            /* see history_indistinct() */
+    double drift;               /* the machine's pace at the end over that at first; 1: as it was */
+    double model_spearman;      /* see struct model_report; NaN if unknown */
+    double sum_spearman;        /* the same of the sums that plans and segments say */
+    struct certainty certainty;
+    double expected_faster_share; /* of the space: plans not measured that the model expects to be
+                                     faster than the best; NaN if unknown */
+};
+
+/* Resumes: what the database holds for the study is not measured again.  An interrupt is no
+ * failure: returns 0 with stopped_by "interrupted". */
+int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
+         struct status *st);
+void tune_report_release(struct tune_report *r);
+
+#endif
