@@ -4,8 +4,8 @@
 # Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
-usual='doctor build verify values far_means dependent environments generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
+usual='doctor build verify values far_means dependent environments generated own export bench repeat search faults memory sanitize'
+named='spaces attention layers packed huggingface huggingface_times sentences grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -176,37 +176,6 @@ packed() {
   done
 }
 
-# searched OPTION...: microseconds a layer of the best plan of a search.
-searched() {
-  say timeout 150 "$bin/fuseplan" search --target cuda -q --time-limit 100 --format json "$@" >"$scratch/best" &&
-    jq -r '.best.us_per_layer * 100 | round / 100' "$scratch/best"
-}
-
-# What packing gains, by the best plans, beside PyTorch's attention on packed tokens; PACKED_LENGTHS: the seq-lens.
-packed_times() {
-  for s in ${PACKED_LENGTHS:-128 256 512 1024}; do
-    lengths="--avg-seq-len $((s * 6 / 10))"
-    ours=$(searched -b 16 -s $s $lengths) &&
-      say python3 "$here/../../bench/peers.py" --fuseplan "$bin/fuseplan" --variants varlen -m full $lengths \
-        -o "$scratch/varlen.csv" 16x$s && padded=$(searched -b 16 -s $s) || return 1
-    echo "(16,$s) us a layer: $ours packed, $padded of all rows, $(echo "$padded $ours" | awk '{ printf "%.2f", $1 / $2 }') times"
-  done
-}
-
-# The best plans in bf16 beside those in fp16; TYPES_WORKLOADS: "B S MASK, B S MASK, ...".
-types() {
-  with_items "${TYPES_WORKLOADS:-1 128 strided,8 128 strided,8 512 strided,8 512 full,16 1024 strided}" in_types
-}
-
-# in_types "B S MASK"...: microseconds a layer in each type.
-in_types() {
-  for entry; do
-    set -- $entry
-    fp16=$(searched -b "$1" -s "$2" -m "$3") && bf16=$(searched -t bf16 -b "$1" -s "$2" -m "$3") || return 1
-    echo "($1,$2) $3: us a layer $fp16 in fp16, $bf16 in bf16, $(echo "$bf16 $fp16" | awk '{ printf "%.3f", $1 / $2 }') times"
-  done
-}
-
 # Attention by its fastest schedule, on Hopper GPUs one of attention_wgmma.cuh, computed again by PyTorch in float64.
 attention() {
   n=0
@@ -239,11 +208,6 @@ layers() {
   say python3 "$here/recompute.py" "$scratch"/layers?
 }
 
-# How long calls of an exported library keep the host.
-host() {
-  library "$scratch/host" --preset bert-base -b 1,8 -s 128,512 && with_library "$lib" cuda/host_time && say "$lib/host_time" 200
-}
-
 # HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
 huggingface() {
   library "$scratch/base" --preset bert-base -b 1,8 -s 128,512 && say python3 "$here/huggingface.py" "$lib" &&
@@ -272,16 +236,6 @@ huggingface_times() {
   done
 }
 
-# Every schedule of every segment, in fp16 (minutes).
-schedules() {
-  say timeout 580 "$bin/cuda_segments" -s schedules -a 60 fp16 2 100 causal
-}
-
-# How long a plan takes whose segments are built.
-pace() {
-  "$here/record.sh" "$bin" "$scratch/pace" 'exhaustive 1 128 causal --space 40000..40499'
-}
-
 # with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.
 with_items() {
   items=$1 saved=$IFS
@@ -292,21 +246,16 @@ with_items() {
   "$@"
 }
 
-# record WORKLOADS: what record.sh measures, separated by commas; RECORD_WORKLOADS has others.  The files come into the
-# directory FUSEPLAN_SPACES, else into this one.
-record() {
-  gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
-  with_items "${RECORD_WORKLOADS:-$1}" "$here/record.sh" "$bin" "${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}"
-}
-
-# The recorded spaces (20 minutes).
+# What replays read, into the directory FUSEPLAN_SPACES, else into this one (minutes).
 spaces() {
-  list=
-  for whole in '1 128 causal' '1 512 bigbird' '8 128 causal' '8 512 strided' '8 512 sliding' '16 256 strided' \
-    '1 128 causal --space 0..32767'; do
-    list="$list,exhaustive $whole"
+  gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
+  for entry in '1 128 causal' '8 512 strided'; do
+    set -- $entry
+    rm -f "$scratch/space"
+    say timeout 600 "$bin/fuseplan" search --target cuda --rigor exhaustive --seed 1 --time-limit 480 -b "$1" -s "$2" \
+      -m "$3" --db "$scratch/space" && "$bin/fuseplan" db export --db "$scratch/space" |
+      gzip -9n >"${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}-b$1-s$2-$3-fp16.ndjson.gz" || return 1
   done
-  record "${list#,}"
 }
 
 # Planted faults are recorded and survived, by a comparison and by a search.
@@ -317,20 +266,6 @@ faults() {
 # Another program takes the GPU's memory while a search runs.
 memory() {
   "$here/faults.sh" "$bin" memory
-}
-
-faulty_search() {
-  "$here/faults.sh" "$bin" search
-}
-
-# Searches with and without limits, and where their seconds go; LIVE_WORKLOADS: "B S MASK, B S MASK, ...".
-live() {
-  with_items "${LIVE_WORKLOADS:-1 128 causal,8 512 strided}" "$here/live.sh" "$bin"
-}
-
-# GEMMs beside cuBLASLt, and with epilogues beside bare products; PRODUCTS_ROWS: numbers of rows.
-products() {
-  say "$here/products.sh" "$bin" ${PRODUCTS_ROWS:-512 1024 2048 3200 4096 8192 16384}
 }
 
 # The layer beside PyTorch, and the kernels of its best plans; GRID_POINTS: "B S MASK, B S MASK, ...".

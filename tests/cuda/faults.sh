@@ -1,5 +1,5 @@
 #!/bin/sh
-# faults.sh BIN bench|cost|memory|search: kernels that hang, crash and give nothing, planted by an nvcc of
+# faults.sh BIN bench|cost|memory: kernels that hang, crash and give nothing, planted by an nvcc of
 # our own: each must be recorded with its reason, and all else must go on.  A program that takes the GPU's
 # memory meanwhile must end the work, and nothing be stored of it.
 set -u
@@ -110,27 +110,9 @@ memory_taken() {
   cat "$dir/said" "$dir/out"
 }
 
-# search STRATEGY: goes on from where the one before stopped.
-planted_search() {
-  # shellcheck disable=SC2086
-  PATH=$dir:$PATH timeout 280 "$bin/fuseplan" search $workload --strategy "$1" --budget 500 --seed 1 \
-    --format csv >"$dir/report" 2>"$dir/said.$1" || status=1
-  cat "$dir/said.$1" "$dir/report"
-}
-
-# Faults in segments that neither the unfused plan nor 41115 nor the fastest plans have.  The guided
-# search converges early; random plans make up the 500.
-planted_searches() {
-  "$here/plant.sh" "$dir" hang=3-5 wild=10-14 lost=7-9 || exit 1
-  planted_search guided
-  planted_search random
-  expect_reasons "$dir/said.guided" 'ops 3-5' 'ops 10-14' 'ops 7-9'
-}
-
 case $what in
 bench) planted_bench ;;
 cost) cost_of_a_crash ;;
 memory) memory_taken ;;
-search) planted_searches ;;
 esac
 exit $status

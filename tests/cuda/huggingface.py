@@ -19,7 +19,6 @@ import importlib.util
 import os
 import statistics
 import sys
-import time
 
 import torch
 import transformers
@@ -29,7 +28,6 @@ DIFFERENCE_MAX = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 2e-3
 ROUNDING_MAX = 3e-3  # what the same layers make of embeddings that are rounded in other places
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
 ROUNDS = 100
-BACK_TO_BACK = 50
 failures = []
 
 
@@ -273,33 +271,6 @@ def time_in_turn(functions):
     return {name: statistics.median(s) for name, s in samples.items()}
 
 
-def time_host(function):
-    """Microseconds that a call keeps the host at rest, where the GPU has ended all work, and busy,
-    where it still works on a call before; and those from call to call, back to back.  Only after so
-    many calls as a library may need to give the place of another graph to this one."""
-    rest, busy, apart = [], [], []
-
-    def timed():
-        began = time.perf_counter()
-        function()
-        return (time.perf_counter() - began) * 1e6
-
-    for _ in range(ROUNDS):
-        function()
-    for _ in range(ROUNDS):
-        torch.cuda.synchronize()
-        rest.append(timed())
-        busy.extend(timed() for _ in range(3))  # few: no launch waits for room in the GPU's queue
-    for _ in range(5):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(BACK_TO_BACK):
-            function()
-        torch.cuda.synchronize()
-        apart.append((time.perf_counter() - began) / BACK_TO_BACK * 1e6)
-    return statistics.median(rest), statistics.median(busy), statistics.median(apart)
-
-
 class WithoutMask(torch.nn.Module):
     """A model's embeddings and layers, from tokens without padding to the last layer's output."""
 
@@ -313,7 +284,6 @@ class WithoutMask(torch.nn.Module):
 
 def print_times(half, ours, batch, seq_len):
     tokens = draw_tokens(batch, seq_len)
-    x = torch.randn(batch, seq_len, ours.config.hidden_size, device='cuda', dtype=ours.dtype)
     with torch.no_grad(), sdpa_kernel(FUSED):
         compiled = torch.compile(WithoutMask(half), mode='max-autotune-no-cudagraphs')
         ours.encoder.lengths = all_tokens(batch, seq_len)
@@ -329,11 +299,6 @@ def print_times(half, ours, batch, seq_len):
         print(f'({batch},{seq_len}) compile over ours: '
               f'{times["compile"] / times["ours"]:.2f}, captured '
               f'{times["compile captured"] / times["ours captured"]:.2f}')
-        for name, call in (('a call', lambda: ours.encoder(x, return_dict=False)),
-                           ('a graph', capture(lambda: ours.encoder(x, return_dict=False)))):
-            rest, busy, apart = time_host(call)
-            print(f'({batch},{seq_len}) layers, {name}: keeps the host {rest:.1f} us at rest, {busy:.1f} us '
-                  f'busy; back to back one every {apart:.1f} us', flush=True)
 
 
 def main():

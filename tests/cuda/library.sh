@@ -79,9 +79,6 @@ cmp y z || fail "another result where cuBLASLt proposes fewer algorithms"
 build cuda "$source/tests/cuda/graphs.c"
 cuda/run || fail "graphs of calls"
 
-build cuda "$source/tests/cuda/host_time.c"
-FAKE_GPU=idle cuda/run 2 >out || fail "times of the host: $(cat out)"
-
 # Each launch of a size gets its shared memory, though one of another size shares its kernel and takes less.
 # shellcheck disable=SC2086
 fuseplan export 43690 --target cuda -t fp32 --arch sm_80 $workload -b 1,4 -s 4,20 -q -o sizes

@@ -30,31 +30,3 @@ done
   echo "a mask without a file is not refused by name" >&2
   exit 1
 }
-
-# products.sh compares the fastest schedules; a stand-in for cuda_segments prints their times.
-mkdir "$dir/programs"
-cat >"$dir/programs/cuda_segments" <<'END'
-#!/bin/sh
-for word; do [ "$word" != full ] || break; rows=$word; done
-for time in 7-7,hopper_gemm,tile=a,12.00 7-7,hopper_gemm,tile=b,10.00 7-8,hopper_gemm,tile=a,11.00 \
-  7-8,library,algorithm=0,22.00 12-12,hopper_gemm,tile=a,20.00 12-13,hopper_gemm,tile=a,20.00; do
-  echo "time,fp16 (1,$rows) full,$time,0,0"
-done
-echo "6 kernels, 0 failed"
-[ "$rows" != 5000 ]
-END
-chmod +x "$dir/programs/cuda_segments"
-here=$(cd "$(dirname "$0")" && pwd)
-"$here/products.sh" "$dir/programs" 512 4096 >"$dir/products" 2>"$dir/said"
-for line in '| 512 | 7-8 | 11.00 | 7-8 by library | 22.00 | 0.500 |' '| 4096 | 7-8 | 11.00 | 7-7 by hopper_gemm | 10.00 | 1.100 |' \
-  'cuBLASLt, fewer than 4096 rows: 0.500 times as long, 1 ratios' 'bias and residual: 1.049 times as long, 2 ratios'; do
-  grep -qxF "$line" "$dir/products" || {
-    echo "no '$line' in:" >&2
-    cat "$dir/products" >&2
-    exit 1
-  }
-done
-if "$here/products.sh" "$dir/programs" 4096 5000 >"$dir/products" 2>"$dir/said"; then
-  echo "kernels that failed are no failure of products.sh" >&2
-  exit 1
-fi

@@ -221,10 +221,9 @@ int list_choices(const struct build_target *t, const char *set, struct choice *o
             return count;
     }
     count = 0;
-    if (strcmp(set, "defaults") != 0 && strcmp(set, "schedules") != 0)
+    if (strcmp(set, "defaults") != 0)
         return 0;
     for (int i = 0; i < SEGMENT_COUNT; i++)
-        count += list_both(t, segment_at(i), strcmp(set, "defaults") == 0 ? 0 : KNOB_MAX,
-                           CHOICES_MAX - count, out + count);
+        count += list_both(t, segment_at(i), 0, CHOICES_MAX - count, out + count);
     return count;
 }

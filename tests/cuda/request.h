@@ -40,8 +40,8 @@ enum { CHOICES_MAX = 4096 };
 
 /* Sets of choices: "defaults", the default schedule of each implementation of each segment;
  * "kinds", of a segment of each kind of stage all schedules with at most one knob that is not at
- * its default, no library's; "schedules", all of all segments; "I-J,I-J,...", all of these
- * segments. Writes at most CHOICES_MAX; returns how many, 0 for an unknown name. */
+ * its default, no library's; "I-J,I-J,...", all of these segments. Writes at most CHOICES_MAX;
+ * returns how many, 0 for an unknown name. */
 int list_choices(const struct build_target *t, const char *set, struct choice *out);
 
 /* The default schedules for one segment; `handwritten` as in a plan.  At most `max`. */

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: cuda_segments " REQUEST_USAGE
-    "  -s SET   defaults (the default), kinds, schedules or segments I-J,I-J,...\n"
-    "  -i NAME  only by this implementation, or by those of several -i\n"
-    "  -p I/N   part I of N of the set, I from 0\n"
-    "  -b       build only\n"
-    "  -m       time each kernel, too\n";
+static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
+                            "  -s SET   defaults (the default), kinds or segments I-J,I-J,...\n"
+                            "  -i NAME  only by this implementation, or by those of several -i\n"
+                            "  -p I/N   part I of N of the set, I from 0\n"
+                            "  -b       build only\n"
+                            "  -m       time each kernel, too\n";
 
 static const char *set = "defaults", *implementations[IMPLS_MAX];
 static int implementation_count, part, parts = 1;

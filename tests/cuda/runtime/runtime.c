@@ -1,6 +1,5 @@
-/* A CUDA runtime that computes on the host.  FAKE_GPU=none|old|other|idle: there is no GPU, its
- * driver is old, the library has no code for it; idle: work is not done.  graphs.c has streams and
- * graphs. */
+/* A CUDA runtime that computes on the host.  FAKE_GPU=none|old|other: there is no GPU, its
+ * driver is old, the library has no code for it.  graphs.c has streams and graphs. */
 #include "tests/cuda/runtime/runtime.h"
 
 #include "base/base.h"
