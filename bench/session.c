@@ -29,7 +29,7 @@ static double run_limit(const struct workload *w)
  * while it computes, and inputs and outputs of later layers. */
 static double memory_needed(const struct workload *w)
 {
-    double x = (double)tensor_elements(TENSOR_X, w), qkv = (double)tensor_elements(qkv_tensor(), w);
+    double x = (double)tensor_elements(TENSOR_X, w), qkv = 3 * x;
     return workload_bytes(w) + sizeof(double) * qkv + 2 * sizeof(float) * x * w->layers;
 }
 

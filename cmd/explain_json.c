@@ -5,23 +5,23 @@
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 /* The tensors of a set: name, shape, bytes. */
-static json_t *tensors_json(uint16_t set, const struct workload *w)
+static json_t *tensors_json(uint32_t set, const struct workload *w)
 {
     json_t *list = json_array();
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
-            json_array_append_new(list, json_pack("{ss ss so}", "name", tensor_name(t), "shape",
-                                                  tensor_shape_text(t), "bytes",
+            json_array_append_new(list, json_pack("{ss ss so}", "name", tensor_name(w->chain, t),
+                                                  "shape", tensor_shape_text(w->chain, t), "bytes",
                                                   json_number(tensor_bytes(t, w))));
     return list;
 }
 
-static json_t *weights_json(struct segment s)
+static json_t *weights_json(const struct chain *c, struct segment s)
 {
     json_t *list = json_array();
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        if ((segment_weights(s) >> i & 1) != 0)
-            json_array_append_new(list, json_string(weights[i].name));
+    for (int i = 0; i < c->weight_count; i++)
+        if ((segment_weights(c, s) >> i & 1) != 0)
+            json_array_append_new(list, json_string(c->weights[i].name));
     return list;
 }
 
@@ -30,7 +30,7 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
     struct segment s = k->choice.segment;
     struct buf operators;
     buf_init(&operators);
-    segment_describe(s, &operators);
+    segment_describe(w->chain, s, &operators);
     const char *bound = isnan(k->least_us) ? NULL : k->memory_bound ? "memory" : "compute";
     json_t *row =
         json_pack("{s[ii] ss ss so so so so so so so ss?}", "ops", s.first, s.last, "operators",
@@ -40,7 +40,7 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
                   json_number(k->flops), "bytes", json_number(k->bytes), "least_us",
                   json_number(k->least_us), "bound", bound);
     json_object_set_new(row, "reads", tensors_json(k->reads, w));
-    json_object_set_new(row, "weights", weights_json(s));
+    json_object_set_new(row, "weights", weights_json(w->chain, s));
     json_object_set_new(row, "keeps", tensors_json(k->keeps, w));
     json_object_set_new(row, "passes", tensors_json(k->passes, w));
     json_object_set_new(row, "writes", tensors_json(k->writes, w));

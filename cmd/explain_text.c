@@ -73,14 +73,14 @@ static void add_item(struct listing *l, const char *name, double bytes)
     snprintf(l->line + len, sizeof(l->line) - len, "%s%s", len > 0 ? ", " : "", item);
 }
 
-static void add_tensors(struct listing *l, uint16_t set, const struct workload *w)
+static void add_tensors(struct listing *l, uint32_t set, const struct workload *w)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
-            add_item(l, tensor_name(t), tensor_bytes(t, w));
+            add_item(l, tensor_name(w->chain, t), tensor_bytes(t, w));
 }
 
-static void print_tensors(const char *label, uint16_t set, const struct workload *w)
+static void print_tensors(const char *label, uint32_t set, const struct workload *w)
 {
     struct listing l = {.label = label};
     add_tensors(&l, set, w);
@@ -89,12 +89,13 @@ static void print_tensors(const char *label, uint16_t set, const struct workload
 
 static void print_reads(const struct explained_kernel *k, const struct workload *w)
 {
+    const struct chain *c = w->chain;
     struct listing l = {.label = "reads"};
     add_tensors(&l, k->reads, w);
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        if ((segment_weights(k->choice.segment) >> i & 1) != 0)
-            add_item(&l, weights[i].name,
-                     (double)weight_elements((enum weight_id)i, w) * dtypes[w->dtype].bytes);
+    for (int i = 0; i < c->weight_count; i++)
+        if ((segment_weights(c, k->choice.segment) >> i & 1) != 0)
+            add_item(&l, c->weights[i].name,
+                     (double)weight_elements(i, w) * dtypes[w->dtype].bytes);
     end_line(&l);
 }
 
@@ -122,7 +123,7 @@ static void print_kernel(const struct explained_kernel *k, const struct workload
              segment_text(s, range));
     print_edge(title);
     for (int op = s.first; op <= s.last; op++)
-        print_inside("%2d %-18s  %s", op, ops[op].name, ops[op].computes);
+        print_inside("%2d %-18s  %s", op, w->chain->ops[op].name, w->chain->ops[op].computes);
     print_time(k);
     print_inside("%-*s %s %s", LABEL, "by", k->choice.impl->name, schedule.ptr);
     print_reads(k, w);

@@ -124,7 +124,7 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
     struct work work = work_of(k, one);
     struct buf operators;
     buf_init(&operators);
-    segment_describe(one->choice.segment, &operators);
+    segment_describe(one->choice.chain, one->choice.segment, &operators);
     json_t *row = json_pack("{s[ii] ss ss so so so so ss}", "ops", one->choice.segment.first,
                             one->choice.segment.last, "operators", operators.ptr, "implementation",
                             one->choice.impl->name, "schedule", schedule_json(&one->choice),

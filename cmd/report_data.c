@@ -22,28 +22,19 @@ static void add_study(void *ctx, const struct db_study *s)
 
 /* ---- the chain and its segments -------------------------------------------------------------- */
 
-static const char *work_of(int op)
+static const char *work_of(const struct op *op)
 {
-    switch (ops[op].anchor) {
-    case ANCHOR_GEMM:
+    if (op->kind == KIND_GEMM)
         return "gemm";
-    case ANCHOR_SCORES:
-    case ANCHOR_SOFTMAX:
-    case ANCHOR_CONTEXT:
-        return "attention";
-    case ANCHOR_NONE:
-    case ANCHOR_LAYERNORM:
-        break;
-    }
-    return ops[op].pointwise == POINTWISE_MASK ? "attention" : "elementwise";
+    return op->layout == LAYOUT_SCORES || op->kind == KIND_CONTEXT ? "attention" : "elementwise";
 }
 
-static json_t *operators_json(void)
+static json_t *operators_json(const struct chain *c)
 {
     json_t *list = json_array();
     for (int op = 0; op < OP_COUNT; op++)
-        json_array_append_new(list, json_pack("{ss ss ss}", "name", ops[op].name, "computes",
-                                              ops[op].computes, "work", work_of(op)));
+        json_array_append_new(list, json_pack("{ss ss ss}", "name", c->ops[op].name, "computes",
+                                              c->ops[op].computes, "work", work_of(&c->ops[op])));
     return list;
 }
 
@@ -195,11 +186,11 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         return -1;
     buf_init(&key);
     workload_text(r->workload, &key);
-    json_t *data =
-        json_pack("{ss ss ss ss so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc",
-                  clock_utc(now), "key", key.ptr, "options", r->options, "workload",
-                  workload_json(r->workload, r->target), "operators", operators_json(), "best",
-                  best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
+    json_t *data = json_pack(
+        "{ss ss ss ss so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc", clock_utc(now),
+        "key", key.ptr, "options", r->options, "workload", workload_json(r->workload, r->target),
+        "operators", operators_json(r->workload->chain), "best", best_json(r->workload, &r->best),
+        "slots", slots_json(r), "mask", mask_json(r));
     buf_release(&key);
     int result = 0;
     if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||

@@ -122,7 +122,7 @@ static void print_csv(const struct workload *w, const struct tune_report *r)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void print_segments(const struct db_best *b)
+static void print_segments(const struct chain *chain, const struct db_best *b)
 {
     static const struct column segment_columns[] = {
         {"ops", "ops", 0},
@@ -137,7 +137,7 @@ static void print_segments(const struct db_best *b)
         struct buf names;
         char range[12];
         buf_init(&names);
-        segment_describe(c->segment, &names);
+        segment_describe(chain, c->segment, &names);
         output_row(&out,
                    json_pack("{ss so so ss}", "ops", segment_text(c->segment, range), "impl",
                              json_sprintf("%s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "",
@@ -260,7 +260,7 @@ static void print_text(const struct workload *w, enum target_kind target,
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
     if (b->value >= 0) {
         printf("%-12s %d%s\n\n", "best plan", b->value, b->packed ? ", on packed tokens" : "");
-        print_segments(b);
+        print_segments(w->chain, b);
         int d = ms_decimals(b->median_ms);
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",

@@ -36,7 +36,7 @@ static void add_launch(json_t *events, int process, int layer, const struct choi
     char range[12];
     buf_init(&name);
     buf_addf(&name, "ops %s ", segment_text(c->segment, range));
-    segment_describe(c->segment, &name);
+    segment_describe(c->chain, c->segment, &name);
     json_t *args = json_pack("{si ss so}", "layer", layer, "implementation", c->impl->name,
                              "schedule", schedule_json(c));
     json_array_append_new(events, event(name.ptr, "kernel", process, THREAD_LAUNCHES, at->start_s,

@@ -92,7 +92,7 @@ static void list_operators(struct buf *out)
 {
     buf_adds(out, "operators:\n");
     for (int op = 0; op < OP_COUNT; op++)
-        buf_addf(out, "  %2d %-18s %s\n", op, ops[op].name, ops[op].computes);
+        buf_addf(out, "  %2d %-18s %s\n", op, chain_bert.ops[op].name, chain_bert.ops[op].computes);
 }
 
 const struct command cmd_translate = {

@@ -8,7 +8,7 @@ static bool first_choice(const struct impl *impl, const struct build_target *t, 
                          struct choice *out)
 {
     const char *why;
-    *out = (struct choice){.segment = s, .impl = impl};
+    *out = (struct choice){.chain = t->chain, .segment = s, .impl = impl};
     do
         if (choice_applicable(out, t, &why))
             return true;
@@ -40,7 +40,7 @@ double choice_expected_us(const struct choice *c, const struct workload *w)
 static struct choice default_of(const struct impl *impl, const struct build_target *t,
                                 struct segment s)
 {
-    struct choice c = {.segment = s, .impl = impl}, best;
+    struct choice c = {.chain = t->chain, .segment = s, .impl = impl}, best;
     double least = INFINITY;
     const char *why;
     first_choice(impl, t, s, &best);
@@ -71,7 +71,7 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
         }
     int count = served;
     for (int i = 0; i < served; i++) {
-        struct choice c = {.segment = s, .impl = defaults[i].impl};
+        struct choice c = {.chain = t->chain, .segment = s, .impl = defaults[i].impl};
         const char *why;
         do
             if (!choice_equal(&c, &defaults[i]) && choice_applicable(&c, t, &why) && count++ < max)
@@ -107,10 +107,10 @@ static bool is_written_so(const struct choice *c, const char *schedule)
     return same;
 }
 
-int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
-                 struct choice *out, struct status *st)
+int choice_parse(enum target_kind target, const struct chain *chain, struct segment s,
+                 const char *impl, const char *schedule, struct choice *out, struct status *st)
 {
-    struct choice c = {.segment = s, .impl = impl_find(target, impl)};
+    struct choice c = {.chain = chain, .segment = s, .impl = impl_find(target, impl)};
     *out = (struct choice){.impl = NULL};
     if (s.first < 0 || s.first > s.last || s.last >= OP_COUNT)
         return status_set(st, STATUS_USAGE, "operators %d-%d are not a segment", s.first, s.last);
@@ -142,14 +142,40 @@ bool choice_turns(const struct choice *c, int knob)
     return c->schedule.pick[knob] != 0;
 }
 
-uint16_t choice_tensors(const struct choice *c)
+uint32_t choice_tensors(const struct choice *c)
 {
-    return c->impl->tensors(c);
+    return c->impl->tensors != NULL ? c->impl->tensors(c) : SET_OF(TENSOR_OF(c->segment.last));
+}
+
+static bool has_function(const struct impl *impl, const struct op *op)
+{
+    return (impl->kinds >> op->kind & 1) != 0 &&
+           (impl->kernels & op_functions[op->function].kernels) != 0;
+}
+
+/* Whether every weight that its function can have is there, or can be left out. */
+static bool has_weights(const struct impl *impl, const struct op *op)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (op->weight[role] == WEIGHT_NONE &&
+            (op_functions[op->function].roles & ~impl->without & 1u << role) != 0)
+            return false;
+    return true;
 }
 
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
-    return c->impl->applicable(c, t, why);
+    if (!c->impl->applicable(c, t, why))
+        return false;
+    for (int i = c->segment.first; i <= c->segment.last; i++) {
+        const struct op *op = &c->chain->ops[i];
+        if (!has_function(c->impl, op))
+            return inapplicable(why, "it has no kernel of an operator's function");
+        if (!has_weights(c->impl, op))
+            return inapplicable(why, "its kernel needs a weight that an operator lacks");
+    }
+    return (segment_outputs(c->chain, c->segment) & ~choice_tensors(c)) == 0 ||
+           inapplicable(why, "it does not store every tensor that others read");
 }
 
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -166,10 +192,10 @@ void choice_symbol(const struct choice *c, struct buf *out)
 {
     buf_adds(out, "segment_");
     if (c->impl->add_name != NULL) {
-        c->impl->add_name(c->segment, out);
+        c->impl->add_name(c, out);
     } else {
         buf_addf(out, "%02d_%02d_", c->segment.first, c->segment.last);
-        add_op_names(c->segment.first, c->segment.last, "_", out);
+        add_op_names(c->chain, c->segment.first, c->segment.last, "_", out);
     }
     if (c->impl != impl_find(c->impl->target, "generated"))
         buf_addf(out, "_%s", c->impl->name);

@@ -50,6 +50,7 @@ enum target_kind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT };
 extern const char *const target_names[TARGET_COUNT];
 
 struct build_target {
+    const struct chain *chain; /* whose segments it runs */
     enum target_kind kind;
     enum dtype dtype;
     int head_size;
@@ -89,6 +90,7 @@ struct impl;
 struct cuda_launch;
 
 struct choice {
+    const struct chain *chain;
     struct segment segment;
     const struct impl *impl;
     struct schedule schedule;
@@ -100,14 +102,19 @@ struct impl {
     bool handwritten; /* for pos0 = 1; where one is applicable, the generated ones are not chosen */
     bool library; /* a library call, see choice_product(); its source is a comment that names it */
     /* Whether it can run the segment there, and every knob that is not at its first value makes a
-     * difference.  If not, *why is the reason. */
+     * difference.  If not, *why is the reason.  That it has the segment's functions and stores its
+     * outputs is no question for it: see choice_applicable(). */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
+    /* Which functions it has: those that have one of these kernels, ON_CPU | ..., and the kinds of
+     * operators among them, as bits.  Which weights they can do without, as bits of enum
+     * weight_role. */
+    unsigned kernels, kinds, without;
     /* Appends what the segment computes, "gemm_bias_gelu".  Segments for which it appends the same
      * share a kernel, to which the launch names their tensors and weights.  Null: every segment has
      * a kernel of its own. */
-    void (*add_name)(struct segment s, struct buf *out);
-    /* The tensors that its function writes, as bits. */
-    uint16_t (*tensors)(const struct choice *c);
+    void (*add_name)(const struct choice *c, struct buf *out);
+    /* The tensors that its function writes, as a set.  Null: that of the last operator alone. */
+    uint32_t (*tensors)(const struct choice *c);
     /* Appends the whole source file, byte-identical for equal input. */
     void (*emit)(const struct choice *c, const struct build_target *t, struct buf *out);
     /* Null on a CPU and for a library. */
@@ -150,8 +157,8 @@ bool choice_equal(const struct choice *a, const struct choice *b);
 /* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails
  * with STATUS_NOT_FOUND if the target lacks the implementation, with STATUS_USAGE for anything
  * else; out->impl is null then.  Does not check that the choice is applicable. */
-int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
-                 struct choice *out, struct status *st);
+int choice_parse(enum target_kind target, const struct chain *chain, struct segment s,
+                 const char *impl, const char *schedule, struct choice *out, struct status *st);
 
 /* The value of a knob, by its index in the implementation's knobs or by its name.  0 if the
  * implementation has no knob of that name. */
@@ -173,10 +180,12 @@ bool same_choices(const struct candidate *a, const struct candidate *b);
  * target with the same name are the same. */
 void choice_symbol(const struct choice *c, struct buf *out);
 
-/* The tensors that a choice's function writes, as bits: its segment's outputs, and those through
+/* The tensors that a choice's function writes, as a set: its segment's outputs, and those through
  * which its stages pass data.  The caller provides memory for all of them. */
-uint16_t choice_tensors(const struct choice *c);
+uint32_t choice_tensors(const struct choice *c);
 
+/* Whether the implementation has the segment's functions and stores its outputs, and is applicable
+ * for what only it knows.  If not, *why is the reason. */
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
@@ -193,7 +202,8 @@ enum stage_kind {
 
 /* The kinds of the stages in which generated code with the first values of all knobs runs a
  * segment; returns their number. */
-int segment_stages(enum target_kind target, struct segment s, enum stage_kind kinds[OP_COUNT]);
+int segment_stages(enum target_kind target, const struct chain *chain, struct segment s,
+                   enum stage_kind kinds[OP_COUNT]);
 
 /* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs -------------------------- */
 
@@ -219,7 +229,7 @@ enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAPS 
 struct cuda_operands {
     int64_t columns, inner;
     int in, out, residual; /* tensors; residual -1: none */
-    int bias, gamma, beta; /* enum weight_id; -1: none */
+    int bias, gamma, beta; /* weights; -1: none */
 };
 
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
@@ -251,7 +261,7 @@ enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
  * of it. */
 struct cuda_product {
     int in, out, residual; /* tensors; residual -1: none */
-    int weight, bias;      /* enum weight_id; bias -1: none */
+    int weight, bias;      /* weights; bias -1: none */
     bool gelu;
 };
 

@@ -10,9 +10,10 @@
  * but what the same thread, or thread block, of that stage holds. */
 
 struct stage {
+    const struct chain *chain;
     enum stage_kind kind;
     int8_t first, last; /* operators */
-    uint16_t stores;    /* tensors that it must write for the caller or for later stages, as bits */
+    uint32_t stores; /* tensors that it must write for the caller or for later stages, as a set */
 };
 
 enum lowering {
@@ -21,10 +22,11 @@ enum lowering {
 };
 
 /* Returns the number of stages.  All threads meet between two stages. */
-int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
+int lower_segment(const struct chain *chain, struct segment s, enum lowering how,
+                  struct stage out[OP_COUNT]);
 
-/* Whether a stage holds an operator of that anchor. */
-bool stage_has(const struct stage *s, enum anchor anchor);
+/* Whether a stage holds an operator of that kind. */
+bool stage_has(const struct stage *s, enum op_kind kind);
 
 /* ---- impl.c ---------------------------------------------------------------------------------- */
 
@@ -53,13 +55,17 @@ int knob_find(const struct impl *impl, const char *name, size_t len);
 /* ---- emit_head.c ----------------------------------------------------------------------------- */
 
 /* "stage_07_08_out_gemm_out_bias_residual" */
-void add_stage_name(int first, int last, struct buf *out);
+void add_stage_name(const struct chain *c, int first, int last, struct buf *out);
 
 /* Appends a line of the comment at the top: stage `index` (from 0), its operators, what it does. */
-void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
+void add_stage_line(const struct chain *c, int index, int first, int last, const char *summary,
+                    struct buf *out);
 
 /* The name of an operator of attention in kernels/<target>/attention.h: "FP_SCORES". */
-const char *attention_name(int op);
+const char *attention_name(const struct op *op);
+
+/* The tensor from which operators first..last take q, k and v; TENSOR_NONE: they take none. */
+int attention_qkv(const struct chain *c, int first, int last);
 
 /* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
@@ -77,7 +83,7 @@ enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 int cpu_stages(const struct choice *c, struct stage out[OP_COUNT]);
 
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
-uint16_t cpu_tensors(const struct choice *c);
+uint32_t cpu_tensors(const struct choice *c);
 
 /* ---- emit_cpu.c ------------------------------------------------------------------------------ */
 

@@ -8,16 +8,21 @@ static const struct cuda_tile cuda_tiles[] = {
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-static bool merges_heads(const struct stage *s)
+static const struct op *first_of(const struct stage *s)
 {
-    return s->kind == STAGE_ELEMENTWISE && s->first == s->last &&
-           ops[s->first].pointwise == POINTWISE_MERGE_HEADS;
+    return &s->chain->ops[s->first];
 }
 
-int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
+static bool merges_heads(const struct stage *s)
+{
+    return s->first == s->last && first_of(s)->kind == KIND_MERGE;
+}
+
+int cuda_stages_of(const struct chain *chain, struct segment s, int norm,
+                   struct cuda_stage out[OP_COUNT])
 {
     struct stage plain[OP_COUNT];
-    int count = 0, given = lower_segment(s, LOWERING_TILED, plain);
+    int count = 0, given = lower_segment(chain, s, LOWERING_TILED, plain);
     for (int i = 0; i < given; i++) {
         const struct stage *next = &plain[i];
         struct cuda_stage *before = count > 0 ? &out[count - 1] : NULL;
@@ -25,12 +30,11 @@ int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
             before->kind = STAGE_GEMM;
             before->last = next->last;
         } else if (before != NULL && before->kind == STAGE_GEMM && next->kind == STAGE_ROWS &&
-                   ops[next->first].anchor == ANCHOR_LAYERNORM && norm == CUDA_NORM_STRIP) {
+                   first_of(next)->kind == KIND_NORM && norm == CUDA_NORM_STRIP) {
             before->last = next->last;
             before->norm_strip = true;
         } else {
-            out[count++] =
-                (struct cuda_stage){.kind = next->kind, .first = next->first, .last = next->last};
+            out[count++] = (struct cuda_stage){chain, next->kind, next->first, next->last, false};
         }
     }
     return count;
@@ -39,7 +43,7 @@ int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
 int cuda_gemm_op(const struct cuda_stage *s)
 {
     int op = s->first;
-    while (ops[op].anchor != ANCHOR_GEMM)
+    while (s->chain->ops[op].kind != KIND_GEMM)
         op++;
     return op;
 }
@@ -49,11 +53,32 @@ int cuda_gemm_stored(const struct cuda_stage *s)
     return s->norm_strip ? s->last - 1 : s->last;
 }
 
+const struct op *cuda_gemm_ending(const struct cuda_stage *s)
+{
+    int stored = cuda_gemm_stored(s);
+    return stored > cuda_gemm_op(s) ? &s->chain->ops[stored] : NULL;
+}
+
+int cuda_gemm_weight(const struct cuda_stage *s)
+{
+    return s->chain->ops[cuda_gemm_op(s)].weight[ROLE_MATRIX];
+}
+
+int64_t cuda_gemm_columns(const struct cuda_stage *s, const struct workload *w)
+{
+    return dim_size(s->chain->weights[cuda_gemm_weight(s)].cols, w);
+}
+
+int64_t cuda_gemm_inner(const struct cuda_stage *s, const struct workload *w)
+{
+    return dim_size(s->chain->weights[cuda_gemm_weight(s)].rows, w);
+}
+
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
     const struct cuda_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
     *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
-    out->count = cuda_stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
+    out->count = cuda_stages_of(c->chain, c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
         out->of_kind[out->stages[i].kind]++;
     bool gemm = out->of_kind[STAGE_GEMM] > 0;
@@ -61,25 +86,25 @@ void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
     out->resident = gemm ? 1 : choice_value(c, CUDA_KNOB_RESIDENT);
 }
 
-uint16_t cuda_tensors(const struct choice *c)
+uint32_t cuda_tensors(const struct choice *c)
 {
     struct cuda_kernel k;
-    uint16_t written = 0;
+    uint32_t written = 0;
     cuda_kernel_of(c, &k);
     for (int i = 0; i < k.count; i++) {
-        written |= (uint16_t)(1u << TENSOR_OF(k.stages[i].last));
+        written |= SET_OF(TENSOR_OF(k.stages[i].last));
         if (k.stages[i].kind == STAGE_GEMM)
-            written |= (uint16_t)(1u << TENSOR_OF(cuda_gemm_stored(&k.stages[i])));
+            written |= SET_OF(TENSOR_OF(cuda_gemm_stored(&k.stages[i])));
     }
     return written;
 }
 
 /* ---- which choices are applicable ------------------------------------------------------------ */
 
-static bool norm_follows_gemm(struct segment s)
+static bool norm_follows_gemm(const struct choice *c)
 {
     struct cuda_stage stages[OP_COUNT];
-    for (int i = cuda_stages_of(s, CUDA_NORM_STRIP, stages) - 1; i >= 0; i--)
+    for (int i = cuda_stages_of(c->chain, c->segment, CUDA_NORM_STRIP, stages) - 1; i >= 0; i--)
         if (stages[i].norm_strip)
             return true;
     return false;
@@ -96,7 +121,7 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
     if (choice_turns(c, CUDA_KNOB_SPLIT) && k.of_kind[STAGE_GEMM] != 1)
         return inapplicable(
             why, "split is a knob of a single GEMM, and this segment has none or several");
-    if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
+    if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c))
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
     if (choice_turns(c, CUDA_KNOB_RESIDENT) &&

@@ -60,11 +60,11 @@ static int shared_bytes(const struct cuda_attention_shape *s, bool ordered, int 
 }
 
 /* The segment is one stage that holds scores, softmax and context. */
-static bool whole_attention(struct segment s)
+static bool whole_attention(const struct choice *c)
 {
     struct stage stages[OP_COUNT];
-    return lower_segment(s, LOWERING_TILED, stages) == 1 && stage_has(&stages[0], ANCHOR_SCORES) &&
-           stage_has(&stages[0], ANCHOR_CONTEXT);
+    return lower_segment(c->chain, c->segment, LOWERING_TILED, stages) == 1 &&
+           stage_has(&stages[0], KIND_SCORES) && stage_has(&stages[0], KIND_CONTEXT);
 }
 
 bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
@@ -77,7 +77,7 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
     if (s == NULL)
         return inapplicable(why, "this kernel takes head sizes 64 and 128 alone");
-    if (!whole_attention(c->segment))
+    if (!whole_attention(c))
         return inapplicable(why,
                             "this kernel runs scores, softmax and context together, and no GEMM");
     if (is_ordered(c) && !t->ordered)

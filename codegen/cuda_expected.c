@@ -78,13 +78,13 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     struct hopper_gemm g;
     struct cuda_stage stage;
     hopper_gemm_of(c, &g);
-    hopper_gemm_stage(c->segment, &stage);
+    hopper_gemm_stage(c->chain, c->segment, &stage);
     if (g.cluster > 1)
         return NAN; /* not among the times that the model was fitted to */
-    int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
-    int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
+    const struct op *ending = cuda_gemm_ending(&stage);
+    int64_t n = cuda_gemm_columns(&stage, w), k = cuda_gemm_inner(&stage, w);
     bool norm = g.norm != HOPPER_GEMM_NORM_NONE, by_strips = norm && g.split == 1;
-    int epilogue = by_strips ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
+    int epilogue = by_strips ? 3 : ending == NULL ? 0 : ending->skip >= 0 ? 2 : 1;
     int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
     if (g.bm < FEW_ROWS && !beside)
@@ -113,8 +113,8 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);
-    if (tensor_layout(op_input(stage.first)) != LAYOUT_TOKENS ||
-        tensor_layout(TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
+    if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS ||
+        tensor_layout(c->chain, TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
         cycles *= gemm.apart;
     return gemm.begin_us - (beside ? gemm.beside_us : 0) + cycles / CYCLES_PER_US;
 }

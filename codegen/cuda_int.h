@@ -57,6 +57,7 @@ enum cuda_tile_row {
 /* A stage of a CUDA kernel.  Unlike a struct stage, a GEMM may begin with the merge of heads, which
  * its loader does, and end with the layernorm of finished row strips. */
 struct cuda_stage {
+    const struct chain *chain;
     enum stage_kind kind;
     int8_t first, last;
     bool norm_strip; /* operator `last` is a layernorm of row strips */
@@ -75,14 +76,22 @@ struct cuda_kernel {
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out);
 
 /* Returns the number of stages.  norm: enum cuda_norm. */
-int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT]);
+int cuda_stages_of(const struct chain *chain, struct segment s, int norm,
+                   struct cuda_stage out[OP_COUNT]);
 
-/* The GEMM operator of a GEMM stage, and the last operator whose result the GEMM itself stores. */
+/* The GEMM operator of a GEMM stage, the last operator whose result the GEMM itself stores, and
+ * that one if it is not the GEMM; else null. */
 int cuda_gemm_op(const struct cuda_stage *s);
 int cuda_gemm_stored(const struct cuda_stage *s);
+const struct op *cuda_gemm_ending(const struct cuda_stage *s);
+
+/* The weight of its GEMM, and how many columns and rows that has. */
+int cuda_gemm_weight(const struct cuda_stage *s);
+int64_t cuda_gemm_columns(const struct cuda_stage *s, const struct workload *w);
+int64_t cuda_gemm_inner(const struct cuda_stage *s, const struct workload *w);
 
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why);
-uint16_t cuda_tensors(const struct choice *c);
+uint32_t cuda_tensors(const struct choice *c);
 
 /* ---- cuda_attention.c: whole attention on Hopper ------------------------------------------------
  *
@@ -196,7 +205,7 @@ void hopper_gemm_of(const struct choice *c, struct hopper_gemm *out);
 
 /* The stage of a segment that is one GEMM with its epilogue, a layernorm included; false if it is
  * anything else. */
-bool hopper_gemm_stage(struct segment s, struct cuda_stage *out);
+bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_stage *out);
 
 int hopper_gemm_threads(const struct hopper_gemm *g); /* of a thread block */
 
@@ -268,7 +277,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
 /* ---- emit_hopper_gemm.c ---------------------------------------------------------------------- */
 
 /* "gemm_bias_residual_layernorm": what the GEMM of a segment computes. */
-void add_gemm_name(struct segment s, struct buf *out);
+void add_gemm_name(const struct choice *c, struct buf *out);
 
 void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
 

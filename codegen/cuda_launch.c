@@ -4,7 +4,7 @@
 #include <assert.h>
 
 static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: tensors");
-static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: weights");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_MAX, "abi.h: weights");
 static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -23,7 +23,7 @@ static void add_gemm(const struct cuda_kernel *k, const struct cuda_stage *s,
 {
     const struct cuda_tile *t = k->tile;
     int64_t strips = ceil_div(workload_tokens(w), t->bm);
-    int64_t tiles = strips * ceil_div(dim_size(ops[cuda_gemm_op(s)].columns, w), t->bn);
+    int64_t tiles = strips * ceil_div(cuda_gemm_columns(s, w), t->bn);
     int64_t parts = tiles * k->split;
     out->tiles = max_of(out->tiles, parts);
     out->sync_words = max_of(out->sync_words, FP_SYNC_TILES + tiles + strips);

@@ -3,54 +3,49 @@
 
 #include <assert.h>
 
-/* Which elementwise operators cuBLASLt can compute in the epilogue of a GEMM.  Its GELU is the tanh
+/* A GEMM's epilogue of cuBLASLt, where it is more than a bias and a residual.  Its GELU is the tanh
  * form.  For normally distributed x, norm(tanh form - erf form) / norm(erf form) is 2.1e-4 if x has
  * a standard deviation of 0.6 to 0.8, and less otherwise. */
-static const struct epilogue {
-    bool runs, gelu;
+static const struct {
+    bool gelu;
     double error; /* relative norm of its difference from the operator */
-} epilogues[POINTWISE_COUNT] = {
-    [POINTWISE_NONE] = {.runs = true},
-    [POINTWISE_BIAS_RESIDUAL] = {.runs = true},
-    [POINTWISE_BIAS_GELU] = {.runs = true, .gelu = true, .error = 2.1e-4},
-    [POINTWISE_BIAS_GELU_TANH] = {.runs = true, .gelu = true},
+} epilogues[FUNCTION_COUNT] = {
+    [FUNCTION_BIAS_GELU] = {.gelu = true, .error = 2.1e-4},
+    [FUNCTION_BIAS_GELU_TANH] = {.gelu = true},
 };
 
-/* The epilogue of a segment that is a GEMM with at most one elementwise operator after it; null for
- * any other segment, or if cuBLASLt cannot compute the operator. */
-static const struct epilogue *epilogue_of(struct segment s)
+/* A GEMM with at most one elementwise operator after it. */
+static bool is_product(const struct choice *c)
 {
-    const struct epilogue *found = &epilogues[ops[s.last].pointwise];
-    bool alone = s.last == s.first;
-    bool pair = s.last == s.first + 1 && ops[s.last].anchor == ANCHOR_NONE;
-    return ops[s.first].anchor == ANCHOR_GEMM && (alone || pair) && found->runs ? found : NULL;
+    struct segment s = c->segment;
+    const struct op *ops = c->chain->ops;
+    bool pair = s.last == s.first + 1 && kind_is_pointwise(ops[s.last].kind);
+    return ops[s.first].kind == KIND_GEMM && (s.last == s.first || pair);
 }
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
-    const struct epilogue *epilogue = epilogue_of(c->segment);
     if (!t->library)
         return inapplicable(why, "cuBLASLt is not available");
-    if (epilogue == NULL)
+    if (!is_product(c))
         return inapplicable(
             why, "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU");
-    return dtypes[t->dtype].tolerance > epilogue->error ||
+    return dtypes[t->dtype].tolerance > epilogues[c->chain->ops[c->segment.last].function].error ||
            inapplicable(why,
                         "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
 }
 
 void choice_product(const struct choice *c, struct cuda_product *out)
 {
-    struct segment s = c->segment;
-    bool plain = s.first == s.last;
-    const struct epilogue *epilogue = epilogue_of(s);
-    assert(epilogue != NULL);
-    *out = (struct cuda_product){.in = op_input(s.first),
-                                 .out = TENSOR_OF(s.last),
-                                 .residual = plain ? -1 : op_residual(s.last),
-                                 .weight = (int)op_weight(s.first, 0),
-                                 .bias = plain ? -1 : (int)op_weight(s.last, 0),
-                                 .gelu = epilogue->gelu};
+    assert(is_product(c));
+    const struct op *first = &c->chain->ops[c->segment.first],
+                    *last = &c->chain->ops[c->segment.last];
+    *out = (struct cuda_product){.in = first->input,
+                                 .out = TENSOR_OF(c->segment.last),
+                                 .residual = last->skip,
+                                 .weight = first->weight[ROLE_MATRIX],
+                                 .bias = last->weight[ROLE_BIAS],
+                                 .gelu = epilogues[last->function].gelu};
 }
 
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out)

@@ -28,7 +28,8 @@ static void add_stage_list(const struct stage *stages, int count, struct buf *ou
 {
     buf_adds(out, " *\n * Stages, between which all threads meet:\n");
     for (int i = 0; i < count; i++)
-        add_stage_line(i, stages[i].first, stages[i].last, cpu_stage_summary(&stages[i]), out);
+        add_stage_line(stages[i].chain, i, stages[i].first, stages[i].last,
+                       cpu_stage_summary(&stages[i]), out);
     buf_adds(out, " */\n");
 }
 
@@ -47,7 +48,7 @@ void emit_cpu_generated(const struct choice *c, const struct build_target *t, st
     buf_adds(out, "\n{\n#pragma omp parallel\n    {\n");
     for (int i = 0; i < count; i++) {
         buf_addf(out, "%s        ", i > 0 ? "#pragma omp barrier\n" : "");
-        add_stage_name(stages[i].first, stages[i].last, out);
+        add_stage_name(c->chain, stages[i].first, stages[i].last, out);
         buf_adds(out, "(a);\n");
     }
     buf_adds(out, "    }\n}\n");
@@ -61,5 +62,5 @@ void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, 
     buf_addf(out,
              "\n{\n#pragma omp parallel\n"
              "    fp_handwritten_attention(a, a->tensor[%d], a->tensor[%d]);\n}\n",
-             TENSOR_OF(c->segment.first - 1), TENSOR_OF(c->segment.last));
+             c->chain->ops[c->segment.first].qkv, TENSOR_OF(c->segment.last));
 }

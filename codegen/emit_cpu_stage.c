@@ -1,33 +1,32 @@
 #include "codegen/codegen_int.h"
 
-/* The names of elementwise operators in kernels/cpu/tokens.h. */
-static const char *const pointwise_names[] = {
-#define X(id, activation) "FP_" #id,
-    CHAIN_POINTWISE(X)
-#undef X
-};
-
-static const char *const dim_code[] = {
+static const char *const dim_code[DIM_COUNT] = {
     [DIM_1] = "1", [DIM_D] = "fp_hidden(a)", [DIM_3D] = "3 * fp_hidden(a)", [DIM_F] = "a->ffn"};
 
 /* ---- facts about operators and stages -------------------------------------------------------- */
 
 static bool streams(const struct stage *stage)
 {
-    return stage_has(stage, ANCHOR_SCORES) && stage_has(stage, ANCHOR_CONTEXT);
+    return stage_has(stage, KIND_SCORES) && stage_has(stage, KIND_CONTEXT);
 }
 
-static bool split_into_heads(int tensor)
+static const struct op *op_of(const struct stage *stage, int op)
 {
-    return tensor_layout(tensor) != LAYOUT_TOKENS;
+    return &stage->chain->ops[op];
+}
+
+static bool split_into_heads(const struct stage *stage, int tensor)
+{
+    return tensor_layout(stage->chain, tensor) != LAYOUT_TOKENS;
 }
 
 /* The last operator of the step that begins with op: a step is one operator, or a GEMM and the
  * pointwise operator after it. */
 static int step_last(const struct stage *stage, int op)
 {
-    bool epilogue =
-        op < stage->last && ops[op].anchor == ANCHOR_GEMM && ops[op + 1].anchor == ANCHOR_NONE;
+    bool epilogue = op < stage->last && op_of(stage, op)->kind == KIND_GEMM &&
+                    kind_is_pointwise(op_of(stage, op + 1)->kind) &&
+                    (stage->stores & SET_OF(TENSOR_OF(op))) == 0;
     return epilogue ? op + 1 : op;
 }
 
@@ -46,8 +45,8 @@ const char *cpu_stage_summary(const struct stage *stage)
     case STAGE_GEMM:
         return "tiles of a GEMM, each with its epilogue while it is in the cache";
     case STAGE_ROWS:
-        return stage_has(stage, ANCHOR_GEMM) ? "blocks of whole rows from one operator to the next"
-                                             : "blocks of whole rows";
+        return stage_has(stage, KIND_GEMM) ? "blocks of whole rows from one operator to the next"
+                                           : "blocks of whole rows";
     case STAGE_ATTENTION:
         return streams(stage) ? "key blocks stream past blocks of query rows, no scores in memory"
                               : "blocks of query rows, only key blocks that the mask keeps";
@@ -59,6 +58,7 @@ const char *cpu_stage_summary(const struct stage *stage)
 
 /* Writes the fields of a kernel's argument, one a line. */
 struct fields {
+    const struct stage *stage;
     struct buf *out;
     const char *indent;
     bool of_block; /* token rows belong to a row block, and variables point to them */
@@ -69,53 +69,48 @@ static void add_field(const struct fields *f, const char *field, const char *val
     buf_addf(f->out, "%s.%s = %s,\n", f->indent, field, value);
 }
 
-static void add_weight(const struct fields *f, const char *field, enum weight_id id)
+static void add_weight(const struct fields *f, const char *field, int id)
 {
-    buf_addf(f->out, "%s.%s = a->weight[%d] /* %s */,\n", f->indent, field, id, weights[id].name);
+    if (id != WEIGHT_NONE)
+        buf_addf(f->out, "%s.%s = a->weight[%d] /* %s */,\n", f->indent, field, id,
+                 f->stage->chain->weights[id].name);
 }
 
 static void add_whole(const struct fields *f, const char *field, int tensor)
 {
     buf_addf(f->out, "%s.%s = a->tensor[%d] /* %s */,\n", f->indent, field, tensor,
-             tensor_name(tensor));
+             tensor_name(f->stage->chain, tensor));
 }
 
 static void add_rows(const struct fields *f, const char *field, int tensor)
 {
-    if (f->of_block && !split_into_heads(tensor))
-        add_field(f, field, tensor_name(tensor));
+    if (f->of_block && !split_into_heads(f->stage, tensor))
+        add_field(f, field, tensor_name(f->stage->chain, tensor));
     else
         add_whole(f, field, tensor);
 }
 
 /* The fields of a step that one operator sets. */
-static void add_operator(const struct fields *f, int op)
+static void add_operator(const struct fields *f, const struct op *op)
 {
-    switch (ops[op].anchor) {
-    case ANCHOR_GEMM:
-        add_field(f, "inner", dim_code[weights[op_weight(op, 0)].rows]);
-        add_weight(f, "weight", op_weight(op, 0));
-        return;
-    case ANCHOR_LAYERNORM:
-        add_weight(f, "gamma", op_weight(op, 0));
-        if (op_weight_count(op) > 1)
-            add_weight(f, "beta", op_weight(op, 1));
-        return;
-    default:
-        add_field(f, "pointwise", pointwise_names[ops[op].pointwise]);
-    }
-    if (ops[op].weights != 0)
-        add_weight(f, "bias", op_weight(op, 0));
-    if (op_residual(op) >= 0)
-        add_rows(f, "residual", op_residual(op));
+    if (op->kind == KIND_GEMM)
+        add_field(f, "inner", dim_code[f->stage->chain->weights[op->weight[ROLE_MATRIX]].rows]);
+    else if (kind_is_pointwise(op->kind))
+        add_field(f, "pointwise", op_functions[op->function].cpu);
+    add_weight(f, "weight", op->weight[ROLE_MATRIX]);
+    add_weight(f, "gamma", op->weight[ROLE_GAMMA]);
+    add_weight(f, "beta", op->weight[ROLE_BETA]);
+    add_weight(f, "bias", op->weight[ROLE_BIAS]);
+    if (op->skip != TENSOR_NONE)
+        add_rows(f, "residual", op->skip);
 }
 
 static void add_step(const struct fields *f, int first, int last)
 {
     for (int op = first; op <= last; op++)
-        add_operator(f, op);
-    add_field(f, "columns", dim_code[tensor_columns(TENSOR_OF(last))]);
-    add_rows(f, "input", op_input(first));
+        add_operator(f, op_of(f->stage, op));
+    add_field(f, "columns", dim_code[op_of(f->stage, last)->columns]);
+    add_rows(f, "input", op_of(f->stage, first)->input);
     add_rows(f, "out", TENSOR_OF(last));
 }
 
@@ -124,7 +119,7 @@ static void add_step(const struct fields *f, int first, int last)
 /* The one step of a stage, which the kernel cuts into tiles or rows. */
 static void add_only_step(const struct stage *stage, struct buf *out)
 {
-    struct fields f = {.out = out, .indent = "        "};
+    struct fields f = {.stage = stage, .out = out, .indent = "        "};
     buf_adds(out, "    const struct fp_step s = {\n");
     add_step(&f, stage->first, stage->last);
     buf_adds(out, "    };\n");
@@ -144,19 +139,18 @@ static void elementwise_body(const struct stage *stage, struct buf *out)
 }
 
 /* The token tensors that the steps of a stage read or write, as bits. */
-static uint16_t rows_touched(const struct stage *stage)
+static uint32_t rows_touched(const struct stage *stage)
 {
-    uint16_t touched = 0;
+    uint32_t touched = 0;
     for (int op = stage->first, last; op <= stage->last; op = last + 1) {
         last = step_last(stage, op);
-        touched |= (uint16_t)(1u << op_input(op) | 1u << TENSOR_OF(last));
-        int residual = op_residual(last);
-        if (residual >= 0)
-            touched |= (uint16_t)(1u << residual);
+        touched |= SET_OF(op_of(stage, op)->input) | SET_OF(TENSOR_OF(last));
+        if (op_of(stage, last)->skip != TENSOR_NONE)
+            touched |= SET_OF(op_of(stage, last)->skip);
     }
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (split_into_heads(t))
-            touched &= (uint16_t) ~(1u << t);
+        if (split_into_heads(stage, t))
+            touched &= ~SET_OF(t);
     return touched;
 }
 
@@ -164,22 +158,23 @@ static uint16_t rows_touched(const struct stage *stage)
  * caller's tensor, or scratch memory for an output that no other stage reads. */
 static void add_variables(const struct stage *stage, struct buf *out)
 {
-    uint16_t touched = rows_touched(stage), scratch = 0;
+    uint32_t touched = rows_touched(stage), scratch = 0;
     for (int op = stage->first; op <= stage->last; op++)
-        scratch |= (uint16_t)(1u << TENSOR_OF(op));
-    scratch &= touched & (uint16_t)~stage->stores;
+        scratch |= SET_OF(TENSOR_OF(op));
+    scratch &= touched & ~stage->stores;
     if (scratch != 0) {
         const char *separator = "";
         buf_adds(out, "        float *scratch = fp_scratch((size_t)rows.count * (");
         for (int t = 0; t < TENSOR_COUNT; t++)
             if ((scratch >> t & 1) != 0) {
-                buf_addf(out, "%s%s", separator, dim_code[tensor_columns(t)]);
+                buf_addf(out, "%s%s", separator, dim_code[tensor_columns(stage->chain, t)]);
                 separator = " + ";
             }
         buf_adds(out, "));\n");
     }
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        const char *name = tensor_name(t), *columns = dim_code[tensor_columns(t)];
+        const char *name = tensor_name(stage->chain, t),
+                   *columns = dim_code[tensor_columns(stage->chain, t)];
         if ((scratch >> t & 1) != 0)
             buf_addf(out,
                      "        float *const %s = scratch;\n"
@@ -193,12 +188,13 @@ static void add_variables(const struct stage *stage, struct buf *out)
 
 static void add_row_steps(const struct stage *stage, struct buf *out)
 {
-    struct fields f = {.out = out, .indent = "            ", .of_block = true};
+    struct fields f = {.stage = stage, .out = out, .indent = "            ", .of_block = true};
     for (int op = stage->first, last; op <= stage->last; op = last + 1) {
         last = step_last(stage, op);
-        const char *kernel = ops[op].anchor == ANCHOR_GEMM        ? "fp_gemm_rows"
-                             : ops[op].anchor == ANCHOR_LAYERNORM ? "fp_layernorm_rows"
-                                                                  : "fp_pointwise_rows";
+        enum op_kind kind = op_of(stage, op)->kind;
+        const char *kernel = kind == KIND_GEMM   ? "fp_gemm_rows"
+                             : kind == KIND_NORM ? "fp_layernorm_rows"
+                                                 : "fp_pointwise_rows";
         buf_addf(out, "        const struct fp_step step_%d = {\n", op);
         add_step(&f, op, last);
         buf_addf(out, "        };\n        %s(a, &step_%d, rows);\n", kernel, op);
@@ -207,7 +203,7 @@ static void add_row_steps(const struct stage *stage, struct buf *out)
 
 static void rows_body(const struct stage *stage, struct buf *out)
 {
-    if (stage_has(stage, ANCHOR_GEMM))
+    if (stage_has(stage, KIND_GEMM))
         buf_addf(out, "    const int size = fp_even_rows(a, a->knob[%d]);\n", CPU_KNOB_ROW_BLOCK);
     else
         buf_adds(out, "    const int size = FP_FEW_ROWS;\n");
@@ -218,39 +214,38 @@ static void rows_body(const struct stage *stage, struct buf *out)
     add_variables(stage, out);
     add_row_steps(stage, out);
     buf_adds(out, "    }\n");
-    if (stage->last == OP_COUNT - 1)
+    if ((chain_carried(stage->chain) & SET_OF(TENSOR_OF(stage->last))) != 0)
         buf_addf(out, "    fp_zero_padding(a, a->tensor[%d], %s);\n", TENSOR_OF(stage->last),
-                 dim_code[tensor_columns(TENSOR_OF(stage->last))]);
+                 dim_code[op_of(stage, stage->last)->columns]);
 }
 
 static void stream_body(const struct stage *stage, struct buf *out)
 {
-    struct fields f = {.out = out, .indent = "        "};
+    struct fields f = {.stage = stage, .out = out, .indent = "        "};
     int first = stage->first, last = stage->last;
     buf_adds(out, "    const struct fp_stream t = {\n");
-    add_whole(&f, "qkv", op_input(first));
-    if (ops[first].weights != 0)
-        add_weight(&f, "bias", op_weight(first, 0));
-    add_field(&f, "merged", ops[last].layout == LAYOUT_TOKENS ? "1" : "0");
+    add_whole(&f, "qkv", op_of(stage, first)->input);
+    add_weight(&f, "bias", op_of(stage, first)->weight[ROLE_BIAS]);
+    add_field(&f, "merged", op_of(stage, last)->layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
 }
 
 static void attention_body(const struct stage *stage, struct buf *out)
 {
-    struct fields f = {.out = out, .indent = "        "};
+    struct fields f = {.stage = stage, .out = out, .indent = "        "};
     int first = stage->first, last = stage->last;
     if (streams(stage)) {
         stream_body(stage, out);
         return;
     }
     buf_adds(out, "    const struct fp_attention t = {\n");
-    add_field(&f, "first", attention_name(first));
-    add_field(&f, "last", attention_name(last));
-    if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT))
-        add_whole(&f, "qkv", qkv_tensor());
-    if (ops[first].anchor != ANCHOR_SCORES)
-        add_whole(&f, "input", op_input(first));
+    add_field(&f, "first", attention_name(op_of(stage, first)));
+    add_field(&f, "last", attention_name(op_of(stage, last)));
+    if (attention_qkv(stage->chain, first, last) != TENSOR_NONE)
+        add_whole(&f, "qkv", attention_qkv(stage->chain, first, last));
+    if (op_of(stage, first)->kind != KIND_SCORES)
+        add_whole(&f, "input", op_of(stage, first)->input);
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_attention_stage(a, &t);\n");
 }
@@ -264,7 +259,7 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out)
         [STAGE_ATTENTION] = attention_body,
     };
     buf_adds(out, "static void ");
-    add_stage_name(stage->first, stage->last, out);
+    add_stage_name(stage->chain, stage->first, stage->last, out);
     buf_adds(out, "(const struct fp_args *a)\n{\n");
     body[stage->kind](stage, out);
     buf_adds(out, "}\n");

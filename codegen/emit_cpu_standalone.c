@@ -4,7 +4,7 @@
 #include <assert.h>
 
 static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: tensors");
-static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: weights");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_MAX, "abi.h: weights");
 static_assert(ARRAY_LEN(((struct fp_args *)0)->knob) == KNOB_MAX, "abi.h: knobs");
 static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 

@@ -4,8 +4,8 @@ static void add_stage_list(const struct cuda_kernel *k, struct buf *out)
 {
     buf_adds(out, " *\n * Stages, between which all thread blocks meet:\n");
     for (int i = 0; i < k->count; i++)
-        add_stage_line(i, k->stages[i].first, k->stages[i].last, cuda_stage_summary(&k->stages[i]),
-                       out);
+        add_stage_line(k->stages[i].chain, i, k->stages[i].first, k->stages[i].last,
+                       cuda_stage_summary(&k->stages[i]), out);
     buf_adds(out, " */\n");
 }
 
@@ -69,7 +69,7 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
         buf_adds(out, "    fp::await_dependencies();\n");
     for (int i = 0; i < k.count; i++) {
         buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
-        add_stage_name(k.stages[i].first, k.stages[i].last, out);
+        add_stage_name(c->chain, k.stages[i].first, k.stages[i].last, out);
         buf_adds(out, "(a, shared);\n");
     }
     buf_adds(out, "}\n");

@@ -3,44 +3,43 @@
 
 #include <assert.h>
 
-/* Appends the declaration of a constant `ops`: the operators of the stage. */
-static void add_operators(int first, int last, struct buf *out)
+/* Appends the declaration of a constant `ops`: operators first..last. */
+static void add_operators(const struct chain *c, int first, int last, struct buf *out)
 {
     buf_adds(out, "    constexpr int ops =\n        ");
     for (int op = first; op <= last; op++) {
-        buf_addf(out, "%s%s", op > first ? " | " : "", attention_name(op));
-        if (ops[op].pointwise == POINTWISE_BIAS_SPLIT_HEADS && op_weight_count(op) > 0)
+        buf_addf(out, "%s%s", op > first ? " | " : "", attention_name(&c->ops[op]));
+        if (c->ops[op].kind == KIND_SPLIT && c->ops[op].weight[ROLE_BIAS] != WEIGHT_NONE)
             buf_adds(out, " | FP_BIAS");
     }
     buf_adds(out, ";\n");
 }
 
-static void add_tensor(const char *field, int tensor, struct buf *out)
+static void add_tensor(const struct chain *c, const char *field, int tensor, struct buf *out)
 {
-    buf_addf(out, "    io.%s = &a.tensor[%d]; /* %s */\n", field, tensor, tensor_name(tensor));
+    buf_addf(out, "    io.%s = &a.tensor[%d]; /* %s */\n", field, tensor, tensor_name(c, tensor));
 }
 
-/* Appends the declaration of `io`, the operands of a stage. */
-static void add_operands(int first, int last, struct buf *out)
+/* Appends the declaration of `io`, the operands of these operators. */
+static void add_operands(const struct chain *c, int first, int last, struct buf *out)
 {
-    bool splits = ops[first].pointwise == POINTWISE_BIAS_SPLIT_HEADS, reads = false;
-    for (int op = first; op <= last; op++)
-        reads |= ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT;
+    const struct op *begin = &c->ops[first];
+    int bias = begin->weight[ROLE_BIAS], qkv = attention_qkv(c, first, last);
+    bool splits = begin->kind == KIND_SPLIT;
     buf_adds(out, "    fp_attention io = {};\n");
-    if (reads)
-        add_tensor("in", splits ? op_input(first) : qkv_tensor(), out);
-    if (!splits && ops[first].anchor != ANCHOR_SCORES)
-        add_tensor("scores", op_input(first), out);
-    if (splits && op_weight_count(first) > 0)
-        buf_addf(out, "    io.bias = &a.weight[%d]; /* %s */\n", op_weight(first, 0),
-                 weights[op_weight(first, 0)].name);
-    add_tensor("out", TENSOR_OF(last), out);
+    if (qkv != TENSOR_NONE)
+        add_tensor(c, "in", splits ? begin->input : qkv, out);
+    if (!splits && begin->kind != KIND_SCORES)
+        add_tensor(c, "scores", begin->input, out);
+    if (bias != WEIGHT_NONE)
+        buf_addf(out, "    io.bias = &a.weight[%d]; /* %s */\n", bias, c->weights[bias].name);
+    add_tensor(c, "out", TENSOR_OF(last), out);
 }
 
 void add_attention_stage(const struct cuda_stage *s, int threads, struct buf *out)
 {
-    add_operators(s->first, s->last, out);
-    add_operands(s->first, s->last, out);
+    add_operators(s->chain, s->first, s->last, out);
+    add_operands(s->chain, s->first, s->last, out);
     buf_addf(out, "    fp::attention<dtype, W, ops, %d>(a, io, shared).run();\n", threads);
 }
 
@@ -51,7 +50,7 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);
     open_kernel(c, CUDA_ATTENTION_THREADS, 1, 1, "fp_args a", out);
-    add_operands(c->segment.first, c->segment.last, out);
+    add_operands(c->chain, c->segment.first, c->segment.last, out);
     buf_addf(out,
              "    fp::await_dependencies();\n"
              "    fp::hand_attention<dtype, W, %s>().run(a, io, shared);\n}\n",
@@ -66,8 +65,8 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
     buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
     add_types(t, out);
     open_kernel(c, cuda_attention_threads(s), s->resident, s->cluster, "fp_args a", out);
-    add_operators(c->segment.first, c->segment.last, out);
-    add_operands(c->segment.first, c->segment.last, out);
+    add_operators(c->chain, c->segment.first, c->segment.last, out);
+    add_operands(c->chain, c->segment.first, c->segment.last, out);
     buf_adds(out,
              "    /* warpgroups that compute, query blocks, key blocks in flight, warps that load, "
              "thread blocks\n"

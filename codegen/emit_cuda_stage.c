@@ -5,27 +5,28 @@
  * The statements are written first, as the declarations before them depend on what they name. */
 
 struct body {
+    const struct chain *chain;
     struct buf text;
-    uint16_t tensors, weights, dims; /* named so far, as bits */
+    uint32_t tensors, weights, dims; /* named so far, as sets */
 };
 
 static const char *use_tensor(struct body *b, int tensor)
 {
-    b->tensors |= (uint16_t)(1u << tensor);
-    return tensor_name(tensor);
+    b->tensors |= SET_OF(tensor);
+    return tensor_name(b->chain, tensor);
 }
 
-static const char *use_weight(struct body *b, enum weight_id id)
+static const char *use_weight(struct body *b, int weight)
 {
-    b->weights |= (uint16_t)(1u << id);
-    return weights[id].name;
+    b->weights |= SET_OF(weight);
+    return b->chain->weights[weight].name;
 }
 
 static const char *use_dim(struct body *b, enum dim d)
 {
-    static const char *const code[] = {
+    static const char *const code[DIM_COUNT] = {
         [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "F"};
-    b->dims |= (uint16_t)(1u << d);
+    b->dims |= SET_OF(d);
     return code[d];
 }
 
@@ -37,10 +38,12 @@ static void add_declarations(const struct body *b, struct buf *out)
         buf_adds(out, "    const int F = a.ffn;\n");
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((b->tensors >> t & 1) != 0)
-            buf_addf(out, "    const auto %s = fp::tensor<dtype>(a, %d);\n", tensor_name(t), t);
-    for (int w = 0; w < WEIGHT_COUNT; w++)
+            buf_addf(out, "    const auto %s = fp::tensor<dtype>(a, %d);\n",
+                     tensor_name(b->chain, t), t);
+    for (int w = 0; w < b->chain->weight_count; w++)
         if ((b->weights >> w & 1) != 0)
-            buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n", weights[w].name, w);
+            buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n",
+                     b->chain->weights[w].name, w);
     if (b->tensors != 0)
         buf_adds(out, "\n");
 }
@@ -49,33 +52,33 @@ static void add_declarations(const struct body *b, struct buf *out)
 
 static void add_view(struct body *b, int op)
 {
-    int tensor = op_input(op);
+    int tensor = b->chain->ops[op].input;
     const char *name = use_tensor(b, tensor);
-    if (tensor_layout(tensor) == LAYOUT_HEADS)
+    if (tensor_layout(b->chain, tensor) == LAYOUT_HEADS)
         buf_addf(&b->text,
                  "    const fp::head_view<dtype, W> in{%s, a.seq_len, a.heads, a.unpacked};\n",
                  name);
     else
         buf_addf(&b->text, "    const fp::token_view<dtype> in{%s, %s};\n", name,
-                 use_dim(b, tensor_columns(tensor)));
+                 use_dim(b, tensor_columns(b->chain, tensor)));
 }
 
 static void add_store(struct body *b, int tensor)
 {
     const char *name = use_tensor(b, tensor);
-    if (tensor_layout(tensor) == LAYOUT_QKV_HEADS)
+    if (tensor_layout(b->chain, tensor) == LAYOUT_QKV_HEADS)
         buf_addf(&b->text,
                  "    const fp::store_qkv<dtype, W> store{%s, a.batch, a.seq_len, a.heads, "
                  "a.unpacked};\n",
                  name);
     else
         buf_addf(&b->text, "    const fp::store_tokens<dtype> store{%s, %s};\n", name,
-                 use_dim(b, tensor_columns(tensor)));
+                 use_dim(b, tensor_columns(b->chain, tensor)));
 }
 
 /* Declares the epilogues of a pointwise operator, the last one, which passes rows to `next`, first.
  * Returns the name of the epilogue that takes the rows. */
-static const char *add_pointwise(struct body *b, int op, const char *next)
+static const char *add_pointwise(struct body *b, const struct op *op, const char *next)
 {
     const char *activation = op_activation(op);
     if (activation != NULL) {
@@ -83,15 +86,15 @@ static const char *add_pointwise(struct body *b, int op, const char *next)
                  next, activation, next);
         next = activation;
     }
-    if (op_residual(op) >= 0) {
+    if (op->skip >= 0) {
         buf_addf(&b->text,
                  "    const fp::add_residual<dtype, decltype(%s)> residual{%s, %s, %s};\n", next,
-                 use_tensor(b, op_residual(op)), use_dim(b, ops[op].columns), next);
+                 use_tensor(b, op->skip), use_dim(b, op->columns), next);
         next = "residual";
     }
-    if (ops[op].weights != 0) {
+    if (op->weight[ROLE_BIAS] >= 0) {
         buf_addf(&b->text, "    const fp::add_bias<dtype, decltype(%s)> bias{%s, %s};\n", next,
-                 use_weight(b, op_weight(op, 0)), next);
+                 use_weight(b, op->weight[ROLE_BIAS]), next);
         next = "bias";
     }
     return next;
@@ -99,31 +102,31 @@ static const char *add_pointwise(struct body *b, int op, const char *next)
 
 static void add_norm(struct body *b, int op)
 {
+    const struct op *o = &b->chain->ops[op];
     buf_adds(&b->text, "    const fp::norm_weights<dtype> norm{");
-    for (int n = 0; n < op_weight_count(op); n++)
-        buf_addf(&b->text, "%s, ", use_weight(b, op_weight(op, n)));
-    buf_addf(&b->text, "%s, %s, a.eps};\n", use_tensor(b, TENSOR_OF(op)),
-             use_dim(b, ops[op].columns));
+    buf_addf(&b->text, "%s, ", use_weight(b, o->weight[ROLE_GAMMA]));
+    buf_addf(&b->text, "%s, ", use_weight(b, o->weight[ROLE_BETA]));
+    buf_addf(&b->text, "%s, %s, a.eps};\n", use_tensor(b, TENSOR_OF(op)), use_dim(b, o->columns));
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
 static void add_gemm(struct body *b, const struct cuda_stage *s)
 {
-    int op = cuda_gemm_op(s), stored = cuda_gemm_stored(s);
-    enum weight_id weight = op_weight(op, 0);
+    const struct op *op = &b->chain->ops[cuda_gemm_op(s)], *ending = cuda_gemm_ending(s);
+    int weight = op->weight[ROLE_MATRIX], stored = TENSOR_OF(cuda_gemm_stored(s));
     add_view(b, s->first);
-    add_store(b, TENSOR_OF(stored));
-    const char *epilogue = stored > op ? add_pointwise(b, stored, "store") : "store";
+    add_store(b, stored);
+    const char *epilogue = ending != NULL ? add_pointwise(b, ending, "store") : "store";
     if (s->norm_strip) {
         add_norm(b, s->last);
         buf_addf(&b->text,
                  "    const fp::norm_strip<dtype, fp::token_view<dtype>> strip{norm, {%s, %s}};\n",
-                 use_tensor(b, TENSOR_OF(stored)), use_dim(b, ops[stored].columns));
+                 use_tensor(b, stored), use_dim(b, tensor_columns(b->chain, stored)));
     }
     buf_addf(&b->text, "    fp::gemm<tile>(a, {%s, %s}, in, %s, %s, %s, shared);\n",
-             use_dim(b, ops[op].columns), use_dim(b, weights[weight].rows), use_weight(b, weight),
-             epilogue, s->norm_strip ? "strip" : "fp::nothing()");
+             use_dim(b, op->columns), use_dim(b, b->chain->weights[weight].rows),
+             use_weight(b, weight), epilogue, s->norm_strip ? "strip" : "fp::nothing()");
 }
 
 static void add_rows(struct body *b, const struct cuda_stage *s)
@@ -132,7 +135,7 @@ static void add_rows(struct body *b, const struct cuda_stage *s)
     add_view(b, s->first);
     if (s->first < s->last) {
         buf_adds(&b->text, "    const fp::keep keep;\n");
-        before = add_pointwise(b, s->first, "keep");
+        before = add_pointwise(b, &b->chain->ops[s->first], "keep");
     }
     add_norm(b, s->last);
     buf_addf(&b->text, "    fp::norm_rows<dtype>(a, norm, in, %s);\n", before);
@@ -142,9 +145,9 @@ static void add_elementwise(struct body *b, const struct cuda_stage *s)
 {
     add_view(b, s->first);
     add_store(b, TENSOR_OF(s->last));
-    const char *epilogue = add_pointwise(b, s->last, "store");
+    const char *epilogue = add_pointwise(b, &b->chain->ops[s->last], "store");
     buf_addf(&b->text, "    fp::elementwise<dtype>(a, %s, in, %s);\n",
-             use_dim(b, tensor_columns(TENSOR_OF(s->last))), epilogue);
+             use_dim(b, tensor_columns(b->chain, TENSOR_OF(s->last))), epilogue);
 }
 
 const char *cuda_stage_summary(const struct cuda_stage *s)
@@ -161,7 +164,7 @@ const char *cuda_stage_summary(const struct cuda_stage *s)
 static void add_function(const struct cuda_stage *s, const struct body *b, struct buf *out)
 {
     buf_adds(out, "static FP_DEVICE void\n");
-    add_stage_name(s->first, s->last, out);
+    add_stage_name(s->chain, s->first, s->last, out);
     buf_adds(out, "(const fp_args &a, void *shared)\n{\n");
     add_declarations(b, out);
     buf_add(out, b->text.ptr, b->text.len);
@@ -170,7 +173,7 @@ static void add_function(const struct cuda_stage *s, const struct body *b, struc
 
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
 {
-    struct body b = {.tensors = 0};
+    struct body b = {.chain = s->chain};
     buf_init(&b.text);
     switch (s->kind) {
     case STAGE_GEMM:

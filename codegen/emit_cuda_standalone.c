@@ -62,7 +62,7 @@ static void add_product(const struct standalone_spec *s, const struct standalone
     int64_t tuned_rows = plan->candidate->packed ? workload_tokens(plan->workload) : rows;
     struct cuda_product p;
     choice_product(c, &p);
-    const struct weight *weight = &weights[p.weight];
+    const struct weight *weight = &c->chain->weights[p.weight];
     buf_addf(out,
              "extern const struct product_calls %s_products;\nstatic const struct plan_product ",
              s->name);

@@ -4,55 +4,52 @@
 #include <stdio.h>
 #include <string.h>
 
-void add_stage_name(int first, int last, struct buf *out)
+void add_stage_name(const struct chain *c, int first, int last, struct buf *out)
 {
     buf_addf(out, "stage_%02d_%02d_", first, last);
-    add_op_names(first, last, "_", out);
+    add_op_names(c, first, last, "_", out);
 }
 
-void add_stage_line(int index, int first, int last, const char *summary, struct buf *out)
+void add_stage_line(const struct chain *c, int index, int first, int last, const char *summary,
+                    struct buf *out)
 {
     buf_addf(out, " *   %d. ", index + 1);
-    add_op_names(first, last, "+", out);
+    add_op_names(c, first, last, "+", out);
     buf_addf(out, ": %s\n", summary);
 }
 
-const char *attention_name(int op)
+const char *attention_name(const struct op *op)
 {
-    switch (ops[op].anchor) {
-    case ANCHOR_SCORES:
-        return "FP_SCORES";
-    case ANCHOR_SOFTMAX:
-        return "FP_SOFTMAX";
-    case ANCHOR_CONTEXT:
-        return "FP_CONTEXT";
-    default:
-        return ops[op].pointwise == POINTWISE_MASK          ? "FP_MASK"
-               : ops[op].pointwise == POINTWISE_MERGE_HEADS ? "FP_MERGE"
-                                                            : "FP_SPLIT";
-    }
+    return op->kind == KIND_MERGE   ? "FP_MERGE"
+           : op->kind == KIND_SPLIT ? "FP_SPLIT"
+                                    : op_functions[op->function].cpu;
+}
+
+int attention_qkv(const struct chain *c, int first, int last)
+{
+    int op = first;
+    while (op < last && c->ops[op].qkv == TENSOR_NONE)
+        op++;
+    return c->ops[op].qkv;
 }
 
 /* ---- the comment at the top ------------------------------------------------------------------ */
 
-static const char *const dim_names[] = {
-    [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
-
-static void add_flops(int op, struct buf *out)
+static void add_flops(const struct chain *c, const struct op *op, struct buf *out)
 {
-    if (ops[op].anchor == ANCHOR_GEMM) {
-        const struct weight *w = &weights[op_weight(op, 0)];
+    if (op->kind == KIND_GEMM) {
+        const struct weight *w = &c->weights[op->weight[ROLE_MATRIX]];
         buf_addf(out, "  [2 T %s %s]", dim_names[w->rows], dim_names[w->cols]);
-    } else if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT) {
+    } else if (op->kind == KIND_SCORES || op->kind == KIND_CONTEXT) {
         buf_adds(out, "  [2 P D]");
     }
 }
 
-static void add_operators(struct segment s, struct buf *out)
+static void add_operators(const struct chain *c, struct segment s, struct buf *out)
 {
     for (int op = s.first; op <= s.last; op++) {
-        buf_addf(out, " *   %2d %-18s %s", op, ops[op].name, ops[op].computes);
-        add_flops(op, out);
+        buf_addf(out, " *   %2d %-18s %s", op, c->ops[op].name, c->ops[op].computes);
+        add_flops(c, &c->ops[op], out);
         buf_adds(out, "\n");
     }
 }
@@ -82,27 +79,27 @@ static void add_item(struct list *list, const char *name, const char *shape)
     buf_addf(list->out, "%s%s %s", wraps ? " *   " : " ", name, shape);
 }
 
-static void add_tensors(const char *verb, uint16_t tensors, struct buf *out)
+static void add_tensors(const struct chain *c, const char *verb, uint32_t tensors, struct buf *out)
 {
     struct list list = open_list(verb, out);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((tensors >> t & 1) != 0)
-            add_item(&list, tensor_name(t), tensor_shape_text(t));
+            add_item(&list, tensor_name(c, t), tensor_shape_text(c, t));
     buf_adds(out, "\n");
 }
 
-static void add_weights(struct segment s, struct buf *out)
+static void add_weights(const struct chain *c, struct segment s, struct buf *out)
 {
-    uint16_t used = segment_weights(s);
+    uint32_t used = segment_weights(c, s);
     if (used == 0)
         return;
     struct list list = open_list("Weights", out);
-    for (int w = 0; w < WEIGHT_COUNT; w++)
+    for (int w = 0; w < c->weight_count; w++)
         if ((used >> w & 1) != 0) {
             char shape[16];
-            snprintf(shape, sizeof(shape), "(%s,%s)", dim_names[weights[w].rows],
-                     dim_names[weights[w].cols]);
-            add_item(&list, weights[w].name, shape);
+            snprintf(shape, sizeof(shape), "(%s,%s)", dim_names[c->weights[w].rows],
+                     dim_names[c->weights[w].cols]);
+            add_item(&list, c->weights[w].name, shape);
         }
     buf_adds(out, "\n");
 }
@@ -115,13 +112,14 @@ static unsigned value_of(struct segment s, bool handwritten)
 }
 
 /* Operators with their operations, tensors, weights. */
-static void add_segment(struct segment s, uint16_t written, struct buf *out)
+static void add_segment(const struct choice *of, struct buf *out)
 {
-    add_operators(s, out);
+    const struct chain *c = of->chain;
+    add_operators(c, of->segment, out);
     buf_adds(out, " *\n");
-    add_tensors("Reads", segment_inputs(s), out);
-    add_weights(s, out);
-    add_tensors("Writes", written, out);
+    add_tensors(c, "Reads", segment_inputs(c, of->segment), out);
+    add_weights(c, of->segment, out);
+    add_tensors(c, "Writes", choice_tensors(of), out);
 }
 
 static void add_units(const struct build_target *t, struct buf *out)
@@ -141,7 +139,7 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
     else
         buf_addf(out, "launch, as `fuseplan generate %u` emits them.\n *\n",
                  value_of(s, c->impl->handwritten));
-    add_segment(s, choice_tensors(c), out);
+    add_segment(c, out);
     add_units(t, out);
 }
 
@@ -152,11 +150,11 @@ void add_shared_header(const struct choice *c, const struct segment *segments, i
              "/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, "
              "are those of:\n");
     for (int i = 0; i < count; i++) {
-        const struct choice of = {segments[i], c->impl, c->schedule};
+        const struct choice of = {c->chain, segments[i], c->impl, c->schedule};
         buf_addf(out,
                  " *\n * Operators %d-%d of the layer, as `fuseplan generate %u` emits them.\n",
                  of.segment.first, of.segment.last, value_of(of.segment, false));
-        add_segment(of.segment, choice_tensors(&of), out);
+        add_segment(&of, out);
     }
     buf_adds(out, " *\n");
     add_units(t, out);

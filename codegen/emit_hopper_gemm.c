@@ -4,47 +4,40 @@
  * layer. */
 #include "codegen/cuda_int.h"
 
-#include <assert.h>
 #include <string.h>
 
-/* What follows the GEMM: the elementwise operator, -1 for none. */
-static int ending_of(const struct cuda_stage *s)
-{
-    int stored = cuda_gemm_stored(s);
-    return stored > cuda_gemm_op(s) ? stored : -1;
-}
-
-void add_gemm_name(struct segment segment, struct buf *out)
-{
-    static const char *const endings[POINTWISE_COUNT] = {
-        [POINTWISE_BIAS_SPLIT_HEADS] = "_bias_split",
-        [POINTWISE_BIAS_RESIDUAL] = "_bias_residual",
-        [POINTWISE_BIAS_GELU] = "_bias_gelu",
-        [POINTWISE_BIAS_GELU_TANH] = "_bias_gelu_tanh",
-    };
-    struct cuda_stage s;
-    hopper_gemm_stage(segment, &s);
-    int ending = ending_of(&s);
-    assert(ending < 0 || endings[ops[ending].pointwise] != NULL);
-    buf_addf(out, "%sgemm%s%s", s.first < cuda_gemm_op(&s) ? "merge_heads_" : "",
-             ending >= 0 ? endings[ops[ending].pointwise] : "", s.norm_strip ? "_layernorm" : "");
-}
-
-/* The segments of a kernel, in the layer's order; returns how many there are. */
-static int segments_of(const char *name, struct segment out[SEGMENT_COUNT])
+void add_gemm_name(const struct choice *c, struct buf *out)
 {
     struct cuda_stage s;
-    struct buf other;
+    hopper_gemm_stage(c->chain, c->segment, &s);
+    const struct op *ending = cuda_gemm_ending(&s);
+    buf_addf(out, "%sgemm", s.first < cuda_gemm_op(&s) ? "merge_heads_" : "");
+    if (ending != NULL)
+        buf_addf(out, "_bias_%s", op_functions[ending->function].name);
+    if (s.norm_strip)
+        buf_addf(out, "_%s", op_functions[c->chain->ops[s.last].function].name);
+}
+
+/* The segments of a choice's kernel, in the layer's order; returns how many there are. */
+static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT])
+{
+    struct cuda_stage s;
+    struct buf name, other;
     int count = 0;
+    buf_init(&name);
     buf_init(&other);
+    add_gemm_name(c, &name);
     for (int i = 0; i < SEGMENT_COUNT; i++) {
-        if (!hopper_gemm_stage(segment_at(i), &s))
+        struct choice of = *c;
+        of.segment = segment_at(i);
+        if (!hopper_gemm_stage(c->chain, of.segment, &s))
             continue;
         buf_reset(&other);
-        add_gemm_name(segment_at(i), &other);
-        if (strcmp(other.ptr, name) == 0)
-            out[count++] = segment_at(i);
+        add_gemm_name(&of, &other);
+        if (strcmp(other.ptr, name.ptr) == 0)
+            out[count++] = of.segment;
     }
+    buf_release(&name);
     buf_release(&other);
     return count;
 }
@@ -52,12 +45,8 @@ static int segments_of(const char *name, struct segment out[SEGMENT_COUNT])
 static void add_comment(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct segment segments[SEGMENT_COUNT];
-    struct buf name;
-    buf_init(&name);
-    add_gemm_name(c->segment, &name);
-    add_shared_header(c, segments, segments_of(name.ptr, segments), t, out);
+    add_shared_header(c, segments, segments_of(c, segments), t, out);
     buf_adds(out, " */\n");
-    buf_release(&name);
 }
 
 static void add_tile(const struct choice *c, struct buf *out)
@@ -74,7 +63,7 @@ static void add_tile(const struct choice *c, struct buf *out)
 
 static void add_view(const struct cuda_stage *s, struct buf *out)
 {
-    if (tensor_layout(op_input(s->first)) == LAYOUT_HEADS)
+    if (tensor_layout(s->chain, s->chain->ops[s->first].input) == LAYOUT_HEADS)
         buf_adds(out, "    const fp::head_view<dtype, W> in{fp::elements<dtype>(a.gemm.in), "
                       "a.seq_len, a.heads,\n"
                       "                                       a.unpacked};\n");
@@ -85,7 +74,7 @@ static void add_view(const struct cuda_stage *s, struct buf *out)
 
 static void add_store(const struct cuda_stage *s, struct buf *out)
 {
-    if (tensor_layout(TENSOR_OF(s->last)) == LAYOUT_QKV_HEADS)
+    if (tensor_layout(s->chain, TENSOR_OF(s->last)) == LAYOUT_QKV_HEADS)
         buf_adds(out, "    const fp::store_qkv<dtype, W> store{fp::elements<dtype>(a.gemm.out), "
                       "a.batch, a.seq_len,\n"
                       "                                         a.heads, a.unpacked};\n");
@@ -98,8 +87,8 @@ static void add_store(const struct cuda_stage *s, struct buf *out)
  * different times. */
 static void add_ending(const struct cuda_stage *s, struct buf *out)
 {
-    int op = ending_of(s);
-    const char *activation = op >= 0 ? op_activation(op) : NULL;
+    const struct op *op = cuda_gemm_ending(s);
+    const char *activation = op != NULL ? op_activation(op) : NULL;
     buf_adds(out, "    using ending = fp::gemm_end<dtype, ");
     if (activation != NULL)
         buf_addf(out, "fp::apply_%s<dtype, fp::keep>", activation);
@@ -107,8 +96,8 @@ static void add_ending(const struct cuda_stage *s, struct buf *out)
         buf_adds(out, "fp::keep");
     buf_addf(out,
              ", decltype(store)>;\n    const ending end{%s,\n                     %s, {}, store",
-             op >= 0 ? "fp::elements<dtype>(a.gemm.bias)" : "nullptr",
-             op >= 0 && op_residual(op) >= 0 ? "fp::elements<dtype>(a.gemm.residual)" : "nullptr");
+             op != NULL ? "fp::elements<dtype>(a.gemm.bias)" : "nullptr",
+             op != NULL && op->skip >= 0 ? "fp::elements<dtype>(a.gemm.residual)" : "nullptr");
     if (s->norm_strip)
         buf_adds(out, ",\n                     fp::elements<dtype>(a.gemm.gamma),\n"
                       "                     fp::elements<dtype>(a.gemm.beta), a.eps");
@@ -119,7 +108,7 @@ void emit_hopper_gemm(const struct choice *c, const struct build_target *t, stru
 {
     struct cuda_stage s;
     struct hopper_gemm g;
-    hopper_gemm_stage(c->segment, &s);
+    hopper_gemm_stage(c->chain, c->segment, &s);
     hopper_gemm_of(c, &g);
     add_comment(c, t, out);
     buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");

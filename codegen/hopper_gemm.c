@@ -91,8 +91,8 @@ static int step_bytes(const struct hopper_gemm *g)
 /* The tensor that is added to the products, -1: none. */
 static int residual_of(const struct cuda_stage *s)
 {
-    int last = cuda_gemm_stored(s);
-    return last > cuda_gemm_op(s) ? op_residual(last) : -1;
+    const struct op *ending = cuda_gemm_ending(s);
+    return ending != NULL ? ending->skip : TENSOR_NONE;
 }
 
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
@@ -102,7 +102,7 @@ void hopper_gemm_of(const struct choice *c, struct hopper_gemm *out)
     int tile = choice_value(c, HOPPER_GEMM_KNOB_TILE),
         split = choice_value(c, HOPPER_GEMM_KNOB_SPLIT);
     struct cuda_stage stage;
-    bool gemm = hopper_gemm_stage(c->segment, &stage), norm = gemm && stage.norm_strip;
+    bool gemm = hopper_gemm_stage(c->chain, c->segment, &stage), norm = gemm && stage.norm_strip;
     *out = (struct hopper_gemm){
         .bm = tiles[tile].bm,
         .bn = tiles[tile].bn,
@@ -130,24 +130,19 @@ int hopper_gemm_threads(const struct hopper_gemm *g)
     return (g->teams * g->groups + 1) * WARPGROUP;
 }
 
-bool hopper_gemm_stage(struct segment s, struct cuda_stage *out)
+bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_stage *out)
 {
     struct cuda_stage stages[OP_COUNT];
-    int count = cuda_stages_of(s, CUDA_NORM_STRIP, stages);
+    int count = cuda_stages_of(chain, s, CUDA_NORM_STRIP, stages);
     *out = stages[0];
     return count == 1 && stages[0].kind == STAGE_GEMM;
-}
-
-static int64_t columns_of(const struct cuda_stage *s, const struct workload *w)
-{
-    return dim_size(ops[cuda_gemm_op(s)].columns, w);
 }
 
 /* The tiles that make up whole rows; 0: no number of them does. */
 static int ranks_of(const struct hopper_gemm *g, const struct cuda_stage *s,
                     const struct workload *w)
 {
-    int64_t columns = columns_of(s, w);
+    int64_t columns = cuda_gemm_columns(s, w);
     int most = g->split == 1 ? RANKS_MAX : RANKS_OF_SPLIT_MAX;
     return columns % g->bn == 0 && columns / g->bn <= most ? (int)(columns / g->bn) : 0;
 }
@@ -177,7 +172,7 @@ static int64_t strips_of(const struct hopper_gemm *g, const struct workload *w)
 static int64_t thread_blocks(const struct hopper_gemm *g, const struct cuda_stage *s,
                              const struct workload *w)
 {
-    return strips_of(g, w) * ((columns_of(s, w) + g->bn - 1) / g->bn) * g->split;
+    return strips_of(g, w) * ((cuda_gemm_columns(s, w) + g->bn - 1) / g->bn) * g->split;
 }
 
 /* A layernorm whose sums are split: thread blocks wait for those that have the rest of a row. */
@@ -209,7 +204,7 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
-    if (!hopper_gemm_stage(c->segment, &stage))
+    if (!hopper_gemm_stage(c->chain, c->segment, &stage))
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
     if (g.norm == HOPPER_GEMM_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
@@ -251,24 +246,24 @@ void hopper_gemm_arguments(const struct choice *c, struct buf *out)
 static void describe(const struct hopper_gemm *g, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
-    int op = cuda_gemm_op(s), in = op_input(s->first), stored = TENSOR_OF(s->last);
-    int last = cuda_gemm_stored(s), residual = residual_of(s);
-    enum weight_id weight = op_weight(op, 0);
-    int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
-            k = dim_size(weights[weight].rows, w);
+    const struct op *ending = cuda_gemm_ending(s), *last = &s->chain->ops[s->last];
+    int in = s->chain->ops[s->first].input, stored = TENSOR_OF(s->last), residual = residual_of(s);
+    int weight = cuda_gemm_weight(s);
+    int64_t tokens = workload_tokens(w), n = cuda_gemm_columns(s, w), k = cuda_gemm_inner(s, w);
     int panel = panel_of(g);
-    bool in_rows = tensor_layout(in) == LAYOUT_TOKENS;
-    bool out_rows = tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
-    out->operands = (struct cuda_operands){.columns = n,
-                                           .inner = k,
-                                           .in = in,
-                                           .out = stored,
-                                           .residual = residual,
-                                           .bias = last > op ? (int)op_weight(last, 0) : -1,
-                                           .gamma = s->norm_strip ? (int)op_weight(s->last, 0) : -1,
-                                           .beta = s->norm_strip ? (int)op_weight(s->last, 1) : -1};
+    bool in_rows = tensor_layout(s->chain, in) == LAYOUT_TOKENS;
+    bool out_rows = tensor_layout(s->chain, stored) == LAYOUT_TOKENS && g->split == 1;
+    out->operands =
+        (struct cuda_operands){.columns = n,
+                               .inner = k,
+                               .in = in,
+                               .out = stored,
+                               .residual = residual,
+                               .bias = ending != NULL ? ending->weight[ROLE_BIAS] : WEIGHT_NONE,
+                               .gamma = last->weight[ROLE_GAMMA],
+                               .beta = last->weight[ROLE_BETA]};
     out->maps[CUDA_MAP_WEIGHT] =
-        (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster}};
+        (struct cuda_map){true, weight, {n, k}, {panel, g->step / g->cluster}};
     if (in_rows)
         out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm}};
     if (out_rows)
@@ -283,7 +278,7 @@ void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct
 {
     struct cuda_stage stage;
     struct hopper_gemm g;
-    hopper_gemm_stage(c->segment, &stage);
+    hopper_gemm_stage(c->chain, c->segment, &stage);
     hopper_gemm_of(c, &g);
     int64_t strips = strips_of(&g, w);
     int ranks = g.norm != HOPPER_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;

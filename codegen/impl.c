@@ -20,13 +20,12 @@ static bool cuda_handwritten_applicable(const struct choice *c, const struct bui
            inapplicable(why, "warps is a knob of the other types: fp32 has one kernel");
 }
 
-/* Of an implementation that keeps all other tensors of its segment to itself. */
-static uint16_t only_outputs(const struct choice *c)
-{
-    return segment_outputs(c->segment);
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
+
+/* Kinds of operators. */
+#define KIND(id)  (1u << KIND_##id)
+#define ALL_KINDS ((1u << KIND_COUNT) - 1)
+#define ATTENTION (KIND(SCORES) | KIND(SCORE_MOD) | KIND(SOFTMAX) | KIND(CONTEXT) | KIND(MERGE))
 
 /* The values of a knob and their number. */
 #define VALUES(...)             .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
@@ -41,6 +40,9 @@ static uint16_t only_outputs(const struct choice *c)
 const struct impl impls[] = {
     {.name = "generated",
      .target = TARGET_CPU,
+     .kernels = ON_CPU,
+     .kinds = ALL_KINDS,
+     .without = 1 << ROLE_BIAS | 1 << ROLE_BETA,
      .applicable = cpu_applicable,
      .tensors = cpu_tensors,
      .emit = emit_cpu_generated,
@@ -55,15 +57,17 @@ const struct impl impls[] = {
                                        .labels = {"even", "384", "192"}}}},
     {.name = "handwritten",
      .target = TARGET_CPU,
+     .kernels = ON_CPU,
+     .kinds = ATTENTION,
      .handwritten = true,
      .applicable = handwritten_applicable,
-     .tensors = only_outputs,
      .emit = emit_cpu_handwritten},
     {.name = "hopper_gemm",
      .target = TARGET_CUDA,
+     .kernels = ON_CUDA,
+     .kinds = KIND(MERGE) | KIND(GEMM) | KIND(SPLIT) | KIND(ADD) | KIND(ACTIVATION) | KIND(NORM),
      .applicable = hopper_gemm_applicable,
      .add_name = add_gemm_name,
-     .tensors = only_outputs,
      .emit = emit_hopper_gemm,
      .launch = hopper_gemm_launch,
      .expected_us = hopper_gemm_expected_us,
@@ -79,9 +83,10 @@ const struct impl impls[] = {
                                           .labels = {"cluster", "memory"}}}},
     {.name = "library",
      .target = TARGET_CUDA,
+     .kernels = ON_CUBLASLT,
+     .kinds = KIND(GEMM) | KIND(ADD) | KIND(ACTIVATION),
      .library = true,
      .applicable = cuda_library_applicable,
-     .tensors = only_outputs,
      .emit = emit_cuda_library,
      .knob_count = 1,
      .knobs = {[CUDA_LIBRARY_KNOB_ALGORITHM] = {.name = "algorithm",
@@ -89,8 +94,9 @@ const struct impl impls[] = {
                                                        14, 15)}}},
     {.name = "hopper_attention",
      .target = TARGET_CUDA,
+     .kernels = ON_CUDA,
+     .kinds = KIND(SPLIT) | ATTENTION,
      .applicable = cuda_attention_applicable,
-     .tensors = only_outputs,
      .emit = emit_cuda_attention,
      .launch = cuda_attention_launch,
      .expected_us = cuda_attention_expected_us,
@@ -107,6 +113,9 @@ const struct impl impls[] = {
                                               .labels = {"plain", "ordered"}}}},
     {.name = "generated",
      .target = TARGET_CUDA,
+     .kernels = ON_CUDA,
+     .kinds = ALL_KINDS,
+     .without = 1 << ROLE_BIAS,
      .applicable = cuda_applicable,
      .tensors = cuda_tensors,
      .emit = emit_cuda_generated,
@@ -124,9 +133,10 @@ const struct impl impls[] = {
                [CUDA_KNOB_RESIDENT] = {.name = "resident", .compile_time = true, VALUES(1, 3, 4)}}},
     {.name = "handwritten",
      .target = TARGET_CUDA,
+     .kernels = ON_CUDA,
+     .kinds = ATTENTION,
      .handwritten = true,
      .applicable = cuda_handwritten_applicable,
-     .tensors = only_outputs,
      .emit = emit_cuda_handwritten,
      .launch = cuda_launch_handwritten,
      .knob_count = 1,

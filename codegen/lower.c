@@ -1,94 +1,101 @@
 #include "codegen/codegen_int.h"
 
-static bool pointwise(int op)
-{
-    return ops[op].anchor == ANCHOR_NONE;
-}
-
 /* Whether an operator's output has one row a token. */
-static bool token_rows(int op)
+static bool token_rows(const struct op *op)
 {
-    return ops[op].layout == LAYOUT_TOKENS;
+    return op->layout == LAYOUT_TOKENS;
 }
 
-static bool of_attention(int op)
+static bool of_attention(const struct op *op)
 {
-    return ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_SOFTMAX ||
-           ops[op].anchor == ANCHOR_CONTEXT || ops[op].layout == LAYOUT_SCORES;
+    return op->kind == KIND_CONTEXT || op->layout == LAYOUT_SCORES;
 }
 
-static enum stage_kind kind_of(int op)
+static enum stage_kind kind_of(const struct op *op)
 {
     if (of_attention(op))
         return STAGE_ATTENTION;
-    switch (ops[op].anchor) {
-    case ANCHOR_GEMM:
-        return STAGE_GEMM;
-    case ANCHOR_LAYERNORM:
-        return STAGE_ROWS;
-    default:
-        return STAGE_ELEMENTWISE;
-    }
+    return op->kind == KIND_GEMM   ? STAGE_GEMM
+           : op->kind == KIND_NORM ? STAGE_ROWS
+                                   : STAGE_ELEMENTWISE;
 }
 
 /* The loader of attention can split the heads if the segment has everything from the scores to the
  * context, as then no other stage reads q, k or v. */
-static bool loads_for_attention(struct segment s, int op)
+static bool loads_for_attention(const struct chain *c, struct segment s, int op)
 {
-    if (ops[op].layout != LAYOUT_QKV_HEADS)
+    if (c->ops[op].kind != KIND_SPLIT)
         return false;
     int last = op + 1;
-    while (last <= s.last && ops[last].anchor != ANCHOR_CONTEXT)
+    while (last <= s.last && c->ops[last].kind != KIND_CONTEXT)
         last++;
     return last <= s.last;
 }
 
 /* Whether op, which follows the stage, joins it.  *kind is the stage's kind afterwards. */
-static bool joins(struct segment s, enum lowering how, const struct stage *stage, int op,
-                  enum stage_kind *kind)
+static bool joins(struct segment s, enum lowering how, const struct stage *stage,
+                  const struct op *op, enum stage_kind *kind)
 {
-    bool rows_held = how == LOWERING_ROWWISE && token_rows(stage->last);
-    bool takes_rows =
-        ops[op].anchor == ANCHOR_LAYERNORM || (rows_held && ops[op].anchor == ANCHOR_GEMM);
+    const struct chain *c = stage->chain;
+    bool pointwise = kind_is_pointwise(op->kind);
+    bool rows_held = how == LOWERING_ROWWISE && token_rows(&c->ops[stage->last]);
+    bool takes_rows = op->kind == KIND_NORM || (rows_held && op->kind == KIND_GEMM);
     switch (stage->kind) {
     case STAGE_ELEMENTWISE:
         *kind = of_attention(op) ? STAGE_ATTENTION : STAGE_ROWS;
-        return of_attention(op) ? loads_for_attention(s, stage->last) : takes_rows;
+        return of_attention(op) ? loads_for_attention(c, s, stage->last) : takes_rows;
     case STAGE_GEMM:
-        *kind = pointwise(op) ? STAGE_GEMM : STAGE_ROWS;
-        return pointwise(op) || (rows_held && takes_rows);
+        *kind = pointwise ? STAGE_GEMM : STAGE_ROWS;
+        return pointwise || (rows_held && takes_rows);
     case STAGE_ROWS:
         *kind = STAGE_ROWS;
-        return pointwise(op) || takes_rows;
+        return pointwise || takes_rows;
     case STAGE_ATTENTION:
         *kind = STAGE_ATTENTION;
-        return of_attention(op) || pointwise(op);
+        return of_attention(op) || pointwise;
     }
     return false;
 }
 
-/* The outputs of a stage's operators that the caller or a later stage reads, as bits. */
-static uint16_t stored(struct segment s, const struct stage *stage)
+/* The outputs of a stage's operators that the caller or a later stage reads. */
+static uint32_t stored(struct segment s, const struct stage *stage)
 {
-    uint16_t needed = segment_outputs(s), own = 0;
+    uint32_t needed = segment_outputs(stage->chain, s), own = 0;
     for (int op = stage->last + 1; op <= s.last; op++)
-        needed |= ops[op].reads;
+        needed |= op_tensors(&stage->chain->ops[op]);
     for (int op = stage->first; op <= stage->last; op++)
-        own |= (uint16_t)(1u << TENSOR_OF(op));
+        own |= SET_OF(TENSOR_OF(op));
     return needed & own;
 }
 
-int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT])
+/* Whether the stage's last output is for nobody but the operator behind it, or can be stored all
+ * the same: a stage of rows has each step's, the others have their last one alone.  q, k and v are
+ * for all of attention. */
+static bool passes_on(struct segment s, const struct stage *stage, enum stage_kind kind)
+{
+    struct stage longer = *stage;
+    bool split = stage->chain->ops[stage->last].kind == KIND_SPLIT;
+    longer.last++;
+    uint32_t kept = split ? segment_outputs(stage->chain, s) : stored(s, &longer);
+    return kind == STAGE_ROWS || (kept & SET_OF(TENSOR_OF(stage->last))) == 0;
+}
+
+int lower_segment(const struct chain *chain, struct segment s, enum lowering how,
+                  struct stage out[OP_COUNT])
 {
     int count = 0;
     for (int op = s.first; op <= s.last; op++) {
+        struct stage *before = count > 0 ? &out[count - 1] : NULL;
         enum stage_kind kind;
-        if (count > 0 && joins(s, how, &out[count - 1], op, &kind)) {
-            out[count - 1].kind = kind;
-            out[count - 1].last = (int8_t)op;
+        if (before != NULL && joins(s, how, before, &chain->ops[op], &kind) &&
+            passes_on(s, before, kind)) {
+            before->kind = kind;
+            before->last = (int8_t)op;
         } else {
-            out[count++] =
-                (struct stage){.kind = kind_of(op), .first = (int8_t)op, .last = (int8_t)op};
+            out[count++] = (struct stage){.chain = chain,
+                                          .kind = kind_of(&chain->ops[op]),
+                                          .first = (int8_t)op,
+                                          .last = (int8_t)op};
         }
     }
     for (int i = 0; i < count; i++)
@@ -96,10 +103,10 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
     return count;
 }
 
-bool stage_has(const struct stage *s, enum anchor anchor)
+bool stage_has(const struct stage *s, enum op_kind kind)
 {
     for (int op = s->first; op <= s->last; op++)
-        if (ops[op].anchor == anchor)
+        if (s->chain->ops[op].kind == kind)
             return true;
     return false;
 }

@@ -11,7 +11,8 @@ static void find_lives(const struct candidate *c, struct life *lives, uint32_t *
 {
     *used = 0;
     for (int i = 0; i < c->count; i++) {
-        uint32_t now = choice_tensors(&c->choices[i]) | segment_inputs(c->choices[i].segment);
+        const struct choice *choice = &c->choices[i];
+        uint32_t now = choice_tensors(choice) | segment_inputs(choice->chain, choice->segment);
         for (int t = 0; t < TENSOR_COUNT; t++) {
             if ((now >> t & 1) == 0)
                 continue;

@@ -141,9 +141,9 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
     number_add(w->eps, out);
     buf_addf(out, ",\n    .plans = %d,\n};\n\nconst long %s_weight_elements[WEIGHTS] = {\n",
              s->count, s->name);
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        buf_addf(out, "    %lld, /* %s */\n", (long long)weight_elements((enum weight_id)i, w),
-                 weights[i].name);
+    for (int i = 0; i < w->chain->weight_count; i++)
+        buf_addf(out, "    %lld, /* %s */\n", (long long)weight_elements(i, w),
+                 w->chain->weights[i].name);
     buf_adds(out, "};\n");
     buf_release(&upper);
 }
@@ -158,10 +158,11 @@ void add_drawn(const struct standalone_spec *s, struct buf *out)
              "#define DRAWN_H\n\n#include <stdint.h>\n\n"
              "static const uint64_t drawn_seed = %lluu;\n\n"
              "static const struct {\n    double middle, range;\n} drawn_weights[%d] = {\n",
-             (unsigned long long)s->inputs->seed, WEIGHT_COUNT);
-    for (int i = 0; i < WEIGHT_COUNT; i++) {
-        struct drawn from = weight_drawn((enum weight_id)i, s->inputs->ranges);
-        buf_addf(out, "    {%g, %g}, /* %s */\n", from.middle, from.range, weights[i].name);
+             (unsigned long long)s->inputs->seed, w->chain->weight_count);
+    for (int i = 0; i < w->chain->weight_count; i++) {
+        const struct weight *weight = &w->chain->weights[i];
+        struct drawn from = weight_drawn(weight, s->inputs->ranges);
+        buf_addf(out, "    {%g, %g}, /* %s */\n", from.middle, from.range, weight->name);
     }
     buf_adds(out, "};\n\n/* Real tokens of each sequence; null: all of them. */\n");
     if (w->lengths != NULL)

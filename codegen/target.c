@@ -11,7 +11,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
 {
     static const char prefix[] = "sm_";
     bool gpu = strncmp(capability, prefix, strlen(prefix)) == 0;
-    return (struct build_target){.kind = kind,
+    return (struct build_target){.chain = w->chain,
+                                 .kind = kind,
                                  .dtype = w->dtype,
                                  .head_size = w->head_size,
                                  .arch =
@@ -39,7 +40,8 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
         return status_set(st, STATUS_ENVIRONMENT,
                           "the cuda target has no code for sm_%d; expected sm_%d or later", t->arch,
                           CUDA_ARCH_MIN);
-    const struct choice whole = {{0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
+    const struct choice whole = {
+        t->chain, {0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
     if (!choice_applicable(&whole, t, &why))
         return status_set(st, STATUS_UNFIT,
                           "the cuda target has no code for head size %d in %s on sm_%d: %s",

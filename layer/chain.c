@@ -1,101 +1,150 @@
 #include "layer/layer.h"
 
-#define READS(t) (1u << (t))
-#define OF(op)   READS(TENSOR_OF(op))
-#define WITH(id) (1u << WEIGHT_##id)
+#include <string.h>
 
-const struct weight weights[WEIGHT_COUNT] = {
-#define X(id, name, rows, cols, draw) {name, rows, cols, draw},
-    CHAIN_WEIGHTS(X)
+const char *const dim_names[DIM_COUNT] = {
+    [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
+
+enum { MATRIX = 1 << ROLE_MATRIX, BIAS = 1 << ROLE_BIAS };
+enum { GAMMA = 1 << ROLE_GAMMA, BETA = 1 << ROLE_BETA };
+
+const struct op_function op_functions[FUNCTION_COUNT] = {
+#define X(id, name, kind, roles, kernels) {name, "FP_" #id, kind, roles, kernels},
+    CHAIN_FUNCTIONS(X)
 #undef X
 };
+
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+#define OF(op) TENSOR_OF(op)
+#define NONE   (-1)
+
+/* clang-format off */
+
+/* Weights by role. */
+#define NO_WEIGHT            {NONE, NONE, NONE, NONE, NONE}
+#define GEMM_OF(id)          {WEIGHT_##id, NONE, NONE, NONE, NONE}
+#define BIAS_OF(id)          {NONE, WEIGHT_##id, NONE, NONE, NONE}
+#define NORM_OF(gamma, beta) {NONE, NONE, WEIGHT_##gamma, WEIGHT_##beta, NONE}
 
 /* A row: name, what it computes;
- * anchor, pointwise, tensors and weights that it reads, layout and columns of its output. */
-/* clang-format off */
-const struct op ops[] = {
-    {"qkv_gemm", "x @ Wqkv",
-     ANCHOR_GEMM, POINTWISE_NONE, READS(TENSOR_X), WITH(WQKV), LAYOUT_TOKENS, DIM_3D},
-    {"qkv_bias_split", "+ bqkv, split into q, k, v, each to heads",
-     ANCHOR_NONE, POINTWISE_BIAS_SPLIT_HEADS, OF(0), WITH(BQKV), LAYOUT_QKV_HEADS, DIM_3D},
-    {"scores", "q @ k^T / sqrt(W)",
-     ANCHOR_SCORES, POINTWISE_NONE, OF(1), 0, LAYOUT_SCORES, DIM_1},
-    {"mask", "drop the keys that the mask does not keep",
-     ANCHOR_NONE, POINTWISE_MASK, OF(2), 0, LAYOUT_SCORES, DIM_1},
-    {"softmax", "softmax over the keys",
-     ANCHOR_SOFTMAX, POINTWISE_NONE, OF(3), 0, LAYOUT_SCORES, DIM_1},
-    {"context", "probs @ v",
-     ANCHOR_CONTEXT, POINTWISE_NONE, OF(1) | OF(4), 0, LAYOUT_HEADS, DIM_D},
-    {"merge_heads", "heads side by side again",
-     ANCHOR_NONE, POINTWISE_MERGE_HEADS, OF(5), 0, LAYOUT_TOKENS, DIM_D},
-    {"out_gemm", "@ Wo",
-     ANCHOR_GEMM, POINTWISE_NONE, OF(6), WITH(WO), LAYOUT_TOKENS, DIM_D},
-    {"out_bias_residual", "+ bo, + x",
-     ANCHOR_NONE, POINTWISE_BIAS_RESIDUAL, OF(7) | READS(TENSOR_X), WITH(BO), LAYOUT_TOKENS, DIM_D},
-    {"layernorm1", "layernorm(gamma1, beta1)",
-     ANCHOR_LAYERNORM, POINTWISE_NONE, OF(8), WITH(GAMMA1) | WITH(BETA1), LAYOUT_TOKENS, DIM_D},
-    {"ffn1_gemm", "@ W1",
-     ANCHOR_GEMM, POINTWISE_NONE, OF(9), WITH(W1), LAYOUT_TOKENS, DIM_F},
-    {"ffn1_bias_gelu", "+ b1, GELU",
-     ANCHOR_NONE, POINTWISE_BIAS_GELU, OF(10), WITH(B1), LAYOUT_TOKENS, DIM_F},
-    {"ffn2_gemm", "@ W2",
-     ANCHOR_GEMM, POINTWISE_NONE, OF(11), WITH(W2), LAYOUT_TOKENS, DIM_D},
-    {"ffn2_bias_residual", "+ b2, + layernorm1's result",
-     ANCHOR_NONE, POINTWISE_BIAS_RESIDUAL, OF(12) | OF(9), WITH(B2), LAYOUT_TOKENS, DIM_D},
-    {"layernorm2", "layernorm(gamma2, beta2)",
-     ANCHOR_LAYERNORM, POINTWISE_NONE, OF(13), WITH(GAMMA2) | WITH(BETA2), LAYOUT_TOKENS, DIM_D},
+ * kind, function, input, skip, qkv, weights, layout and columns of its output. */
+const struct chain chain_bert = {
+    .name = "bert",
+    .ops = {
+        {"qkv_gemm", "x @ Wqkv",
+         KIND_GEMM, FUNCTION_GEMM, TENSOR_X, NONE, NONE, GEMM_OF(WQKV), LAYOUT_TOKENS, DIM_3D},
+        {"qkv_bias_split", "+ bqkv, split into q, k, v, each to heads",
+         KIND_SPLIT, FUNCTION_BIAS_SPLIT_HEADS, OF(0), NONE, NONE, BIAS_OF(BQKV), LAYOUT_QKV_HEADS, DIM_3D},
+        {"scores", "q @ k^T / sqrt(W)",
+         KIND_SCORES, FUNCTION_SCORES, OF(1), NONE, OF(1), NO_WEIGHT, LAYOUT_SCORES, DIM_1},
+        {"mask", "drop the keys that the mask does not keep",
+         KIND_SCORE_MOD, FUNCTION_MASK, OF(2), NONE, NONE, NO_WEIGHT, LAYOUT_SCORES, DIM_1},
+        {"softmax", "softmax over the keys",
+         KIND_SOFTMAX, FUNCTION_SOFTMAX, OF(3), NONE, NONE, NO_WEIGHT, LAYOUT_SCORES, DIM_1},
+        {"context", "probs @ v",
+         KIND_CONTEXT, FUNCTION_CONTEXT, OF(4), NONE, OF(1), NO_WEIGHT, LAYOUT_HEADS, DIM_D},
+        {"merge_heads", "heads side by side again",
+         KIND_MERGE, FUNCTION_MERGE_HEADS, OF(5), NONE, NONE, NO_WEIGHT, LAYOUT_TOKENS, DIM_D},
+        {"out_gemm", "@ Wo",
+         KIND_GEMM, FUNCTION_GEMM, OF(6), NONE, NONE, GEMM_OF(WO), LAYOUT_TOKENS, DIM_D},
+        {"out_bias_residual", "+ bo, + x",
+         KIND_ADD, FUNCTION_BIAS_RESIDUAL, OF(7), TENSOR_X, NONE, BIAS_OF(BO), LAYOUT_TOKENS, DIM_D},
+        {"layernorm1", "layernorm(gamma1, beta1)",
+         KIND_NORM, FUNCTION_LAYERNORM, OF(8), NONE, NONE, NORM_OF(GAMMA1, BETA1), LAYOUT_TOKENS, DIM_D},
+        {"ffn1_gemm", "@ W1",
+         KIND_GEMM, FUNCTION_GEMM, OF(9), NONE, NONE, GEMM_OF(W1), LAYOUT_TOKENS, DIM_F},
+        {"ffn1_bias_gelu", "+ b1, GELU",
+         KIND_ACTIVATION, FUNCTION_BIAS_GELU, OF(10), NONE, NONE, BIAS_OF(B1), LAYOUT_TOKENS, DIM_F},
+        {"ffn2_gemm", "@ W2",
+         KIND_GEMM, FUNCTION_GEMM, OF(11), NONE, NONE, GEMM_OF(W2), LAYOUT_TOKENS, DIM_D},
+        {"ffn2_bias_residual", "+ b2, + layernorm1's result",
+         KIND_ADD, FUNCTION_BIAS_RESIDUAL, OF(12), OF(9), NONE, BIAS_OF(B2), LAYOUT_TOKENS, DIM_D},
+        {"layernorm2", "layernorm(gamma2, beta2)",
+         KIND_NORM, FUNCTION_LAYERNORM, OF(13), NONE, NONE, NORM_OF(GAMMA2, BETA2), LAYOUT_TOKENS, DIM_D},
+    },
+    .weights = {
+        [WEIGHT_WQKV] = {"wqkv", DIM_D, DIM_3D, WEIGHT_UNIFORM},
+        [WEIGHT_BQKV] = {"bqkv", DIM_1, DIM_3D, WEIGHT_UNIFORM},
+        [WEIGHT_WO] = {"wo", DIM_D, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_BO] = {"bo", DIM_1, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_GAMMA1] = {"gamma1", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM},
+        [WEIGHT_BETA1] = {"beta1", DIM_1, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_W1] = {"w1", DIM_D, DIM_F, WEIGHT_UNIFORM},
+        [WEIGHT_B1] = {"b1", DIM_1, DIM_F, WEIGHT_UNIFORM},
+        [WEIGHT_W2] = {"w2", DIM_F, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_B2] = {"b2", DIM_1, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_GAMMA2] = {"gamma2", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM},
+        [WEIGHT_BETA2] = {"beta2", DIM_1, DIM_D, WEIGHT_UNIFORM},
+    },
+    .weight_count = WEIGHT_BETA2 + 1,
+    .carried = {{TENSOR_Y, TENSOR_X}},
+    .carried_count = 1,
 };
 /* clang-format on */
-_Static_assert(ARRAY_LEN(ops) == OP_COUNT, "one row an operator");
-_Static_assert(TENSOR_COUNT <= 16 && WEIGHT_COUNT <= 16, "sets of them are bits of uint16_t");
+_Static_assert(TENSOR_COUNT <= 32 && WEIGHT_MAX <= 32, "sets of them are bits of uint32_t");
 
-/* ---- what an operator reads ------------------------------------------------------------------ */
+static const struct chain *const chains[] = {&chain_bert};
 
-int op_input(int op)
+const struct chain *chain_find(const char *name)
 {
-    return TENSOR_OF(op - 1);
+    for (size_t i = 0; i < ARRAY_LEN(chains); i++)
+        if (strcmp(chains[i]->name, name) == 0)
+            return chains[i];
+    return NULL;
 }
 
-int op_residual(int op)
+/* ---- operators ------------------------------------------------------------------------------- */
+
+bool kind_is_pointwise(enum op_kind kind)
 {
-    unsigned others = ops[op].reads & ~(1u << op_input(op));
-    return others != 0 ? __builtin_ctz(others) : -1;
+    return kind == KIND_SPLIT || kind == KIND_SCORE_MOD || kind == KIND_MERGE || kind == KIND_ADD ||
+           kind == KIND_ACTIVATION;
 }
 
-int op_weight_count(int op)
+static uint32_t set_if_any(int n)
 {
-    return __builtin_popcount(ops[op].weights);
+    return n >= 0 ? SET_OF(n) : 0;
 }
 
-enum weight_id op_weight(int op, int n)
+uint32_t op_tensors(const struct op *op)
 {
-    unsigned left = ops[op].weights;
-    for (; n > 0; n--)
-        left &= left - 1;
-    return (enum weight_id)__builtin_ctz(left);
+    return set_if_any(op->input) | set_if_any(op->skip) | set_if_any(op->qkv);
 }
 
-const char *op_activation(int op)
+uint32_t op_weights(const struct op *op)
 {
-    static const char *const activations[] = {
-#define X(id, activation) activation,
-        CHAIN_POINTWISE(X)
-#undef X
-    };
-    return activations[ops[op].pointwise];
+    uint32_t all = 0;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        all |= set_if_any(op->weight[role]);
+    return all;
+}
+
+uint32_t chain_carried(const struct chain *c)
+{
+    uint32_t all = 0;
+    for (int i = 0; i < c->carried_count; i++)
+        all |= SET_OF(c->carried[i].from);
+    return all;
+}
+
+const char *op_activation(const struct op *op)
+{
+    return op->kind == KIND_ACTIVATION ? op_functions[op->function].name : NULL;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-const char *tensor_name(int tensor)
+const char *tensor_name(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? "x" : ops[tensor - 1].name;
+    return tensor == TENSOR_X ? "x" : c->ops[tensor - 1].name;
 }
 
-void add_op_names(int first, int last, const char *separator, struct buf *out)
+void add_op_names(const struct chain *c, int first, int last, const char *separator,
+                  struct buf *out)
 {
     for (int op = first; op <= last; op++)
-        buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
+        buf_addf(out, "%s%s", op > first ? separator : "", c->ops[op].name);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -103,48 +152,42 @@ void add_op_names(int first, int last, const char *separator, struct buf *out)
 int64_t dim_size(enum dim d, const struct workload *w)
 {
     const int64_t hidden = workload_hidden(w);
-    const int64_t sizes[] = {
+    const int64_t sizes[DIM_COUNT] = {
         [DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = w->ffn};
     return sizes[d];
 }
 
-enum layout tensor_layout(int tensor)
+enum layout tensor_layout(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
+    return tensor == TENSOR_X ? LAYOUT_TOKENS : c->ops[tensor - 1].layout;
 }
 
-enum dim tensor_columns(int tensor)
+enum dim tensor_columns(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? DIM_D : ops[tensor - 1].columns;
-}
-
-int qkv_tensor(void)
-{
-    int tensor = TENSOR_X;
-    while (tensor_layout(tensor) != LAYOUT_QKV_HEADS)
-        tensor++;
-    return tensor;
+    return tensor == TENSOR_X ? DIM_D : c->ops[tensor - 1].columns;
 }
 
 int64_t tensor_elements(int tensor, const struct workload *w)
 {
     int64_t tokens = (int64_t)w->batch * w->seq_len;
-    bool scores = tensor_layout(tensor) == LAYOUT_SCORES;
-    return tokens * (scores ? (int64_t)w->heads * w->seq_len : dim_size(tensor_columns(tensor), w));
+    bool scores = tensor_layout(w->chain, tensor) == LAYOUT_SCORES;
+    return tokens * (scores ? (int64_t)w->heads * w->seq_len
+                            : dim_size(tensor_columns(w->chain, tensor), w));
 }
 
-int64_t weight_elements(enum weight_id id, const struct workload *w)
+int64_t weight_elements(int weight, const struct workload *w)
 {
-    return dim_size(weights[id].rows, w) * dim_size(weights[id].cols, w);
+    const struct weight *shape = &w->chain->weights[weight];
+    return dim_size(shape->rows, w) * dim_size(shape->cols, w);
 }
 
-const char *tensor_shape_text(int tensor)
+const char *tensor_shape_text(const struct chain *c, int tensor)
 {
-    static const char *const tokens[] = {
+    static const char *const tokens[DIM_COUNT] = {
         [DIM_1] = "(B,S,1)", [DIM_D] = "(B,S,D)", [DIM_3D] = "(B,S,3D)", [DIM_F] = "(B,S,F)"};
     static const char *const others[] = {[LAYOUT_QKV_HEADS] = "3x(B,H,S,W)",
                                          [LAYOUT_SCORES] = "(B,H,S,S)",
                                          [LAYOUT_HEADS] = "(B,H,S,W)"};
-    enum layout layout = tensor_layout(tensor);
-    return layout == LAYOUT_TOKENS ? tokens[tensor_columns(tensor)] : others[layout];
+    enum layout layout = tensor_layout(c, tensor);
+    return layout == LAYOUT_TOKENS ? tokens[tensor_columns(c, tensor)] : others[layout];
 }

@@ -2,9 +2,11 @@
 
 double op_flops(int op, const struct workload *w, int64_t kept)
 {
-    if (ops[op].anchor == ANCHOR_GEMM)
-        return 2.0 * (double)workload_tokens(w) * (double)weight_elements(op_weight(op, 0), w);
-    if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
+    const struct op *o = &w->chain->ops[op];
+    if (o->kind == KIND_GEMM)
+        return 2.0 * (double)workload_tokens(w) *
+               (double)weight_elements(o->weight[ROLE_MATRIX], w);
+    if (o->kind == KIND_SCORES || o->kind == KIND_CONTEXT)
         return 2.0 * (double)kept * workload_hidden(w);
     return 0;
 }
@@ -18,18 +20,18 @@ double segment_flops(struct segment s, const struct workload *w)
 }
 
 /* How many of q, k and v a segment reads: q and k for the scores, v for the context. */
-static int qkv_parts_read(struct segment s)
+static int qkv_parts_read(const struct chain *c, struct segment s)
 {
     int parts = 0;
     for (int op = s.first; op <= s.last; op++)
-        parts += ops[op].anchor == ANCHOR_SCORES ? 2 : ops[op].anchor == ANCHOR_CONTEXT ? 1 : 0;
+        parts += c->ops[op].kind == KIND_SCORES ? 2 : c->ops[op].kind == KIND_CONTEXT ? 1 : 0;
     return parts;
 }
 
 /* Elements of a tensor less those that belong to padding or masked scores. */
 static double real_elements(int tensor, const struct workload *w)
 {
-    if (tensor_layout(tensor) == LAYOUT_SCORES)
+    if (tensor_layout(w->chain, tensor) == LAYOUT_SCORES)
         return (double)w->blocks.kept * w->heads;
     double all = (double)tensor_elements(tensor, w);
     return all / w->batch / w->seq_len * (double)workload_tokens(w);
@@ -42,14 +44,16 @@ double tensor_bytes(int tensor, const struct workload *w)
 
 double segment_bytes(struct segment s, const struct workload *w)
 {
-    uint16_t inputs = segment_inputs(s), outputs = segment_outputs(s), read = segment_weights(s);
+    const struct chain *c = w->chain;
+    uint32_t inputs = segment_inputs(c, s), outputs = segment_outputs(c, s),
+             read = segment_weights(c, s);
     double elements = 0;
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        double share = tensor_layout(t) == LAYOUT_QKV_HEADS ? qkv_parts_read(s) / 3.0 : 1;
+        double share = tensor_layout(c, t) == LAYOUT_QKV_HEADS ? qkv_parts_read(c, s) / 3.0 : 1;
         elements += (inputs >> t & 1) * share * real_elements(t, w);
         elements += (outputs >> t & 1) * real_elements(t, w);
     }
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        elements += (read >> i & 1) * (double)weight_elements((enum weight_id)i, w);
+    for (int i = 0; i < c->weight_count; i++)
+        elements += (read >> i & 1) * (double)weight_elements(i, w);
     return elements * dtypes[w->dtype].bytes;
 }

@@ -11,129 +11,8 @@
 #define FUSEPLAN_LAYER_H
 
 #include "base/base.h"
+#include "layer/chain.h"
 #include "layer/mask.h"
-
-struct workload;
-
-/* ---- chain.c: the operator chain ----------------------------------------------------------------
- *
- * One BERT encoder layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.
- * Tensor 0 is the layer's input x (B,S,D); tensor 1+i is the output of operator i.  The layout of a
- * tensor is the same for all plans. */
-
-enum {
-    OP_COUNT = 15,
-    TENSOR_COUNT = OP_COUNT + 1,
-    TENSOR_X = 0,
-    TENSOR_Y = TENSOR_COUNT - 1,
-    BOUNDARY_COUNT = OP_COUNT - 1,
-    SEGMENT_COUNT = OP_COUNT * (OP_COUNT + 1) / 2
-};
-
-#define TENSOR_OF(op) ((op) + 1)
-
-/* The weights of one layer, in the order in which their values are drawn. */
-#define CHAIN_WEIGHTS(X)                                                                           \
-    X(WQKV, "wqkv", DIM_D, DIM_3D, WEIGHT_UNIFORM)                                                 \
-    X(BQKV, "bqkv", DIM_1, DIM_3D, WEIGHT_UNIFORM)                                                 \
-    X(WO, "wo", DIM_D, DIM_D, WEIGHT_UNIFORM)                                                      \
-    X(BO, "bo", DIM_1, DIM_D, WEIGHT_UNIFORM)                                                      \
-    X(GAMMA1, "gamma1", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM)                                     \
-    X(BETA1, "beta1", DIM_1, DIM_D, WEIGHT_UNIFORM)                                                \
-    X(W1, "w1", DIM_D, DIM_F, WEIGHT_UNIFORM)                                                      \
-    X(B1, "b1", DIM_1, DIM_F, WEIGHT_UNIFORM)                                                      \
-    X(W2, "w2", DIM_F, DIM_D, WEIGHT_UNIFORM)                                                      \
-    X(B2, "b2", DIM_1, DIM_D, WEIGHT_UNIFORM)                                                      \
-    X(GAMMA2, "gamma2", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM)                                     \
-    X(BETA2, "beta2", DIM_1, DIM_D, WEIGHT_UNIFORM)
-
-enum weight_id {
-#define X(id, name, rows, cols, draw) WEIGHT_##id,
-    CHAIN_WEIGHTS(X)
-#undef X
-        WEIGHT_COUNT
-};
-
-enum dim { DIM_1, DIM_D, DIM_3D, DIM_F };
-enum weight_draw { WEIGHT_UNIFORM, WEIGHT_ONE_PLUS_UNIFORM }; /* 0 +- 0.05, 1 +- 0.05 */
-
-struct weight {
-    const char *name;
-    enum dim rows, cols; /* row-major (rows, cols); vectors have one row */
-    enum weight_draw draw;
-};
-extern const struct weight weights[WEIGHT_COUNT];
-
-enum layout {
-    LAYOUT_TOKENS,    /* (B,S,columns): one row a token */
-    LAYOUT_QKV_HEADS, /* 3x(B,H,S,W): q, k and v one after another */
-    LAYOUT_SCORES,    /* (B,H,S,S): masked scores are unspecified, their probabilities 0 */
-    LAYOUT_HEADS      /* (B,H,S,W): the context */
-};
-
-enum anchor {
-    ANCHOR_NONE,     /* elementwise or a permutation: joins the operator before it */
-    ANCHOR_GEMM,     /* (rows, K) @ weight (K, N): needs whole rows of its input */
-    ANCHOR_SCORES,   /* q @ k^T of one head */
-    ANCHOR_CONTEXT,  /* probs @ v of one head */
-    ANCHOR_SOFTMAX,  /* needs all keys of a query row */
-    ANCHOR_LAYERNORM /* needs a whole row of D */
-};
-
-/* What an elementwise operator computes: X(id, activation).  The id is the name of its kernel on a
- * CPU, FP_BIAS_GELU; the activation, if any, is that of its functor on a GPU, apply_gelu.
- * BIAS_GELU_TANH is in no row of ops[]: cuBLASLt computes it in the place of BIAS_GELU, and
- * codegen/cuda_library.c says how far the two differ.  c = 0.044715. */
-#define CHAIN_POINTWISE(X)                                                                         \
-    X(NONE, NULL)                  /* the operator is not elementwise */                           \
-    X(BIAS_SPLIT_HEADS, NULL)      /* + bias; columns go to the heads of q, k and v */             \
-    X(MASK, NULL)                  /* drops the scores of keys that the mask does not keep */      \
-    X(MERGE_HEADS, NULL)           /* columns of all heads side by side */                         \
-    X(BIAS_RESIDUAL, NULL)         /* + bias + residual */                                         \
-    X(BIAS_GELU, "gelu")           /* y = x + bias; y/2 * (1 + erf(y / sqrt(2))) */                \
-    X(BIAS_GELU_TANH, "gelu_tanh") /* y = x + bias; y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */
-
-enum pointwise {
-#define X(id, activation) POINTWISE_##id,
-    CHAIN_POINTWISE(X)
-#undef X
-        POINTWISE_COUNT
-};
-
-struct op {
-    const char *name;         /* "qkv_gemm": in emitted function names and output */
-    const char *computes;     /* one line for people */
-    enum anchor anchor;       /* what must be held at once to compute it */
-    enum pointwise pointwise; /* of ANCHOR_NONE */
-    uint16_t reads;           /* bit t: reads tensor t */
-    uint16_t weights;         /* bit w: reads weight w */
-    enum layout layout;       /* of its output */
-    enum dim columns;         /* of its output, heads side by side; unused for scores */
-};
-extern const struct op ops[OP_COUNT];
-
-const char *tensor_name(int tensor);       /* "x", "layernorm1" */
-const char *tensor_shape_text(int tensor); /* "(B,S,3D)" */
-enum layout tensor_layout(int tensor);
-enum dim tensor_columns(int tensor); /* heads side by side */
-int qkv_tensor(void);                /* the one that holds q, k and v of each head */
-
-/* Elements of a dimension, a tensor or a weight; padding counts. */
-int64_t dim_size(enum dim d, const struct workload *w);
-int64_t tensor_elements(int tensor, const struct workload *w);
-int64_t weight_elements(enum weight_id id, const struct workload *w);
-
-/* The tensor that an operator works on, and the other one that it reads, if any; -1: none. */
-int op_input(int op);
-int op_residual(int op);
-
-/* How many weights an operator reads, and number n of them in the order of CHAIN_WEIGHTS. */
-int op_weight_count(int op);
-enum weight_id op_weight(int op, int n);
-const char *op_activation(int op); /* "gelu"; null: none */
-
-/* Appends the names of operators first..last with `separator` between them. */
-void add_op_names(int first, int last, const char *separator, struct buf *out);
 
 /* ---- plan.c, plan_parse.c: the fusion mask and the plan -----------------------------------------
  *
@@ -192,14 +71,14 @@ struct segment slot_segment(int slot);
 int slot_of(struct segment s, bool handwritten);
 int plan_slots(struct plan p, int out[OP_COUNT]); /* as plan_segments() */
 
-/* The tensors and weights that a segment reads or writes for others, as bits.  Its outputs are that
- * of its last operator and those that an operator behind the segment reads. */
-uint16_t segment_inputs(struct segment s);
-uint16_t segment_outputs(struct segment s);
-uint16_t segment_weights(struct segment s);
+/* The tensors and weights that a segment reads or writes for others, as sets.  Its outputs are that
+ * of its last operator and those that an operator behind the segment or the next layer reads. */
+uint32_t segment_inputs(const struct chain *c, struct segment s);
+uint32_t segment_outputs(const struct chain *c, struct segment s);
+uint32_t segment_weights(const struct chain *c, struct segment s);
 
 /* Appends "scores+mask+softmax+context+merge_heads". */
-void segment_describe(struct segment s, struct buf *out);
+void segment_describe(const struct chain *c, struct segment s, struct buf *out);
 
 /* Appends `value pos0 n start_1 end_1 ... start_n end_n`: its n segments of several operators by
  * their first and last position, 1..15. */
@@ -247,6 +126,7 @@ enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
 #define EPS_MAX 1.0
 
 struct workload {
+    const struct chain *chain; /* borrowed: it outlives the workload */
     int batch, seq_len, heads, head_size, ffn, layers;
     double eps;
     enum dtype dtype;
@@ -257,8 +137,8 @@ struct workload {
     struct cover cover;        /* set by workload_build_mask(); no part if none is better */
 };
 
-/* BERT-base with a full mask: heads 12, head_size 64, layers 12, eps 1e-5, fp32.  The caller sets
- * batch and seq_len, and ffn unless it is 4D. */
+/* BERT-base with a full mask: chain_bert, heads 12, head_size 64, layers 12, eps 1e-5, fp32.  The
+ * caller sets batch and seq_len, and ffn unless it is 4D. */
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
 
@@ -304,7 +184,7 @@ int workload_parse(const char *text, struct workload *out, struct status *st);
 /* ---- inputs.c: from what the layers' inputs and weights are drawn ---------------------------- */
 
 enum ranges {
-    RANGES_UNIFORM, /* weights as weights[].draw says */
+    RANGES_UNIFORM, /* weights as their `draw` says */
     RANGES_WIDE,    /* all weights in +-0.4 */
     RANGES_COUNT
 };
@@ -322,7 +202,7 @@ struct inputs {
 struct drawn {
     double middle, range; /* values are drawn uniformly in middle +- range */
 };
-struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
+struct drawn weight_drawn(const struct weight *weight, enum ranges ranges);
 
 /* ---- cost.c: the least that a segment costs -----------------------------------------------------
  *

@@ -125,41 +125,41 @@ int plan_slots(struct plan p, int out[OP_COUNT])
     return count;
 }
 
-static uint16_t reads_of(int first, int last)
+static uint32_t reads_of(const struct chain *c, int first, int last)
 {
-    unsigned reads = 0;
+    uint32_t reads = 0;
     for (int op = first; op <= last; op++)
-        reads |= ops[op].reads;
-    return (uint16_t)reads;
+        reads |= op_tensors(&c->ops[op]);
+    return reads;
 }
 
-static uint16_t produced_by(struct segment s)
+static uint32_t produced_by(struct segment s)
 {
-    return (uint16_t)((1u << (TENSOR_OF(s.last) + 1)) - (1u << TENSOR_OF(s.first)));
+    return SET_OF(TENSOR_OF(s.last) + 1) - SET_OF(TENSOR_OF(s.first));
 }
 
-uint16_t segment_inputs(struct segment s)
+uint32_t segment_inputs(const struct chain *c, struct segment s)
 {
-    return reads_of(s.first, s.last) & (uint16_t)~produced_by(s);
+    return reads_of(c, s.first, s.last) & ~produced_by(s);
 }
 
-uint16_t segment_outputs(struct segment s)
+uint32_t segment_outputs(const struct chain *c, struct segment s)
 {
-    unsigned read_later = s.last + 1 < OP_COUNT ? reads_of(s.last + 1, OP_COUNT - 1) : 0;
-    return (uint16_t)((produced_by(s) & read_later) | (1u << TENSOR_OF(s.last)));
+    uint32_t read_later = reads_of(c, s.last + 1, OP_COUNT - 1) | chain_carried(c);
+    return (produced_by(s) & read_later) | SET_OF(TENSOR_OF(s.last));
 }
 
-uint16_t segment_weights(struct segment s)
+uint32_t segment_weights(const struct chain *c, struct segment s)
 {
-    unsigned used = 0;
+    uint32_t used = 0;
     for (int op = s.first; op <= s.last; op++)
-        used |= ops[op].weights;
-    return (uint16_t)used;
+        used |= op_weights(&c->ops[op]);
+    return used;
 }
 
-void segment_describe(struct segment s, struct buf *out)
+void segment_describe(const struct chain *c, struct segment s, struct buf *out)
 {
-    add_op_names(s.first, s.last, "+", out);
+    add_op_names(c, s.first, s.last, "+", out);
 }
 
 void plan_translate(unsigned value, struct buf *out)

@@ -22,8 +22,12 @@ enum dtype dtype_from_name(const char *name)
 void workload_init(struct workload *w)
 {
     struct status st = STATUS_INIT;
-    *w = (struct workload){
-        .heads = 12, .head_size = 64, .layers = 12, .eps = 1e-5, .dtype = DTYPE_FP32};
+    *w = (struct workload){.chain = &chain_bert,
+                           .heads = 12,
+                           .head_size = 64,
+                           .layers = 12,
+                           .eps = 1e-5,
+                           .dtype = DTYPE_FP32};
     mask_parse("full", &w->mask_spec, &st);
 }
 
@@ -85,19 +89,22 @@ static double dim_bound(enum dim d, const struct workload *w)
 {
     double hidden = (double)w->heads * w->head_size;
     double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
-    const double sizes[] = {[DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = ffn};
+    const double sizes[DIM_COUNT] = {
+        [DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = ffn};
     return sizes[d];
 }
 
 double workload_bytes(const struct workload *w)
 {
+    const struct chain *c = w->chain;
     double tokens = (double)w->batch * w->seq_len, s = w->seq_len;
     double tensors = 0, layer_weights = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        tensors += tokens * (tensor_layout(t) == LAYOUT_SCORES ? w->heads * s
-                                                               : dim_bound(tensor_columns(t), w));
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        layer_weights += dim_bound(weights[i].rows, w) * dim_bound(weights[i].cols, w);
+        tensors +=
+            tokens * (tensor_layout(c, t) == LAYOUT_SCORES ? w->heads * s
+                                                           : dim_bound(tensor_columns(c, t), w));
+    for (int i = 0; i < c->weight_count; i++)
+        layer_weights += dim_bound(c->weights[i].rows, w) * dim_bound(c->weights[i].cols, w);
     double mask_bits = 2 * tokens * s; /* in struct mask and in struct block_lists */
     return tensors * (dtypes[w->dtype].bytes + sizeof(float)) +
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;

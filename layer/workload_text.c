@@ -21,6 +21,8 @@ void workload_text(const struct workload *w, struct buf *out)
     lengths_text(w, out);
     buf_adds(out, " mask=");
     mask_text(&w->mask_spec, out);
+    if (w->chain != &chain_bert) /* whose texts are older than chains */
+        buf_addf(out, " chain=%s", w->chain->name);
 }
 
 /* ---- reading it back ------------------------------------------------------------------------- */
@@ -68,9 +70,22 @@ static int take_mask(char **text, struct mask_spec *out, struct status *st)
         return -1;
     if (out->path != NULL)
         snprintf(out->content_hash, sizeof(out->content_hash), "%s", out->path);
-    if (*text != NULL)
-        return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", *text);
     return 0;
+}
+
+/* Nothing more, or the name of another chain than BERT's. */
+static int take_chain(char **text, const struct chain **out, struct status *st)
+{
+    static const char key[] = "chain=";
+    const char *rest = *text;
+    bool named = rest != NULL && strncmp(rest, key, strlen(key)) == 0;
+    *out = named ? chain_find(rest + strlen(key)) : &chain_bert;
+    if (rest != NULL && !named)
+        return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", rest);
+    return *out != NULL && (!named || *out != &chain_bert)
+               ? 0
+               : status_set(st, STATUS_USAGE, "there is no other chain '%.80s'",
+                            rest + strlen(key));
 }
 
 static int parse(char *text, struct workload *w, struct status *st)
@@ -88,7 +103,7 @@ static int parse(char *text, struct workload *w, struct status *st)
         return status_set(st, STATUS_USAGE, "it lacks 'eps='");
     if (number_parse_double("eps", eps, EPS_MIN, EPS_MAX, &w->eps, st) != 0 ||
         take_dtype(&text, &w->dtype, st) != 0 || take_lengths(&text, w, st) != 0 ||
-        take_mask(&text, &w->mask_spec, st) != 0)
+        take_mask(&text, &w->mask_spec, st) != 0 || take_chain(&text, &w->chain, st) != 0)
         return -1;
     return workload_check(w, st);
 }
@@ -96,7 +111,7 @@ static int parse(char *text, struct workload *w, struct status *st)
 int workload_parse(const char *text, struct workload *out, struct status *st)
 {
     char *copy = mem_strdup(text);
-    *out = (struct workload){.batch = 0};
+    *out = (struct workload){.chain = &chain_bert};
     int result = parse(copy, out, st);
     if (result != 0)
         status_prefix(st, "'%.200s' is not a workload", text);

@@ -32,13 +32,14 @@ static bool waits(const struct segment_table *t, int slot)
     for (int i = 0; i < t->slots[slot].count; i++)
         if (t->slots[slot].attempts[i].choice.impl != generated)
             return false;
-    return segment_stages(t->target, slot_segment(slot), kinds) > 1;
+    return segment_stages(t->target, t->chain, slot_segment(slot), kinds) > 1;
 }
 
 void best_first_init(struct best_first *b, const struct segment_table *t, const struct plan *space,
                      int space_count, uint64_t seed)
 {
-    *b = (struct best_first){.space = space, .space_count = space_count, .seed = seed};
+    *b = (struct best_first){
+        .chain = t->chain, .space = space, .space_count = space_count, .seed = seed};
     for (int i = 0; i < SLOT_COUNT; i++) {
         b->known.ms[i] = NAN;
         b->waits[i] = waits(t, i);
@@ -102,12 +103,12 @@ static int sorted(struct ranked *items, int count, int *out)
 
 /* Whether a segment reads or writes scores, which are by far the largest tensors: it takes the
  * longest to verify, and is in no fast plan of a long sequence. */
-static bool hands_scores(int slot)
+static bool hands_scores(const struct chain *c, int slot)
 {
     struct segment s = slot_segment(slot);
-    uint16_t ends = segment_inputs(s) | segment_outputs(s);
+    uint32_t ends = segment_inputs(c, s) | segment_outputs(c, s);
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if ((ends >> t & 1) != 0 && tensor_layout(t) == LAYOUT_SCORES)
+        if ((ends >> t & 1) != 0 && tensor_layout(c, t) == LAYOUT_SCORES)
             return true;
     return false;
 }
@@ -122,7 +123,7 @@ int slots_timed_first(const struct best_first *b, int out[SLOT_COUNT])
         struct segment s = slot_segment(i);
         double alone = s.first == s.last ? INFINITY : fmin(split_of(&covers, i), DBL_MAX);
         if (is_open(b, i) && !b->waits[i])
-            items[count++] = (struct ranked){i, hands_scores(i) ? INFINITY : -alone};
+            items[count++] = (struct ranked){i, hands_scores(b->chain, i) ? INFINITY : -alone};
     }
     return sorted(items, count, out);
 }

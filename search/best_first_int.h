@@ -10,6 +10,7 @@
  * least sum of times known that covers its operators. */
 
 struct best_first {
+    const struct chain *chain;
     const struct plan *space; /* (space_count) borrowed */
     int space_count;
     uint64_t seed;

@@ -32,13 +32,14 @@ void fitted_release(struct fitted_plans *p)
 }
 
 struct reading {
-    enum target_kind target;
+    const struct build_target *target;
     struct fitted_plans *out;
     char *comparison; /* the newest so far, owned */
 };
 
 /* Whether a row has a choice for each segment of its plan, and this version knows them. */
-static bool choices_of(const struct db_trial *row, enum target_kind target, struct candidate *out)
+static bool choices_of(const struct db_trial *row, const struct build_target *target,
+                       struct candidate *out)
 {
     int slots[OP_COUNT];
     struct status other_version = STATUS_INIT;
@@ -50,8 +51,8 @@ static bool choices_of(const struct db_trial *row, enum target_kind target, stru
     for (int i = 0; i < out->count; i++) {
         const struct db_choice *from = &row->choices[i];
         struct choice *c = &out->choices[i];
-        if (choice_parse(target, from->segment, from->impl, from->schedule, c, &other_version) !=
-                0 ||
+        if (choice_parse(target->kind, target->chain, from->segment, from->impl, from->schedule, c,
+                         &other_version) != 0 ||
             slot_of(c->segment, c->impl->handwritten) != slots[i])
             return false;
     }
@@ -75,8 +76,8 @@ static int read_final(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
-                struct status *st)
+int fitted_read(struct db *db, int64_t study, const struct build_target *target,
+                struct fitted_plans *out, struct status *st)
 {
     struct reading r = {.target = target, .out = out};
     *out = (struct fitted_plans){.count = 0};
@@ -92,7 +93,7 @@ int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fi
 static int kind_of(const struct segment_table *t, int slot)
 {
     enum stage_kind kinds[OP_COUNT];
-    return segment_stages(t->target, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
+    return segment_stages(t->target, t->chain, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
 }
 
 /* Whether an implementation's best time in a slot is less than that of another one, which may have
@@ -186,9 +187,8 @@ int study_candidate(const struct choice_source *from, struct plan p, struct cand
         segment_table_restrict(&table, &further);
     }
     int result = 0;
-    if (from->db != NULL &&
-        (segment_table_read(&table, from->db, from->study, st) != 0 ||
-         fitted_read(from->db, from->study, from->target->kind, &fitted, st) != 0))
+    if (from->db != NULL && (segment_table_read(&table, from->db, from->study, st) != 0 ||
+                             fitted_read(from->db, from->study, from->target, &fitted, st) != 0))
         result = -1;
     if (result == 0)
         plan_candidate(&table, &fitted, p, out, &fails);

@@ -18,23 +18,23 @@ static void explain_kernel(const struct workload *w, const struct limits *rates,
                            struct explained_kernel *k)
 {
     struct segment s = k->choice.segment;
-    uint16_t stored = choice_tensors(&k->choice), own = 0;
+    uint32_t stored = choice_tensors(&k->choice), own = 0;
     for (int op = s.first; op <= s.last; op++)
-        own |= (uint16_t)(1u << TENSOR_OF(op));
+        own |= SET_OF(TENSOR_OF(op));
     k->flops = segment_flops(s, w);
     k->bytes = segment_bytes(s, w);
     double compute = 1e6 * k->flops / rates->flops_per_s;
     double memory = 1e6 * k->bytes / rates->bytes_per_s;
     k->memory_bound = memory >= compute;
     k->least_us = isnan(compute) || isnan(memory) ? NAN : fmax(compute, memory);
-    k->reads = segment_inputs(s);
-    k->writes = segment_outputs(s);
-    k->passes = stored & (uint16_t)~k->writes;
-    k->keeps = own & (uint16_t)~stored;
+    k->reads = segment_inputs(w->chain, s);
+    k->writes = segment_outputs(w->chain, s);
+    k->passes = stored & ~k->writes;
+    k->keeps = own & ~stored;
 }
 
 struct reading {
-    enum target_kind target;
+    const struct build_target *target;
     struct explanation *out;
 };
 
@@ -46,7 +46,8 @@ static int read_alone(void *ctx, const struct db_trial *row)
     struct choice c;
     struct status other_version = STATUS_INIT;
     if (row->status != TRIAL_OK ||
-        choice_parse(r->target, from->segment, from->impl, from->schedule, &c, &other_version) != 0)
+        choice_parse(r->target->kind, r->target->chain, from->segment, from->impl, from->schedule,
+                     &c, &other_version) != 0)
         return 0;
     for (int i = 0; i < r->out->count; i++)
         if (choice_equal(&r->out->kernels[i].choice, &c))
@@ -59,7 +60,7 @@ static int choose_kernels(struct db *db, int64_t study, const struct build_targe
                           struct explanation *out, struct status *st)
 {
     const struct choice_source from = {.db = db, .study = study, .target = target};
-    struct reading r = {target->kind, out};
+    struct reading r = {target, out};
     struct candidate c;
     if (study_candidate(&from, out->plan, &c, st) != 0)
         return -1;

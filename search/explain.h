@@ -18,7 +18,7 @@ struct explained_kernel {
     bool memory_bound;    /* the bytes take longer */
     /* Tensors as bits: read from memory, kept on chip, stored for its own later stages, written for
      * others. */
-    uint16_t reads, keeps, passes, writes;
+    uint32_t reads, keeps, passes, writes;
 };
 
 enum change { CHANGE_FUSED, CHANGE_CUT, CHANGE_MOVED, CHANGE_ATTENTION, CHANGE_COUNT };

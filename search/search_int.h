@@ -107,8 +107,9 @@ struct slot {
 
 struct segment_table {
     enum target_kind target;
-    bool retry_failed; /* attempts that the database holds as failed count as not tried */
-    bool packed;       /* all is timed without rows of padding */
+    const struct chain *chain; /* the segments are its */
+    bool retry_failed;         /* attempts that the database holds as failed count as not tried */
+    bool packed;               /* all is timed without rows of padding */
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };
@@ -153,8 +154,8 @@ struct fitted_plans {
 
 /* Those of the study's newest comparison of a search, whose choices are those of their segments and
  * of this version.  The caller releases *out, also after a failure. */
-int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
-                struct status *st);
+int fitted_read(struct db *db, int64_t study, const struct build_target *target,
+                struct fitted_plans *out, struct status *st);
 void fitted_keep(struct fitted_plans *f, const struct candidate *c); /* in place of the plan's */
 const struct candidate *fitted_find(const struct fitted_plans *f, struct plan p); /* null: none */
 void fitted_release(struct fitted_plans *f);
@@ -277,7 +278,7 @@ void say_disturbance(struct tuner *t);
 
 /* On what the time of a segment depends at most, beside the sizes of a layer. */
 enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };
-enum dependence segment_dependence(struct segment s);
+enum dependence segment_dependence(const struct chain *c, struct segment s);
 
 /* Whether layers have the same sizes, types and number. */
 bool same_layers(const struct workload *a, const struct workload *b);

@@ -18,6 +18,7 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
 {
     memset(t, 0, sizeof(*t));
     t->target = target->kind;
+    t->chain = target->chain;
     for (int i = 0; i < SLOT_COUNT; i++) {
         t->times.ms[i] = NAN;
         struct slot *slot = &t->slots[i];
@@ -115,7 +116,7 @@ static int read_row(void *ctx, const struct db_trial *row)
     const struct db_choice *c = &row->choices[0];
     struct choice choice;
     struct status ignored = STATUS_INIT, reason = STATUS_INIT;
-    if (choice_parse(t->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
+    if (choice_parse(t->target, t->chain, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
         return 0;
     int slot = slot_of(choice.segment, choice.impl->handwritten);
     int attempt = slot_attempt(&t->slots[slot], &choice);

@@ -22,9 +22,9 @@ enum { TRIES = 3 };
 
 /* ---- on what a time depends ------------------------------------------------------------------ */
 
-static enum dependence of_tensor(int tensor)
+static enum dependence of_tensor(const struct chain *c, int tensor)
 {
-    switch (tensor_layout(tensor)) {
+    switch (tensor_layout(c, tensor)) {
     case LAYOUT_TOKENS:
         return ON_TOKENS;
     case LAYOUT_SCORES:
@@ -34,13 +34,13 @@ static enum dependence of_tensor(int tensor)
     }
 }
 
-enum dependence segment_dependence(struct segment s)
+enum dependence segment_dependence(const struct chain *c, struct segment s)
 {
     enum dependence most = ON_TOKENS;
     for (int op = s.first; op <= s.last; op++)
         for (int tensor = 0; tensor < TENSOR_COUNT; tensor++)
-            if (tensor == TENSOR_OF(op) || (ops[op].reads >> tensor & 1) != 0)
-                most = of_tensor(tensor) > most ? of_tensor(tensor) : most;
+            if (tensor == TENSOR_OF(op) || (op_tensors(&c->ops[op]) >> tensor & 1) != 0)
+                most = of_tensor(c, tensor) > most ? of_tensor(c, tensor) : most;
     return most;
 }
 
@@ -64,15 +64,15 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
 
 bool same_layers(const struct workload *a, const struct workload *b)
 {
-    return a->heads == b->heads && a->head_size == b->head_size && a->ffn == b->ffn &&
-           a->layers == b->layers && a->eps == b->eps && a->dtype == b->dtype;
+    return a->chain == b->chain && a->heads == b->heads && a->head_size == b->head_size &&
+           a->ffn == b->ffn && a->layers == b->layers && a->eps == b->eps && a->dtype == b->dtype;
 }
 
 bool segment_shared(struct segment s, const struct workload *a, const struct workload *b)
 {
     if (!same_layers(a, b))
         return false;
-    switch (segment_dependence(s)) {
+    switch (segment_dependence(a->chain, s)) {
     case ON_TOKENS:
         return same_tokens(a, b);
     case ON_LENGTHS:
@@ -134,7 +134,8 @@ static int note_trial(void *ctx, const struct db_trial *row)
     struct status unknown = STATUS_INIT;
     if (row->status != TRIAL_OK ||
         !segment_shared(c->segment, bench_workload(s->t->bench), s->of) ||
-        choice_parse(table->target, c->segment, c->impl, c->schedule, &choice, &unknown) != 0)
+        choice_parse(table->target, table->chain, c->segment, c->impl, c->schedule, &choice,
+                     &unknown) != 0)
         return 0;
     int slot = slot_of(choice.segment, choice.impl->handwritten);
     int attempt = slot_attempt(&table->slots[slot], &choice);

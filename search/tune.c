@@ -303,7 +303,7 @@ static int tuner_open(struct tuner *t, struct status *st)
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
         past_read(t->db, t->study, t->o, &t->past, st) != 0 ||
-        fitted_read(t->db, t->study, t->segments.target, &t->fitted, st) != 0)
+        fitted_read(t->db, t->study, bench_target(t->bench), &t->fitted, st) != 0)
         return -1;
     if (study_history(t->db, t->study, &t->history, st) != 0)
         return -1;

@@ -13,9 +13,9 @@ struct norms {
 };
 
 /* Whether what lies at masked positions is unspecified. */
-static bool skips_masked(int tensor)
+static bool skips_masked(const struct chain *c, int tensor)
 {
-    return tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
+    return tensor_layout(c, tensor) == LAYOUT_SCORES && c->ops[tensor - 1].kind != KIND_SOFTMAX;
 }
 
 /* Adds the squares of adjacent elements of a row.  Each of the SUMS sums takes every 16th element,
@@ -48,7 +48,7 @@ static struct norms row_norms(const struct workload *w, int tensor, struct row_p
                               const float *out, const float *ref)
 {
     struct norms n = {.elements = 0};
-    if (!skips_masked(tensor))
+    if (!skips_masked(w->chain, tensor))
         add_norms(out, ref, (struct kept){0, (int)tensor_row_columns(w, tensor)}, &n);
     else
         for (struct kept run = {0, 0}; oracle_next_kept(w, at.batch_row, at.row, &run);)
@@ -192,7 +192,7 @@ void result_hash_add(struct result_hash *h, struct rows rows, const void *stored
         int left = oracle_length(w, at.batch_row) - at.row;
         int count = left < HASHED_ROWS ? left : HASHED_ROWS;
         const char *from = (const char *)stored + (row - rows.first) * columns * bytes;
-        if (count > 0 && skips_masked(h->tensor))
+        if (count > 0 && skips_masked(h->w->chain, h->tensor))
             hash_kept(w, at.batch_row, at.row, count, (size_t)bytes, from, h->spans[i]);
         else if (count > 0)
             hash_text(from, (size_t)(count * columns * bytes), h->spans[i]);

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
-static_assert((int)WEIGHT_COUNT <= ARRAY_X && (int)ARRAY_X < ARRAYS_PER_LAYER, "x has its own");
+static_assert((int)WEIGHT_MAX <= ARRAY_X && (int)ARRAY_X < ARRAYS_PER_LAYER, "x has its own");
 
 static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn from, int64_t n,
                  float *out)
@@ -17,10 +17,9 @@ static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn f
     }
 }
 
-void inputs_weight(const struct workload *w, struct inputs in, int layer, enum weight_id id,
-                   float *out)
+void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out)
 {
-    uint64_t array = (uint64_t)layer * ARRAYS_PER_LAYER + id;
+    uint64_t array = (uint64_t)layer * ARRAYS_PER_LAYER + (uint64_t)id;
     int64_t n = weight_elements(id, w);
     if (in.trained != NULL) {
         trained_read(in.trained, w, layer, id, out);
@@ -28,7 +27,7 @@ void inputs_weight(const struct workload *w, struct inputs in, int layer, enum w
             out[i] = element_round(w->dtype, out[i]);
         return;
     }
-    draw(w->dtype, in.seed, array, weight_drawn(id, in.ranges), n, out);
+    draw(w->dtype, in.seed, array, weight_drawn(&w->chain->weights[id], in.ranges), n, out);
 }
 
 void inputs_x(const struct workload *w, struct inputs in, float *out)

@@ -12,6 +12,24 @@ enum { TILE_COLUMNS = 16 };
 /* Keys that a query meets at a time: no sum waits for the one before. */
 enum { KEYS_AT_ONCE = 8 };
 
+static const struct op *op_of(const struct layer *l, int op)
+{
+    return &l->w->chain->ops[op];
+}
+
+/* A weight of an operator by role; null if it has none. */
+static const float *weight_of(const struct layer *l, int op, enum weight_role role)
+{
+    int id = op_of(l, op)->weight[role];
+    return id != WEIGHT_NONE ? l->weight[id] : NULL;
+}
+
+/* Element c of a vector that may be missing. */
+static double element(const float *vector, int c)
+{
+    return vector != NULL ? vector[c] : 0;
+}
+
 static bool is_local(const struct layer *l, int tensor)
 {
     return (l->local >> tensor & 1) != 0;
@@ -20,7 +38,7 @@ static bool is_local(const struct layer *l, int tensor)
 /* Row i of batch row b of a tensor (B,S,columns), in a span. */
 static double *token_row(const struct layer *l, struct span s, int tensor, int i)
 {
-    int64_t columns = dim_size(tensor_columns(tensor), l->w);
+    int64_t columns = dim_size(tensor_columns(l->w->chain, tensor), l->w);
     int64_t row = is_local(l, tensor) ? i - s.first : (int64_t)s.batch_row * l->w->seq_len + i;
     return l->tensor[tensor] + row * columns;
 }
@@ -34,11 +52,6 @@ static double *head_row(const struct layer *l, struct span s, int tensor, int co
     int64_t row =
         is_local(l, tensor) ? (int64_t)h * SPAN_ROWS + i - s.first : head * w->seq_len + i;
     return l->tensor[tensor] + row * columns;
-}
-
-static double *qkv_row(const struct layer *l, struct span s, int part, int h, int i)
-{
-    return head_row(l, s, qkv_tensor(), l->w->head_size, part, h, i);
 }
 
 static double *score_row(const struct layer *l, struct span s, int tensor, int h, int i)
@@ -67,11 +80,12 @@ static inline __attribute__((always_inline)) void gemm_columns(const double *con
 /* out (rows,N) = in (rows,K) @ weight (K,N) */
 FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
 {
-    enum weight_id id = op_weight(op, 0);
-    int64_t depth = dim_size(weights[id].rows, l->w), columns = dim_size(weights[id].cols, l->w);
+    int id = op_of(l, op)->weight[ROLE_MATRIX];
+    const struct weight *shape = &l->w->chain->weights[id];
+    int64_t depth = dim_size(shape->rows, l->w), columns = dim_size(shape->cols, l->w);
     const double *x[SPAN_ROWS];
     for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
-        x[r] = token_row(l, s, op_input(op), s.first + (r < s.count ? r : s.count - 1));
+        x[r] = token_row(l, s, op_of(l, op)->input, s.first + (r < s.count ? r : s.count - 1));
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
         double sum[SPAN_ROWS][TILE_COLUMNS];
@@ -87,27 +101,27 @@ FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
     }
 }
 
-/* out = in + bias + residual */
+/* out = in + bias + skip */
 static void bias_residual(const struct layer *l, struct span s, int op)
 {
-    const float *bias = l->weight[op_weight(op, 0)];
-    int columns = workload_hidden(l->w);
+    const float *bias = weight_of(l, op, ROLE_BIAS);
+    int64_t columns = dim_size(op_of(l, op)->columns, l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, s, op_input(op), i);
-        const double *skip = token_row(l, s, op_residual(op), i);
+        const double *x = token_row(l, s, op_of(l, op)->input, i);
+        const double *skip = token_row(l, s, op_of(l, op)->skip, i);
         double *y = token_row(l, s, TENSOR_OF(op), i);
         for (int c = 0; c < columns; c++)
-            y[c] = x[c] + bias[c] + skip[c];
+            y[c] = x[c] + element(bias, c) + skip[c];
     }
 }
 
 /* out = (in - mean) / sqrt(variance + eps) * gamma + beta, the variance over D, not D - 1 */
 static void layernorm(const struct layer *l, struct span s, int op)
 {
-    const float *gamma = l->weight[op_weight(op, 0)], *beta = l->weight[op_weight(op, 1)];
-    int columns = workload_hidden(l->w);
+    const float *gamma = weight_of(l, op, ROLE_GAMMA), *beta = weight_of(l, op, ROLE_BETA);
+    int columns = (int)dim_size(op_of(l, op)->columns, l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, s, op_input(op), i);
+        const double *x = token_row(l, s, op_of(l, op)->input, i);
         double *y = token_row(l, s, TENSOR_OF(op), i);
         double mean = 0, variance = 0;
         for (int c = 0; c < columns; c++)
@@ -115,7 +129,7 @@ static void layernorm(const struct layer *l, struct span s, int op)
         for (int c = 0; c < columns; c++)
             variance += (x[c] - mean) * (x[c] - mean) / columns;
         for (int c = 0; c < columns; c++)
-            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * gamma[c] + beta[c];
+            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * gamma[c] + element(beta, c);
     }
 }
 
@@ -124,13 +138,13 @@ static void qkv_bias_split(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, s, op_input(op), i);
-        const float *bias = l->weight[op_weight(op, 0)];
-        for (int part = 0; part < 3; part++)
-            for (int h = 0; h < l->w->heads; h++, x += width, bias += width) {
-                double *y = qkv_row(l, s, part, h, i);
+        const double *x = token_row(l, s, op_of(l, op)->input, i);
+        const float *bias = weight_of(l, op, ROLE_BIAS);
+        for (int part = 0, first = 0; part < 3; part++)
+            for (int h = 0; h < l->w->heads; h++, first += width) {
+                double *y = head_row(l, s, TENSOR_OF(op), width, part, h, i);
                 for (int c = 0; c < width; c++)
-                    y[c] = x[c] + bias[c];
+                    y[c] = x[first + c] + element(bias, first + c);
             }
     }
 }
@@ -159,10 +173,11 @@ static double *cleared_row(const struct layer *l, struct span s, int tensor, int
 /* Scores of the kept pairs; nothing reads those of the others. */
 FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
 {
-    int width = l->w->head_size;
+    int width = l->w->head_size, qkv = op_of(l, op)->qkv;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *q = qkv_row(l, s, 0, h, i), *all = qkv_row(l, s, 1, h, 0);
+            const double *q = head_row(l, s, qkv, width, 0, h, i),
+                         *all = head_row(l, s, qkv, width, 1, h, 0);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
                 for (int first = run.begin; first < run.end; first += KEYS_AT_ONCE) {
@@ -182,7 +197,7 @@ static void mask(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, s, op_input(op), h, i);
+            const double *x = score_row(l, s, op_of(l, op)->input, h, i);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
                 memcpy(y + run.begin, x + run.begin, (size_t)(run.end - run.begin) * sizeof(*y));
@@ -194,7 +209,7 @@ static void softmax(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, s, op_input(op), h, i);
+            const double *x = score_row(l, s, op_of(l, op)->input, h, i);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
             double max = -INFINITY, sum = 0;
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
@@ -216,8 +231,8 @@ FOR_EACH_CPU static void context(const struct layer *l, struct span s, int op)
     int width = l->w->head_size;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *probs = score_row(l, s, op_input(op), h, i);
-            const double *all = qkv_row(l, s, 2, h, 0);
+            const double *probs = score_row(l, s, op_of(l, op)->input, h, i);
+            const double *all = head_row(l, s, op_of(l, op)->qkv, width, 2, h, 0);
             double *y = head_row(l, s, TENSOR_OF(op), width, 0, h, i);
             for (int c = 0; c < width; c++)
                 y[c] = 0;
@@ -234,25 +249,56 @@ static void merge_heads(const struct layer *l, struct span s, int op)
     for (int i = s.first; i < s.first + s.count; i++)
         for (int h = 0; h < l->w->heads; h++)
             memcpy(token_row(l, s, TENSOR_OF(op), i) + h * width,
-                   head_row(l, s, op_input(op), width, 0, h, i), (size_t)width * sizeof(double));
+                   head_row(l, s, op_of(l, op)->input, width, 0, h, i),
+                   (size_t)width * sizeof(double));
 }
 
-/* GELU(in + bias), GELU(x) = x/2 * (1 + erf(x / sqrt(2))) */
-static void bias_gelu(const struct layer *l, struct span s, int op)
+/* x/2 * (1 + erf(x / sqrt(2))) */
+static double gelu(double x)
 {
-    const float *bias = l->weight[op_weight(op, 0)];
+    return x / 2 * (1 + erf(x / sqrt(2)));
+}
+
+static double activation_of(enum function_id function, double x);
+
+/* out = activation(in + bias) */
+static void activation(const struct layer *l, struct span s, int op)
+{
+    const float *bias = weight_of(l, op, ROLE_BIAS);
+    int columns = (int)dim_size(op_of(l, op)->columns, l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, s, op_input(op), i);
+        const double *x = token_row(l, s, op_of(l, op)->input, i);
         double *y = token_row(l, s, TENSOR_OF(op), i);
-        for (int c = 0; c < l->w->ffn; c++) {
-            double biased = x[c] + bias[c];
-            y[c] = biased / 2 * (1 + erf(biased / sqrt(2)));
-        }
+        for (int c = 0; c < columns; c++)
+            y[c] = activation_of(op_of(l, op)->function, x[c] + element(bias, c));
     }
 }
 
-oracle_operator *const oracle_operators[] = {
-    gemm,          qkv_bias_split, scores, mask,      softmax, context,       merge_heads, gemm,
-    bias_residual, layernorm,      gemm,   bias_gelu, gemm,    bias_residual, layernorm,
+/* ---- by function ----------------------------------------------------------------------------- */
+
+/* None of a function that is in no chain. */
+static const struct {
+    oracle_operator *operator;
+    double (*activation)(double);
+} definitions[FUNCTION_COUNT] = {
+    [FUNCTION_GEMM] = {gemm, NULL},
+    [FUNCTION_BIAS_SPLIT_HEADS] = {qkv_bias_split, NULL},
+    [FUNCTION_SCORES] = {scores, NULL},
+    [FUNCTION_MASK] = {mask, NULL},
+    [FUNCTION_SOFTMAX] = {softmax, NULL},
+    [FUNCTION_CONTEXT] = {context, NULL},
+    [FUNCTION_MERGE_HEADS] = {merge_heads, NULL},
+    [FUNCTION_BIAS_RESIDUAL] = {bias_residual, NULL},
+    [FUNCTION_BIAS_GELU] = {activation, gelu},
+    [FUNCTION_LAYERNORM] = {layernorm, NULL},
 };
-static_assert(ARRAY_LEN(oracle_operators) == OP_COUNT, "one function an operator");
+
+static double activation_of(enum function_id function, double x)
+{
+    return definitions[function].activation(x);
+}
+
+void oracle_operator_run(const struct layer *l, struct span s, int op)
+{
+    definitions[op_of(l, op)->function].operator(l, s, op);
+}

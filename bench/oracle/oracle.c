@@ -13,17 +13,23 @@ struct run {
     const float *const *weight;
     const float *x;
     const struct oracle_taker *out;
-    double *qkv; /* of all rows, because queries read other rows' keys */
+    double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
     int chunk_spans;
     double *chunk[TENSOR_COUNT]; /* (chunk_spans) of span_elements() each; null of scores and qkv */
     double **scores;             /* (threads) the three tensors of a span */
     int threads;
 };
 
+/* Whether a tensor is in memory of all rows. */
+static bool is_whole(const struct workload *w, int tensor)
+{
+    return tensor_layout(w->chain, tensor) == LAYOUT_QKV_HEADS;
+}
+
 /* Elements of a tensor in a span. */
 static size_t span_elements(const struct workload *w, int tensor)
 {
-    size_t heads = tensor_layout(tensor) == LAYOUT_TOKENS ? 1 : (size_t)w->heads;
+    size_t heads = tensor_layout(w->chain, tensor) == LAYOUT_TOKENS ? 1 : (size_t)w->heads;
     return SPAN_ROWS * heads * (size_t)tensor_row_columns(w, tensor);
 }
 
@@ -33,9 +39,9 @@ static void place_tensors(const struct run *r, int index, int thread, double *te
     double *scores = r->scores[thread];
     for (int t = 0; t < TENSOR_COUNT; t++) {
         size_t elements = span_elements(r->w, t);
-        if (t == qkv_tensor()) {
+        if (is_whole(r->w, t)) {
             tensor[t] = r->qkv;
-        } else if (tensor_layout(t) == LAYOUT_SCORES) {
+        } else if (tensor_layout(r->w->chain, t) == LAYOUT_SCORES) {
             tensor[t] = scores;
             scores += elements;
         } else {
@@ -48,7 +54,7 @@ static void place_tensors(const struct run *r, int index, int thread, double *te
 static void hand_out(const struct run *r, const struct layer *l, struct span s, int t)
 {
     const struct workload *w = r->w;
-    bool by_head = tensor_layout(t) != LAYOUT_TOKENS, whole = t == qkv_tensor();
+    bool by_head = tensor_layout(w->chain, t) != LAYOUT_TOKENS, whole = is_whole(w, t);
     int groups = by_head ? (whole ? 3 : 1) * w->heads : 1;
     int64_t columns = tensor_row_columns(w, t);
     if ((r->out->tensors >> t & 1) == 0)
@@ -66,13 +72,12 @@ static void hand_out(const struct run *r, const struct layer *l, struct span s, 
 static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
 {
     double *tensor[TENSOR_COUNT];
-    const struct layer l = {.w = r->w,
-                            .weight = r->weight,
-                            .tensor = tensor,
-                            .local = (uint16_t) ~(1u << qkv_tensor())};
+    struct layer l = {.w = r->w, .weight = r->weight, .tensor = tensor};
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        l.local |= is_whole(r->w, t) ? 0 : SET_OF(t);
     place_tensors(r, index, thread, tensor);
     for (int op = first; op <= last; op++) {
-        oracle_operators[op](&l, s, op);
+        oracle_operator_run(&l, s, op);
         hand_out(r, &l, s, TENSOR_OF(op));
     }
 }
@@ -90,9 +95,9 @@ static void read_x(const struct run *r, struct span s, int index, bool hands_out
 }
 
 /* The operators that run one after another on a span: up to the one that leaves no scores. */
-static int last_together(int op)
+static int last_together(const struct chain *c, int op)
 {
-    while (tensor_layout(TENSOR_OF(op)) == LAYOUT_SCORES)
+    while (c->ops[op].layout == LAYOUT_SCORES)
         op++;
     return op;
 }
@@ -105,7 +110,7 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
         for (int i = 0; i < count; i++)
             read_x(r, s[i], i, first_op == 0);
         for (int op = first_op, last; op <= last_op; op = last + 1) {
-            last = last_together(op);
+            last = last_together(r->w->chain, op);
 #pragma omp parallel for schedule(dynamic) num_threads(r->threads)
             for (int i = 0; i < count; i++)
                 run_span(r, s[i], i, omp_get_thread_num(), op, last);
@@ -116,7 +121,7 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
 static int threads_for(const struct workload *w)
 {
     enum { PARALLEL_MULTIPLICATIONS = 1 << 20 }; /* fewer take less time than starting threads */
-    int64_t multiplications = workload_tokens(w) * weight_elements(WEIGHT_WQKV, w);
+    int64_t multiplications = workload_tokens(w) * dim_size(DIM_D, w) * dim_size(DIM_3D, w);
     return multiplications > PARALLEL_MULTIPLICATIONS ? cpu_threads() : 1;
 }
 
@@ -124,12 +129,13 @@ static void run_init(struct run *r)
 {
     size_t scores = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (tensor_layout(t) == LAYOUT_SCORES)
+        if (is_whole(r->w, t))
+            r->qkv = mem_alloc((size_t)tensor_elements(t, r->w), sizeof(double));
+        else if (tensor_layout(r->w->chain, t) == LAYOUT_SCORES)
             scores += span_elements(r->w, t);
-        else if (t != qkv_tensor())
+        else
             r->chunk[t] =
                 mem_alloc((size_t)r->chunk_spans * span_elements(r->w, t), sizeof(double));
-    r->qkv = mem_alloc((size_t)tensor_elements(qkv_tensor(), r->w), sizeof(double));
     r->scores = mem_alloc((size_t)r->threads, sizeof(*r->scores));
     for (int i = 0; i < r->threads; i++)
         r->scores[i] = mem_alloc(scores, sizeof(double));
@@ -164,7 +170,9 @@ static struct spans whole_sequences(const struct workload *w, const struct spans
 void oracle_layer_run(const struct workload *w, const float *x, const float *const *weight,
                       const struct spans *spans, int threads, const struct oracle_taker *out)
 {
-    const int last_before = qkv_tensor() - 1; /* the operator that gives q, k and v */
+    int last_before = 0; /* the operator that gives q, k and v */
+    while (!is_whole(w, TENSOR_OF(last_before)))
+        last_before++;
     struct run r = {.w = w,
                     .weight = weight,
                     .x = x,

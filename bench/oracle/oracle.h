@@ -41,7 +41,7 @@ struct spans spans_sample(const struct workload *w, int layer, uint64_t seed);
 
 /* Gets rows of the tensors in a set, by several threads at once. */
 struct oracle_taker {
-    uint16_t tensors; /* bits */
+    uint32_t tensors;
     void (*take)(void *ctx, int tensor, struct rows rows, const double *values);
     void *ctx;
 };
@@ -63,8 +63,8 @@ struct oracle_results {
     int64_t *kept;               /* (B*S+1) the pairs that the rows before keep in one head */
 };
 
-/* Makes room for the tensors in a set (bits) and for these rows of them. */
-void oracle_results_init(struct oracle_results *r, const struct workload *w, uint16_t tensors,
+/* Makes room for the tensors in a set and for these rows of them. */
+void oracle_results_init(struct oracle_results *r, const struct workload *w, uint32_t tensors,
                          const struct spans *spans);
 void oracle_results_release(struct oracle_results *r);
 
@@ -139,10 +139,9 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  *
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper
  * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
- * dtype.  a = 0..11: the weights in the chain's order, as weight_drawn() says; x is array 15 of
+ * dtype.  a = 0..11: the weights by number, as weight_drawn() says; x is array 15 of
  * layer 0, 0 +- 0.4.  Weights of a trained model are rounded to dtype. */
-void inputs_weight(const struct workload *w, struct inputs in, int layer, enum weight_id id,
-                   float *out);
+void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out);
 void inputs_x(const struct workload *w, struct inputs in, float *out);
 
 #endif

@@ -44,11 +44,11 @@ struct layer {
     const struct workload *w;
     const float *const *weight;
     double *const *tensor;
-    uint16_t local; /* bits: tensors that hold only the span's rows, SPAN_ROWS of each head */
+    uint32_t local; /* the tensors that hold only the span's rows, SPAN_ROWS of each head */
 };
 
 /* Computes the rows of a span of operator `op`'s output. */
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
-extern oracle_operator *const oracle_operators[OP_COUNT];
+oracle_operator oracle_operator_run;
 
 #endif

@@ -6,16 +6,16 @@
 
 int64_t tensor_row_columns(const struct workload *w, int tensor)
 {
-    if (tensor_layout(tensor) == LAYOUT_TOKENS)
-        return dim_size(tensor_columns(tensor), w);
-    return tensor_layout(tensor) == LAYOUT_SCORES ? w->seq_len : w->head_size;
+    if (tensor_layout(w->chain, tensor) == LAYOUT_TOKENS)
+        return dim_size(tensor_columns(w->chain, tensor), w);
+    return tensor_layout(w->chain, tensor) == LAYOUT_SCORES ? w->seq_len : w->head_size;
 }
 
 struct row_place row_place_of(const struct workload *w, int tensor, int64_t row)
 {
     int64_t sequence = row / w->seq_len;
     struct row_place at = {.batch_row = (int)sequence, .row = (int)(row % w->seq_len)};
-    if (tensor_layout(tensor) != LAYOUT_TOKENS) {
+    if (tensor_layout(w->chain, tensor) != LAYOUT_TOKENS) {
         at.batch_row = (int)(sequence / w->heads % w->batch);
         at.head = (int)(sequence % w->heads);
     }
@@ -23,9 +23,9 @@ struct row_place row_place_of(const struct workload *w, int tensor, int64_t row)
 }
 
 /* Whether only the kept elements of a tensor are stored. */
-static bool is_compact(int tensor)
+static bool is_compact(const struct oracle_results *r, int tensor)
 {
-    return tensor_layout(tensor) == LAYOUT_SCORES;
+    return tensor_layout(r->w->chain, tensor) == LAYOUT_SCORES;
 }
 
 /* Where the elements of a row begin: those of batch rows, heads and rows before it come first. */
@@ -56,11 +56,12 @@ static void count_kept(struct oracle_results *r)
  * those that are not stored. */
 static int stored_as(const struct oracle_results *r, int tensor)
 {
-    bool masks = tensor != TENSOR_X && ops[tensor - 1].pointwise == POINTWISE_MASK;
-    return masks && r->tensor[op_input(tensor - 1)] != NULL ? op_input(tensor - 1) : tensor;
+    const struct op *op = tensor != TENSOR_X ? &r->w->chain->ops[tensor - 1] : NULL;
+    bool masks = op != NULL && op->function == FUNCTION_MASK;
+    return masks && r->tensor[op->input] != NULL ? op->input : tensor;
 }
 
-void oracle_results_init(struct oracle_results *r, const struct workload *w, uint16_t tensors,
+void oracle_results_init(struct oracle_results *r, const struct workload *w, uint32_t tensors,
                          const struct spans *spans)
 {
     *r = (struct oracle_results){.w = w};
@@ -72,14 +73,14 @@ void oracle_results_init(struct oracle_results *r, const struct workload *w, uin
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if ((tensors >> t & 1) == 0)
             continue;
-        if (is_compact(t) && r->kept == NULL)
+        if (is_compact(r, t) && r->kept == NULL)
             count_kept(r);
         if (stored_as(r, t) != t) {
             r->tensor[t] = r->tensor[stored_as(r, t)];
             continue;
         }
-        int64_t n = is_compact(t) ? r->kept[(int64_t)w->batch * w->seq_len] * w->heads
-                                  : tensor_elements(t, w);
+        int64_t n = is_compact(r, t) ? r->kept[(int64_t)w->batch * w->seq_len] * w->heads
+                                     : tensor_elements(t, w);
         r->tensor[t] =
             mem_alloc((size_t)n + 1, sizeof(*r->tensor[t])); /* a mask may keep nothing */
     }
@@ -88,7 +89,7 @@ void oracle_results_init(struct oracle_results *r, const struct workload *w, uin
 void oracle_results_release(struct oracle_results *r)
 {
     for (int t = TENSOR_COUNT - 1; t >= 0; t--) /* the others' memory is of a tensor before */
-        if (stored_as(r, t) == t)
+        if (r->tensor[t] != NULL && stored_as(r, t) == t)
             free(r->tensor[t]);
     free(r->real);
     free(r->kept);
@@ -99,7 +100,7 @@ static void take(void *ctx, int tensor, struct rows rows, const double *values)
 {
     struct oracle_results *r = ctx;
     int64_t columns = tensor_row_columns(r->w, tensor);
-    if (!is_compact(tensor)) {
+    if (!is_compact(r, tensor)) {
         float *to = r->tensor[tensor] + rows.first * columns;
         for (int64_t i = 0; i < rows.count * columns; i++)
             to[i] = (float)values[i];
@@ -118,7 +119,7 @@ struct oracle_taker oracle_results_taker(struct oracle_results *r)
 {
     struct oracle_taker taker = {.take = take, .ctx = r};
     for (int t = 0; t < TENSOR_COUNT; t++)
-        taker.tensors |= (uint16_t)((r->tensor[t] != NULL && stored_as(r, t) == t) << t);
+        taker.tensors |= r->tensor[t] != NULL && stored_as(r, t) == t ? SET_OF(t) : 0;
     return taker;
 }
 
@@ -140,7 +141,7 @@ const float *oracle_results_rows(const struct oracle_results *r, int tensor, str
 {
     int64_t columns = tensor_row_columns(r->w, tensor);
     assert(r->tensor[tensor] != NULL);
-    if (!is_compact(tensor))
+    if (!is_compact(r, tensor))
         return r->tensor[tensor] + rows.first * columns;
 #pragma omp parallel for if (rows.count * columns > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < rows.count; i++)

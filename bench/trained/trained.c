@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(sizeof(struct encoder_weights) == WEIGHT_COUNT * sizeof(void *),
+static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *),
               "both number the weights of a layer alike");
 
 struct trained {
@@ -88,8 +88,9 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
                           "--weights: '%s' has %d layers of a BERT, and the workload has %d; give "
                           "--layers and the sizes of the model",
                           t->path, t->file.layers, w->layers);
-    for (int i = 0; i < w->layers * WEIGHT_COUNT; i++)
-        if (weights_read(&t->file, &sizes, i / WEIGHT_COUNT, i % WEIGHT_COUNT, NULL, error) != 0)
+    const int count = w->chain->weight_count;
+    for (int i = 0; i < w->layers * count; i++)
+        if (weights_read(&t->file, &sizes, i / count, i % count, NULL, error) != 0)
             return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
     return 0;
 }
@@ -117,12 +118,11 @@ char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE])
     return out;
 }
 
-void trained_read(const struct trained *t, const struct workload *w, int layer, enum weight_id id,
-                  float *out)
+void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out)
 {
     /* fp32, which elements of F32, F16 and BF16 are exactly */
     const struct encoder_info sizes = sizes_of(w, ENCODER_FP32);
     char error[WEIGHTS_ERROR];
-    int result = weights_read(&t->file, &sizes, layer, (int)id, out, error);
+    int result = weights_read(&t->file, &sizes, layer, id, out, error);
     mem_checked(result == 0 ? out : NULL); /* after the check only memory can be short */
 }

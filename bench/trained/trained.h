@@ -25,7 +25,6 @@ const char *trained_prefix(const struct trained *t);
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
 
 /* A weight of a layer, both checked. */
-void trained_read(const struct trained *t, const struct workload *w, int layer, enum weight_id id,
-                  float *out);
+void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out);
 
 #endif

@@ -75,11 +75,11 @@ json_t *message_of_workload(const struct workload *w)
         for (int b = 0; b < w->batch; b++)
             json_array_append_new(lengths, json_integer(w->lengths[b]));
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:o, s:i, s:i, s:I}", "batch",
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:i, s:i, s:I}", "batch",
                      w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size,
-                     "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "dtype",
-                     dtypes[w->dtype].name, "lengths", lengths, "mask_matrices", w->mask.matrices,
-                     "mask_row_words", w->mask.row_words, "mask_empty_rows",
+                     "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "chain", w->chain->name,
+                     "dtype", dtypes[w->dtype].name, "lengths", lengths, "mask_matrices",
+                     w->mask.matrices, "mask_row_words", w->mask.row_words, "mask_empty_rows",
                      (json_int_t)w->mask.empty_rows);
 }
 
@@ -96,16 +96,20 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
                         struct status *st)
 {
     workload_init(out);
-    const char *dtype;
+    const char *dtype, *chain;
     json_t *lengths;
     json_int_t empty_rows;
-    if (unpack(m, "workload", st, "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:o, s:i, s:i, s:I}",
-               "batch", &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
-               &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps, "dtype",
-               &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices, "mask_row_words",
-               &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
+    if (unpack(m, "workload", st,
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:i, s:i, s:I}", "batch",
+               &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
+               &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps, "chain",
+               &chain, "dtype", &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices,
+               "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
         return -1;
     out->dtype = dtype_from_name(dtype);
+    out->chain = chain_find(chain);
+    if (out->chain == NULL)
+        return status_set(st, STATUS_LAUNCH, "malformed workload: there is no chain '%s'", chain);
     read_lengths(lengths, out);
 
     struct mask *mask = &out->mask;
@@ -132,8 +136,8 @@ json_t *message_of_choice(const struct choice *c)
     return m;
 }
 
-int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
-                      struct status *st)
+int message_to_choice(const json_t *m, enum target_kind target, const struct chain *chain,
+                      struct choice *out, struct status *st)
 {
     struct status why = STATUS_INIT;
     const char *impl, *schedule;
@@ -142,7 +146,7 @@ int message_to_choice(const json_t *m, enum target_kind target, struct choice *o
                &impl, "schedule", &schedule) != 0)
         return -1;
     struct segment s = {(int8_t)first, (int8_t)last};
-    if (choice_parse(target, s, impl, schedule, out, &why) != 0)
+    if (choice_parse(target, chain, s, impl, schedule, out, &why) != 0)
         return status_set(st, STATUS_LAUNCH, "malformed choice: %s", why.message);
     return 0;
 }

@@ -54,8 +54,8 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
 
 /* A choice as its segment, the name of its implementation and the text of its schedule. */
 json_t *message_of_choice(const struct choice *c);
-int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
-                      struct status *st);
+int message_to_choice(const json_t *m, enum target_kind target, const struct chain *chain,
+                      struct choice *out, struct status *st);
 
 /* Appends the name of a choice in messages for people: "segment 2-6 (generated)". */
 void choice_name(const struct choice *c, struct buf *out);

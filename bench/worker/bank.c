@@ -10,9 +10,10 @@ static int reserve(struct bank *k, struct status *st)
     int result = bank_tensor(k, 0, TENSOR_X, &ignored, st);
     for (int l = 0; l < k->w->layers && result == 0; l++)
         result = bank_tensor(k, l, TENSOR_Y, &ignored, st);
-    for (int i = 0; i < k->w->layers * WEIGHT_COUNT && result == 0; i++)
-        result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_COUNT, k->w),
-                               &k->weight[i / WEIGHT_COUNT][i % WEIGHT_COUNT], st);
+    const int weights = k->w->chain->weight_count;
+    for (int i = 0; i < k->w->layers * weights && result == 0; i++)
+        result = k->ops->alloc(k->device, weight_elements(i % weights, k->w),
+                               &k->weight[i / weights][i % weights], st);
     return result;
 }
 
@@ -32,7 +33,7 @@ void bank_release(struct bank *k)
     bank_trim(k, 0);
     bank_forget(k);
     for (int l = 0; l < k->w->layers; l++)
-        for (int i = 0; i < WEIGHT_COUNT; i++)
+        for (int i = 0; i < k->w->chain->weight_count; i++)
             k->ops->free(k->device, k->weight[l][i]);
     k->ops->free(k->device, k->x[0]);
     k->ops->free(k->device, k->x[1]);
@@ -45,15 +46,15 @@ void bank_release(struct bank *k)
     *k = (struct bank){0};
 }
 
-uint16_t bank_held(const struct bank *k)
+uint32_t bank_held(const struct bank *k)
 {
-    uint16_t set = 0;
+    uint32_t set = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        set |= (uint16_t)((k->tensor[t] != NULL) << t);
+        set |= k->tensor[t] != NULL ? SET_OF(t) : 0;
     return set;
 }
 
-void bank_trim(struct bank *k, uint16_t keep)
+void bank_trim(struct bank *k, uint32_t keep)
 {
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if ((keep >> t & 1) != 0)
@@ -84,7 +85,7 @@ int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st)
     return result;
 }
 
-void *bank_weight(struct bank *k, int layer, enum weight_id id)
+void *bank_weight(struct bank *k, int layer, int id)
 {
     void *memory = k->weight[layer][id];
     if (!k->drawn[layer][id]) {
@@ -98,7 +99,7 @@ void *bank_weight(struct bank *k, int layer, enum weight_id id)
     return memory;
 }
 
-void bank_poison(struct bank *k, int layer, uint16_t set)
+void bank_poison(struct bank *k, int layer, uint32_t set)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
@@ -126,7 +127,7 @@ bool bank_next_rows(const struct bank *k, int t, struct rows *rows)
 /* Whether rows of a tensor lie packed. */
 static bool is_packed(const struct bank *k, int t)
 {
-    return k->packed && k->w->lengths != NULL && tensor_layout(t) == LAYOUT_TOKENS;
+    return k->packed && k->w->lengths != NULL && tensor_layout(k->w->chain, t) == LAYOUT_TOKENS;
 }
 
 /* How many rows before row `row` of (B,S) are real. */
@@ -262,9 +263,9 @@ void bank_refill(struct bank *k, const float *x)
     }
     k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)
-        for (int i = 0; i < WEIGHT_COUNT; i++)
+        for (int i = 0; i < k->w->chain->weight_count; i++)
             if (k->drawn[l][i]) {
                 k->drawn[l][i] = false;
-                bank_weight(k, l, (enum weight_id)i);
+                bank_weight(k, l, i);
             }
 }

@@ -159,7 +159,7 @@ static void fill_args(const struct device *d, const struct launch *l, struct fp_
     }
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = l->tensor[t];
-    for (int i = 0; i < WEIGHT_COUNT; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         out->weight[i] = l->weight[i];
     const struct impl *impl = l->choice->impl;
     for (int k = 0; k < impl->knob_count; k++)

@@ -53,8 +53,8 @@ static int describe(struct matmul *m, const struct workload *w, const void *bias
 {
     const struct cublas *lib = m->lib;
     const struct cuda_product *p = &m->product;
-    uint64_t inner = (uint64_t)dim_size(weights[p->weight].rows, w);
-    uint64_t columns = (uint64_t)dim_size(weights[p->weight].cols, w);
+    uint64_t inner = (uint64_t)dim_size(w->chain->weights[p->weight].rows, w);
+    uint64_t columns = (uint64_t)dim_size(w->chain->weights[p->weight].cols, w);
     uint32_t epilogue = p->gelu        ? CUBLASLT_EPILOGUE_GELU_BIAS
                         : p->bias >= 0 ? CUBLASLT_EPILOGUE_BIAS
                                        : CUBLASLT_EPILOGUE_DEFAULT;
@@ -75,8 +75,8 @@ static int lay_out(struct matmul *m, const struct workload *w, int64_t rows, str
 {
     const struct cublas *lib = m->lib;
     int type = types[w->dtype].stored;
-    int64_t inner = dim_size(weights[m->product.weight].rows, w);
-    int64_t columns = dim_size(weights[m->product.weight].cols, w);
+    int64_t inner = dim_size(w->chain->weights[m->product.weight].rows, w);
+    int64_t columns = dim_size(w->chain->weights[m->product.weight].cols, w);
     release_rows(m);
     int error = lib->MatrixLayoutCreate(&m->in, type, (uint64_t)inner, (uint64_t)rows, inner);
     if (error == CUBLAS_STATUS_SUCCESS)

@@ -10,11 +10,11 @@ static int check_memory(struct device *d, struct status *st)
     uint64_t have = cuda_available(d);
     char need_text[32], have_text[32];
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (tensor_layout(t) != LAYOUT_SCORES)
+        if (tensor_layout(d->w->chain, t) != LAYOUT_SCORES)
             need += (double)tensor_elements(t, d->w) * d->element_bytes;
     need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        need += (double)weight_elements((enum weight_id)i, d->w) * d->element_bytes * d->w->layers;
+    for (int i = 0; i < d->w->chain->weight_count; i++)
+        need += (double)weight_elements(i, d->w) * d->element_bytes * d->w->layers;
     if (need <= (double)have)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,

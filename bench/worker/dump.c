@@ -58,17 +58,18 @@ static int dump_weights(struct worker *k, int layers, unsigned set, const char *
     struct buf name;
     buf_init(&name);
     int result = 0;
-    for (int i = 0; i < layers * WEIGHT_COUNT && result == 0; i++) {
-        int layer = i / WEIGHT_COUNT;
-        enum weight_id id = (enum weight_id)(i % WEIGHT_COUNT);
+    const struct chain *c = k->w.chain;
+    for (int i = 0; i < layers * c->weight_count && result == 0; i++) {
+        int layer = i / c->weight_count, id = i % c->weight_count;
         if ((set >> id & 1) == 0)
             continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
-        int64_t shape[] = {dim_size(weights[id].rows, &k->w), dim_size(weights[id].cols, &k->w)};
-        int ndim = weights[id].rows == DIM_1 ? 1 : 2;
+        const struct weight *weight = &c->weights[id];
+        int64_t shape[] = {dim_size(weight->rows, &k->w), dim_size(weight->cols, &k->w)};
+        int ndim = weight->rows == DIM_1 ? 1 : 2;
         inputs_weight(&k->w, k->bank.inputs, layer, id, values);
         buf_reset(&name);
-        buf_addf(&name, "layer%d.%s", layer, weights[id].name);
+        buf_addf(&name, "layer%d.%s", layer, weight->name);
         result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
         free(values);
     }
@@ -90,8 +91,8 @@ static void clear_padding(const struct workload *w, size_t columns, float *rows)
 static int dump_tensor(struct worker *k, int layer, int t, const char *name, const char *dir,
                        struct status *st)
 {
-    assert(tensor_layout(t) == LAYOUT_TOKENS);
-    int64_t columns = dim_size(tensor_columns(t), &k->w);
+    assert(tensor_layout(k->w.chain, t) == LAYOUT_TOKENS);
+    int64_t columns = dim_size(tensor_columns(k->w.chain, t), &k->w);
     int64_t shape[] = {k->w.batch, k->w.seq_len, columns};
     float *values = bank_read(&k->bank, layer, t);
     clear_padding(&k->w, (size_t)columns, values);
@@ -108,21 +109,22 @@ static int dump_plan(struct worker *k, struct program *p, const char *dir, struc
     if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
         dump_tensor(k, p->layers - 1, TENSOR_Y, "y", dir, st) != 0)
         return -1;
-    return dump_weights(k, k->w.layers, (1u << WEIGHT_COUNT) - 1, dir, st);
+    return dump_weights(k, k->w.layers, SET_OF(k->w.chain->weight_count) - 1, dir, st);
 }
 
 /* Of a segment that was verified: layer 0's tensors hold its inputs. */
 static int dump_segment(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
     struct segment s = p->parts[0].choice.segment;
-    unsigned files = (unsigned)segment_inputs(s) | segment_outputs(s);
-    bank_poison(&k->bank, 0, segment_outputs(s));
+    const struct chain *c = k->w.chain;
+    uint32_t files = segment_inputs(c, s) | segment_outputs(c, s);
+    bank_poison(&k->bank, 0, segment_outputs(c, s));
     int result = k->ops->run(p->replay, 0, 1, st);
     worker_doing(k, "writing to '%s'", dir);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
         if ((files >> t & 1) != 0)
-            result = dump_tensor(k, 0, t, tensor_name(t), dir, st);
-    return result == 0 ? dump_weights(k, 1, segment_weights(s), dir, st) : -1;
+            result = dump_tensor(k, 0, t, tensor_name(c, t), dir, st);
+    return result == 0 ? dump_weights(k, 1, segment_weights(c, s), dir, st) : -1;
 }
 
 int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st)

@@ -8,10 +8,10 @@
  * layers alternate between, and q, k and v. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
-    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(qkv_tensor(), w);
+    int64_t tensors = 6 * tensor_elements(TENSOR_X, w); /* three, and q, k and v */
     int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        layer += weight_elements((enum weight_id)i, w);
+    for (int i = 0; i < w->chain->weight_count; i++)
+        layer += weight_elements(i, w);
     int64_t layers = 2; /* one layer's output is the next one's input */
     while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
         layers++;
@@ -50,7 +50,7 @@ static void fail(struct subject *s, const struct status *st)
 static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
 {
     struct bank *bank = &s->worker->bank;
-    uint16_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
+    uint32_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
     for (bool again = s->candidate == 0;; again = false) {
         if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
             return 0;

@@ -62,14 +62,14 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
     const char *path = json_string_value(json_object_get(message, "path"));
     const char *verdict = json_string_value(json_object_get(message, "verdict"));
     struct choice c;
-    if (message_to_choice(message, k->target, &c, st) != 0)
+    if (message_to_choice(message, k->target, k->w.chain, &c, st) != 0)
         return -1;
     struct buf name;
     buf_init(&name);
     choice_name(&c, &name);
     *out = (struct part){.choice = c,
                          .name = buf_detach(&name),
-                         .tensors = choice_tensors(&c) | segment_inputs(c.segment),
+                         .tensors = choice_tensors(&c) | segment_inputs(c.chain, c.segment),
                          .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
     return c.impl->library ? 0 : load(k, out, path != NULL ? path : "", st);
 }
@@ -85,10 +85,10 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
         if ((part->tensors >> t & 1) != 0 &&
             bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
             return -1;
-    uint16_t used = segment_weights(part->choice.segment);
-    for (int i = 0; i < WEIGHT_COUNT; i++)
+    uint32_t used = segment_weights(k->w.chain, part->choice.segment);
+    for (int i = 0; i < k->w.chain->weight_count; i++)
         if ((used >> i & 1) != 0)
-            out->weight[i] = bank_weight(&k->bank, weights_of, (enum weight_id)i);
+            out->weight[i] = bank_weight(&k->bank, weights_of, i);
     return 0;
 }
 
@@ -155,7 +155,7 @@ static void fill(struct worker *k, int t)
 
 void program_feed(struct worker *k, struct segment s)
 {
-    uint16_t inputs = segment_inputs(s);
+    uint32_t inputs = segment_inputs(k->w.chain, s);
     bank_feed(&k->bank, 0, k->reference.x[0]);
     for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++) {
         if ((inputs >> t & 1) == 0 || bank_recall(&k->bank, 0, t))

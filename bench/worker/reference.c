@@ -39,20 +39,20 @@ static double sampled_share(const struct workload *w)
 }
 
 /* Computes tensors (bits) of a layer from its input.  threads: 0 for all cores. */
-static void run_layer(struct reference *r, int layer, const float *x, uint16_t tensors,
+static void run_layer(struct reference *r, int layer, const float *x, uint32_t tensors,
                       const struct spans *spans, int threads, struct oracle_results *out)
 {
-    float *weight[WEIGHT_COUNT];
+    float *weight[WEIGHT_MAX];
     double start = busy_seconds();
-    for (int i = 0; i < WEIGHT_COUNT; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements((enum weight_id)i, r->w), sizeof(**weight));
-        inputs_weight(r->w, r->inputs, layer, (enum weight_id)i, weight[i]);
+    for (int i = 0; i < r->w->chain->weight_count; i++) {
+        weight[i] = mem_alloc((size_t)weight_elements(i, r->w), sizeof(**weight));
+        inputs_weight(r->w, r->inputs, layer, i, weight[i]);
     }
     double drawn = busy_seconds();
     oracle_results_init(out, r->w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
     oracle_layer_run(r->w, x, (const float *const *)weight, spans, threads, &taker);
-    for (int i = 0; i < WEIGHT_COUNT; i++)
+    for (int i = 0; i < r->w->chain->weight_count; i++)
         free(weight[i]);
     if (layer == 0)
         r->sample_s = drawn - start + sampled_share(r->w) * (busy_seconds() - drawn);
@@ -61,8 +61,8 @@ static void run_layer(struct reference *r, int layer, const float *x, uint16_t t
 /* Computes all rows of a layer, and the next one's input. */
 static void run_whole(struct reference *r, int layer)
 {
-    const uint16_t output = 1u << TENSOR_Y; /* x is kept apart */
-    const uint16_t all = (1u << TENSOR_COUNT) - 1 - (1u << TENSOR_X);
+    const uint32_t output = SET_OF(TENSOR_Y); /* x is kept apart */
+    const uint32_t all = SET_OF(TENSOR_COUNT) - 1 - SET_OF(TENSOR_X);
     struct oracle_results *out = &r->layer[layer];
     struct spans spans = spans_all(r->w);
     run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, 0, out);

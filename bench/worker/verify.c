@@ -25,8 +25,8 @@ static int compare(struct worker *k, int layer, int t, const struct oracle_resul
     return status_set(st, STATUS_WRONG,
                       "wrong result: the output of %s %s differs from the oracle's by %.2g of its "
                       "norm, by %.2g in the row at element %" PRId64 "; %.2g is allowed",
-                      ops[t - 1].name, tensor_shape_text(t), e.tensor, e.worst_row, e.worst_index,
-                      tolerance);
+                      tensor_name(k->w.chain, t), tensor_shape_text(k->w.chain, t), e.tensor,
+                      e.worst_row, e.worst_index, tolerance);
 }
 
 /* Runs one part on layer 0's inputs, with all that it writes poisoned, and compares its outputs. */
@@ -39,27 +39,28 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
     int result = program_launch(k, part, 0, 0, &launch, st);
     if (result == 0) {
         program_feed(k, s);
-        bank_poison(&k->bank, 0, part->tensors & (uint16_t)~segment_inputs(s));
+        bank_poison(&k->bank, 0, part->tensors & ~segment_inputs(k->w.chain, s));
         result = k->ops->prepare(k->device, &launch, 1, &replay, st);
     }
     if (result == 0)
         result = k->ops->run(replay, 0, 1, st);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
-        if ((segment_outputs(s) >> t & 1) != 0)
+        if ((segment_outputs(k->w.chain, s) >> t & 1) != 0)
             result = compare(k, 0, t, &k->reference.layer[0], p->tolerance, worst, st);
     k->ops->release(replay);
     return result != 0 ? status_prefix(st, "%s", part->name) : 0;
 }
 
-/* The tensors of a layer that a program writes (bits). */
-static uint16_t written(const struct program *p)
+/* The tensors of a layer that a program writes. */
+static uint32_t written(const struct program *p)
 {
-    unsigned touched = 0, read = 1u << TENSOR_X;
+    const struct choice *c = &p->parts[0].choice;
+    uint32_t touched = 0, read = SET_OF(TENSOR_X);
     for (int i = 0; i < p->part_count; i++)
         touched |= p->parts[i].tensors;
     if (p->alone)
-        read = segment_inputs(p->parts[0].choice.segment);
-    return (uint16_t)(touched & ~read);
+        read = segment_inputs(c->chain, c->segment);
+    return touched & ~read;
 }
 
 /* What a layer writes is poisoned first, to find out a plan that reads what another layer left. */
@@ -98,9 +99,10 @@ static int verify_layers(struct worker *k, struct program *p, int compared, stru
 /* ---- the result: what a run leaves ----------------------------------------------------------- */
 
 /* The tensors that hold it (bits), in layer result_layer(). */
-static uint16_t result_tensors(const struct program *p)
+static uint32_t result_tensors(const struct program *p)
 {
-    return p->alone ? segment_outputs(p->parts[0].choice.segment) : (uint16_t)(1u << TENSOR_Y);
+    const struct choice *c = &p->parts[0].choice;
+    return p->alone ? segment_outputs(c->chain, c->segment) : SET_OF(TENSOR_Y);
 }
 
 static int result_layer(const struct program *p)

@@ -32,7 +32,7 @@ struct launch {
     const struct choice *choice;     /* borrowed until prepare() returns */
     bool packed;                     /* tensors of token rows are: see kernels/cuda/abi.h */
     void *tensor[TENSOR_COUNT];      /* null where the segment does not touch it */
-    void *weight[WEIGHT_COUNT];
+    void *weight[WEIGHT_MAX];
 };
 
 struct device_ops {
@@ -123,11 +123,11 @@ struct bank {
     bool packed;                /* of the program at hand */
     void *x[2], *flow[2];       /* x[packed] */
     bool x_filled[2];
-    void *kept[2][TENSOR_COUNT];   /* [packed] copies for bank_recall(); null: none */
-    void *(*weight)[WEIGHT_COUNT]; /* (L) */
-    bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
-    float *values;                 /* what bank_read() returned last, owned */
-    void *padded;                  /* what bank_view() returned of packed rows, owned */
+    void *kept[2][TENSOR_COUNT]; /* [packed] copies for bank_recall(); null: none */
+    void *(*weight)[WEIGHT_MAX]; /* (L) */
+    bool (*drawn)[WEIGHT_MAX];   /* (L) the weight holds its values */
+    float *values;               /* what bank_read() returned last, owned */
+    void *padded;                /* what bank_view() returned of packed rows, owned */
 };
 
 /* Release it even if it fails. */
@@ -136,21 +136,21 @@ int bank_init(struct bank *k, const struct workload *w, const struct device_ops 
 void bank_release(struct bank *k);
 
 /* The tensors inside a layer that have memory (bits). */
-uint16_t bank_held(const struct bank *k);
+uint32_t bank_held(const struct bank *k);
 
 /* Frees the tensors inside a layer except those in `keep` (bits). */
-void bank_trim(struct bank *k, uint16_t keep);
+void bank_trim(struct bank *k, uint32_t keep);
 
 /* Allocates tensor t of a layer, unless it has memory.  *out is null on failure. */
 int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st);
 
 /* A weight on the device, filled when it is first asked for. */
-void *bank_weight(struct bank *k, int layer, enum weight_id id);
+void *bank_weight(struct bank *k, int layer, int id);
 
 /* The functions below take tensors that have memory. */
 
 /* Poisons the tensors in `set` (bits) of a layer. */
-void bank_poison(struct bank *k, int layer, uint16_t set);
+void bank_poison(struct bank *k, int layer, uint32_t set);
 
 /* The next rows of tensor t after *rows, which begins as {0, 0}: as many as memory on the host is
  * spent on at a time.  False: there are none. */
@@ -236,7 +236,7 @@ struct part { /* one segment of a program */
     struct choice choice;
     char *name;                      /* "segment 2-6 (generated)" */
     const struct function *function; /* null: a library runs it */
-    uint16_t tensors; /* bits: inputs, outputs and what passes between the segment's stages */
+    uint32_t tensors; /* inputs, outputs and what passes between the segment's stages */
     char *verdict;    /* the name under which to report a pass; null: it was verified before */
 };
 

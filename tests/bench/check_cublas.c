@@ -5,7 +5,8 @@ static void library_trial(struct bench *b, int first, int last, const char *sche
                           struct trial *out)
 {
     struct status st = STATUS_INIT;
-    struct choice c = {.segment = {(int8_t)first, (int8_t)last},
+    struct choice c = {.chain = &chain_bert,
+                       .segment = {(int8_t)first, (int8_t)last},
                        .impl = impl_find(TARGET_CUDA, "library")};
     ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);
     ck_assert_msg(bench_segment(b, &c, packed, &sampling_search, out, &st) == 0, "%s", st.message);
@@ -76,8 +77,13 @@ START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
 {
     struct bench_options o = gpu_options();
     struct status st = STATUS_INIT;
-    struct workload w = {
-        .batch = 2, .seq_len = 40, .heads = 2, .head_size = 16, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 2,
+                         .seq_len = 40,
+                         .heads = 2,
+                         .head_size = 16,
+                         .layers = 1,
+                         .eps = 1e-5};
     struct bench *b;
     struct trial t;
     workload_ready(&w, "full", packings[_i].lengths, NULL);

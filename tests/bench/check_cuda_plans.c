@@ -121,8 +121,13 @@ static bool counts_dropped(struct bench *b)
 START_TEST(time_of_dropped_samples_is_counted)
 {
     struct bench_options o = gpu_options();
-    struct workload w = {
-        .batch = 1, .seq_len = 2, .heads = 1, .head_size = 16, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 1,
+                         .seq_len = 2,
+                         .heads = 1,
+                         .head_size = 16,
+                         .layers = 1,
+                         .eps = 1e-5};
     struct bench *b;
     workload_ready(&w, "full", NULL, NULL); /* small: a sample takes little more than 2 ms */
     OK(bench_open(&o, &w, &b, &st));

@@ -1,7 +1,7 @@
 /* What a worker writes of one plan. */
 #include "tests/bench/fixture.h"
 
-enum { FILES = 4 + 2 * WEIGHT_COUNT }; /* x, y, mask, the workload, and two layers' weights */
+enum { FILES = 4 + 2 * WEIGHT_MAX }; /* x, y, mask, the workload, and two layers' weights */
 
 static struct status st; /* of the call that a test is about */
 

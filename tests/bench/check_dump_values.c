@@ -207,8 +207,13 @@ static const struct {
 
 START_TEST(y_follows_from_the_files_alone)
 {
-    struct workload w = {
-        .batch = 3, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-3};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 3,
+                         .seq_len = 5,
+                         .heads = 2,
+                         .head_size = 4,
+                         .layers = 2,
+                         .eps = 1e-3};
     struct bench_options o = small_options(test_cache());
     struct bench *b;
     o.inputs.ranges = RANGES_WIDE;
@@ -244,8 +249,13 @@ END_TEST
 /* The segment of attention: q, k and v are the GEMM's result and the bias. */
 START_TEST(attention_follows_from_its_files_alone)
 {
-    struct workload w = {
-        .batch = 3, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-3};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 3,
+                         .seq_len = 5,
+                         .heads = 2,
+                         .head_size = 4,
+                         .layers = 2,
+                         .eps = 1e-3};
     struct bench_options o = small_options(test_cache());
     struct bench *b;
     struct names files;

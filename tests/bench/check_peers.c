@@ -53,8 +53,13 @@ START_TEST(only_rows_of_the_workload_count)
                                      "other,fp32,1,64,file:0123,7\n";
     double us[PEER_VARIANTS_MAX];
     struct peers p = parse(text);
-    struct workload w = {
-        .batch = 1, .seq_len = 64, .heads = 1, .head_size = 4, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 1,
+                         .seq_len = 64,
+                         .heads = 1,
+                         .head_size = 4,
+                         .layers = 1,
+                         .eps = 1e-5};
     workload_ready(&w, "strided", NULL, NULL);
     ck_assert_int_eq(peers_find(&p, &w, us), 2);
     ck_assert_int_eq(p.variant_count, 3);
@@ -63,8 +68,13 @@ START_TEST(only_rows_of_the_workload_count)
     ck_assert(isnan(us[2]));
     workload_release(&w);
 
-    struct workload padded = {
-        .batch = 1, .seq_len = 64, .heads = 1, .head_size = 4, .layers = 1, .eps = 1e-5};
+    struct workload padded = {.chain = &chain_bert,
+                              .batch = 1,
+                              .seq_len = 64,
+                              .heads = 1,
+                              .head_size = 4,
+                              .layers = 1,
+                              .eps = 1e-5};
     workload_ready(&padded, "strided", "60", NULL);
     ck_assert_int_eq(peers_find(&p, &padded, us), 0);
     ck_assert(isnan(us[0]) && isnan(us[1]));
@@ -76,8 +86,13 @@ END_TEST
 START_TEST(a_file_of_names_alone_has_no_rows)
 {
     double us[PEER_VARIANTS_MAX];
-    struct workload w = {
-        .batch = 1, .seq_len = 8, .heads = 1, .head_size = 4, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 1,
+                         .seq_len = 8,
+                         .heads = 1,
+                         .head_size = 4,
+                         .layers = 1,
+                         .eps = 1e-5};
     struct peers p = parse(NAMES);
     workload_ready(&w, "full", NULL, NULL);
     ck_assert_int_eq(peers_find(&p, &w, us), 0);

@@ -11,12 +11,18 @@
 /* Two layers of hidden size 8: everything takes microseconds. */
 static inline void small_workload(struct workload *w)
 {
-    *w = (struct workload){
-        .batch = 2, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-5};
+    *w = (struct workload){.chain = &chain_bert,
+                           .batch = 2,
+                           .seq_len = 5,
+                           .heads = 2,
+                           .head_size = 4,
+                           .layers = 2,
+                           .eps = 1e-5};
     workload_ready(w, "causal", NULL, NULL);
 }
 
-static const struct build_target build_cpu = {.kind = TARGET_CPU, .head_size = 4};
+static const struct build_target build_cpu = {
+    .chain = &chain_bert, .kind = TARGET_CPU, .head_size = 4};
 
 /* Options that write nowhere but below the test's directory. */
 static inline struct bench_options small_options(const char *cache)

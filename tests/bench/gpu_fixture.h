@@ -60,8 +60,13 @@ static inline void gpu_setup(void)
 
 static inline void gpu_workload(int seq_len, struct workload *w)
 {
-    *w = (struct workload){
-        .batch = 2, .seq_len = seq_len, .heads = 2, .head_size = 16, .layers = 3, .eps = 1e-5};
+    *w = (struct workload){.chain = &chain_bert,
+                           .batch = 2,
+                           .seq_len = seq_len,
+                           .heads = 2,
+                           .head_size = 16,
+                           .layers = 3,
+                           .eps = 1e-5};
     workload_ready(w, "full", "5,3", NULL);
 }
 

@@ -64,14 +64,16 @@ static const struct {
 
 START_TEST(hopper_attention_is_of_few_types_and_head_sizes)
 {
-    const struct build_target t = {TARGET_CUDA,
+    const struct build_target t = {&chain_bert,
+                                   TARGET_CUDA,
                                    hopper_attentions[_i].dtype,
                                    hopper_attentions[_i].head_size,
                                    hopper_attentions[_i].arch,
                                    false,
                                    hopper_attentions[_i].ordered,
                                    NULL};
-    struct choice c = {.segment = hopper_attentions[_i].segment,
+    struct choice c = {.chain = &chain_bert,
+                       .segment = hopper_attentions[_i].segment,
                        .impl = impl_find(TARGET_CUDA, "hopper_attention")};
     struct status st = STATUS_INIT;
     const char *why = NULL;
@@ -96,7 +98,9 @@ static const struct {
 
 static struct cuda_launch launch_of(const char *schedule, const struct workload *w)
 {
-    struct choice c = {.segment = {1, 6}, .impl = impl_find(TARGET_CUDA, "hopper_attention")};
+    struct choice c = {.chain = &chain_bert,
+                       .segment = {1, 6},
+                       .impl = impl_find(TARGET_CUDA, "hopper_attention")};
     struct status st = STATUS_INIT;
     struct cuda_launch l;
     ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);

@@ -4,14 +4,14 @@
 #include "kernels/cuda/abi.h"
 #include "tests/suite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct status st; /* of the call that a test is about */
 
-static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false, false, NULL};
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                           true,        false,      NULL};
+static const struct build_target ampere = {&chain_bert, TARGET_CUDA, DTYPE_FP16, 64,
+                                           80,          false,       false,      NULL};
+static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, true,        false,      NULL};
 
 /* All implementations of a segment with all schedules. */
 static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
@@ -106,7 +106,8 @@ static const struct {
 
 START_TEST(knobs_without_effect_are_refused)
 {
-    struct choice c = {.segment = refused[_i].segment,
+    struct choice c = {.chain = &chain_bert,
+                       .segment = refused[_i].segment,
                        .impl = impl_find(TARGET_CUDA, refused[_i].impl)};
     const char *why = NULL;
     OK(schedule_parse(c.impl, refused[_i].schedule, &c.schedule, &st));
@@ -194,8 +195,8 @@ START_TEST(values_may_stand_in_any_order)
 {
     struct impl cpu = *impl_find(TARGET_CPU, "generated");
     struct impl hand = *impl_find(TARGET_CUDA, "handwritten");
-    const struct choice rowwise = {.segment = {7, 9}, .impl = &cpu};
-    const struct choice rows = {.segment = {2, 6}, .impl = &hand};
+    const struct choice rowwise = {.chain = &chain_bert, .segment = {7, 9}, .impl = &cpu};
+    const struct choice rows = {.chain = &chain_bert, .segment = {2, 6}, .impl = &hand};
     struct workload w;
     struct cuda_launch l;
     struct buf text;
@@ -225,7 +226,7 @@ START_TEST(stages_cover_the_segment)
     int count = all_choices(s, choices);
     for (int i = 0; i < count; i++) {
         struct cuda_kernel k;
-        uint16_t outputs = segment_outputs(s);
+        uint32_t outputs = segment_outputs(&chain_bert, s);
         ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
         if (choices[i].impl->launch != cuda_launch)
             continue;
@@ -314,7 +315,8 @@ START_TEST(tiles_of_a_launch)
     w.ffn = 136;
     w.dtype = DTYPE_FP16;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct choice c = {.segment = cases[i].segment,
+        struct choice c = {.chain = &chain_bert,
+                           .segment = cases[i].segment,
                            .impl = impl_find(TARGET_CUDA, "generated")};
         struct cuda_launch l;
         OK(schedule_parse(c.impl, cases[i].schedule, &c.schedule, &st));
@@ -368,7 +370,8 @@ static const struct {
 
 START_TEST(sizes_without_code_are_refused)
 {
-    const struct workload w = {.head_size = without_code[_i].head_size,
+    const struct workload w = {.chain = &chain_bert,
+                               .head_size = without_code[_i].head_size,
                                .ffn = without_code[_i].ffn,
                                .dtype = without_code[_i].dtype};
     struct build_target t = build_target_of(TARGET_CUDA, without_code[_i].capability, false, &w);

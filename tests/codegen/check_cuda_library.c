@@ -6,8 +6,8 @@ START_TEST(library_is_of_gemms_where_it_is_there)
 {
     static const struct segment served[] = {{0, 0},   {7, 7},   {7, 8},  {10, 10},
                                             {10, 11}, {12, 12}, {12, 13}};
-    struct choice c = {.impl = impl_find(TARGET_CUDA, "library")};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true, false, NULL};
+    struct choice c = {.chain = &chain_bert, .impl = impl_find(TARGET_CUDA, "library")};
+    struct build_target t = {&chain_bert, TARGET_CUDA, DTYPE_FP16, 64, 80, true, false, NULL};
     const char *why = NULL;
     size_t next = 0;
     for (int i = 0; i < SEGMENT_COUNT; i++) {
@@ -42,7 +42,8 @@ START_TEST(products_name_their_operands)
         {{12, 13}, {12, 14, 10, WEIGHT_W2, WEIGHT_B2, false}},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct choice c = {cases[i].segment, impl_find(TARGET_CUDA, "library"), {{0}}};
+        const struct choice c = {
+            &chain_bert, cases[i].segment, impl_find(TARGET_CUDA, "library"), {{0}}};
         const struct cuda_product *expected = &cases[i].product;
         struct cuda_product p;
         choice_product(&c, &p);

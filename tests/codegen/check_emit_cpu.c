@@ -17,14 +17,15 @@ START_TEST(one_region_with_barriers)
     struct stage stages[OP_COUNT];
     struct buf text;
     buf_init(&text);
-    choice_emit(&(struct choice){.segment = s, .impl = generated_cpu()}, &build_cpu, &text);
+    choice_emit(&(struct choice){.chain = &chain_bert, .segment = s, .impl = generated_cpu()},
+                &build_cpu, &text);
     int regions = 0, barriers = 0;
     for (const char *p = text.ptr; (p = strstr(p, "#pragma omp ")) != NULL; p++) {
         regions += strncmp(p, "#pragma omp parallel\n", 21) == 0;
         barriers += strncmp(p, "#pragma omp barrier\n", 20) == 0;
     }
     ck_assert_int_eq(regions, 1);
-    ck_assert_int_eq(barriers, lower_segment(s, LOWERING_TILED, stages) - 1);
+    ck_assert_int_eq(barriers, lower_segment(&chain_bert, s, LOWERING_TILED, stages) - 1);
     buf_release(&text);
 }
 END_TEST

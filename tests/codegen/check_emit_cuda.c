@@ -2,8 +2,8 @@
 #include "cuda_sources.h"
 #include "golden.h"
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                           true,        false,      NULL};
+static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, true,        false,      NULL};
 
 START_TEST(matches_golden)
 {
@@ -14,7 +14,8 @@ END_TEST
 
 static void emit_generated(int segment, struct buf *out)
 {
-    const struct choice c = {.segment = segment_at(segment),
+    const struct choice c = {.chain = &chain_bert,
+                             .segment = segment_at(segment),
                              .impl = impl_find(TARGET_CUDA, "generated")};
     choice_emit(&c, &hopper, out);
 }

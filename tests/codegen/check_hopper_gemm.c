@@ -8,7 +8,8 @@ static struct status st; /* of the call that a test is about */
 
 static struct choice choice_of(struct segment s, const char *schedule)
 {
-    struct choice c = {.segment = s, .impl = impl_find(TARGET_CUDA, "hopper_gemm")};
+    struct choice c = {
+        .chain = &chain_bert, .segment = s, .impl = impl_find(TARGET_CUDA, "hopper_gemm")};
     OK(schedule_parse(c.impl, schedule, &c.schedule, &st));
     return c;
 }
@@ -40,7 +41,7 @@ static const struct {
 START_TEST(is_of_sm_90_and_half_types)
 {
     const struct build_target t = {
-        TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false, false, NULL};
+        &chain_bert, TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false, false, NULL};
     struct choice c = choice_of(targets[_i].segment, "");
     const char *why = NULL;
     ck_assert_int_eq(choice_applicable(&c, &t, &why), targets[_i].why == NULL);
@@ -128,7 +129,8 @@ START_TEST(clusters_have_whole_rows)
     struct buf tiles;
     struct choice c = choice_of((struct segment){7, 9}, "");
     const struct knob *tile = &c.impl->knobs[0];
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                   CUDA_ARCH_HOPPER, false,       false,      &w};
     const char *why;
     w.heads = clusters[_i].heads;
     buf_init(&tiles);
@@ -175,7 +177,8 @@ START_TEST(places_of_tiles_are_found)
 {
     struct workload w = small();
     struct choice c = choice_of((struct segment){0, 0}, "tile=16x128_swap");
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                   CUDA_ARCH_HOPPER, false,       false,      &w};
     const char *why;
     w.batch = 64 << _i;
     w.seq_len = 65536;
@@ -198,7 +201,8 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     const char *why;
     w.batch = 1, w.lengths = NULL;
     w.heads = 12, w.seq_len = waits[_i].seq_len;
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                   CUDA_ARCH_HOPPER, false,       false,      &w};
     buf_init(&schedule);
     buf_addf(&schedule, "tile=64x64 split=%d norm=memory", waits[_i].split);
     struct choice c = choice_of((struct segment){12, 14}, schedule.ptr);
@@ -216,7 +220,8 @@ START_TEST(the_norm_of_a_split_counts_rows_of_padding)
     int lengths[] = {64, 64};
     const char *why;
     w.batch = 2, w.seq_len = 128, w.heads = 12, w.lengths = lengths;
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                   CUDA_ARCH_HOPPER, false,       false,      &w};
     struct choice c = choice_of((struct segment){12, 14}, "tile=64x64 split=4 norm=memory");
     ck_assert(!choice_applicable(&c, &t, &why));
     ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
@@ -230,7 +235,8 @@ START_TEST(a_default_is_applicable)
     struct choice first;
     const char *why;
     w.heads = 16;
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                   CUDA_ARCH_HOPPER, false,       false,      &w};
     choices_for(&t, (struct segment){7, 9}, false, 1, &first);
     ck_assert_str_eq(first.impl->name, "hopper_gemm");
     ck_assert(choice_applicable(&first, &t, &why));

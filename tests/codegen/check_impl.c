@@ -52,7 +52,7 @@ START_TEST(choices_survive_their_text)
         struct buf text;
         buf_init(&text);
         schedule_text(choices[i].impl, &choices[i].schedule, &text);
-        OK(choice_parse(TARGET_CPU, s, choices[i].impl->name, text.ptr, &parsed, &st));
+        OK(choice_parse(TARGET_CPU, &chain_bert, s, choices[i].impl->name, text.ptr, &parsed, &st));
         ck_assert(choice_equal(&parsed, &choices[i]));
         buf_release(&text);
     }
@@ -84,7 +84,7 @@ static const struct {
 START_TEST(refuses_bad_choices)
 {
     struct choice c;
-    FAILS(choice_parse(TARGET_CPU, bad_choices[_i].segment, bad_choices[_i].impl,
+    FAILS(choice_parse(TARGET_CPU, &chain_bert, bad_choices[_i].segment, bad_choices[_i].impl,
                        bad_choices[_i].schedule, &c, &st),
           bad_choices[_i].code, "");
     ck_assert_str_eq(st.message, bad_choices[_i].message);
@@ -127,8 +127,8 @@ END_TEST
 START_TEST(knobs_without_effect_are_refused)
 {
     const char *why = NULL;
-    const struct choice rowwise = {{10, 11}, generated_cpu(), {.pick = {[0] = 1}}};
-    const struct choice rows = {{2, 6}, generated_cpu(), {.pick = {[1] = 1}}};
+    const struct choice rowwise = {&chain_bert, {10, 11}, generated_cpu(), {.pick = {[0] = 1}}};
+    const struct choice rows = {&chain_bert, {2, 6}, generated_cpu(), {.pick = {[1] = 1}}};
     ck_assert(!choice_applicable(&rowwise, &build_cpu, &why));
     ck_assert_str_eq(why, "both lowerings give this segment the same stages");
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));
@@ -139,8 +139,10 @@ END_TEST
 /* Attention by hand on a GPU. */
 START_TEST(fp32_has_one_kernel_by_hand)
 {
-    struct choice c = {.segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "handwritten")};
-    struct build_target fp32 = {TARGET_CUDA, DTYPE_FP32, 64, 80, false, false, NULL}, fp16 = fp32;
+    struct choice c = {
+        .chain = &chain_bert, .segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "handwritten")};
+    struct build_target fp32 = {&chain_bert, TARGET_CUDA, DTYPE_FP32, 64, 80, false, false, NULL},
+                        fp16 = fp32;
     const char *why = NULL;
     fp16.dtype = DTYPE_FP16;
     ck_assert(choice_applicable(&c, &fp32, &why));
@@ -184,7 +186,7 @@ END_TEST
 
 START_TEST(tensors_between_stages_are_named)
 {
-    struct choice c = {{7, 9}, generated_cpu(), {{0}}};
+    struct choice c = {&chain_bert, {7, 9}, generated_cpu(), {{0}}};
     ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(8) | 1u << TENSOR_OF(9));
     c.schedule.pick[0] = 1;
     ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(9));

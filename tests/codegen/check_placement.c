@@ -8,9 +8,10 @@ enum { LAYERS = 3 };
 
 static struct workload w;
 
-static const struct build_target cpu = {TARGET_CPU, DTYPE_FP32, 64, 0, false, false, NULL},
-                                 hopper = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                           false,       false,      NULL};
+static const struct build_target cpu = {&chain_bert, TARGET_CPU, DTYPE_FP32, 64,
+                                        0,           false,      false,      NULL},
+                                 hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, false,       false,      NULL};
 
 static void placement_of(const struct build_target *t, unsigned value, struct candidate *c,
                          struct placement *p)
@@ -58,7 +59,7 @@ static void begin_layer(struct memory *m, int layer)
 /* A segment's results may be written before it has read all of its inputs. */
 static void run_segment(struct memory *m, const struct choice *c)
 {
-    uint16_t in = segment_inputs(c->segment), out = choice_tensors(c);
+    uint32_t in = segment_inputs(&chain_bert, c->segment), out = choice_tensors(c);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((out >> t & 1) != 0)
             write_tensor(m, t);

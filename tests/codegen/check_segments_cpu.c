@@ -103,7 +103,7 @@ enum place { REAL, PADDED, MASKED };
 static enum place place_of(const struct workload *w, int tensor, int64_t i)
 {
     int64_t s = w->seq_len, h = w->heads, row, b;
-    enum layout layout = tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
+    enum layout layout = tensor == TENSOR_X ? LAYOUT_TOKENS : chain_bert.ops[tensor - 1].layout;
     if (layout == LAYOUT_TOKENS) {
         row = i / (tensor_elements(tensor, w) / w->batch / s);
         b = row / s;
@@ -158,7 +158,7 @@ static void case_text(const struct scene *s, const struct choice *c, struct buf 
 static void run_case(const struct scene *s, const struct choice *c, fp_segment *function)
 {
     const struct block_lists *l = &s->w.blocks;
-    uint16_t in = segment_inputs(c->segment), out = choice_tensors(c);
+    uint32_t in = segment_inputs(&chain_bert, c->segment), out = choice_tensors(c);
     struct fp_args a = {
         .batch = s->w.batch,
         .seq_len = s->w.seq_len,
@@ -174,8 +174,9 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (((in | out) >> t & 1) != 0)
             a.tensor[t] = tensor_new(s, t, (in >> t & 1) != 0);
-    for (int id = 0; id < WEIGHT_COUNT; id++)
-        a.weight[id] = (segment_weights(c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        a.weight[id] =
+            (segment_weights(&chain_bert, c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)
         a.knob[k] = choice_value(c, k);
 

@@ -35,9 +35,11 @@ static inline struct cuda_source cuda_golden(int i)
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "hopper_gemm", "tile=128x128 norm=memory", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
-    struct cuda_source s = {
-        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true, NULL},
-        {.segment = golden[i].segment, .impl = impl_find(TARGET_CUDA, golden[i].impl)}};
+    struct cuda_source s = {{&chain_bert, TARGET_CUDA, golden[i].dtype, golden[i].head_size,
+                             golden[i].arch, true, true, NULL},
+                            {.chain = &chain_bert,
+                             .segment = golden[i].segment,
+                             .impl = impl_find(TARGET_CUDA, golden[i].impl)}};
     struct status st = STATUS_INIT;
     schedule_parse(s.choice.impl, golden[i].schedule, &s.choice.schedule, &st);
     return s;

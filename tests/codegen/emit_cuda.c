@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                           false,       true,       NULL};
+static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, false,       true,       NULL};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
@@ -107,7 +107,7 @@ static void write_kinds(const struct build_target *t, int apart)
 static void write_all(int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
+    struct build_target t = {&chain_bert, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), false, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -115,8 +115,9 @@ static void write_all(int arch)
         write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
-        t = (struct build_target){
-            TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch, false, true, NULL};
+        t = (struct build_target){&chain_bert,   TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT),
+                                  head_sizes[i], arch,        false,
+                                  true,          NULL};
         write_segment(&t, (struct segment){0, 14}, false, 0);
         write_segment(&t, (struct segment){2, 6}, true, 1);
     }
@@ -127,15 +128,21 @@ static void write_all(int arch)
 static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 {
     struct cuda_launch launch;
-    const struct workload w = {
-        .batch = 1, .seq_len = 64, .heads = 2, .head_size = head_size, .ffn = 8, .dtype = dtype};
+    const struct workload w = {.chain = &chain_bert,
+                               .batch = 1,
+                               .seq_len = 64,
+                               .heads = 2,
+                               .head_size = head_size,
+                               .ffn = 8,
+                               .dtype = dtype};
     choice_launch(c, &w, &launch);
     return launch.shared_bytes;
 }
 
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true, NULL};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, 64,
+                                   CUDA_ARCH_HOPPER, false,       true,  NULL};
     /* Bare, with a residual, with a layernorm, too. */
     static const struct segment endings[] = {{0, 0}, {7, 8}, {7, 9}};
     struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
@@ -161,12 +168,12 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER,
-                                   false,       true,  NULL};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, head_size,
+                                   CUDA_ARCH_HOPPER, false,       true,  NULL};
     const char *name = dtypes[dtype].name;
     struct choice choices[CUDA_CHOICES_MAX];
-    const struct choice generated = {.segment = {2, 6},
-                                     .impl = impl_find(TARGET_CUDA, "generated")};
+    const struct choice generated = {
+        .chain = &chain_bert, .segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "generated")};
     buf_addf(out, "static_assert(sizeof(fp::attention_smem<fp::%s, %d>) == %d);\n", name, head_size,
              shared_bytes(&generated, dtype, head_size));
     int count = choices_for(&t, (struct segment){2, 6}, true, CUDA_CHOICES_MAX, choices);
@@ -179,8 +186,8 @@ static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out
 
 static void add_hopper_attention_sizes(int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, head_size, CUDA_ARCH_HOPPER,
-                                   false,       true,       NULL};
+    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, head_size,
+                                   CUDA_ARCH_HOPPER, false,       true,       NULL};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {

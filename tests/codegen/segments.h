@@ -8,7 +8,8 @@
 
 enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
 
-static const struct build_target build_cpu = {.kind = TARGET_CPU, .head_size = 64};
+static const struct build_target build_cpu = {
+    .chain = &chain_bert, .kind = TARGET_CPU, .head_size = 64};
 
 /* Compiled from emit_segments' output, in the order of all_sources(). */
 extern fp_segment *const segment_functions[];
@@ -57,7 +58,8 @@ static inline struct choice golden_choice(int i)
         {{1, 6}, "generated", ""},   {{2, 6}, "handwritten", ""},
         {{3, 4}, "generated", ""},   {{6, 9}, "generated", "lowering=rowwise"},
         {{11, 11}, "generated", ""}, {{5, 9}, "generated", ""}};
-    struct choice c = {golden[i].segment, impl_find(TARGET_CPU, golden[i].impl), {{0}}};
+    struct choice c = {
+        &chain_bert, golden[i].segment, impl_find(TARGET_CPU, golden[i].impl), {{0}}};
     struct status st = STATUS_INIT;
     schedule_parse(c.impl, golden[i].schedule, &c.schedule, &st);
     return c;

@@ -75,8 +75,13 @@ END_TEST
 
 START_TEST(tensors_without_padding)
 {
-    struct workload w = {
-        .batch = 2, .seq_len = 8, .heads = 2, .head_size = 4, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 2,
+                         .seq_len = 8,
+                         .heads = 2,
+                         .head_size = 4,
+                         .layers = 1,
+                         .eps = 1e-5};
     workload_ready(&w, "causal", "8,4", NULL);
     ck_assert_double_eq(tensor_bytes(TENSOR_X, &w), 12 * 8 * 4);
     ck_assert_double_eq(tensor_bytes(TENSOR_OF(0), &w), 12 * 24 * 4);

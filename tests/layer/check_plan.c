@@ -163,8 +163,8 @@ static const struct {
 
 START_TEST(segments_know_what_they_read_and_write)
 {
-    ck_assert_uint_eq(segment_inputs(dataflow[_i].segment), dataflow[_i].inputs);
-    ck_assert_uint_eq(segment_outputs(dataflow[_i].segment), dataflow[_i].outputs);
+    ck_assert_uint_eq(segment_inputs(&chain_bert, dataflow[_i].segment), dataflow[_i].inputs);
+    ck_assert_uint_eq(segment_outputs(&chain_bert, dataflow[_i].segment), dataflow[_i].outputs);
 }
 END_TEST
 
@@ -176,8 +176,8 @@ START_TEST(plans_hand_on_what_is_read)
         int n = plan_segments(plan_from_value(value), s);
         unsigned written = 1u << TENSOR_X;
         for (int i = 0; i < n; i++) {
-            ck_assert_uint_eq(segment_inputs(s[i]) & ~written, 0);
-            written |= segment_outputs(s[i]);
+            ck_assert_uint_eq(segment_inputs(&chain_bert, s[i]) & ~written, 0);
+            written |= segment_outputs(&chain_bert, s[i]);
         }
         ck_assert_uint_ne(written & 1u << TENSOR_OF(14), 0);
     }
@@ -188,7 +188,7 @@ START_TEST(segments_are_described_by_names)
 {
     struct buf text;
     buf_init(&text);
-    segment_describe((struct segment){2, 4}, &text);
+    segment_describe(&chain_bert, (struct segment){2, 4}, &text);
     ck_assert_str_eq(text.ptr, "scores+mask+softmax");
     buf_release(&text);
 }

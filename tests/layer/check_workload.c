@@ -33,7 +33,8 @@ START_TEST(text_names_everything)
 {
     struct buf text;
     buf_init(&text);
-    struct workload w = {.batch = 3,
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 3,
                          .seq_len = 100,
                          .heads = 2,
                          .head_size = 8,
@@ -152,7 +153,8 @@ END_TEST
 
 START_TEST(refuses_everything_absurd_at_once)
 {
-    struct workload w = {.batch = INT_MAX,
+    struct workload w = {.chain = &chain_bert,
+                         .batch = INT_MAX,
                          .seq_len = INT_MAX,
                          .heads = INT_MAX,
                          .head_size = INT_MAX,
@@ -194,12 +196,13 @@ START_TEST(the_largest_workload_can_be_counted)
                                                .eps = 1}};
     for (size_t n = 0; n < ARRAY_LEN(largest); n++) {
         struct workload w = largest[n];
+        w.chain = &chain_bert;
         OK(mask_parse("full", &w.mask_spec, &st));
         OK(workload_check(&w, &st));
         for (int t = 0; t < TENSOR_COUNT; t++)
             ck_assert_int_gt(tensor_elements(t, &w), 0);
-        for (int id = 0; id < WEIGHT_COUNT; id++)
-            ck_assert_int_gt(weight_elements((enum weight_id)id, &w), 0);
+        for (int id = 0; id < WEIGHT_MAX; id++)
+            ck_assert_int_gt(weight_elements(id, &w), 0);
         workload_release(&w);
     }
 }
@@ -306,11 +309,12 @@ static const struct workload memory_cases[] = {
 START_TEST(memory_is_the_sum_of_the_chain)
 {
     struct workload w = memory_cases[_i];
+    w.chain = &chain_bert;
     double each = dtypes[w.dtype].bytes, sum = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
         sum += (double)tensor_elements(t, &w) * (each + sizeof(float));
-    for (int id = 0; id < WEIGHT_COUNT; id++)
-        sum += (double)weight_elements((enum weight_id)id, &w) * w.layers * each;
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        sum += (double)weight_elements(id, &w) * w.layers * each;
     sum += 2.0 * w.batch * w.seq_len * w.seq_len / 8;
     ck_assert_double_eq(workload_bytes(&w), sum);
 }

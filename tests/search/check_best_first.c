@@ -9,8 +9,12 @@ static struct plan plans[PLAN_SPACE];
 static struct best_first b;
 static int timed;
 
-static const struct build_target hopper = {
-    .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .ordered = true};
+static const struct build_target hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = 90,
+                                           .ordered = true};
 
 static void begin(unsigned lo, unsigned hi)
 {
@@ -288,8 +292,12 @@ static void note(struct segment_table *t, int slot, const char *impl, double ms)
 /* A GEMM takes the implementation that won over another one at a GEMM; other kinds do not care. */
 START_TEST(implementation_that_won_elsewhere)
 {
-    const struct build_target gpu = {
-        .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .library = true};
+    const struct build_target gpu = {.chain = &chain_bert,
+                                     .kind = TARGET_CUDA,
+                                     .dtype = DTYPE_FP16,
+                                     .head_size = 64,
+                                     .arch = 90,
+                                     .library = true};
     static struct segment_table t;
     segment_table_init(&t, &gpu);
     ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm");

@@ -5,7 +5,7 @@
 
 #include "tests/db/one_fixture.h"
 
-static const struct build_target cpu = {.kind = TARGET_CPU, .head_size = 64};
+static const struct build_target cpu = {.chain = &chain_bert, .kind = TARGET_CPU, .head_size = 64};
 static const char schedule[] = "lowering=tiled row_block=256 col_block=even";
 static struct workload workload;
 static struct explanation e;

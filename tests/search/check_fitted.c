@@ -38,8 +38,8 @@ static bool runs_as_alone(void)
     ck_assert_int_eq(best.count, report.best.choice_count);
     for (int i = 0; i < best.count; i++) { /* whoever runs the plan runs what the finals ran */
         struct choice c;
-        OK(choice_parse(TARGET_CPU, report.best.choices[i].segment, report.best.choices[i].impl,
-                        report.best.choices[i].schedule, &c, &st));
+        OK(choice_parse(TARGET_CPU, &chain_bert, report.best.choices[i].segment,
+                        report.best.choices[i].impl, report.best.choices[i].schedule, &c, &st));
         ck_assert(choice_equal(&c, &best.choices[i]));
     }
     return same_choices(&alone, &best);

@@ -55,8 +55,8 @@ static const struct {
 START_TEST(fastest_that_runs_on_all_architectures)
 {
     const struct arch_list *archs = &lists[_i].archs;
-    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64,  archs->arch[0],
-                                        true,        false,      NULL};
+    const struct build_target target = {&chain_bert,    TARGET_CUDA, DTYPE_FP16, 64,
+                                        archs->arch[0], true,        false,      NULL};
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
@@ -73,8 +73,8 @@ END_TEST
 
 START_TEST(fastest_on_the_target)
 {
-    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                        true,        false,      NULL};
+    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
@@ -123,8 +123,8 @@ static const struct {
 
 START_TEST(as_in_the_finals_where_that_runs)
 {
-    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                        true,        false,      NULL};
+    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
     struct candidate c;
     int64_t study;
     struct db *db = open_compared(&study, &target, fitted[_i].segments);

@@ -71,8 +71,8 @@ START_TEST(comparison_is_named_by_its_search)
     struct candidate c[2];
     const struct trial t[2] = {{.status = TRIAL_OK, .ms = {1, 1, 1}},
                                {.status = TRIAL_OK, .ms = {2, 2, 2}}};
-    candidate_default(&(struct build_target){.kind = TARGET_CPU}, plan_from_value(VALUE_UNFUSED),
-                      &c[0]);
+    candidate_default(&(struct build_target){.chain = &chain_bert, .kind = TARGET_CPU},
+                      plan_from_value(VALUE_UNFUSED), &c[0]);
     c[1] = c[0];
     OK(db_open(test_path("test.db"), DB_WRITE, &db, &st));
     OK(db_study(db, &a_workload, &a_target, "1", &study, &st));

@@ -226,7 +226,7 @@ START_TEST(schedules_are_climbed)
     for (int i = 0; i < report.best.choice_count; i++) {
         const struct db_choice *c = &report.best.choices[i];
         const struct impl *impl = impl_find(TARGET_CPU, c->impl);
-        struct choice choice = {.impl = impl};
+        struct choice choice = {.chain = &chain_bert, .impl = impl};
         ck_assert_int_eq(schedule_parse(impl, c->schedule, &choice.schedule, &st), 0);
         for (int k = 0; k < impl->knob_count; k++)
             off_default |= choice.schedule.pick[k] != 0;

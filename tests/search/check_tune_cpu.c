@@ -15,8 +15,14 @@ static void setup(void)
 {
     st = STATUS_INIT;
     test_dir_setup();
-    workload = (struct workload){
-        .batch = 1, .seq_len = 8, .heads = 1, .head_size = 8, .ffn = 16, .layers = 1, .eps = 1e-5};
+    workload = (struct workload){.chain = &chain_bert,
+                                 .batch = 1,
+                                 .seq_len = 8,
+                                 .heads = 1,
+                                 .head_size = 8,
+                                 .ffn = 16,
+                                 .layers = 1,
+                                 .eps = 1e-5};
     workload_ready(&workload, "full", NULL, NULL);
     OK(db_open(test_path("db"), DB_WRITE, &db, &st));
     struct bench_options options = {

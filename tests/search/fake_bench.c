@@ -358,8 +358,9 @@ const struct fingerprint *bench_fingerprint(const struct bench *b)
 const struct build_target *bench_target(const struct bench *b)
 {
     (void)b;
-    static const struct build_target cpu = {.kind = TARGET_CPU};
-    static struct build_target hopper = {.kind = TARGET_CUDA,
+    static const struct build_target cpu = {.chain = &chain_bert, .kind = TARGET_CPU};
+    static struct build_target hopper = {.chain = &chain_bert,
+                                         .kind = TARGET_CUDA,
                                          .dtype = DTYPE_FP16,
                                          .head_size = 64,
                                          .arch = CUDA_ARCH_HOPPER,

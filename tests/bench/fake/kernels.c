@@ -29,7 +29,8 @@ static void unpack_mask(const struct fp_blocks *m, int seq_len, struct mask *out
 
 static struct workload workload_of(const struct fp_args *a)
 {
-    struct workload w = {.batch = a->batch,
+    struct workload w = {.chain = &chain_bert,
+                         .batch = a->batch,
                          .seq_len = a->seq_len,
                          .heads = a->heads,
                          .head_size = a->head_size,
@@ -46,7 +47,7 @@ static int64_t row_begin(const struct fp_args *a, const struct workload *w, int 
                          int64_t columns)
 {
     int b = (int)(row / w->seq_len), i = (int)(row % w->seq_len);
-    if (a->offset == NULL || tensor_layout(t) != LAYOUT_TOKENS)
+    if (a->offset == NULL || tensor_layout(&chain_bert, t) != LAYOUT_TOKENS)
         return row * columns;
     return i < oracle_length(w, b) ? (a->offset[b] + i) * columns : -1;
 }
@@ -54,7 +55,7 @@ static int64_t row_begin(const struct fp_args *a, const struct workload *w, int 
 /* Whether a row is that of a real token; rows of other tensors count as such. */
 static bool is_real(const struct workload *w, int t, int64_t row)
 {
-    return tensor_layout(t) != LAYOUT_TOKENS ||
+    return tensor_layout(&chain_bert, t) != LAYOUT_TOKENS ||
            (int)(row % w->seq_len) < oracle_length(w, (int)(row / w->seq_len));
 }
 
@@ -78,7 +79,7 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
 static void run_segment(const struct fp_args *a, int first, int last)
 {
     struct workload w = workload_of(a);
-    uint16_t inputs = segment_inputs((struct segment){first, last});
+    uint32_t inputs = segment_inputs(&chain_bert, (struct segment){first, last});
     double *tensor[TENSOR_COUNT] = {NULL};
     struct layer l = {.w = &w, .weight = (const float *const *)a->weight, .tensor = tensor};
     for (int t = 0; t <= last + 1; t++) {
@@ -91,7 +92,7 @@ static void run_segment(const struct fp_args *a, int first, int last)
     for (int op = first; op <= last; op++)
         for (int b = 0; b < w.batch; b++)
             for (int i = 0; i < oracle_length(&w, b); i++)
-                oracle_operators[op](&l, (struct span){b, i, 1}, op);
+                oracle_operator_run(&l, (struct span){b, i, 1}, op);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (a->tensor[t] != NULL && t > first && t <= last + 1)
             copy(a, &w, t, true, tensor[t]);
@@ -116,7 +117,7 @@ static void compute(struct fake_code *c, const struct fp_args *a)
     if (late && is(c, "lazy"))
         return;
     run_segment(a, c->first, c->last);
-    for (int i = 0; i < WEIGHT_COUNT && is(c, "vandal"); i++)
+    for (int i = 0; i < WEIGHT_MAX && is(c, "vandal"); i++)
         if (a->weight[i] != NULL)
             *(float *)(uintptr_t)a->weight[i] = 1;
     if (marked || is(c, "messy") || is(c, "vandal") || is(c, "wrong") || (late && is(c, "tired")) ||

@@ -24,8 +24,13 @@ static bool has_value(int tensor, int64_t index)
 
 static void prepare(struct fixture *f, int tensor)
 {
-    f->w = (struct workload){
-        .batch = B, .seq_len = S, .heads = H, .head_size = W, .layers = 1, .eps = 1e-5};
+    f->w = (struct workload){.chain = &chain_bert,
+                             .batch = B,
+                             .seq_len = S,
+                             .heads = H,
+                             .head_size = W,
+                             .layers = 1,
+                             .eps = 1e-5};
     workload_ready(&f->w, "causal", "70,66", NULL);
     f->tensor = tensor;
     f->n = tensor_elements(tensor, &f->w);
@@ -47,7 +52,7 @@ static struct oracle_results results_of(const struct workload *w, int tensor, co
     int64_t rows = tensor_elements(tensor, w) / tensor_row_columns(w, tensor);
     for (int64_t row = 0; row < rows; row++) {
         int64_t sequence = row / w->seq_len;
-        if (tensor_layout(tensor) != LAYOUT_TOKENS)
+        if (tensor_layout(&chain_bert, tensor) != LAYOUT_TOKENS)
             sequence = sequence / w->heads % w->batch;
         if (right.real[sequence * w->seq_len + row % w->seq_len])
             taker.take(taker.ctx, tensor, (struct rows){row, 1},
@@ -119,12 +124,13 @@ static int64_t columns_of(int tensor)
         return W;
     if (tensor >= TENSOR_OF(2) && tensor <= TENSOR_OF(4))
         return S;
-    return tensor == TENSOR_OF(0)
-               ? 3 * H * W
-               : tensor_elements(
-                     tensor,
-                     &(struct workload){
-                         .batch = 1, .seq_len = 1, .heads = H, .head_size = W, .ffn = 4 * H * W});
+    return tensor == TENSOR_OF(0) ? 3 * H * W
+                                  : tensor_elements(tensor, &(struct workload){.chain = &chain_bert,
+                                                                               .batch = 1,
+                                                                               .seq_len = 1,
+                                                                               .heads = H,
+                                                                               .head_size = W,
+                                                                               .ffn = 4 * H * W});
 }
 
 /* Token and batch row of an element, from the tensor's layout. */
@@ -276,8 +282,13 @@ END_TEST
 
 static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
 {
-    *w = (struct workload){
-        .batch = 3, .seq_len = 150, .heads = 8, .head_size = 64, .layers = 1, .eps = 1e-5};
+    *w = (struct workload){.chain = &chain_bert,
+                           .batch = 3,
+                           .seq_len = 150,
+                           .heads = 8,
+                           .head_size = 64,
+                           .layers = 1,
+                           .eps = 1e-5};
     workload_ready(w, "causal", "150,149,64", NULL);
     *n = tensor_elements(TENSOR_X, w);
     *out = mem_alloc((size_t)*n, sizeof(**out));

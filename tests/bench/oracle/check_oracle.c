@@ -14,6 +14,7 @@ static void prepare(struct run *r, const struct workload *sizes, const char *mas
                     const char *lengths, const struct buf *npy)
 {
     r->w = *sizes;
+    r->w.chain = &chain_bert;
     workload_ready(&r->w, mask, lengths, npy);
     r->in = layer_inputs_draw(&r->w, (struct inputs){.seed = 1, .ranges = RANGES_WIDE}, 0);
 }
@@ -32,10 +33,16 @@ static void release(struct run *r)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-static const struct workload two_tokens = {
-    .batch = 1, .seq_len = 2, .heads = 1, .head_size = 2, .ffn = 2, .layers = 1, .eps = 1e-5};
+static const struct workload two_tokens = {.chain = &chain_bert,
+                                           .batch = 1,
+                                           .seq_len = 2,
+                                           .heads = 1,
+                                           .head_size = 2,
+                                           .ffn = 2,
+                                           .layers = 1,
+                                           .eps = 1e-5};
 
-static const float by_hand[WEIGHT_COUNT][12] = {
+static const float by_hand[WEIGHT_MAX][12] = {
     [WEIGHT_WQKV] = {1, 0, 1, 0, 10, 0, 0, 1, 0, 1, 0, 10},
     [WEIGHT_BQKV] = {0, 0, 0, 0, 1, 0},
     [WEIGHT_WO] = {0, 1, 1, 0},
@@ -62,9 +69,8 @@ START_TEST(two_tokens_by_hand)
     struct run r;
     prepare(&r, &two_tokens, "causal", NULL, NULL);
     memcpy(r.in.x, (const float[]){1, 0, 0, 2}, 4 * sizeof(float));
-    for (int id = 0; id < WEIGHT_COUNT; id++)
-        memcpy(r.in.weight[id], by_hand[id],
-               (size_t)weight_elements((enum weight_id)id, &r.w) * sizeof(float));
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        memcpy(r.in.weight[id], by_hand[id], (size_t)weight_elements(id, &r.w) * sizeof(float));
     compute(&r, 1);
 
     check_row(&r, 0, 4, 10, 0); /* token 0's v, before its bias */
@@ -276,8 +282,13 @@ END_TEST
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
-static const struct workload small = {
-    .batch = 2, .seq_len = 40, .heads = 2, .head_size = 8, .layers = 1, .eps = 1e-5};
+static const struct workload small = {.chain = &chain_bert,
+                                      .batch = 2,
+                                      .seq_len = 40,
+                                      .heads = 2,
+                                      .head_size = 8,
+                                      .layers = 1,
+                                      .eps = 1e-5};
 
 START_TEST(rows_have_their_sums)
 {
@@ -348,8 +359,13 @@ END_TEST
 /* Batch row 0's row 1 keeps nothing, batch row 1's row 1 only a key past the length of 2. */
 START_TEST(rows_without_keys_are_zeros)
 {
-    static const struct workload sizes = {
-        .batch = 2, .seq_len = 3, .heads = 1, .head_size = 4, .layers = 1, .eps = 1e-5};
+    static const struct workload sizes = {.chain = &chain_bert,
+                                          .batch = 2,
+                                          .seq_len = 3,
+                                          .heads = 1,
+                                          .head_size = 4,
+                                          .layers = 1,
+                                          .eps = 1e-5};
     static const uint8_t kept[2][9] = {{0, 0, 1, 0, 0, 0, 1, 1, 0}, {0, 1, 0, 0, 0, 1, 1, 1, 1}};
     struct buf npy;
     struct run r;

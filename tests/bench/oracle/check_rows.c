@@ -16,7 +16,8 @@ static const struct {
 
 static void prepare(struct workload *w, int index)
 {
-    *w = (struct workload){.batch = cases[index].batch,
+    *w = (struct workload){.chain = &chain_bert,
+                           .batch = cases[index].batch,
                            .seq_len = cases[index].seq_len,
                            .heads = 1,
                            .head_size = 1,
@@ -123,8 +124,14 @@ static struct oracle_results output_of(const struct workload *w, const struct la
  * are computed. */
 START_TEST(few_rows_are_those_of_all)
 {
-    struct workload w = {
-        .batch = 2, .seq_len = 40, .heads = 2, .head_size = 8, .ffn = 20, .layers = 1, .eps = 1e-5};
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 2,
+                         .seq_len = 40,
+                         .heads = 2,
+                         .head_size = 8,
+                         .ffn = 20,
+                         .layers = 1,
+                         .eps = 1e-5};
     workload_ready(&w, "dilated", "40,37", NULL);
     struct layer_inputs in = layer_inputs_draw(&w, (struct inputs){.seed = 1}, 0);
     struct spans all = spans_all(&w), some = spans_sample(&w, _i, 1);

@@ -75,7 +75,8 @@ static void setup(void)
     test_dir_setup();
     path = test_path("model.safetensors");
     write_model(0);
-    w = (struct workload){.batch = 1,
+    w = (struct workload){.chain = &chain_bert,
+                          .batch = 1,
                           .seq_len = 2,
                           .heads = 2,
                           .head_size = 2,

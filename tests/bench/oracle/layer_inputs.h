@@ -8,7 +8,7 @@
 /* The input and the weights of a layer. */
 struct layer_inputs {
     float *x;
-    float *weight[WEIGHT_COUNT];
+    float *weight[WEIGHT_MAX];
 };
 
 static inline struct layer_inputs layer_inputs_draw(const struct workload *w, struct inputs inputs,
@@ -17,9 +17,9 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
     int64_t n = tensor_elements(TENSOR_X, w);
     struct layer_inputs in = {.x = mem_alloc((size_t)n, sizeof(*in.x))};
     inputs_x(w, inputs, in.x);
-    for (int id = 0; id < WEIGHT_COUNT; id++) {
-        in.weight[id] = mem_alloc((size_t)weight_elements((enum weight_id)id, w), sizeof(float));
-        inputs_weight(w, inputs, layer, (enum weight_id)id, in.weight[id]);
+    for (int id = 0; id < WEIGHT_MAX; id++) {
+        in.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
+        inputs_weight(w, inputs, layer, id, in.weight[id]);
     }
     return in;
 }
@@ -27,7 +27,7 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
 static inline void layer_inputs_release(struct layer_inputs *in)
 {
     free(in->x);
-    for (int id = 0; id < WEIGHT_COUNT; id++)
+    for (int id = 0; id < WEIGHT_MAX; id++)
         free(in->weight[id]);
 }
 

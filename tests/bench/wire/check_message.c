@@ -61,13 +61,19 @@ END_TEST
 
 START_TEST(workload_survives_the_journey)
 {
-    struct workload back,
-        w = {.batch = 2, .seq_len = 70, .heads = 3, .head_size = 8, .layers = 5, .eps = 1e-12};
+    struct workload back, w = {.chain = &chain_bert,
+                               .batch = 2,
+                               .seq_len = 70,
+                               .heads = 3,
+                               .head_size = 8,
+                               .layers = 5,
+                               .eps = 1e-12};
     workload_ready(&w, "sliding:w=3", "70,9", NULL);
 
     size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
     OK(message_to_workload(m, w.mask.bits, bytes, &back, &st));
+    ck_assert_ptr_eq(back.chain, &chain_bert);
     ck_assert_int_eq(back.batch, 2);
     ck_assert_int_eq(back.seq_len, 70);
     ck_assert_int_eq(back.heads, 3);
@@ -89,17 +95,18 @@ END_TEST
 
 START_TEST(choice_survives_the_journey)
 {
-    struct choice c = {{7, 9}, impl_find(TARGET_CPU, "generated"), {.pick = {1, 2}}}, back;
+    struct choice c = {&chain_bert, {7, 9}, impl_find(TARGET_CPU, "generated"), {.pick = {1, 2}}},
+                  back;
     json_t *m = message_of_choice(&c);
-    OK(message_to_choice(m, TARGET_CPU, &back, &st));
+    OK(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st));
     ck_assert(choice_equal(&back, &c));
     json_object_set_new(m, "schedule", json_string("tiles=4"));
-    FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");
+    FAILS(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st), STATUS_LAUNCH, "");
     ck_assert_str_eq(st.message,
                      "malformed choice: 'tiles=4' is not KNOB=VALUE with a knob of generated");
     st = STATUS_INIT;
     json_object_del(m, "schedule");
-    FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");
+    FAILS(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st), STATUS_LAUNCH, "");
     json_decref(m);
 }
 END_TEST

@@ -28,7 +28,7 @@ END_TEST
 START_TEST(inner_tensors_are_allocated_when_asked_for)
 {
     int reserved = device.held;
-    ck_assert_int_eq(reserved, 3 + LAYERS * WEIGHT_COUNT); /* x and the two that layers swap */
+    ck_assert_int_eq(reserved, 3 + LAYERS * WEIGHT_MAX); /* x and the two that layers swap */
     ck_assert_uint_eq(bank_held(&worker.bank), 0);
     void *scores = memory_of(0, 3);
     ck_assert_ptr_eq(memory_of(1, 3), scores); /* all layers share it */
@@ -45,7 +45,7 @@ END_TEST
 /* Wherever memory ends, all of it is given back. */
 START_TEST(no_memory_is_lost)
 {
-    for (int at = 1; at <= 3 + LAYERS * WEIGHT_COUNT; at++) {
+    for (int at = 1; at <= 3 + LAYERS * WEIGHT_MAX; at++) {
         struct bank b;
         int held = device.held;
         device.allocs = 0;
@@ -91,7 +91,8 @@ static const struct {
  * the host has room for. */
 START_TEST(pieces_cover_a_tensor)
 {
-    const struct workload w = {.batch = large[_i].batch,
+    const struct workload w = {.chain = &chain_bert,
+                               .batch = large[_i].batch,
                                .seq_len = large[_i].seq_len,
                                .heads = large[_i].heads,
                                .head_size = large[_i].head_size,
@@ -111,7 +112,7 @@ START_TEST(pieces_cover_a_tensor)
 }
 END_TEST
 
-static void check_weight(const float *held, int layer, enum weight_id id)
+static void check_weight(const float *held, int layer, int id)
 {
     size_t n = (size_t)weight_elements(id, &worker.w);
     float *drawn = mem_alloc(n, sizeof(*drawn));

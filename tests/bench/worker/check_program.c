@@ -51,16 +51,18 @@ START_TEST(plan_becomes_launches)
         const struct part *part = &program.parts[i % 2];
         struct segment s = part->choice.segment;
         ck_assert_ptr_eq(l->function, part->function);
-        ck_assert_uint_eq(part->tensors & segment_inputs(s), segment_inputs(s));
-        ck_assert_uint_eq(part->tensors & segment_outputs(s), segment_outputs(s));
+        ck_assert_uint_eq(part->tensors & segment_inputs(&chain_bert, s),
+                          segment_inputs(&chain_bert, s));
+        ck_assert_uint_eq(part->tensors & segment_outputs(&chain_bert, s),
+                          segment_outputs(&chain_bert, s));
         for (int t = 0; t < TENSOR_COUNT; t++) {
             void *memory = NULL;
             if ((part->tensors >> t & 1) != 0)
                 ck_assert_int_eq(bank_tensor(&worker.bank, i / 2, t, &memory, &st), 0);
             ck_assert_ptr_eq(l->tensor[t], memory);
         }
-        for (int id = 0; id < WEIGHT_COUNT; id++)
-            ck_assert_ptr_eq(l->weight[id], (segment_weights(s) >> id & 1) != 0
+        for (int id = 0; id < WEIGHT_MAX; id++)
+            ck_assert_ptr_eq(l->weight[id], (segment_weights(&chain_bert, s) >> id & 1) != 0
                                                 ? worker.bank.weight[i / 2][id]
                                                 : NULL);
     }

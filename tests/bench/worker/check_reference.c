@@ -196,8 +196,13 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 START_TEST(slow_layers_are_heard_of)
 {
     set_back = _i != 0;
-    w = (struct workload){
-        .batch = 1, .seq_len = 64, .heads = 4, .head_size = 64, .layers = 1, .eps = 1e-5};
+    w = (struct workload){.chain = &chain_bert,
+                          .batch = 1,
+                          .seq_len = 64,
+                          .heads = 4,
+                          .head_size = 64,
+                          .layers = 1,
+                          .eps = 1e-5};
     workload_ready(&w, "causal", NULL, NULL);
     reference_init(&reference, &w, (struct inputs){.seed = 1});
     reference.beat_ms = 1;
@@ -211,8 +216,13 @@ END_TEST
 /* The weights of layer 0 take a second of one core, and all of its rows another one. */
 START_TEST(samples_take_their_share_of_layer_0)
 {
-    w = (struct workload){
-        .batch = 16, .seq_len = 64, .heads = 1, .head_size = 4, .layers = 3, .eps = 1e-5};
+    w = (struct workload){.chain = &chain_bert,
+                          .batch = 16,
+                          .seq_len = 64,
+                          .heads = 1,
+                          .head_size = 4,
+                          .layers = 3,
+                          .eps = 1e-5};
     workload_ready(&w, "causal", NULL, NULL);
     reference_init(&reference, &w, (struct inputs){.seed = 1});
     ck_assert_double_eq(reference_left_s(&reference), 0);
@@ -258,7 +268,7 @@ static size_t elements_kept(void)
 {
     int64_t pairs = w.blocks.kept, elements = 2 * tensor_elements(TENSOR_X, &w);
     for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++)
-        elements += tensor_layout(t) == LAYOUT_SCORES ? 0 : tensor_elements(t, &w);
+        elements += tensor_layout(&chain_bert, t) == LAYOUT_SCORES ? 0 : tensor_elements(t, &w);
     return (size_t)(elements + 2 * pairs * w.heads);
 }
 
@@ -269,8 +279,13 @@ START_TEST(memory_is_that_of_what_is_compared)
     return; /* their allocators do not count */
 #endif
     enum { A_TOKEN = 16, ELSE = 1 << 17 };
-    w = (struct workload){
-        .batch = 4, .seq_len = 128, .heads = 4, .head_size = 16, .layers = 1, .eps = 1e-5};
+    w = (struct workload){.chain = &chain_bert,
+                          .batch = 4,
+                          .seq_len = 128,
+                          .heads = 4,
+                          .head_size = 16,
+                          .layers = 1,
+                          .eps = 1e-5};
     workload_ready(&w, "causal", NULL, NULL);
     size_t before = bytes_in_use();
     reference_init(&reference, &w, (struct inputs){.seed = 1});

@@ -31,12 +31,14 @@ static void load_layers(int layers, int first, int last)
     for (int i = first; i <= last; i++) {
         struct segment s = segments[i];
         functions[i].code = (struct fake_code){"right", s.first, s.last, 0, 0};
-        program.parts[i - first] =
-            (struct part){.choice = {.segment = s, .impl = impl_find(TARGET_CPU, "generated")},
-                          .name = mem_strdup(names[i]),
-                          .function = &functions[i],
-                          .tensors = segment_inputs(s) | segment_outputs(s),
-                          .verdict = mem_strdup("verdict")};
+        program.parts[i - first] = (struct part){
+            .choice = {.chain = &chain_bert,
+                       .segment = s,
+                       .impl = impl_find(TARGET_CPU, "generated")},
+            .name = mem_strdup(names[i]),
+            .function = &functions[i],
+            .tensors = segment_inputs(&chain_bert, s) | segment_outputs(&chain_bert, s),
+            .verdict = mem_strdup("verdict")};
     }
     prepare();
 }

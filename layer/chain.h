@@ -1,0 +1,198 @@
+/* layer, its tables: the operators of one encoder layer and what they compute, read and store.
+ * Part of layer/layer.h. */
+#ifndef FUSEPLAN_LAYER_CHAIN_H
+#define FUSEPLAN_LAYER_CHAIN_H
+
+#include "base/base.h"
+
+struct workload;
+
+/* ---- chain.c: the operator chain ----------------------------------------------------------------
+ *
+ * A *chain* is one kind of encoder layer: 15 operators, its weights, and what it hands to the next
+ * layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.  Tensor 0 is the
+ * layer's input x (B,S,D); tensor 1+i is the output of operator i.  The layout of a tensor is the
+ * same for all plans. */
+
+enum {
+    OP_COUNT = 15,
+    TENSOR_COUNT = OP_COUNT + 1,
+    TENSOR_NONE = -1,
+    TENSOR_X = 0,
+    TENSOR_Y = TENSOR_COUNT - 1,
+    BOUNDARY_COUNT = OP_COUNT - 1,
+    SEGMENT_COUNT = OP_COUNT * (OP_COUNT + 1) / 2
+};
+
+#define TENSOR_OF(op) ((op) + 1)
+
+/* A set of tensors or weights has bit n for number n. */
+#define SET_OF(n) ((uint32_t)1 << (n))
+
+enum { WEIGHT_MAX = 12, WEIGHT_NONE = -1 }; /* the most weights of a layer */
+
+enum dim { DIM_1, DIM_D, DIM_3D, DIM_F, DIM_COUNT };
+extern const char *const dim_names[DIM_COUNT]; /* "3D" */
+
+enum weight_draw { WEIGHT_UNIFORM, WEIGHT_ONE_PLUS_UNIFORM }; /* 0 +- 0.05, 1 +- 0.05 */
+
+struct weight {
+    const char *name;
+    enum dim rows, cols; /* row-major (rows, cols); vectors have one row */
+    enum weight_draw draw;
+};
+
+/* What a weight is to the operator that reads it. */
+enum weight_role {
+    ROLE_MATRIX, /* (K,N) of a GEMM */
+    ROLE_BIAS,   /* (columns) added before all else */
+    ROLE_GAMMA,  /* (columns) times a normalised row */
+    ROLE_BETA,   /* (columns) added to that */
+    ROLE_TABLE,  /* what a score_mod adds to scores, or a split turns q and k by */
+    ROLE_COUNT
+};
+enum { ROLES_OPTIONAL = 1 << ROLE_BIAS | 1 << ROLE_BETA };
+
+enum layout {
+    LAYOUT_TOKENS,    /* (B,S,columns): one row a token */
+    LAYOUT_QKV_HEADS, /* 3x(B,H,S,W): q, k and v one after another */
+    LAYOUT_SCORES,    /* (B,H,S,S): masked scores are unspecified, their probabilities 0 */
+    LAYOUT_HEADS      /* (B,H,S,W): the context */
+};
+
+/* What must be held at once to compute an operator, and which roles and tensors it has. */
+enum op_kind {
+    KIND_GEMM,       /* input (rows,K) @ matrix (K,N): needs whole rows of its input */
+    KIND_SPLIT,      /* input + bias; columns go to the heads of q, k and v */
+    KIND_SCORES,     /* q @ k^T of one head */
+    KIND_SCORE_MOD,  /* changes each score by its query, key and head */
+    KIND_SOFTMAX,    /* needs all keys of a query row */
+    KIND_CONTEXT,    /* input @ v of one head */
+    KIND_MERGE,      /* columns of all heads side by side */
+    KIND_ADD,        /* input + bias + skip */
+    KIND_ACTIVATION, /* a function of each element of input + bias */
+    KIND_NORM,       /* needs a whole row: normalised, times gamma, plus beta */
+    KIND_COUNT
+};
+
+/* Elementwise or a permutation: joins the operator before it. */
+bool kind_is_pointwise(enum op_kind kind);
+
+/* Who has a kernel of a function. */
+enum { ON_CPU = 1, ON_CUDA = 2, ON_CUBLASLT = 4 };
+
+/* What operators compute: X(id, name, kind, roles, kernels).  The id is the name of its kernel on a
+ * CPU, FP_BIAS_GELU.  Its name is that in names of shared kernels, and of an activation's functor
+ * on a GPU, apply_gelu.  roles: the weights that it takes, as bits; an operator may lack its bias
+ * and its beta.
+ *
+ * BIAS_GELU_TANH is in no row of a chain: cuBLASLt computes it in the place of BIAS_GELU, and
+ * codegen/cuda_library.c says how far the two differ.  c = 0.044715. */
+/* clang-format off */
+#define CHAIN_FUNCTIONS(X)                                                                         \
+    X(GEMM, "gemm", KIND_GEMM, MATRIX, ON_CPU | ON_CUDA | ON_CUBLASLT)                             \
+    X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                          \
+    X(SCORES, "scores", KIND_SCORES, 0, ON_CPU | ON_CUDA)       /* times 1/sqrt(W) */              \
+    X(MASK, "mask", KIND_SCORE_MOD, 0, ON_CPU | ON_CUDA)        /* drops keys that it does not keep */ \
+    X(SOFTMAX, "softmax", KIND_SOFTMAX, 0, ON_CPU | ON_CUDA)                                       \
+    X(CONTEXT, "context", KIND_CONTEXT, 0, ON_CPU | ON_CUDA)                                       \
+    X(MERGE_HEADS, "merge_heads", KIND_MERGE, 0, ON_CPU | ON_CUDA)                                 \
+    X(BIAS_RESIDUAL, "residual", KIND_ADD, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT)              \
+    X(BIAS_GELU, "gelu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + erf(y / sqrt(2))) */ \
+    X(BIAS_GELU_TANH, "gelu_tanh", KIND_ACTIVATION, BIAS, ON_CUBLASLT) /* y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */ \
+    X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)
+/* clang-format on */
+
+enum function_id {
+#define X(id, name, kind, roles, kernels) FUNCTION_##id,
+    CHAIN_FUNCTIONS(X)
+#undef X
+        FUNCTION_COUNT
+};
+
+struct op_function {
+    const char *name; /* "split" */
+    const char *cpu;  /* "FP_BIAS_SPLIT_HEADS" */
+    enum op_kind kind;
+    unsigned roles;   /* as bits */
+    unsigned kernels; /* ON_CPU | ... */
+};
+extern const struct op_function op_functions[FUNCTION_COUNT];
+
+struct op {
+    const char *name;     /* "qkv_gemm": in emitted function names and output */
+    const char *computes; /* one line for people */
+    enum op_kind kind;
+    enum function_id function;
+    int8_t input;              /* the tensor that it works on; of scores that with q and k */
+    int8_t skip;               /* of an add: the second tensor; else TENSOR_NONE */
+    int8_t qkv;                /* of scores and context: the tensor with q, k and v; else NONE */
+    int8_t weight[ROLE_COUNT]; /* numbers of the chain's weights, or WEIGHT_NONE */
+    enum layout layout;        /* of its output */
+    enum dim columns;          /* of its output, heads side by side; unused for scores */
+};
+
+/* An output that the next layer reads as its tensor `to`. */
+struct carried {
+    int8_t from, to;
+};
+enum { CARRIED_MAX = 2 };
+
+struct chain {
+    const char *name; /* "bert" */
+    struct op ops[OP_COUNT];
+    struct weight weights[WEIGHT_MAX]; /* in the order in which their values are drawn */
+    int weight_count;
+    struct carried carried[CARRIED_MAX];
+    int carried_count;
+};
+
+extern const struct chain chain_bert;
+
+const struct chain *chain_find(const char *name); /* null if there is none of this name */
+
+/* The numbers of chain_bert's weights. */
+enum bert_weight {
+    WEIGHT_WQKV,
+    WEIGHT_BQKV,
+    WEIGHT_WO,
+    WEIGHT_BO,
+    WEIGHT_GAMMA1,
+    WEIGHT_BETA1,
+    WEIGHT_W1,
+    WEIGHT_B1,
+    WEIGHT_W2,
+    WEIGHT_B2,
+    WEIGHT_GAMMA2,
+    WEIGHT_BETA2
+};
+
+const char *tensor_name(const struct chain *c, int tensor);       /* "x", "layernorm1" */
+const char *tensor_shape_text(const struct chain *c, int tensor); /* "(B,S,3D)" */
+enum layout tensor_layout(const struct chain *c, int tensor);
+enum dim tensor_columns(const struct chain *c, int tensor); /* heads side by side */
+
+/* Elements of a dimension, a tensor or a weight of the workload's chain; padding counts. */
+int64_t dim_size(enum dim d, const struct workload *w);
+int64_t tensor_elements(int tensor, const struct workload *w);
+int64_t weight_elements(int weight, const struct workload *w);
+
+/* What an operator reads, and what one layer hands to the next, as sets. */
+uint32_t op_tensors(const struct op *op);
+uint32_t op_weights(const struct op *op);
+uint32_t chain_carried(const struct chain *c);
+
+const char *op_activation(const struct op *op); /* "gelu"; null: it is none */
+
+/* Appends the names of operators first..last with `separator` between them. */
+void add_op_names(const struct chain *c, int first, int last, const char *separator,
+                  struct buf *out);
+
+/* ---- chain_check.c ------------------------------------------------------------------------------
+ *
+ * Whether a chain can be: operators read what is there before them, roles and functions fit kinds,
+ * layouts and widths agree, every weight is read once and by the role of its shape, and what is
+ * carried is an output.  A failure names the first operator or weight that is wrong. */
+int chain_check(const struct chain *c, struct status *st);
+
+#endif
