@@ -1,32 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-START_TEST(starts_as_an_empty_string)
-{
-    struct buf b;
-    buf_init(&b);
-    ck_assert_str_eq(b.ptr, "");
-    char *text = buf_detach(&b);
-    ck_assert_str_eq(text, "");
-    free(text);
-}
-END_TEST
-
-START_TEST(grows_past_every_size)
-{
-    struct buf b;
-    buf_init(&b);
-    for (int i = 0; i < 1000; i++)
-        buf_addf(&b, "%d,", i);
-    size_t len = b.len;
-    ck_assert_uint_eq(len, strlen(b.ptr));
-    ck_assert_ptr_nonnull(strstr(b.ptr, "998,999,"));
-    buf_reset(&b);
-    ck_assert_str_eq(b.ptr, "");
-    buf_release(&b);
-}
-END_TEST
-
 START_TEST(formats_text_longer_than_its_room)
 {
     char long_text[5000];
@@ -89,6 +63,5 @@ START_TEST(words_survive_the_shell)
 }
 END_TEST
 
-SUITE("buf", NULL, NULL, ONCE(starts_as_an_empty_string), ONCE(grows_past_every_size),
-      ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes),
+SUITE("buf", NULL, NULL, ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes),
       LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))

@@ -35,20 +35,7 @@ END_TEST
 
 static void write_number(const char *file, const char *text)
 {
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "%s/%s", test_dir, file);
-    OK(file_write(path.ptr, text, strlen(text), &st));
-    buf_release(&path);
-}
-
-static void make_group(const char *group)
-{
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "%s/%s", test_dir, group);
-    OK(file_make_dirs(path.ptr, &st));
-    buf_release(&path);
+    OK(file_write(test_path(file), text, strlen(text), &st));
 }
 
 /* Each version of control groups: what /proc/self/cgroup says, where the group is, and how its
@@ -73,13 +60,8 @@ static void set_memory(int version, bool above, const char *file, const char *te
 
 static uint64_t memory_left(int version, bool above)
 {
-    struct buf list;
-    buf_init(&list);
-    buf_addf(&list, "%s/list", test_dir);
     write_number("list", above ? versions[version].list_above : versions[version].list);
-    uint64_t left = mem_group_bytes(list.ptr, test_dir);
-    buf_release(&list);
-    return left;
+    return mem_group_bytes(test_path("list"), test_dir);
 }
 
 /* `pod` is above `pod/own`; each gets a limit, and uses some of it.  Pages that are idle count as
@@ -88,7 +70,7 @@ START_TEST(a_control_group_limits_memory)
 {
     const char *limit = versions[_i].limit, *used = versions[_i].used;
     char idle[64];
-    make_group(versions[_i].dir);
+    OK(file_make_dirs(test_path(versions[_i].dir), &st));
     ck_assert_uint_eq(memory_left(_i, true), UINT64_MAX);
     ck_assert_uint_eq(memory_left(_i, false), UINT64_MAX);
     set_memory(_i, true, limit, versions[_i].endless);
@@ -137,16 +119,13 @@ static const struct {
 
 START_TEST(a_control_group_grants_cores)
 {
-    struct buf list;
-    buf_init(&list);
-    buf_addf(&list, "%s/list", test_dir);
-    make_group("pod/own");
-    make_group("cpu/pod/own");
+    OK(file_make_dirs(test_path("pod/own"), &st));
+    OK(file_make_dirs(test_path("cpu/pod/own"), &st));
     write_number("list", quotas[_i].list);
     for (size_t i = 0; i < ARRAY_LEN(quotas[_i].files) && quotas[_i].files[i][0] != NULL; i++)
         write_number(quotas[_i].files[i][0], quotas[_i].files[i][1]);
-    ck_assert_double_eq(fp_group_quota(fp_group_of(list.ptr, test_dir, "cpu")), quotas[_i].cores);
-    buf_release(&list);
+    ck_assert_double_eq(fp_group_quota(fp_group_of(test_path("list"), test_dir, "cpu")),
+                        quotas[_i].cores);
 }
 END_TEST
 

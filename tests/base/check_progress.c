@@ -16,21 +16,14 @@ static void teardown(void)
     buf_release(&line);
 }
 
-static struct step step_of(const char *phase, int64_t done, int64_t total, double left_s)
-{
-    return (struct step){phase, done, total, left_s};
-}
-
 static void work(const char *phase, int64_t done, int64_t total, double left_s, double now)
 {
-    struct step step = step_of(phase, done, total, left_s);
-    progress_work(&p, &step, now);
+    progress_work(&p, &(struct step){phase, done, total, left_s}, now);
 }
 
 static void part(const char *phase, int64_t done, int64_t total, double left_s, double now)
 {
-    struct step step = step_of(phase, done, total, left_s);
-    progress_part(&p, &step, now);
+    progress_part(&p, &(struct step){phase, done, total, left_s}, now);
 }
 
 /* text: null where no line may be shown. */
@@ -108,30 +101,6 @@ START_TEST(names_are_cut_between_characters)
 }
 END_TEST
 
-static void keep(void *ctx, const struct step *step)
-{
-    *(struct step *)ctx = *step;
-}
-
-START_TEST(listeners_may_be_missing)
-{
-    struct step told = {.done = 0};
-    const struct listener nobody = {NULL, NULL}, somebody = {keep, &told};
-    step_tell(&nobody, &(struct step){.done = 7});
-    step_tell(&somebody, &(struct step){.done = 7});
-    ck_assert_int_eq(told.done, 7);
-}
-END_TEST
-
-START_TEST(the_rest_takes_as_long_as_the_past)
-{
-    ck_assert_double_eq(step_left(6, 2, 10), 24);
-    ck_assert_double_eq(step_left(6, 10, 10), 0);
-    ck_assert_double_nan(step_left(6, 0, 10));
-}
-END_TEST
-
 SUITE("progress", setup, teardown, ONCE(terminals_see_a_command_that_takes_a_second),
       ONCE(pipes_see_a_line_every_ten_seconds), ONCE(lines_hold_all_that_is_known),
-      ONCE(parts_are_named_if_they_last), ONCE(names_are_cut_between_characters),
-      ONCE(listeners_may_be_missing), ONCE(the_rest_takes_as_long_as_the_past))
+      ONCE(parts_are_named_if_they_last), ONCE(names_are_cut_between_characters))

@@ -15,7 +15,6 @@ START_TEST(median_of_few)
 }
 END_TEST
 
-/* Ranks (1-based) of the lower end from tables of the sign test at 95 %. */
 START_TEST(ratios_are_of_pairs)
 {
     const double a[] = {2, 30, 9}, b[] = {1, 10, 9};
@@ -26,6 +25,7 @@ START_TEST(ratios_are_of_pairs)
 }
 END_TEST
 
+/* Ranks (1-based) of the lower end from tables of the sign test at 95 %. */
 START_TEST(interval_ranks_match_the_tables)
 {
     static const struct {
@@ -40,22 +40,6 @@ START_TEST(interval_ranks_match_the_tables)
         ck_assert_double_eq(i.low, (double)table[row].rank);
         ck_assert_double_eq(i.high, (double)(n + 1 - table[row].rank));
     }
-}
-END_TEST
-
-START_TEST(interval_covers_the_median_95_times_in_100)
-{
-    struct rng r = {3};
-    int covered = 0, rounds = 4000;
-    for (int k = 0; k < rounds; k++) {
-        double samples[15];
-        for (int i = 0; i < 15; i++)
-            samples[i] = rng_unit(&r);
-        struct interval i = stats_median(samples, 15);
-        covered += i.low <= 0.5 && 0.5 <= i.high;
-    }
-    ck_assert_int_ge(covered, rounds * 95 / 100);
-    ck_assert_int_lt(covered, rounds); /* an interval that is always right says nothing */
 }
 END_TEST
 
@@ -135,5 +119,5 @@ END_TEST
 
 SUITE("stats", NULL, NULL, LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures)),
       LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few), ONCE(ratios_are_of_pairs),
-      ONCE(interval_ranks_match_the_tables), ONCE(interval_covers_the_median_95_times_in_100),
-      ONCE(many_samples_do_not_underflow), ONCE(quantiles_interpolate), ONCE(spearman_by_hand))
+      ONCE(interval_ranks_match_the_tables), ONCE(many_samples_do_not_underflow),
+      ONCE(quantiles_interpolate), ONCE(spearman_by_hand))

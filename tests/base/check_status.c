@@ -11,27 +11,6 @@ START_TEST(first_error_wins)
 }
 END_TEST
 
-START_TEST(prefix_goes_in_front)
-{
-    struct status st = STATUS_INIT;
-    status_set(&st, STATUS_USAGE, "cause");
-    ck_assert_int_eq(status_prefix(&st, "while doing %s", "that"), -1);
-    ck_assert_str_eq(st.message, "while doing that: cause");
-}
-END_TEST
-
-START_TEST(long_messages_are_cut)
-{
-    char text[3000];
-    memset(text, 'y', sizeof(text) - 1);
-    text[sizeof(text) - 1] = '\0';
-    struct status st = STATUS_INIT;
-    status_set(&st, STATUS_USAGE, "%s", text);
-    status_prefix(&st, "%s", text);
-    ck_assert_uint_eq(strlen(st.message), sizeof(st.message) - 1);
-}
-END_TEST
-
 /* Whatever a compiler printed. */
 START_TEST(messages_are_utf8)
 {
@@ -71,6 +50,5 @@ START_TEST(names_go_both_ways)
 }
 END_TEST
 
-SUITE("status", NULL, NULL, ONCE(first_error_wins), ONCE(prefix_goes_in_front),
-      ONCE(long_messages_are_cut), ONCE(messages_are_utf8),
+SUITE("status", NULL, NULL, ONCE(first_error_wins), ONCE(messages_are_utf8),
       ONCE(messages_are_cut_between_characters), ONCE(names_go_both_ways))

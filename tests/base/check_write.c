@@ -51,16 +51,19 @@ START_TEST(replaces_a_regular_file)
 }
 END_TEST
 
+static int ends_by; /* the signal that ends a process whose file may not grow further */
+
 static void end_now(int signal_number)
 {
     (void)signal_number;
-    raise(SIGTERM);
+    raise(ends_by);
 }
 
-/* The signal comes while the file is written: the limit of its size raises it. */
-START_TEST(a_signal_waits_until_no_temporary_file_is_left)
+/* The signal comes while a process writes the file. */
+static void write_until(int signal_number)
 {
     int status;
+    ends_by = signal_number;
     pid_t pid = fork();
     if (pid == 0) {
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){10, 10});
@@ -70,7 +73,12 @@ START_TEST(a_signal_waits_until_no_temporary_file_is_left)
         _exit(0);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == signal_number);
+}
+
+START_TEST(a_signal_waits_until_no_temporary_file_is_left)
+{
+    write_until(SIGTERM);
     ck_assert_int_eq(entries(), 0);
 }
 END_TEST
@@ -82,17 +90,6 @@ START_TEST(new_file_has_the_mode_that_umask_leaves)
     OK(file_write(test_path("f"), "", 0, &st));
     ck_assert_int_eq(stat(test_path("f"), &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0640);
-}
-END_TEST
-
-START_TEST(longest_name_is_written)
-{
-    char name[256] = {0};
-    memset(name, 'n', sizeof(name) - 1);
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", test_dir, name);
-    OK(file_write(path, "x", 1, &st));
-    ck_assert_int_eq(entries(), 1);
 }
 END_TEST
 
@@ -153,24 +150,9 @@ END_TEST
 
 /* ---- what a killed process leaves ------------------------------------------------------------ */
 
-static void end_at_once(int signal_number)
-{
-    (void)signal_number;
-    raise(SIGKILL);
-}
-
 START_TEST(next_writer_removes_what_a_killed_one_left)
 {
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){10, 10});
-        signal(SIGXFSZ, end_at_once);
-        file_write(test_path("f"), "sixteen bytes...", 16, &st);
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    write_until(SIGKILL);
     ck_assert(file_exists(test_path("f.fuseplan-0")));
     OK(file_write(test_path("f"), "new", 3, &st));
     check_content("f", "new");
@@ -223,19 +205,6 @@ START_TEST(all_names_of_a_file_keep_it)
 }
 END_TEST
 
-START_TEST(a_removed_file_that_is_open_is_written)
-{
-    char path[64], name[8] = {0};
-    int fd = open(test_path("f"), O_RDWR | O_CREAT, 0600);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(unlink(test_path("f")), 0);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    OK(file_write(path, "abc", 3, &st));
-    ck_assert_int_eq(pread(fd, name, sizeof(name), 0), 3);
-    ck_assert_int_eq(entries(), 0);
-}
-END_TEST
-
 /* What is printed before and after stays in order around a file that is standard output itself. */
 START_TEST(standard_output_is_not_replaced)
 {
@@ -249,21 +218,6 @@ START_TEST(standard_output_is_not_replaced)
     fflush(stdout);
     check_content("out", "first\nfile\nfile\nfile\nfile\nlast\n");
     ck_assert_int_eq(entries(), 1);
-}
-END_TEST
-
-START_TEST(standard_output_is_kept_for_one_file)
-{
-    ck_assert_ptr_nonnull(freopen(test_path("out"), "w", stdout));
-    ck_assert_ptr_nonnull(freopen(test_path("said"), "w", stderr));
-    printf("before, ");
-    OK(file_reserve_standard_output(&st));
-    printf("printed");
-    OK(file_write("-", "the file", 8, &st));
-    fflush(stdout);
-    check_content("out", "before, the file");
-    check_content("said", "printed");
-    FAILS(file_reserve_standard_output(&st), STATUS_USAGE, "takes one file");
 }
 END_TEST
 
@@ -314,13 +268,6 @@ START_TEST(places_that_refuse_are_known_before)
 }
 END_TEST
 
-/* Not even by root. */
-START_TEST(nothing_is_made_in_proc)
-{
-    FAILS(file_write("/proc/f", "x", 1, &st), STATUS_ENVIRONMENT, "cannot write '/proc/f'");
-}
-END_TEST
-
 /* Root may write anywhere, so the test becomes nobody.  A file that may be written is, even where
  * its directory takes no other; one that may not be written stays, even where it could
  * be replaced. */
@@ -349,12 +296,10 @@ END_TEST
 
 SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
       ONCE(a_signal_waits_until_no_temporary_file_is_left),
-      ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(longest_name_is_written),
-      ONCE(devices_stay_what_they_are), ONCE(fifo_carries_the_contents),
-      ONCE(links_are_followed_to_what_exists), ONCE(next_writer_removes_what_a_killed_one_left),
-      ONCE(names_that_are_taken_are_left_alone), ONCE(processes_write_the_same_file),
-      ONCE(all_names_of_a_file_keep_it), ONCE(a_removed_file_that_is_open_is_written),
-      ONCE(standard_output_is_not_replaced), ONCE(standard_output_is_kept_for_one_file),
-      ONCE(failed_write_changes_nothing), ONCE(nothing_is_made_in_proc),
+      ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(devices_stay_what_they_are),
+      ONCE(fifo_carries_the_contents), ONCE(links_are_followed_to_what_exists),
+      ONCE(next_writer_removes_what_a_killed_one_left), ONCE(names_that_are_taken_are_left_alone),
+      ONCE(processes_write_the_same_file), ONCE(all_names_of_a_file_keep_it),
+      ONCE(standard_output_is_not_replaced), ONCE(failed_write_changes_nothing),
       LOOP(places_that_refuse_are_known_before, 0, ARRAY_LEN(places)),
       ONCE(rights_are_those_of_a_shell))
