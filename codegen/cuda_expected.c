@@ -1,9 +1,8 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules in fp16 on an H100: of attention, docs/measurements/2026-11-26-attention.md, and of
- * GEMMs, 2026-11-27-warps.md.  Only the order of schedules counts, so constants of tiles that lose
- * by far (narrow, next) may be larger than what they stand for. */
+ * schedules in fp16 on an H100, tests/data/h100-*-times.csv.  Only the order of schedules counts,
+ * so constants of tiles that lose by far (narrow, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
