@@ -8,7 +8,8 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     struct tune_report report;
     if (session_open(o, 0, DB_WRITE, s, st) != 0)
         return -1;
-    int result = tune(s->bench, s->db, tune_options, &report, st);
+    int result = options_has(o, OPT(AGAIN)) ? tune_again(s->bench, s->db, tune_options, &report, st)
+                                            : tune(s->bench, s->db, tune_options, &report, st);
     if (result != 0)
         return -1;
     search_print(o, &s->workload, s->target.kind, &report, json_array(), NULL);
@@ -54,7 +55,6 @@ static int run(const struct options *o, struct status *st)
                                         .quantile = o->quantile,
                                         .stop = &session_stop},
                              .rigor = o->rigor,
-                             .again = options_has(o, OPT(AGAIN)),
                              .say = note_line,
                              .retry_failed = options_has(o, OPT(RETRY_FAILED)),
                              .step = progress_search,
@@ -69,7 +69,7 @@ static int run(const struct options *o, struct status *st)
                           "--strategy names %d strategies, and a search has one; 'fuseplan replay' "
                           "compares several",
                           o->strategies.count);
-    if (t.again && t.retry_failed)
+    if (options_has(o, OPT(AGAIN)) && t.retry_failed)
         return status_set(st, STATUS_USAGE,
                           "--again times nothing but the best plan and the baselines, and "
                           "--retry-failed what failed; leave one of them out");

@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 
@@ -11,7 +11,7 @@ struct ratio {
 /* The ratio of the anchor's time now to its first one. */
 static int time_again(struct tuner *t, struct ratio *out, struct status *st)
 {
-    struct pace *a = &t->anchor;
+    struct anchor_plan *a = &t->anchor;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *out = (struct ratio){NAN, NAN};
     if (bench_plan(t->bench, &a->candidate, &sampling_search, &trial, st) != 0)
@@ -47,7 +47,7 @@ static const struct ratio *nearer(const struct ratio *a, const struct ratio *b, 
 
 int anchor_check(struct tuner *t, struct status *st)
 {
-    struct pace *a = &t->anchor;
+    struct anchor_plan *a = &t->anchor;
     struct ratio first, second;
     if (a->candidate.count == 0 || ++a->plans <= ANCHOR_EVERY)
         return 0;
@@ -71,9 +71,9 @@ int anchor_check(struct tuner *t, struct status *st)
 
 void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o)
 {
-    struct pace *a = &t->anchor;
+    struct anchor_plan *a = &t->anchor;
     if (o->status == TRIAL_OK && a->candidate.count == 0)
-        *a = (struct pace){.candidate = *c, .first = *o, .drift = 1};
+        *a = (struct anchor_plan){.candidate = *c, .first = *o, .drift = 1};
     else if (o->status != TRIAL_FAILED && a->candidate.count > 0) {
         o->ms /= a->drift;
         o->drift = a->drift - 1;

@@ -1,5 +1,5 @@
 /* Baselines: plans that others are compared with. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <jansson.h>
 #include <math.h>

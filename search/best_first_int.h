@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_BEST_FIRST_INT_H
 #define FUSEPLAN_BEST_FIRST_INT_H
 
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 /* ---- best_first.c: which slots are worth timing ------------------------------------------------
  *

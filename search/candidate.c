@@ -1,5 +1,5 @@
 /* How a plan runs. */
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <stdlib.h>
 #include <string.h>

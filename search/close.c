@@ -1,5 +1,6 @@
 /* What a converged search measures to say how sure it is, and what it then can say. */
-#include "search/search_int.h"
+#include "search/close.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <stdlib.h>

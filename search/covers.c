@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 

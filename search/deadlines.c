@@ -1,5 +1,5 @@
 /* When the phases of a search must end.  The time of the finals is kept back first. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 
@@ -33,7 +33,7 @@ static double finals_begin(const struct tuner *t)
 double stage1_end(const struct tuner *t)
 {
     double begin = finals_begin(t);
-    if (t->o->rigor != RIGOR_MEASURE)
+    if (is_exhaustive(t))
         return begin;
     return t->round +
            fmin(STAGE1_SHARE * (t->end - t->round), (1 - STAGE2_SHARE) * (begin - t->round));

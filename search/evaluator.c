@@ -1,5 +1,5 @@
 /* The evaluator of a real target: builds, verifies and times a plan, and stores the trial. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 /* The machine counts as slower if the best plan takes this much longer than before. */
 #define SLOWED_RATIO 1.2
@@ -39,7 +39,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
 static int time_plan(struct tuner *t, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
-    if (t->o->rigor != RIGOR_MEASURE) /* slow plans are wanted too */
+    if (is_exhaustive(t)) /* slow plans are wanted too */
         return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
@@ -66,7 +66,7 @@ static bool too_late(const struct tuner *t, struct plan p)
     for (int i = 0; i < count; i++)
         missing +=
             t->segments.slots[slots[i]].best == NULL && !slot_failed(&t->segments.slots[slots[i]]);
-    return missing > 0 && t->clock() + missing * t->build_s > stage2_end(t);
+    return missing > 0 && t->clock() + missing * t->slowest.build_s > stage2_end(t);
 }
 
 static int measure_in_time(struct tuner *t, struct plan plan, struct outcome *out,
@@ -79,7 +79,7 @@ static int measure_in_time(struct tuner *t, struct plan plan, struct outcome *ou
     if (too_late(t, plan))
         return status_set(st, STATUS_TIMEOUT, "no time is left to build plan %u", plan_value(plan));
     bool broken = plan_candidate(&t->segments, NULL, plan, &c, &trial.reason) != 0;
-    int result = t->o->rigor != RIGOR_MEASURE ? 0 : anchor_check(t, st);
+    int result = is_exhaustive(t) ? 0 : anchor_check(t, st);
     if (result == 0 && !broken && !first_plan_take(t, &c, &trial))
         result = time_plan(t, &c, &trial, st);
     if (result == 0)

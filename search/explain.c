@@ -1,6 +1,6 @@
 /* Why a plan takes the time that it takes: its kernels beside the roofline (Williams, Waterman,
  * Patterson 2009), and its neighbours. */
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The comparisons side by side: the finals and, in an exhaustive search, a refining before them. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,22 +119,29 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     if (history_best(from) < 0)
         return 0;
     struct lineup l = lineup_in_time(t, from, contest);
-    int fitted = l.fastest < contest->fitted ? l.fastest : contest->fitted;
-    int result = fit_schedules(t, l.items, fitted, st);
-    if (fitted > 0) { /* which took time */
-        lineup_release(&l);
-        l = lineup_in_time(t, from, contest);
-    }
-    if (result == 0 && l.count > 0) {
+    int result = 0;
+    if (l.count > 0) {
         tuner_step(t, PHASE_FINALS, 0, 0, NULL);
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
-    } else if (result == 0 && !t->said_no_time) {
-        t->said_no_time = true;
+    } else if (!t->told.no_time) {
+        t->told.no_time = true;
         tuner_say(t, "no time is left to compare %s; a search with more time compares them first",
                   contest->name);
     }
+    lineup_release(&l);
+    return result;
+}
+
+/* Schedules in plans: the fastest of those that will contend try other ones. */
+static int try_schedules(struct tuner *t, const struct contest *finals, const struct history *from,
+                         struct status *st)
+{
+    if (is_exhaustive(t) || history_best(from) < 0)
+        return 0;
+    struct lineup l = lineup_in_time(t, from, finals);
+    int result = fit_schedules(t, l.items, l.fastest < FITTED ? l.fastest : FITTED, st);
     lineup_release(&l);
     return result;
 }
@@ -165,7 +172,7 @@ static int refine(struct tuner *t, const char *compared, struct history *out, st
     struct refined r = {compared, out};
     if (refines(compared))
         return db_trial_times(t->db, t->study, DB_TRIAL_FINAL, refined_row, &r, st);
-    if (t->o->rigor != RIGOR_MEASURE)
+    if (is_exhaustive(t))
         return hold(t, &refining, &t->history, out, st);
     return 0;
 }
@@ -224,7 +231,7 @@ static int read_compared(struct tuner *t, struct buf *out, bool *held, struct st
 {
     bool widen = false;
     int result = db_compared(t->db, t->study, out, st);
-    if (result == 0 && out->len > 0 && t->o->rigor != RIGOR_MEASURE)
+    if (result == 0 && out->len > 0 && is_exhaustive(t))
         result = can_widen(t, lacks_refining(out->ptr), &widen, st);
     int lacks =
         result == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
@@ -263,8 +270,7 @@ int measure_finals(struct tuner *t, struct status *st)
                              .how = final_sampling(t),
                              .share = 1,
                              .mark = "",
-                             .mark_cut_short = "",
-                             .fitted = t->o->rigor == RIGOR_MEASURE ? FITTED : 0};
+                             .mark_cut_short = ""};
     struct buf compared;
     bool held;
     buf_init(&compared);
@@ -272,11 +278,13 @@ int measure_finals(struct tuner *t, struct status *st)
     if (result != 0 || held)
         goto out;
     result = refine(t, compared.ptr, &refined, st);
-    if (t->o->rigor != RIGOR_MEASURE && refined.count == 0)
+    if (is_exhaustive(t) && refined.count == 0)
         finals.mark = finals.mark_cut_short = MARK_UNREFINED; /* a later search holds both */
     struct finalist found[FINALISTS_MOST];
     const struct history *from = refined.count > 0 ? &refined : &t->history;
     finals.fastest = finalists_of(from, &t->segments.times, found);
+    if (result == 0)
+        result = try_schedules(t, &finals, from, st);
     if (result == 0)
         result = hold(t, &finals, from, NULL, st);
 out:

@@ -8,7 +8,7 @@
  * budget.  On a CPU it is not measured again by the same schedules.  On a GPU it is: the trial
  * comes right after the warm-up, by which a large layer brings the GPU to its limit of power.  The
  * clock is lower then than for other plans, which run for some milliseconds each. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 
@@ -58,7 +58,7 @@ static int measure(struct tuner *t, struct status *st)
 int first_plan_measure(struct tuner *t, struct status *st)
 {
     struct first_plan *f = &t->first;
-    if (t->o->rigor != RIGOR_MEASURE || history_best(&t->history) >= 0 || !(t->clock() < t->end))
+    if (is_exhaustive(t) || history_best(&t->history) >= 0 || !(t->clock() < t->end))
         return 0;
     if (choose_expected(t, &f->candidate)) {
         if (measure(t, st) != 0)

@@ -9,7 +9,7 @@
  *
  * The models make a quarter of the proposals from the second plan on, and are trained anew for each
  * batch. */
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <string.h>
@@ -210,7 +210,7 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
 /* Whether plans remain that no search measures, for which a model can say something. */
 static bool leaves_plans(const struct tuner *t)
 {
-    return t->o->rigor == RIGOR_MEASURE &&
+    return !is_exhaustive(t) &&
            history_count_in(&t->history, t->space, t->space_count) < t->space_count;
 }
 

@@ -1,5 +1,5 @@
 /* The contenders of a comparison, and how long they are timed. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <math.h>
 
@@ -151,10 +151,23 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
         return -1;
     l->last_proposal_s = l->e->now(l->e->ctx) - begin;
     /* A space of one plan asks for its time. */
-    int patience = l->o->hasty ? PROPOSAL_MAX : CONVERGED_PATIENCE;
+    int patience = l->o->patience > 0 ? l->o->patience : CONVERGED_PATIENCE;
     if (!l->o->endless && count > 1 && converged(l->h, p.expected_ms, patience))
         return end(l, STOP_CONVERGED);
     return measure_batch(l, &p, st);
+}
+
+static struct loop loop_of(const struct search_options *o, const struct evaluator *e,
+                           struct history *h, search_progress *progress, void *ctx,
+                           struct search_result *out)
+{
+    return (struct loop){.o = o,
+                         .e = e,
+                         .h = h,
+                         .progress = progress,
+                         .progress_ctx = ctx,
+                         .out = out,
+                         .start = e->now(e->ctx)};
 }
 
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
@@ -163,17 +176,24 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
     *out = (struct search_result){.best = -1};
     struct plan space[PLAN_SPACE];
     int count = plan_space(o->space_lo, o->space_hi, space);
-    struct loop l = {.o = o,
-                     .e = e,
-                     .h = h,
-                     .progress = progress,
-                     .progress_ctx = ctx,
-                     .out = out,
-                     .start = e->now(e->ctx)};
+    struct loop l = loop_of(o, e, h, progress, ctx, out);
     struct rng rng = {.state = splitmix64(o->seed)};
     int result = 0;
     while (result == 0)
         result = step(&l, space, count, &rng, st);
+    out->best = history_best(h);
+    return result < 0 ? -1 : 0;
+}
+
+int search_plan(const struct search_options *o, const struct evaluator *e, struct plan p,
+                struct history *h, search_progress *progress, void *ctx, struct search_result *out,
+                struct status *st)
+{
+    *out = (struct search_result){.stopped_by = STOP_SPACE};
+    struct loop l = loop_of(o, e, h, progress, ctx, out);
+    int result = must_stop(&l, 0) != 0 ? 1 : measure(&l, p, SIGNAL_NONE, st);
+    if (result == 0)
+        must_stop(&l, l.last_cost_s);
     out->best = history_best(h);
     return result < 0 ? -1 : 0;
 }

@@ -1,5 +1,5 @@
 /* The plans that differ from one by a cut, and what is known of their times. */
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,12 @@
 /* What earlier searches of a study leave to the next one. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
+
+const char *const rigor_names[RIGOR_COUNT] = {
+    [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
 struct reader {
     const struct tune_options *o;

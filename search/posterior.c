@@ -1,6 +1,6 @@
 /* What the plans measured so far say of all plans: the linear posterior over segments, and
  * plans' own times. */
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "search/search.h"
+#include "search/study.h"
 
 #include <jansson.h>
 #include <math.h>

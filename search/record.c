@@ -1,4 +1,5 @@
-#include "search/search_int.h"
+#include "search/strategy_int.h"
+#include "search/study.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Strategies on a recorded space.  Searches are shared out to threads; each has its own history and
  * draws, so the rows do not depend on how many threads there are. */
 #include "search/replay_int.h"
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <assert.h>
 #include <math.h>

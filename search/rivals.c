@@ -1,5 +1,5 @@
 /* The strategies that `guided` is compared with. */
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -29,32 +29,29 @@ static const struct observation *first_baseline(const struct tuner *t)
     return known;
 }
 
-/* Until the search ends: at most what is left of its time, and in its main phase what the plans not
- * measured take at the pace so far.  In the finals the bench knows better. */
-static double seconds_left(const struct tuner *t, enum tune_phase phase, int done, int total)
-{
-    double now = t->clock(), left = t->end - now;
-    int measured = t->history.count - t->stage2.before, before = done - measured;
-    if (phase == PHASE_PLANS && total > 0)
-        left = fmin(left, step_left(now - t->stage2.start, measured, total - before));
-    return isfinite(left) && phase != PHASE_FINALS ? fmax(left, 0) : NAN;
-}
-
-void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
-                const struct observation *latest)
+void tuner_step_by(const struct tuner *t, enum tune_phase phase, int done, int total, double left_s,
+                   const struct observation *latest)
 {
     if (t->o->step == NULL)
         return;
     int best = history_best(&t->history);
     const struct observation *first = t->first.ran ? &t->first.known : NULL;
+    double left = fmin(left_s, t->end - t->clock());
+    bool known = isfinite(left) && phase != PHASE_FINALS; /* in the finals the bench knows better */
     const struct tune_state state = {.step = {.phase = tune_phases[phase],
                                               .done = done,
                                               .total = total,
-                                              .left_s = seconds_left(t, phase, done, total)},
+                                              .left_s = known ? fmax(left, 0) : NAN},
                                      .latest = latest,
                                      .best = best >= 0 ? &t->history.items[best] : first,
                                      .baseline = first_baseline(t)};
     t->o->step(t->o->ctx, &state);
+}
+
+void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
+                const struct observation *latest)
+{
+    tuner_step_by(t, phase, done, total, INFINITY, latest);
 }
 
 void say_failed(const struct tuner *t, const char *fate)
@@ -81,7 +78,7 @@ static void say_once(const struct tuner *t,
 
 void say_sharing(struct tuner *t)
 {
-    say_once(t, disturbance_sharing_text, &t->said_sharing);
+    say_once(t, disturbance_sharing_text, &t->told.sharing);
 }
 
 void say_disturbance(struct tuner *t)

@@ -5,7 +5,7 @@
  * plans try other schedules, one segment at a time, side by side with those that they run, and keep
  * those that make the plan faster.  The finals time these plans both ways.  What wins is stored
  * with its choices, and whoever runs the plan later runs these. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * A segment's time depends on no more than its operators read.  Token-wise operators depend on the
  * number of rows, those that split and merge heads on batch and sequence length too, and those that
  * touch scores on the mask.  So a second mask needs few segments of its own. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>

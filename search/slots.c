@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <stdlib.h>
 #include <string.h>

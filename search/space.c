@@ -1,5 +1,5 @@
 #include "search/space.h"
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
  * segments not climbed yet gained as much as the others have.  It ends when the segments of that
  * plan are all timed and climbed, however small the hopes of the others are taken to be. */
 #include "search/best_first_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -86,14 +87,15 @@ static void drop(struct chunk *c, int i)
 static int time_built(struct tuner *t, struct chunk *c, struct status *st)
 {
     int result = 0;
-    for (int i = 0; i < c->count && result == 0 && t->clock() + t->time_s < c->list->until(t);) {
+    for (int i = 0;
+         i < c->count && result == 0 && t->clock() + t->slowest.time_s < c->list->until(t);) {
         if (!c->built[i].done) {
             i++;
             continue;
         }
         double begin = t->clock();
         result = time_job(t, c->jobs[i], &c->built[i].status, st);
-        t->time_s = fmax(t->time_s, t->clock() - begin);
+        t->slowest.time_s = fmax(t->slowest.time_s, t->clock() - begin);
         drop(c, i);
         tuner_step(t, c->list->phase, ++c->done, c->list->count, NULL);
     }
@@ -125,7 +127,7 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
                                   list->until(t) - start, c.built, st);
         for (int i = 0; i < c.builds; i++)
             ready += c.built[i].done;
-        t->build_s = fmax(t->build_s, (t->clock() - start) / fmax(ready, 1));
+        t->slowest.build_s = fmax(t->slowest.build_s, (t->clock() - start) / fmax(ready, 1));
         if (result == 0)
             result = time_built(t, &c, st);
     }
@@ -139,9 +141,9 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
  * first one for each core, which shows how long that takes. */
 static int chunk_in_time(const struct tuner *t, int open, deadline *until)
 {
-    double each_s = t->build_s + t->time_s, left_s = until(t) - t->clock();
+    double each_s = t->slowest.build_s + t->slowest.time_s, left_s = until(t) - t->clock();
     int cores = cpu_threads();
-    int most = t->time_s > 0 ? CHUNK_PER_CORE * cores : cores;
+    int most = t->slowest.time_s > 0 ? CHUNK_PER_CORE * cores : cores;
     if (isinf(left_s))
         return open;
     if (left_s <= 0)
@@ -154,6 +156,11 @@ static int chunk_in_time(const struct tuner *t, int open, deadline *until)
 bool stage1_goes_on(const struct tuner *t)
 {
     return chunk_in_time(t, 1, stage1_end) > 0;
+}
+
+bool choices_may_change(const struct tuner *t)
+{
+    return is_exhaustive(t) && !stage1_goes_on(t);
 }
 
 static int run_jobs(struct tuner *t, const struct job_list *list, struct status *st)
@@ -371,7 +378,7 @@ int stage1(struct tuner *t, struct status *st)
     int before = segment_table_tried(&t->segments);
     best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
-    if ((t->o->rigor != RIGOR_MEASURE ? time_all(t, st) : time_first_slots(t, &b, st)) != 0)
+    if ((is_exhaustive(t) ? time_all(t, st) : time_first_slots(t, &b, st)) != 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)

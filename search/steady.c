@@ -1,5 +1,5 @@
 /* Whether a plan's time can be relied on. */
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <stdio.h>

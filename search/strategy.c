@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/strategy_int.h"
 
 #include <string.h>
 

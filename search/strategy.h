@@ -99,7 +99,7 @@ const struct strategy *strategy_find(const char *name);
  * A search has converged if the last CONVERGED_PATIENCE plans have not improved the best time by
  * CONVERGED_GAIN, or by the noise of a plan's time if that is more, and the strategy expects no
  * plan of the space to be that much faster.  The rule uses the history alone, so that a search run
- * again stops at the same plan.  For a hasty search one batch of plans is enough. */
+ * again stops at the same plan. */
 
 enum { CONVERGED_PATIENCE = 40 }; /* five batches: no search converges below 41 plans */
 #define CONVERGED_GAIN 0.002
@@ -110,7 +110,7 @@ struct search_options {
     int budget;          /* distinct plans in the history, earlier ones too; 0: no limit */
     double time_limit_s; /* 0: no limit */
     bool endless;        /* never converges */
-    bool hasty;
+    int patience;        /* plans without a gain before it converges; 0: CONVERGED_PATIENCE */
     uint64_t seed;
     double quantile;
     const volatile sig_atomic_t *stop;

@@ -1,5 +1,5 @@
 /* The report of a search: the best plan, what was measured, and what a model learnt from it. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>

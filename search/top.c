@@ -1,5 +1,6 @@
 /* The fastest plans known of a study. */
-#include "search/search_int.h"
+#include "search/strategy_int.h"
+#include "search/study.h"
 
 #include <math.h>
 #include <stdlib.h>

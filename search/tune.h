@@ -32,10 +32,8 @@ struct tune_options {
                                      strategy */
     enum rigor rigor;
     struct baselines baselines; /* measured even if the budget is spent */
-    bool again; /* measure no new plan: time the best one known and the baselines anew, side by
-                   side. STATUS_NOT_FOUND if none is known */
-    bool retry_failed;     /* measure what is stored as failed again, before anything new */
-    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
+    bool retry_failed;          /* measure what is stored as failed again, before anything new */
+    double (*clock)(void);      /* in seconds, never backwards; null: clock_seconds() */
     /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*step)(void *ctx, const struct tune_state *state);
@@ -52,7 +50,7 @@ struct tune_report {
     int total_trials;                   /* stored for the study */
     int failed_trials, censored_trials; /* among total_trials */
     int space, space_trials;            /* in the space; stored of the space */
-    const char *stopped_by;             /* of search_stop_names; null after `again` */
+    const char *stopped_by;             /* of search_stop_names; null after tune_again() */
     double seconds;
     int proposed[SIGNAL_COUNT]; /* plans by what proposed them here; all others: SIGNAL_NONE */
     enum signal best_by;        /* what proposed the best plan */
@@ -69,6 +67,11 @@ struct tune_report {
  * failure: returns 0 with stopped_by "interrupted". */
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st);
+
+/* Measures no new plan but missing baselines: times them and the best plan known anew, side by
+ * side. STATUS_NOT_FOUND if none is known. */
+int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
+               struct tune_report *out, struct status *st);
 void tune_report_release(struct tune_report *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* Schedules fitted to plans: a plan may run fastest with other schedules than its segments alone.
  */
-#include "search/search_int.h"
+#include "search/study_int.h"
 #include "tune_fixture.h"
 
 static void setup(void)
@@ -58,8 +58,7 @@ START_TEST(fitted_schedules_win)
     ck_assert_double_lt(report.best.median_ms, 0.95 * searched.ms.median);
     db_time_release(&searched);
     double ms = report.best.median_ms;
-    options.again = true; /* they are kept where the best plan is timed anew */
-    run();
+    run_by(tune_again); /* they are kept where the best plan is timed anew */
     ck_assert_double_eq(report.best.median_ms, ms);
     ck_assert(!runs_as_alone());
 }

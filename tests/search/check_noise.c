@@ -1,6 +1,6 @@
 /* What noise has a say in: convergence, finalists, and whether plans differ at all. */
 #include "made_up.h"
-#include "search/search_int.h"
+#include "search/study_int.h"
 #include "tests/suite.h"
 
 #include <math.h>

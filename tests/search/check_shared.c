@@ -1,5 +1,5 @@
 /* Segment times that studies of other workloads share. */
-#include "search/search_int.h"
+#include "search/tuner_int.h"
 #include "tune_guided.h"
 
 #include <math.h>

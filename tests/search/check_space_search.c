@@ -1,6 +1,6 @@
 /* Strategies on recorded spaces. */
 #include "made_up.h"
-#include "search/search_int.h"
+#include "search/study_int.h"
 #include "space_fixture.h"
 
 /* `guided` converges long before: at what a user gets without a budget. */

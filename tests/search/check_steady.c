@@ -75,9 +75,8 @@ START_TEST(best_and_baselines_are_timed_anew)
     run();
     int value = report.best.value, plans = fake.plans, segments = fake.segments;
     double ms = report.best.median_ms;
-    options.again = true;
     fake.speed = 2;
-    run();
+    run_by(tune_again);
     ck_assert_int_eq(report.best.value, value);
     ck_assert_double_eq(report.best.median_ms, ms / 2);
     ck_assert_int_eq(fake.plans, plans);
@@ -87,7 +86,6 @@ START_TEST(best_and_baselines_are_timed_anew)
     ck_assert_int_eq(report.new_trials, 0);
     ck_assert(isfinite(report.baselines[0].speedup.low));
     ck_assert_ptr_null(report.stopped_by);
-    options.again = false;
     int calls = fake.calls;
     run(); /* nothing is owed */
     ck_assert_int_eq(fake.calls, calls);
@@ -96,8 +94,7 @@ END_TEST
 
 START_TEST(nothing_to_time_anew)
 {
-    options.again = true;
-    FAILS(tune(bench, db, &options, &report, &st), STATUS_NOT_FOUND,
+    FAILS(tune_again(bench, db, &options, &report, &st), STATUS_NOT_FOUND,
           "no plan that works is stored");
     st = STATUS_INIT;
 }
@@ -107,9 +104,8 @@ END_TEST
 START_TEST(new_baseline_joins)
 {
     run();
-    options.again = true;
     options.baselines.plans[options.baselines.count++] = plan_from_value(40011);
-    run();
+    run_by(tune_again);
     ck_assert_int_eq(report.new_trials, 1);
     ck_assert_int_eq(fake.compared[1].plans, 4);
     ck_assert(isfinite(report.baselines[2].speedup.low));

@@ -1,5 +1,5 @@
 #include "made_up.h"
-#include "search/search_int.h"
+#include "search/study_int.h"
 #include "tests/suite.h"
 
 #include <string.h>

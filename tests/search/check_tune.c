@@ -1,5 +1,5 @@
 /* tune() on a fake bench: what it finds, stores and tells. */
-#include "search/search_int.h"
+#include "search/study_int.h"
 #include "tune_guided.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  *
  * Usage: search_figures SEEDS [STRATEGY]...   without any, all that a search may use */
 #include "made_up.h"
-#include "search/search_int.h"
+#include "search/study_int.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef FUSEPLAN_TESTS_SPACE_FIXTURE_H
 #define FUSEPLAN_TESTS_SPACE_FIXTURE_H
 
-#include "search/search_int.h"
 #include "search/space.h"
+#include "search/study_int.h"
 #include "tests/suite.h"
 
 static struct recorded_space space; /* 300 KB: not on the stack */

@@ -38,13 +38,19 @@ static void teardown(void)
     test_dir_teardown();
 }
 
-static void run(void)
+static inline void run_by(int (*how)(struct bench *, struct db *, const struct tune_options *,
+                                     struct tune_report *, struct status *))
 {
     options.clock = fake_clock;
     tune_report_release(&report);
-    int result = tune(bench, db, &options, &report, &st);
+    int result = how(bench, db, &options, &report, &st);
     ck_assert_msg(result == 0, "%s", st.message);
     ck_assert_int_eq(st.code, STATUS_OK);
+}
+
+static inline void run(void)
+{
+    run_by(tune);
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */
