@@ -1,33 +1,61 @@
 #!/bin/sh
-# run.sh FUSEPLAN CASES: runs each CASES/x.cmd with sh in an empty directory and compares what it
-# prints and how it exits, byte for byte, with CASES/x.out.  A new case is these two files.
+# run.sh FUSEPLAN FILES...: each file of cases is a transcript: `$ command` (`2$ command` if it exits 2), `> ` before
+# its further lines, what it prints, and `! ` before what it prints to standard error.  Each `=== title` starts in an
+# empty directory with fresh variables; a line after `## ` is a comment.  Compared byte for byte.
+# UPDATE=1 writes the files anew: write a new case without its output, and read what comes of it.
 set -eu
-cases=$(cd "$2" && pwd)
+CASES=$(cd "$(dirname "$0")" && pwd)
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+shift
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-export PATH HOME="$root/home" LC_ALL=C
+export CASES PATH HOME="$root/home" LC_ALL=C
 unset FUSEPLAN_DB FUSEPLAN_CACHE XDG_DATA_HOME XDG_CACHE_HOME
 
-failed=0
-for case in "$cases"/*.cmd; do
-  name=$(basename "$case" .cmd)
+run_command() {
+  [ -n "$case_command" ] || return 0
+  case_code=0
+  eval "$case_command" >"$root/stdout" 2>"$root/stderr" 9<&- </dev/null || case_code=$?
+  [ $case_code -ne 0 ] || case_code=
+  printf '%s$ %s\n' "$case_code" "$case_command" | sed '2,$s/^/> /'
+  cat "$root/stdout"
+  sed 's/^/! /' "$root/stderr"
+  case_command=
+}
+
+run_section() { # FILE: prints it with what its commands print now
   rm -rf "${root:?}/work" "${root:?}/home"
   mkdir "$root/work" "$root/home"
-  code=0
-  (cd "$root/work" && sh "$case" >"$root/stdout" 2>"$root/stderr") || code=$?
-  {
-    cat "$root/stdout"
-    if [ -s "$root/stderr" ]; then
-      echo "--- stderr"
-      cat "$root/stderr"
-    fi
-    [ "$code" -eq 0 ] || echo "--- exit $code"
-  } >"$root/got"
-  if ! diff -u "$cases/$name.out" "$root/got"; then
-    echo "FAILED: $name"
+  cd "$root/work"
+  case_command=
+  while IFS= read -r case_line <&9; do
+    case $case_line in
+    '$ '* | [0-9]'$ '* | [0-9][0-9]'$ '* | [0-9][0-9][0-9]'$ '*)
+      run_command
+      case_command=${case_line#*\$ }
+      ;;
+    '> '*) [ -z "$case_command" ] || case_command=$(printf '%s\n%s' "$case_command" "${case_line#> }") ;;
+    *)
+      run_command
+      case $case_line in '## '* | '=== '*) printf '%s\n' "$case_line" ;; esac
+      ;;
+    esac
+  done 9<"$1"
+  run_command
+}
+
+failed=0
+for file in "$@"; do
+  rm -f "$root"/section.*
+  awk -v at="$root/section." '/^=== / { n++ } { print > sprintf("%s%03d", at, n) }' "$file"
+  for section in "$root"/section.*; do
+    (run_section "$section") >>"$root/section.got"
+  done
+  if [ -n "${UPDATE:-}" ]; then
+    cp "$root/section.got" "$file"
+  elif ! diff -u "$file" "$root/section.got"; then
     failed=$((failed + 1))
   fi
 done
-echo "$failed failed"
+echo "$failed files differ"
 [ "$failed" -eq 0 ]

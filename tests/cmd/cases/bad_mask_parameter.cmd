@@ -1,1 +1,0 @@
-fuseplan mask strided:t=0 -s 4

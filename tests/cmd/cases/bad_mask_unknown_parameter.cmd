@@ -1,1 +1,0 @@
-fuseplan mask strided:q=1 -s 4

@@ -1,1 +1,0 @@
-printf 'not an array' >m.npy; fuseplan mask file:m.npy -s 4

@@ -1,1 +1,0 @@
-fuseplan mask file:none.npy -s 4

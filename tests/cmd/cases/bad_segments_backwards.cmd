@@ -1,1 +1,0 @@
-fuseplan translate --segments 6-2

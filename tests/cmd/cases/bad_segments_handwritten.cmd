@@ -1,1 +1,0 @@
-fuseplan translate --segments 2-7 --handwritten

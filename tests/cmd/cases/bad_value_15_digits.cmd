@@ -1,1 +1,0 @@
-fuseplan translate 000110101010101

@@ -1,1 +1,0 @@
-fuseplan translate 00011010101010100

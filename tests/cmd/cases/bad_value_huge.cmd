@@ -1,1 +1,0 @@
-fuseplan translate 99999999999999999999

@@ -1,1 +1,0 @@
-fuseplan translate 6826 >/dev/full

@@ -1,0 +1,729 @@
+=== generate_again
+$ small='-b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q'
+$ generate() { fuseplan generate "$@" $small; echo "exit $?"; }
+## What make built is replaced with the sources, and what has no successor goes.
+$ generate 41115 -o g
+exit 0
+$ touch g/plan g/segment_00_00_qkv_gemm.o
+$ generate 43690 -o g
+exit 0
+1$ ls g | grep -c '^segment_'; ls g | grep -e '^plan$' -e '\.o$'
+15
+## A file of the user's, and one that was changed, stop it.
+$ echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
+$ generate 41115 -o g
+exit 2
+! fuseplan generate: 'g' holds what fuseplan did not write or what was changed since: 'example', 'libmine.a', 'notes', 'plan_b1_s4.c'; name a new directory, or add --force to keep other files and replace changed ones
+$ tail -n 1 g/plan_b1_s4.c; ls g | cmp - before
+/* mine */
+## --force keeps the one and replaces the other.
+$ generate 41115 -o g --force
+exit 0
+$ cat g/notes g/example g/libmine.a; tail -n 1 g/plan_b1_s4.c; ls g | grep -c '^segment_'; rm -r g before
+mine
+mine
+mine
+};
+8
+## Any name of a directory that is new or empty, but no link to none; nothing is left beside it.
+$ for dir in pl2/../pl2 b/. link dangling; do
+>   mkdir empty; ln -s empty link; ln -s target dangling
+>   generate 41115 -o $dir
+>   rm link dangling
+>   for made in *; do [ -e $made/plans.c ] && echo "$made holds a plan" || ls -d $made; done
+>   rm -r *
+> done
+exit 0
+empty
+pl2 holds a plan
+exit 0
+b holds a plan
+empty
+exit 0
+empty holds a plan
+exit 1
+empty
+! fuseplan generate: cannot create 'dangling': it is a link to what does not exist; remove the link, or name the place that it leads to
+$ mkdir here; cd here; generate 41115 -o .; ls plans.c; cd ..
+exit 0
+plans.c
+$ rm here/plan.h; mkdir here/plan.h; generate 41115 -o here --force 2>&1 | sed "s/to '.*'here'/to 'here'/; s,'/.*/here','here',"; ls -A; rm -r here
+fuseplan generate: cannot write to 'here': it holds 'plan.h'
+exit 1
+here
+$ generate 41115 -o -; ls
+exit 2
+! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
+=== generate_arch
+## Needs neither GPU nor compiler: what is compiled for is in the Makefile and the manifest.
+$ gen() { fuseplan generate 5 -b 1 -s 4 -W 16 --target cuda -q -o g "$@"; echo $?; }
+$ gen --arch sm_90a,sm_80,sm_80; grep NVCCFLAGS g/Makefile; grep -A 3 architectures g/manifest.json
+0
+NVCCFLAGS = -std=c++17 -O3 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a
+LINK = $(NVCC) $(NVCCFLAGS)
+	$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<
+  "architectures": [
+    "sm_80",
+    "sm_90a"
+  ],
+$ gen --arch sm_86; grep NVCCFLAGS g/Makefile
+0
+NVCCFLAGS = -std=c++17 -O3 -gencode arch=compute_86,code=sm_86
+LINK = $(NVCC) $(NVCCFLAGS)
+	$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<
+## Schedules run on all: wgmma is sm_90a's alone, and sm_86 has less shared memory than sm_80.
+1$ for list in sm_90a sm_90a,sm_100 sm_90a,sm_120; do
+>   fuseplan generate 41115 -b 1 -s 128 --target cuda -q -o l --arch $list; ls l | grep -c "hopper_gemm_.*cu$"
+> done
+4
+0
+0
+$ gen --arch sm_75
+2
+! fuseplan generate: --arch: 'sm_75' is too old; the cuda target needs sm_80 (Ampere) or later
+$ gen --arch sm_90
+2
+! fuseplan generate: --arch: code for sm_90 is built as sm_90a, which the same GPUs run; give sm_90a
+$ gen --arch sm_80,,sm_90a
+2
+! fuseplan generate: --arch: '' is unknown; expected some of sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100, sm_103, sm_110, sm_120, sm_121, commas between
+$ gen --arch 80
+2
+! fuseplan generate: --arch: '80' is unknown; expected some of sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100, sm_103, sm_110, sm_120, sm_121, commas between
+$ gen --arch ''
+2
+! fuseplan generate: --arch: the text is empty
+$ gen --target cpu --arch sm_80
+2
+! fuseplan generate: --arch names GPU architectures, and the target is cpu; add --target cuda
+2$ fuseplan bench 32773 -b 1 -s 4 -W 16 --target cuda --arch sm_80,sm_90a
+! fuseplan bench: --arch: 'sm_80,sm_90a' names several architectures; name one that the device runs
+=== generate_bad
+$ mkdir full; echo mine >full/notes
+2$ fuseplan generate 5 -b 1 -s 4 --target cpu -o full
+! fuseplan: 5 names the same plan as 32773
+! fuseplan generate: 'full' holds what fuseplan did not write or what was changed since: 'notes'; name a new directory, or add --force to keep other files and replace changed ones
+1$ fuseplan generate 5 -b 1 -s 4 --target cpu -o full/notes
+! fuseplan: 5 names the same plan as 32773
+! fuseplan generate: cannot open directory 'full/notes': Not a directory; name a new directory
+2$ fuseplan generate 5 -b 1 -s 4 --target cpu
+! fuseplan generate: no directory given; add -o DIR
+2$ fuseplan generate -b 1 -s 4 --target cpu -o g
+! fuseplan generate: no operand given; expected VALUE, for example: fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115
+2$ fuseplan generate 70000 -b 1 -s 4 --target cpu -o g
+! fuseplan generate: '70000' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+$ ls . full
+.:
+full
+
+full:
+notes
+=== generate_cuda
+## Needs neither GPU nor compiler.
+$ fuseplan generate 16380 -b 1 -s 4 -H 1 -W 16 --ffn 64 -L 1 -m causal --target cuda -t bf16 -q -o g
+$ ls g
+Makefile
+abi.h
+arguments.h
+attention.cuh
+attention.h
+attention_wgmma.cuh
+attention_wgmma_copy.cuh
+attention_wgmma_join.cuh
+attention_wgmma_load.cuh
+attention_wgmma_q.cuh
+attention_wgmma_shape.cuh
+attention_wgmma_softmax.cuh
+attention_wgmma_store.cuh
+checks.c
+common.cuh
+drawn.h
+elements.h
+encoder.h
+gemm.cuh
+graphs.c
+handwritten.cuh
+hopper.cuh
+hopper_gemm.cuh
+hopper_gemm_add.cuh
+hopper_gemm_load.cuh
+hopper_gemm_multiply.cuh
+hopper_gemm_norm.cuh
+hopper_gemm_norm_swap.cuh
+hopper_gemm_shape.cuh
+hopper_gemm_share.cuh
+hopper_gemm_split.cuh
+hopper_gemm_store.cuh
+host.h
+launch.c
+launch.h
+lengths.cu
+lengths.h
+library.c
+manifest.json
+maps.c
+mask.c
+mma.cuh
+plan.h
+plan_b1_s4.c
+plans.c
+products.c
+program.c
+segment.h
+segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm.cu
+segment_13_14_ffn2_bias_residual_layernorm2.cu
+tokens.cuh
+wgmma.cuh
+$ cat g/plan_b1_s4.c g/plans.c g/drawn.h
+/* Plan 49148: 49148 1 2 2 13 14 15 (value, first bit, fused segments: start and end of each).
+ * Workload b=1 s=4 h=1 w=16 f=64 l=1 eps=1e-05 dtype=bf16 lengths=full mask=causal.
+ * 2.522e-05 GFLOP a pass through all layers; tensors, weights and mask take at most 0.01568 MB. */
+#include "plan.h"
+
+extern const struct product_calls encoder_products;
+static const struct plan_product segment_00_00_qkv_gemm_library_product = {&encoder_products, 0, 1, -1, 0, -1, false,
+    4, 16, 48, 4, 0};
+void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
+void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
+
+static const struct plan_segment segments[] = {
+    {.workspace_bytes = 33554432, .product = &segment_00_00_qkv_gemm_library_product},
+    {(const void *)encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm,
+     128, 55296, true, false, false, 0, 0, {0}, 0, 1, 34, 0, 0},
+    {(const void *)encoder_segment_13_14_ffn2_bias_residual_layernorm2,
+     128, 0, false, false, false, 0, 0, {0}, 0, 1, 32, 0, 0},
+};
+
+/* The mask as lists of 64x64 blocks, see abi.h. */
+static const int start[] = {0, 1};
+static const int full[] = {0};
+static const int key_block[] = {0};
+static const int bits[] = {0};
+static const fp_word words[] = {0x1, 0x3, 0x7, 0xf,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0};
+
+const struct plan encoder_plan_b1_s4 = {
+    .about = {.batch = 1,
+              .seq_len = 4,
+              .value = 49148,
+              .kernels = 3,
+              .packed = 0,
+              .mask = "causal",
+              .workload = "b=1 s=4 h=1 w=16 f=64 l=1 eps=1e-05 dtype=bf16 lengths=full mask=causal",
+              .measured_on = 0},
+    .segments = segments,
+    .tensor_at = {-1, 256, -1, -1, -1, -1, -1, 512, -1, 768, 1024, -1, 0, 1280, -1, -1},
+    .tensor_elements = 1536,
+    .mask = {.lists = 1,
+             .blocks = 1,
+             .start = start,
+             .full = full,
+             .key_block = key_block,
+             .bits = bits,
+             .words = words},
+    .mask_entries = 1,
+    .mask_words = 1,
+};
+/* The library's plans, and what all of them share. */
+#include "plan.h"
+
+extern const struct plan encoder_plan_b1_s4;
+
+const struct plan *const encoder_plans[] = {
+    &encoder_plan_b1_s4,
+};
+
+const struct encoder_info encoder_library = {
+    .generator = "fuseplan 0.1.0",
+    .target = "cuda",
+    .archs = "sm_80,sm_90a",
+    .dtype = ENCODER_BF16,
+    .element_bytes = 2,
+    .heads = 1,
+    .head_size = 16,
+    .ffn = 64,
+    .layers = 1,
+    .eps = 1e-05,
+    .plans = 1,
+};
+
+const long encoder_weight_elements[WEIGHTS] = {
+    768, /* wqkv */
+    48, /* bqkv */
+    256, /* wo */
+    16, /* bo */
+    16, /* gamma1 */
+    16, /* beta1 */
+    1024, /* w1 */
+    64, /* b1 */
+    1024, /* w2 */
+    16, /* b2 */
+    16, /* gamma2 */
+    16, /* beta2 */
+};
+/* From what program.c draws, and its sequences. */
+#ifndef DRAWN_H
+#define DRAWN_H
+
+#include <stdint.h>
+
+static const uint64_t drawn_seed = 0u;
+
+static const struct {
+    double middle, range;
+} drawn_weights[12] = {
+    {0, 0.05}, /* wqkv */
+    {0, 0.05}, /* bqkv */
+    {0, 0.05}, /* wo */
+    {0, 0.05}, /* bo */
+    {1, 0.05}, /* gamma1 */
+    {0, 0.05}, /* beta1 */
+    {0, 0.05}, /* w1 */
+    {0, 0.05}, /* b1 */
+    {0, 0.05}, /* w2 */
+    {0, 0.05}, /* b2 */
+    {1, 0.05}, /* gamma2 */
+    {0, 0.05}, /* beta2 */
+};
+
+/* Real tokens of each sequence; null: all of them. */
+static const int *const drawn_lengths = 0;
+
+#endif
+$ sed -n '/^OBJECTS/,/^plan:/p' g/Makefile
+OBJECTS = \
+  program.o \
+  checks.o \
+  library.o \
+  graphs.o \
+  launch.o \
+  lengths.o \
+  maps.o \
+  mask.o \
+  products.o \
+  plans.o \
+  segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm.o \
+  segment_13_14_ffn2_bias_residual_layernorm2.o \
+  plan_b1_s4.o
+
+plan: $(OBJECTS)
+$ grep -e target -e eps g/manifest.json
+    "eps": 1e-5,
+    "target": "cuda",
+$ jq -c '.measured_on, .segments[1] | del(.function?)' g/manifest.json
+null
+{"ops":[1,12],"implementation":"generated","schedule":"tile=64x64 split=1 norm=barrier resident=1","flops":19072,"bytes":5696,"launch":{"threads":128,"shared_bytes":55296,"cooperative":true,"persistent":false,"at_once":false,"cluster":0,"maps":false,"tile_rows":0,"ordered":false,"tiles":1,"sync_words":34,"workspace_bytes":0},"resources":null}
+## Sizes that the kernels do not have.
+2$ fuseplan generate 5 -b 1 -s 4 -W 48 --target cuda -o h
+! fuseplan: 5 names the same plan as 32773
+! fuseplan generate: the cuda target has no code for head size 48; expected 16, 32, 64 or 128
+2$ fuseplan generate 5 -b 1 -s 4 --ffn 100 --target cuda -o h
+! fuseplan: 5 names the same plan as 32773
+! fuseplan generate: the cuda target has no code for ffn 100; expected a multiple of 8
+$ ls
+g
+=== generate_files
+$ fuseplan generate 41115 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q -o g/
+$ ls
+g
+$ ls g | grep -v '\.h$'
+Makefile
+checks.c
+launch.c
+library.c
+manifest.json
+plan_b1_s4.c
+plans.c
+program.c
+segment_00_00_qkv_gemm.c
+segment_01_01_qkv_bias_split.c
+segment_02_06_scores_mask_softmax_context_merge_heads_handwritten.c
+segment_07_07_out_gemm.c
+segment_08_09_out_bias_residual_layernorm1.c
+segment_10_11_ffn1_gemm_ffn1_bias_gelu.c
+segment_12_12_ffn2_gemm.c
+segment_13_14_ffn2_bias_residual_layernorm2.c
+$ cat g/plan_b1_s4.c g/plans.c
+/* Plan 41115: 41115 1 4 3 7 9 10 11 12 14 15 (value, first bit, fused segments: start and end of each).
+ * Workload b=1 s=4 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal.
+ * 1.696e-06 GFLOP a pass through all layers; tensors, weights and mask take at most 0.004308 MB. */
+#include "plan.h"
+
+fp_segment encoder_segment_00_00_qkv_gemm;
+fp_segment encoder_segment_01_01_qkv_bias_split;
+fp_segment encoder_segment_02_06_scores_mask_softmax_context_merge_heads_handwritten;
+fp_segment encoder_segment_07_07_out_gemm;
+fp_segment encoder_segment_08_09_out_bias_residual_layernorm1;
+fp_segment encoder_segment_10_11_ffn1_gemm_ffn1_bias_gelu;
+fp_segment encoder_segment_12_12_ffn2_gemm;
+fp_segment encoder_segment_13_14_ffn2_bias_residual_layernorm2;
+
+static const struct plan_segment segments[] = {
+    {encoder_segment_00_00_qkv_gemm, {0, 256, 0}},
+    {encoder_segment_01_01_qkv_bias_split, {0, 256, 0}},
+    {encoder_segment_02_06_scores_mask_softmax_context_merge_heads_handwritten, {0}},
+    {encoder_segment_07_07_out_gemm, {0, 256, 0}},
+    {encoder_segment_08_09_out_bias_residual_layernorm1, {0, 256, 0}},
+    {encoder_segment_10_11_ffn1_gemm_ffn1_bias_gelu, {0, 256, 0}},
+    {encoder_segment_12_12_ffn2_gemm, {0, 256, 0}},
+    {encoder_segment_13_14_ffn2_bias_residual_layernorm2, {0, 256, 0}},
+};
+
+/* The mask as lists of 64x64 blocks, see abi.h. */
+static const int start[] = {0, 1};
+static const int full[] = {0};
+static const int key_block[] = {0};
+static const int bits[] = {0};
+static const fp_word words[] = {0x1, 0x3, 0x7, 0xf,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0,
+    0x0, 0x0, 0x0, 0x0};
+
+const struct plan encoder_plan_b1_s4 = {
+    .about = {.batch = 1,
+              .seq_len = 4,
+              .value = 41115,
+              .kernels = 8,
+              .packed = 0,
+              .mask = "causal",
+              .workload = "b=1 s=4 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal",
+              .measured_on = 0},
+    .segments = segments,
+    .tensor_at = {-1, 0, 256, -1, -1, -1, -1, 0, 256, -1, 512, -1, 0, 256, -1, -1},
+    .tensor_elements = 768,
+    .mask = {.lists = 1,
+             .blocks = 1,
+             .start = start,
+             .full = full,
+             .key_block = key_block,
+             .bits = bits,
+             .words = words},
+    .mask_entries = 1,
+    .mask_words = 1,
+};
+/* The library's plans, and what all of them share. */
+#include "plan.h"
+
+extern const struct plan encoder_plan_b1_s4;
+
+const struct plan *const encoder_plans[] = {
+    &encoder_plan_b1_s4,
+};
+
+const struct encoder_info encoder_library = {
+    .generator = "fuseplan 0.1.0",
+    .target = "cpu",
+    .archs = "",
+    .dtype = ENCODER_FP32,
+    .element_bytes = 4,
+    .heads = 1,
+    .head_size = 4,
+    .ffn = 16,
+    .layers = 1,
+    .eps = 1e-05,
+    .plans = 1,
+};
+
+const long encoder_weight_elements[WEIGHTS] = {
+    48, /* wqkv */
+    12, /* bqkv */
+    16, /* wo */
+    4, /* bo */
+    4, /* gamma1 */
+    4, /* beta1 */
+    64, /* w1 */
+    16, /* b1 */
+    64, /* w2 */
+    4, /* b2 */
+    4, /* gamma2 */
+    4, /* beta2 */
+};
+$ head -n 5 g/manifest.json
+{
+  "generator": "fuseplan",
+  "version": "0.1.0",
+  "value": 41115,
+  "packed": false,
+## A plan of more segments in its place.
+$ fuseplan generate 43690 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -o g
+! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
+! fuseplan: wrote 40 files; 'make -C g && g/plan' builds and runs them
+$ ls g | grep -c '^segment_'
+15
+=== export
+## A folder for C programs.  Several sizes are one library.
+$ small='-H 1 -W 4 -L 1 -m causal --target cpu'
+$ fuseplan export 41115 -b 1 -s 4 $small -o lib
+! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
+! fuseplan: wrote 42 files; 'make -C lib && lib/example' builds the library and runs its example
+$ ls lib
+CMakeLists.txt
+Makefile
+abi.h
+attention.h
+blocks.h
+checks.c
+common.h
+elements.h
+encoder.h
+encoder.pc.in
+encoder.py
+example.c
+handwritten_attention.h
+host.h
+launch.c
+lengths.h
+library.c
+manifest.json
+plan.h
+plan_b1_s4.c
+plans.c
+safetensors.c
+safetensors.h
+safetensors_int.h
+safetensors_open.c
+segment.h
+segment_00_00_qkv_gemm.c
+segment_01_01_qkv_bias_split.c
+segment_02_06_scores_mask_softmax_context_merge_heads_handwritten.c
+segment_07_07_out_gemm.c
+segment_08_09_out_bias_residual_layernorm1.c
+segment_10_11_ffn1_gemm_ffn1_bias_gelu.c
+segment_12_12_ffn2_gemm.c
+segment_13_14_ffn2_bias_residual_layernorm2.c
+streaming_attention.h
+threads.h
+tokens.h
+vecmath.h
+weights.c
+weights.h
+weights_int.h
+weights_names.c
+$ head -n 12 lib/encoder.h
+/* The layers of a BERT model as one call: y = layer[n-1](... layer[0](x)).
+ *
+ * Layer, with D = heads * head_size, F = ffn, and all matrices row-major:
+ *
+ *   qkv = x @ wqkv + bqkv                          columns: q, k, v; in each head by head
+ *   c   = softmax(mask(q k^T / sqrt(head_size))) v
+ *   h   = layernorm(x + c @ wo + bo) * gamma1 + beta1
+ *   y   = layernorm(h + gelu(h @ w1 + b1) @ w2 + b2) * gamma2 + beta2
+ *
+ * x and y are (batch, seq_len, D), of the element type of encoder_describe().  PyTorch's
+ * nn.Linear stores the transpose of each matrix.
+ *
+$ sed -n '/^OBJECTS/,/^all/p' lib/Makefile
+OBJECTS = \
+  checks.o \
+  library.o \
+  launch.o \
+  plans.o \
+  segment_00_00_qkv_gemm.o \
+  segment_01_01_qkv_bias_split.o \
+  segment_02_06_scores_mask_softmax_context_merge_heads_handwritten.o \
+  segment_07_07_out_gemm.o \
+  segment_08_09_out_bias_residual_layernorm1.o \
+  segment_10_11_ffn1_gemm_ffn1_bias_gelu.o \
+  segment_12_12_ffn2_gemm.o \
+  segment_13_14_ffn2_bias_residual_layernorm2.o \
+  plan_b1_s4.o
+
+all: libencoder.a libencoder.so example
+$ jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, .measured_with, (.segments | length)])' lib/manifest.json
+"encoder"
+[41115,4,null,null,8]
+## Whatever else the name would clash with, its functions do not.
+$ fuseplan export 43690 -b 1 -s 4 $small -q --name bert -o bert
+$ ls bert | grep bert; grep -c encoder bert/*.[ch] | grep -v ':0$'
+bert.h
+bert.pc.in
+bert.py
+bert/weights.h:1
+bert/weights_names.c:1
+## What is not ours stays, also by a name that some other output builds; what make built goes.
+$ echo mine | tee lib/libmine.a lib/libmine.so lib/libmine.so.1 lib/libencoder.1 lib/plan >lib/notes
+$ touch lib/libencoder.a lib/libencoder.so lib/libencoder.so.1 lib/example lib/library.o
+2$ fuseplan export 41115 -b 1 -s 4 $small -q -o lib
+! fuseplan export: 'lib' holds what fuseplan did not write or what was changed since: 'libencoder.1', 'libmine.a', 'libmine.so', 'libmine.so.1', 'notes', 'plan'; name a new directory, or add --force to keep other files and replace changed ones
+$ fuseplan export 41115 -b 1 -s 4 $small -q -o lib --force
+$ ls lib | grep -e '^lib.*\.[ao1]' -e '\.so' -e '^plan$' -e notes -e '^example$'
+libencoder.1
+libmine.a
+libmine.so
+libmine.so.1
+notes
+plan
+2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert
+! fuseplan export: --name: 'Bert' cannot begin the names of C functions; give a lower-case letter, then up to 39 lower-case letters, digits and '_'
+## Nor is it the name of something else that the library or its users need.
+$ for name in plan launch threads run int class lambda math pthread linux m test torch json abi int64_t; do
+>   fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name; echo $?
+> done
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+2
+! fuseplan export: --name: 'plan' is the name of a file or a type that the library has already; give another name, such as 'plan_bert'
+! fuseplan export: --name: 'launch' is the name of a file or a type that the library has already; give another name, such as 'launch_bert'
+! fuseplan export: --name: 'threads' is a header of the system, and the library's own would hide it; give another name, such as 'threads_bert'
+! fuseplan export: --name: 'run' is the name of a file or a type that the library has already; give another name, such as 'run_bert'
+! fuseplan export: --name: 'int' is a word of C, C++ or Python; give another name, such as 'int_bert'
+! fuseplan export: --name: 'class' is a word of C, C++ or Python; give another name, such as 'class_bert'
+! fuseplan export: --name: 'lambda' is a word of C, C++ or Python; give another name, such as 'lambda_bert'
+! fuseplan export: --name: 'math' is a header of the system, and the library's own would hide it; give another name, such as 'math_bert'
+! fuseplan export: --name: 'pthread' is a header of the system, and the library's own would hide it; give another name, such as 'pthread_bert'
+! fuseplan export: --name: 'linux' is a word of C, C++ or Python; give another name, such as 'linux_bert'
+! fuseplan export: --name: 'm' is a library of the system or a target of CMake; give another name, such as 'm_bert'
+! fuseplan export: --name: 'test' is a library of the system or a target of CMake; give another name, such as 'test_bert'
+! fuseplan export: --name: 'torch' is a Python module, and the library's own would hide it; give another name, such as 'torch_bert'
+! fuseplan export: --name: 'json' is a Python module, and the library's own would hide it; give another name, such as 'json_bert'
+! fuseplan export: --name: 'abi' is the name of a file or a type that the library has already; give another name, such as 'abi_bert'
+! fuseplan export: --name: 'int64_t' is a name of the kind that POSIX keeps for types; give another name, such as 'int64_t_bert'
+3$ fuseplan export best -b 1 -s 4 $small -q -o no --db none.db
+! fuseplan export: there is no database at 'none.db' yet: 'fuseplan search' makes one
+$ known_db k.db
+3$ fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db
+! fuseplan export: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ fuseplan export best --target cpu -b 1 -s 128 -m causal -q -o best --db k.db
+$ grep -A 1 workload best/plan_b1_s128.c
+              .workload = "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
+              .measured_on = "a processor"},
+$ jq -c '.plans[] | [.measured_on, .measured_with]' best/manifest.json
+["a processor","OpenBLAS"]
+$ ls
+bert
+best
+k.db
+lib
+## Several sizes are one library: a plan each, a segment's source once.
+$ fuseplan export 41115 -b 2,1 -s 8,4 $small -q -o sizes
+$ ls sizes | grep -c '^segment_'; sed -n '/^const struct plan/,/^}/p' sizes/plans.c
+8
+const struct plan *const encoder_plans[] = {
+    &encoder_plan_b1_s4,
+    &encoder_plan_b1_s8,
+    &encoder_plan_b2_s4,
+    &encoder_plan_b2_s8,
+};
+$ jq -c '.plans[].workload | [.batch, .seq_len]' sizes/manifest.json
+[1,4]
+[1,8]
+[2,4]
+[2,8]
+=== export_build
+## --build runs make, whose end counts, also where the program that started this one ignores the ends of children.
+$ export='fuseplan export 41115 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q -o lib --build'
+$ mkdir bin
+$ cat >bin/make <<'END'
+> #!/bin/sh
+> echo "make $*"
+> exit "$CODE"
+> END
+$ chmod +x bin/make
+$ PATH=$PWD/bin:$PATH
+$ for CODE in 0 2; do
+>   export CODE
+>   timeout 60 $export; echo $?
+>   timeout 60 env --ignore-signal=CHLD $export; echo $?
+> done
+make -s -C lib
+0
+make -s -C lib
+0
+make -s -C lib
+1
+make -s -C lib
+1
+! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
+! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
+=== names_of_paths
+## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
+## copied, and no compiler takes the name for an option.
+$ for dir in 'a b;c' -dash; do
+>   fuseplan generate 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu -o "$dir" 2>&1 | tail -n 1
+> done
+fuseplan: wrote 33 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
+fuseplan: wrote 33 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
+3$ FUSEPLAN_CACHE=-cache fuseplan search -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --time-limit 0.1 -q >found
+$ echo "exit $?"
+exit 0
+$ ls -- ./-cache | head -n 1
+binaries
+=== output_places
+## A symbolic link is followed to a file that exists.
+$ ln -s m.npy link; touch m.npy; fuseplan mask causal -s 4 --npy link >text; echo $?; ls; ls -l link | grep -o 'link -> m.npy'
+0
+link
+m.npy
+text
+link -> m.npy
+## A FIFO stays one.
+$ mkfifo p; timeout 60 cat p >got & fuseplan mask causal -s 4 --npy p >text; echo $?; wait; cmp got m.npy; [ -p p ]
+0
+## The file has standard output for itself.
+$ fuseplan mask causal -s 4 --npy - 2>said | cmp - m.npy; echo $?; cmp said text
+0
+$ fuseplan mask causal -s 4 --npy /dev/stdout 2>said >got; echo $?; cmp got m.npy; cmp said text
+0
+$ fuseplan mask causal -s 4 --npy - --svg - | cmp - /dev/null
+! fuseplan mask: --svg: standard output takes one file, and another one goes there already
+## Nothing is left where the file becomes too large.
+$ rm -f got said p link; mkdir full; cd full
+$ (ulimit -f 1; fuseplan mask causal -s 64 --npy m.npy); echo $?; ls
+1
+! fuseplan mask: cannot write 'm.npy': File too large
+2$ cd ..; fuseplan mask causal -s 4 --npy full
+! fuseplan mask: --npy: cannot write 'full': Is a directory
+## Whoever made a link to what does not exist would choose where a file lies.
+$ mkdir links; cd links; ln -s nowhere link
+2$ fuseplan mask causal -s 4 --npy link
+! fuseplan mask: --npy: cannot write 'link': it is a link to what does not exist; remove the link, or name the place that it leads to
+1$ fuseplan generate 32768 -b 1 -s 4 --target cpu -o link
+! fuseplan generate: cannot create 'link': it is a link to what does not exist; remove the link, or name the place that it leads to
+2$ fuseplan train --data x --name x --db d.db --events link
+! fuseplan train: --events: cannot write 'link': it is a link to what does not exist; remove the link, or name the place that it leads to
+2$ known_db k.db; fuseplan db merge k.db --db link; echo $?; fuseplan db export --db k.db -o link
+1
+! fuseplan db: database 'link' cannot be opened: it is a link to what does not exist; remove the link, or name the place that it leads to
+! fuseplan db: --output: cannot write 'link': it is a link to what does not exist; remove the link, or name the place that it leads to
+$ ls
+k.db
+link

@@ -1,1 +1,0 @@
-fuseplan mask fixed -s 1024 --format csv

@@ -1,1 +1,0 @@
-fuseplan mask -s 4

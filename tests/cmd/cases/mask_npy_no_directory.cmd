@@ -1,1 +1,0 @@
-fuseplan mask causal -s 4 --npy none/m.npy

@@ -1,1 +1,0 @@
-fuseplan mask sliding:w=32 -s 1024 | head -n 3

@@ -1,1 +1,0 @@
-fuseplan mask causal -s 2 --svg m.svg >/dev/null && cat m.svg

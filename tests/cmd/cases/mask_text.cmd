@@ -1,1 +1,0 @@
-fuseplan mask strided -s 12

@@ -1,1 +1,0 @@
-fuseplan mask causal strided -s 4

@@ -1,0 +1,190 @@
+=== bench_bad
+2$ fuseplan bench -b 1 -s 4
+! fuseplan bench: no operand given; expected VALUE... or --op attention, for example: fuseplan bench 41115 -b 1 -s 128 -m causal
+2$ fuseplan bench 65536 -b 1 -s 4
+! fuseplan bench: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan bench 41115
+! fuseplan bench: the batch size or the sequence length is not given; add -b N and -s N
+2$ fuseplan bench 1 2 -b 1 -s 4 --dump d
+! fuseplan: 1 names the same plan as 32769
+! fuseplan: 2 names the same plan as 32770
+! fuseplan bench: --dump writes one plan, and 2 are given; give one value
+2$ fuseplan bench 1 -b 1 -s 4 --fail-above 0
+! fuseplan bench: --fail-above: 0 is out of range; give a number from 0.01 to 1000
+2$ fuseplan bench 1 -b 1 -s 4 -m stridd
+! fuseplan: 1 names the same plan as 32769
+! fuseplan bench: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+2$ fuseplan bench 1 -b 1 -s 4 --trace no/such
+! fuseplan: 1 names the same plan as 32769
+! fuseplan bench: --trace: cannot write 'no/such': No such file or directory
+2$ fuseplan bench 1 -b 1 -s 4 --trace .
+! fuseplan: 1 names the same plan as 32769
+! fuseplan bench: --trace: cannot write '.': Is a directory
+2$ fuseplan bench 5 -b 1 -s 4 --baseline 43690,70000
+! fuseplan: 5 names the same plan as 32773
+! fuseplan bench: --baseline: '70000' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+$ fuseplan bench 41115 -b 1 -s 4 --baseline 1,2,3,4,5,6,7,8,9,10 2>said; echo $?; tail -n 1 said; rm said
+2
+fuseplan bench: --baseline: more than 8 plans are given; name fewer
+$ ls
+=== bench_op_bad
+## Command lines and files that `bench --op attention` refuses.
+$ refused() {
+>   fuseplan bench "$@" 2>&1
+>   echo $?
+> }
+$ refused 41115 --op attention -b 1 -s 8
+fuseplan bench: '41115': --op attention times that operation alone and takes no VALUE; leave one of them out
+2
+$ refused --op atention -b 1 -s 8
+fuseplan bench: unknown --op 'atention'; did you mean 'attention'? expected attention
+2
+$ refused --op attention -b 1 -s 8 --baseline none
+fuseplan bench: --baseline is about plans, and --op attention times none; leave one of them out
+2
+$ refused --op attention -b 1 -s 8 --trace x
+fuseplan bench: --trace is about plans, and --op attention times none; leave one of them out
+2
+$ refused --op attention -b 1 -s 8 --fail-above 2
+fuseplan bench: --fail-above is about plans, and --op attention times none; leave one of them out
+2
+$ refused --op attention -b 1 -s 8 --retry-failed
+fuseplan bench: --retry-failed is about plans, and --op attention times none; leave one of them out
+2
+$ refused --op attention -b 1 -s 8 --force
+fuseplan bench: --force is about the directory of --dump
+2
+$ refused --op attention -b 1,2 -s 8 --dump d
+fuseplan bench: --dump writes one workload, and 2 are asked for; give one batch size and one sequence length
+2
+$ refused --op attention -b 1 -s 8,70000 --format json
+fuseplan bench: batch 1, seq-len 70000: seq_len is 70000: the workload would take 1.3 TiB of memory; give at most 65536
+2
+$ refused 41115 -b 1 -s 8 --peers p.csv
+fuseplan bench: --peers has times of attention alone; add --op attention
+2
+$ refused --op attention -b 1,2 -s 8 --peers missing.csv
+fuseplan bench: cannot read 'missing.csv': No such file or directory
+1
+$ file() {
+>   printf "$1" >p.csv
+>   refused --op attention -b 1,2 -s 8 --peers p.csv --format json
+> }
+$ names='variant,dtype,batch,seq_len,mask,us\n'
+$ file ''
+fuseplan bench: p.csv:1:1: the file is empty; expected a line with variant,dtype,batch,seq_len,mask,us
+2
+$ file 'variant,dtype,batch,seq_len,mask\n'
+fuseplan bench: p.csv:1:1: the column 'us' is missing; expected a line with variant,dtype,batch,seq_len,mask,us
+2
+$ file 'us,variant,dtype,batch,seq_len,mask,us\n'
+fuseplan bench: p.csv:1:37: the column 'us' comes twice
+2
+$ file "${names}a,fp32,1,8,full,x\n"
+fuseplan bench: p.csv:2:17: us: 'x' is not a number; give one from 0.001 to 1e+09
+2
+$ file "${names}a,fp32,1,8,full,-3\n"
+fuseplan bench: p.csv:2:17: us: -3 is out of range; give a number from 0.001 to 1e+09
+2
+$ file "${names}a,fp32,1,8,full\n"
+fuseplan bench: p.csv:2:12: the line has 5 fields, and the header has 6; put a field with a comma in double quotes
+2
+$ file "${names}a,fp32,1,8,longformer:g=2,w=1,4\n"
+fuseplan bench: p.csv:2:31: the line has 7 fields, and the header has 6; put a field with a comma in double quotes
+2
+$ file "${names}a,fp32,1,8,cusal,4\n"
+fuseplan bench: p.csv:2:12: mask: unknown mask 'cusal'; did you mean 'causal'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+2
+$ file "${names}a,fp31,1,8,full,4\n"
+fuseplan bench: p.csv:2:3: dtype: 'fp31' is no type; expected fp32, tf32, fp16 or bf16
+2
+$ file "${names}a,fp32,1,8,full,4\nb,fp32,1,8,full,4\na,fp32,1,8,full,5\n"
+fuseplan bench: p.csv:4:1: line 2 has a time of 'a' for the same workload
+2
+$ rm p.csv
+$ ls
+=== bench_weights_bad
+$ echo none >short
+2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights no/such
+! fuseplan bench: --weights: cannot read 'no/such': No such file or directory
+2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights short
+! fuseplan bench: --weights: cannot read 'short': the file is shorter than the length of a header
+2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights short --fail-above 2
+! fuseplan bench: --fail-above compares with stored times, and those with --weights are not stored; leave one of them out
+2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --prefix bert
+! fuseplan bench: --prefix chooses among the models in a file of weights; give --weights
+$ rm short
+$ ls
+=== search_again_retry
+2$ fuseplan search -b 1 -s 8 --again --retry-failed
+! fuseplan search: --again times nothing but the best plan and the baselines, and --retry-failed what failed; leave one of them out
+=== search_bad
+2$ fuseplan search -b 1 -s 4 --strategy guidde
+! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing, genetic or reward
+2$ fuseplan search -b 1 -s 4 --space 5..1
+! fuseplan search: --space: range '5..1' runs backwards: 5 is above 1; write lo..hi
+2$ fuseplan search -b 1 -s 4 --space 0..65536
+! fuseplan search: --space: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan search -b 1 -s 4 --budget 0
+! fuseplan search: --budget: 0 is out of range; give a number from 1 to 16640
+2$ fuseplan search -b 1 -s 4 --time-limit soon
+! fuseplan search: --time-limit: 'soon' is not a time from 0.1s to 1000h; write 90, 90s, 3m or 1.5h
+2$ fuseplan search -b 1 -s 4 --time-limit 3m5s
+! fuseplan search: --time-limit: '3m5s' is not a time from 0.1s to 1000h; write 90, 90s, 3m or 1.5h
+2$ fuseplan search -b 1 -s 4 --time-limit 0.05s
+! fuseplan search: --time-limit: '0.05s' is not a time from 0.1s to 1000h; write 90, 90s, 3m or 1.5h
+2$ fuseplan search -b 1 -s 4 --init wied
+! fuseplan search: unknown --init 'wied'; did you mean 'wide'? expected uniform or wide
+2$ fuseplan search -b 1 -s 4 41115
+! fuseplan search: unexpected operand '41115'; expected options only, for example: fuseplan search -b 1 -s 128 -m causal
+2$ fuseplan search -b 1 -s 4 --quantile 1
+! fuseplan search: --quantile: 1 is out of range; give a number from 0.001 to 0.999
+2$ fuseplan search -b 1 -s 4 --rigor thorough
+! fuseplan search: unknown --rigor 'thorough'; expected measure or exhaustive
+2$ fuseplan search -b 1 -s 4 --rigor exhaustive --strategy random
+! fuseplan search: --strategy 'random' with --rigor exhaustive, which asks no strategy; leave one of them out
+2$ fuseplan search -b 1 -s 4 --baseline none,43690
+! fuseplan search: --baseline: 'none' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan search -b 1 -s 4 --baseline 43690,
+! fuseplan search: --baseline: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+=== search_hangup
+## A terminal that closes sends SIGHUP: the search ends as after Ctrl-C.  nohup(1) has it ignored.
+$ cat >compiler <<'END'
+> #!/bin/sh
+> kill -HUP "$(sed 's/.*) . \([0-9]*\).*/\1/' /proc/$PPID/stat)" # the keeper's parent
+> [ -e ignored ] && { echo 'made up: no compiler' >&2; exit 1; }
+> exec sleep 60
+> END
+$ chmod +x compiler
+130$ fuseplan search -b 1 -s 8 --target cpu --compiler ./compiler -q
+! fuseplan search: interrupted
+$ touch ignored
+1$ (trap '' HUP; fuseplan search -b 1 -s 8 --target cpu --compiler ./compiler -q)
+! fuseplan search: './compiler --version' failed (exit status 1: made up: no compiler): not a working compiler; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev
+=== cache_bad
+1$ FUSEPLAN_CACHE=/proc/none fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu
+! fuseplan bench: the cache of compiled code is not usable; set FUSEPLAN_CACHE to a directory that can be written: cannot create directory '/proc/none': No such file or directory
+$ ls
+=== cache_full
+## A cache that takes no binary: the compiler is not to blame.
+$ export FUSEPLAN_CACHE="$PWD/cache"
+$ fuseplan doctor >said
+$ for binary in cache/binaries/*; do
+>   rm "$binary"
+>   mkdir -p "$binary/in_the_way"
+> done
+$ fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu 2>&1 |
+>   sed "s|'.*/cache|'cache|; s/[0-9a-f]\{32\}/HASH/"
+fuseplan bench: the compiler was tried twice; is the disk full, memory short, or does another program stop it: the cache cannot be written (is its disk full, or short of inodes?); FUSEPLAN_CACHE names another directory: cannot write 'cache/binaries/HASH.bin': Is a directory
+=== no_compiler
+## Nothing is left behind.
+1$ FUSEPLAN_CC=/none/cc fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu
+! fuseplan bench: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
+$ ls
+=== moved_build
+## A tree that was moved with its build directory.
+$ mkdir -p build/release
+$ echo CMAKE_HOME_DIRECTORY:INTERNAL=/no/tree >build/release/CMakeCache.txt
+$ cp "$CASES/../../run" .
+$ ./run build 2>&1 | sed "s,$PWD,HERE,"
+run: build/ was made in '/no/tree', and the tree is now in 'HERE'; delete build/

@@ -1,0 +1,200 @@
+=== train_bad
+2$ printf '100010100000010 54.5\n' >a.txt; fuseplan train --data a.txt --db m.db
+! fuseplan train: a.txt:1:1: '100010100000010' has 15 binary digits; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
+2$ printf '1000101000000101 fast\n' >a.txt; fuseplan train --data a.txt --db m.db
+! fuseplan train: a.txt:1:18: 'fast' is not a number; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
+1$ printf '1000101000000101 5\n' >a.txt; fuseplan train --data a.txt --db m.db
+! fuseplan train: 1 distinct plans are too few to learn from; give measured times of 2 or more
+1$ fuseplan train --data none.txt --db m.db
+! fuseplan train: cannot read 'none.txt': No such file or directory
+2$ fuseplan train
+! fuseplan train: nothing to train on; give --data FILE or a workload with -b, -s and -m
+2$ fuseplan train --data a.txt -b 1 -s 4
+! fuseplan train: a file and a workload are given at once; give --data FILE or a workload with -b, -s and -m
+2$ fuseplan train --data a.txt --target cpu
+! fuseplan train: a file and a workload are given at once; give --data FILE or a workload with -b, -s and -m
+2$ fuseplan train -m causal
+! fuseplan train: the batch size or the sequence length is not given; add -b N and -s N
+2$ fuseplan train -b 1 -s 4 --name other
+! fuseplan train: --name 'other' with a workload, whose only model has no name; leave one of them out
+3$ fuseplan train -b 1 -s 4 --db none.db
+! fuseplan train: there is no database at 'none.db' yet: 'fuseplan search' makes one
+2$ fuseplan predict 5 -m causal
+! fuseplan predict: the batch size or the sequence length is not given; add -b N and -s N
+2$ fuseplan predict 5 -b 1 -s 4 --name other
+! fuseplan predict: --name 'other' with a workload, whose only model has no name; leave one of them out
+3$ fuseplan predict 5 --db none.db
+! fuseplan predict: there is no database at 'none.db' yet: 'fuseplan search' makes one
+2$ fuseplan predict 65536
+! fuseplan predict: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan predict
+! fuseplan predict: no operand given; expected VALUE..., for example: fuseplan predict 41115 43690 -b 1 -s 128 -m causal
+$ ls
+a.txt
+m.db
+=== train_few_plans
+## 12 lines, but three plans: too few to hold some out
+$ export FUSEPLAN_DB=models.db
+$ i=0
+$ while [ $i -lt 4 ]; do
+>   printf '%s 1%d\n' 1000101001000101 $i 1000101000000101 $i 1000101000000001 $i
+>   i=$((i + 1))
+> done >times.txt
+$ fuseplan train --data times.txt
+model    plans  threshold ms  spearman  regret  auc  recall  features
+default      3        11.500  -         -       -    -       plan
+$ fuseplan train --data times.txt --format json
+[
+ {"name": "default", "plans": 3, "threshold_ms": 11.5, "spearman": null, "top1_regret": null, "auc": null, "recall_best": null, "features": "plan"}
+]
+=== train_predict
+## Two plans told apart by one bit: the model must find it.
+$ for i in 0 1 2 3 4 5 6 7; do
+>   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))
+> done >times.txt
+$ fuseplan train --data times.txt --db m.db -q --format csv | cut -d, -f1-3
+name,plans,threshold_ms
+default,8,10.5
+$ fuseplan db check --db m.db
+'m.db' is whole
+$ fuseplan predict 1000101001000101 1000101000000101 --db m.db | cut -c 1,7-
+2 0
+1 0
+3$ fuseplan predict 1000101001000101 --db m.db --name other
+! fuseplan predict: there is no model 'other' in 'm.db'; 'fuseplan train --data FILE --name other' makes one
+=== predict_top
+$ for i in 0 1 2 3 4 5 6 7; do
+>   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))
+> done >times.txt
+$ fuseplan train --data times.txt --db m.db -q --format csv >trained
+## Two names of one plan count once.
+$ fuseplan predict 1000101001000101 1000101000000101 35397 2629 --db m.db --top 1 | cut -d ' ' -f 1,3
+35333 0
+$ fuseplan predict all --db m.db --top 4 --format csv | wc -l
+5
+=== words_no_model
+$ known_db k.db
+3$ fuseplan predict 5 --db k.db
+! fuseplan predict: there is no model 'default' in 'k.db'; 'fuseplan train --data FILE --name default' makes one
+3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 128 -m causal
+! fuseplan predict: there is no model of b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu in 'k.db'; 'fuseplan search' or 'fuseplan train' of this workload makes one
+3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 9
+! fuseplan predict: nothing is stored in 'k.db' for b=1 s=9 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+=== model_damaged
+## A stored model that another program changed: one is trained in its place.
+$ known_db k.db
+$ export FUSEPLAN_DB=k.db
+$ w="--target cpu -b 1 -s 128 -m causal"
+## words of $w are options
+## shellcheck disable=SC2086
+$ {
+>   fuseplan train $w -q >/dev/null
+>   fuseplan predict 41115 $w >before
+>   sqlite3 k.db "UPDATE model SET bytes = CAST(substr(bytes, 1, 300) || x'99' || substr(bytes, 302) AS BLOB); VACUUM"
+>   fuseplan predict 41115 $w >after
+>   cmp before after
+>   fuseplan report $w -o r.html
+>   fuseplan train $w -q >/dev/null
+>   fuseplan predict 41115 $w >after
+>   cmp before after
+> }
+! fuseplan: trained a model on the stored plans, as the stored one cannot be used: the stored model's contents do not match its hash: it is damaged; train it again; 'fuseplan train' stores a new one
+! fuseplan: trained a model on the stored plans, as the stored one cannot be used: the stored model's contents do not match its hash: it is damaged; train it again; 'fuseplan train' stores a new one
+! fuseplan: wrote 'r.html': the plans measured for -b 1 -s 128 -m causal --target cpu
+=== replay
+## A space of four plans, of which one segment was timed: stage 1 takes 2 s, a plan 0.5.
+$ space() {
+>   cat <<'END'
+> {"format":"fuseplan results","version":1}
+> {"study":"1","inputs":{"init":"uniform","seed":0},"protocol":"1","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"d","uuid":"","capability":"","units":1,"driver":"","compiler":"","libraries":""},"workload":{"text":"b=1 s=8 h=2 w=8 f=64 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full","batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}
+> {"study":"1","trial":"segment","choices":["0 generated rows=8"],"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":0.0075,"ci_low_ms":0.0074,"ci_high_ms":0.0076,"sample_count":0,"layers_timed":0,"build_s":1,"verify_s":0.75,"time_s":0.25}
+> END
+>   while read -r value ms choices; do
+>     choices=$(echo "$choices" | sed 's/[0-9][0-9-]*/"& generated x=1"/g; s/" "/","/g')
+>     echo "{\"study\":\"1\",\"trial\":\"plan\",\"value\":$value,\"choices\":[$choices],\"status\":\"ok\",\"stored_utc\":\"2026-01-01T00:00:00.000Z\",\"median_ms\":$ms,\"ci_low_ms\":$ms,\"ci_high_ms\":$ms,\"sample_count\":0,\"layers_timed\":0,\"time_s\":0.5}"
+>   done <<'END'
+> 40000 0.5 0-1 2-4 5-7 8 9-14
+> 40001 0.255 0-1 2-4 5-7 8 9-13 14
+> 40002 0.25 0-1 2-4 5-7 8 9-12 13 14
+> 40003 0.3 0-1 2-4 5-7 8 9-12 13-14
+> END
+> }
+$ space >small.ndjson
+$ fuseplan replay small.ndjson --space 40000..40003 --strategy random,additive --budget 4 --seeds 3
+space  recorded  strategy  plans  regret  median    95 %  to 1 %  s to 3 %  s to 1 %   score
+small  whole     random        4  0.0000  0.0000  0.0000       3       3.0       3.5  -0.195
+small  whole     additive      4  0.0000  0.0000  0.0000       3       3.0       3.5  -0.195
+$ fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --format json
+[
+ {"space": "small", "path": "small.ndjson", "recorded": "whole", "strategy": "random", "budget": 4, "seeds": 3, "regret_mean": 0.0, "regret_median": 0.0, "regret_p95": 0.0, "plans_to_1pct": 3, "seconds": 4.0, "seconds_to_3pct": 3.0, "seconds_to_1pct": 3.5, "score": -0.194672131}
+]
+$ fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --no-segment-times
+space  recorded  strategy  plans  regret  median    95 %  to 1 %  s to 3 %  s to 1 %   score
+small  whole     random        4  0.0000  0.0000  0.0000       3       1.0       1.5  -0.195
+## Recorded in part: each row says so.
+$ fuseplan replay - --space 40000..40010 --strategy random --budget 3 --seeds 1 --format csv <small.ndjson
+space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct,seconds,seconds_to_3pct,seconds_to_1pct,score
+-,-,in part,random,3,1,0,0,0,2,3.5,3,3,-0.0928961749
+## Without seconds there are no columns of them.
+$ sed 's/,"time_s":0.5//' small.ndjson >no_seconds.ndjson
+$ fuseplan replay no_seconds.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 2
+space       recorded  strategy  plans  regret  median    95 %  to 1 %   score
+no_seconds  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
+=== replay_bad
+2$ fuseplan replay
+! fuseplan replay: no operand given; expected FILE..., for example: fuseplan replay results.ndjson --strategy guided,genetic,random --budget 128
+1$ fuseplan replay nothing.ndjson
+! fuseplan replay: cannot read 'nothing.ndjson': No such file or directory
+$ head -c 100 /dev/zero >zeros.ndjson
+2$ fuseplan replay zeros.ndjson
+! fuseplan replay: 'zeros.ndjson', line 1, column 1: the line has no end; the file was cut short
+$ printf '%s\n' '{"format":"fuseplan results","version":1}' >empty.ndjson
+2$ fuseplan replay empty.ndjson
+! fuseplan replay: 'empty.ndjson' has plans of 0 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
+2$ fuseplan replay empty.ndjson --strategy guided,genetics
+! fuseplan replay: unknown --strategy 'genetics'; did you mean 'genetic'? expected guided, additive, xgb, random, annealing, genetic or reward
+2$ fuseplan replay empty.ndjson --strategy ''
+! fuseplan replay: unknown --strategy ''; expected guided, additive, xgb, random, annealing, genetic or reward
+2$ fuseplan replay empty.ndjson --seeds 0
+! fuseplan replay: --seeds: 0 is out of range; give a number from 1 to 10000
+2$ fuseplan replay empty.ndjson --budget 0
+! fuseplan replay: --budget: 0 is out of range; give a number from 1 to 16640
+$ for noise in 0.05 0.05,0.05,0.05 0.05,-0.1 1.5,0 nan,0; do
+>   fuseplan replay empty.ndjson --noise $noise; echo $?
+> done
+2
+2
+2
+2
+2
+! fuseplan replay: --noise: '0.05' is not two shares; give the noise of segments and of plans, such as 0.05,0.05
+! fuseplan replay: --noise: '0.05,0.05,0.05' is not two shares; give the noise of segments and of plans, such as 0.05,0.05
+! fuseplan replay: --noise: -0.1 is out of range; give a number from 0 to 1
+! fuseplan replay: --noise: 1.5 is out of range; give a number from 0 to 1
+! fuseplan replay: --noise: 'nan' is not a number; give one from 0 to 1
+2$ fuseplan search -b 1 -s 4 --strategy guided,random
+! fuseplan search: --strategy names 2 strategies, and a search has one; 'fuseplan replay' compares several
+## One plan of one workload, and plans of two.
+$ study() {
+>   echo '{"study":"'$1'","inputs":{"init":"uniform","seed":'$1'},"protocol":"1","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"d","uuid":"","capability":"","units":1,"driver":"","compiler":"","libraries":""},"workload":{"text":"b=1 s=8 h=2 w=8 f=64 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full","batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}'
+>   echo '{"study":"'$1'","trial":"plan","value":32768,"choices":["0-14 generated x=1"],"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":1,"ci_low_ms":1,"ci_high_ms":1,"sample_count":0,"layers_timed":0}'
+> }
+$ (cat empty.ndjson; study 1) >one.ndjson
+$ (cat one.ndjson; study 2) >two.ndjson
+2$ fuseplan replay one.ndjson
+! fuseplan replay: 'one.ndjson': a budget of 64 plans is more than the 1 plans recorded that can run; give at most 1
+2$ fuseplan replay one.ndjson --space 40000..40001
+! fuseplan replay: 'one.ndjson': no plan of 40000..40001 ran
+2$ fuseplan replay one.ndjson --budget 1 --baseline 3,best
+! fuseplan replay: --baseline: 'best' is a plan of a database, and replay reads files alone; give values from 0 to 65535
+2$ fuseplan replay two.ndjson
+! fuseplan replay: 'two.ndjson' has plans of 2 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
+$ head -c -8 one.ndjson >cut.ndjson
+2$ fuseplan replay one.ndjson cut.ndjson --budget 1
+! fuseplan replay: 'cut.ndjson', line 3, column 1: the line has no end; the file was cut short
+$ gzip -c one.ndjson >packed.gz
+2$ fuseplan replay packed.gz
+! fuseplan replay: 'packed.gz' holds no results as text: it is packed by gzip: 'gzip -dc' unpacks it
+$ fuseplan replay one.ndjson --budget 1 --seeds 1 --strategy random --format csv
+space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct,seconds,seconds_to_3pct,seconds_to_1pct,score
+one,one.ndjson,in part,random,1,1,0,0,0,1,,,,0

@@ -1,1 +1,0 @@
-fuseplan search -b 1 -s 8 --again --retry-failed

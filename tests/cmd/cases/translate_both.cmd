@@ -1,1 +1,0 @@
-fuseplan translate 5 --segments 2-6

@@ -1,1 +1,0 @@
-fuseplan translate 6826 0x1aaa 0b1101010101010 41115 65535 0

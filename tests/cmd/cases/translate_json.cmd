@@ -1,1 +1,0 @@
-fuseplan translate 41115 21845 --format json

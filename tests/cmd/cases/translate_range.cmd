@@ -1,1 +1,0 @@
-fuseplan translate 43688..43691 all | head -n 6

@@ -1,1 +1,0 @@
-fuseplan bench 5 -z

@@ -1,0 +1,423 @@
+=== no_arguments
+2$ fuseplan
+! usage: fuseplan COMMAND [OPTION...]
+! 
+! Finds, verifies and explains the fastest fusion plan of a BERT encoder layer.
+! 
+!   translate    Say which operators a fusion mask fuses, or which mask fuses these
+!   mask         Draw an attention mask and say how dense it is
+!   generate     Write the sources of a plan, with a program that runs and times it
+!   export       Write a plan as a C library, to be linked into other programs
+!   bench        Build, verify and time plans side by side
+!   search       Find the fastest plan of a workload
+!   query        Print the best plan known for a workload, measuring nothing
+!   explain      Draw a plan's kernels, say what limits them and how its neighbours compare
+!   report       Write a page that shows what was measured: plans, kernels, the search
+!   replay       Judge strategies on recorded spaces
+!   train        Train the model of a workload, or one from a file of times
+!   predict      Predict the time of plans with a trained model
+!   db           List, check, keep and move what is stored
+!   compare      Say which plans became faster or slower
+!   doctor       Check what this machine has, and say what to do about what it lacks
+!   completion   Print a completion script for a shell
+! 
+! 'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the version.
+=== version
+$ fuseplan --version
+fuseplan 0.1.0
+=== help
+$ fuseplan help
+usage: fuseplan COMMAND [OPTION...]
+
+Finds, verifies and explains the fastest fusion plan of a BERT encoder layer.
+
+  translate    Say which operators a fusion mask fuses, or which mask fuses these
+  mask         Draw an attention mask and say how dense it is
+  generate     Write the sources of a plan, with a program that runs and times it
+  export       Write a plan as a C library, to be linked into other programs
+  bench        Build, verify and time plans side by side
+  search       Find the fastest plan of a workload
+  query        Print the best plan known for a workload, measuring nothing
+  explain      Draw a plan's kernels, say what limits them and how its neighbours compare
+  report       Write a page that shows what was measured: plans, kernels, the search
+  replay       Judge strategies on recorded spaces
+  train        Train the model of a workload, or one from a file of times
+  predict      Predict the time of plans with a trained model
+  db           List, check, keep and move what is stored
+  compare      Say which plans became faster or slower
+  doctor       Check what this machine has, and say what to do about what it lacks
+  completion   Print a completion script for a shell
+
+'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the version.
+=== help_mask
+$ fuseplan mask --help
+usage: fuseplan mask NAME -s N [OPTION...]
+
+Draw an attention mask and say how dense it is.
+
+A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' none.
+With lengths, pairs with padding are not kept, and the picture shows batch row 0.
+
+masks:
+  full                       every key
+  causal                     keys up to the query's own position
+  strided:t=N                causal: the last t keys and every t-th before (t=sqrt(S))
+  fixed:t=N                  causal: the query's group of t keys and the last key of each group
+                             (t=sqrt(S))
+  sliding:w=N                keys at most w away (w=sqrt(S))
+  sliding_causal:w=N         the query's own key and the w before it (w=sqrt(S))
+  dilated:w=N,d=N            every d-th key, w of them on each side (w=sqrt(S),d=2)
+  longformer:g=N,w=N         keys at most w away; the first g tokens see and are seen by all
+                             (g=sqrt(S),w=sqrt(S))
+  bigbird:g=N,w=N,n=N,seed=N longformer and n random 64x64 blocks a block row
+                             (g=sqrt(S),w=sqrt(S),n=1,seed=0)
+  prefix:p=N                 causal, and the first p keys for all (p=S/4)
+  document:n=N               n documents side by side, each seeing itself only (n=4)
+  file:PATH                  a NumPy file, bool or uint8, (S,S) or (B,S,S)
+
+options:
+  -b, --batch N              sequences in a batch
+  -s, --seq-len N            tokens of a sequence (required)
+      --lengths N,N,...      real tokens of each sequence; the rest is padding
+      --avg-seq-len N        draw the lengths at random with this average
+      --npy FILE             write the mask as a NumPy array of bool, (S,S) or (B,S,S)
+      --svg FILE             write a picture of the mask
+      --seed N               seed of all random draws (0)
+      --format FORMAT        table, json, ndjson or csv (table)
+  -q, --quiet                print only results and errors
+  -v, --verbose              also print device, compiler and database
+  -h, --help                 print this text
+
+examples:
+  fuseplan mask strided -s 128
+  fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg
+  fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy
+
+exit status:
+  0                          done
+  1                          failed: something is missing, cannot be read or written, or went wrong
+  2                          the command line or a file that it names is wrong; nothing was done
+=== help_search
+$ fuseplan help search
+usage: fuseplan search -b N -s N [OPTION...]
+
+Find the fastest plan of a workload.
+
+Builds, verifies and times segments and plans, stores each result as it comes, and
+ends at its budget, its time limit or when nothing faster is expected.  What is
+stored is never measured again: the same command goes on where it stopped.  Ctrl-C
+stores all and prints the best plan so far; a second Ctrl-C ends at once.
+The baselines are measured first and timed side by side with the fastest plans.
+With '--rigor exhaustive' every plan of the space is measured, in random order, and
+the 256 fastest are timed again side by side.
+With '--again' the best plan known and the baselines are timed anew.
+With '--retry-failed' what is stored as failed is measured again first.
+
+strategies:
+  guided                     a posterior over segments, regressor and classifier propose together
+  additive                   the smallest sums over segments, in their order
+  xgb                        regressor and classifier alone
+  random                     plans drawn uniformly
+  annealing                  a walk that steps to slower plans ever more rarely
+  genetic                    children of the fastest plans
+  reward                     boundaries drawn by what they have earned
+
+options:
+  -b, --batch N              sequences in a batch; 1,2,4 means each of them (required)
+  -s, --seq-len N            tokens of a sequence; 1,2,4 means each of them (required)
+  -m, --mask MASK            attention mask (full); 'fuseplan mask --help' lists them
+      --preset NAME          sizes, layers and eps of a known encoder; options beside it win
+  -H, --heads N              attention heads (12)
+  -W, --head-size N          columns of a head (64)
+  -L, --layers N             layers, each with weights of its own (12)
+      --ffn N                feed-forward size (4 * heads * head size)
+      --eps X                epsilon of the layernorms (1e-5)
+  -t, --dtype TYPE           element type; cpu: fp32; cuda: fp16 (the default), bf16, tf32 or fp32
+      --lengths N,N,...      real tokens of each sequence; the rest is padding
+      --avg-seq-len N        draw the lengths at random with this average
+      --target TARGET        cpu, cuda or cuda:N (cuda if there is a GPU, else cpu)
+      --init RANGES          drawn data; uniform: weights in +-0.05; wide: all in +-0.4 (uniform)
+      --baseline VALUE,...   plans to compare with, or none (43690,41115)
+      --space LO..HI|all     values of the plans to choose from (32768..49152)
+      --budget N             stop when N plans are stored for this workload; of replay, measured
+      --time-limit T         stop after 90, 90s, 3m or 1.5h
+      --again                time the best plan known and the baselines anew, and nothing else
+      --retry-failed         measure again what is stored as failed, and keep the old reasons
+      --rigor RIGOR          measure; exhaustive: all plans (measure)
+      --strategy NAME        how the search chooses plans (guided); replay takes several
+      --quantile Q           the fastest share of plans, called high performance (0.1)
+      --seed N               seed of all random draws (0)
+      --compiler NAME        cpu: a C compiler; cuda: nvcc, nvrtc or auto (nvrtc if it works)
+      --arch ARCH            GPU architecture to compile for; export takes a list (the device's)
+  -j, --jobs N               compilers that run at a time (one a core)
+      --db FILE              database ($FUSEPLAN_DB, else fuseplan.db in the data directory)
+      --events FILE          write what happens as NDJSON, a line an event
+      --format FORMAT        table, json, ndjson or csv (table)
+  -q, --quiet                print only results and errors
+  -v, --verbose              also print device, compiler and database
+  -h, --help                 print this text
+
+examples:
+  fuseplan search -b 1 -s 128 -m causal
+  fuseplan search -b 1 -s 128 -m causal --again
+  fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m
+  fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours
+  fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json
+
+exit status:
+  0                          done
+  1                          failed: something is missing, cannot be read or written, or went wrong
+  2                          the command line or a file that it names is wrong; nothing was done
+  3                          no valid result: nothing is known, or a plan did not run
+  130                        interrupted; a search has stored all that it measured
+
+environment:
+  FUSEPLAN_DB                the database, unless --db names one
+  FUSEPLAN_SYSTEM_DB         read beside the user's database, but not by report and train
+  FUSEPLAN_CACHE             the directory of compiled segments
+  FUSEPLAN_CACHE_MAX_BYTES   how large that directory may grow (2 GiB)
+  FUSEPLAN_LOCK_DIR          the directory of the devices' locks (/tmp)
+  FUSEPLAN_SANDBOX           off: candidates on a CPU may do what you may
+  FUSEPLAN_PASS              names of variables that compilers and workers get too
+  FUSEPLAN_CC, CC            the compiler of emitted C, with arguments if need be (cc)
+  CUDA_HOME, CUDA_PATH       the CUDA toolkit (/usr/local/cuda)
+=== help_unknown
+2$ fuseplan --help serch
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+=== help_width
+## No line of help has more than 100 columns.
+$ fuseplan help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
+$ while read -r command; do
+>   fuseplan "$command" --help | awk -v command="$command" 'length > 100 { print command ": " $0 }'
+> done <commands
+$ [ "$(wc -l <commands)" -ge 11 ] && echo "none is wider"
+none is wider
+=== unknown_command
+2$ fuseplan serch
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+=== unknown_command_far
+2$ fuseplan frobnicate
+! fuseplan: unknown command 'frobnicate'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+=== unknown_format
+2$ fuseplan translate 5 --format xml
+! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson or csv
+=== unknown_letter
+2$ fuseplan bench 5 -z
+! fuseplan bench: unknown option '-z'; 'fuseplan bench --help' lists all
+=== unknown_option
+2$ fuseplan bench 5 --batchs 1
+! fuseplan bench: unknown option '--batchs'; did you mean '--batch'?
+=== option_of_others
+2$ fuseplan translate 5 -b 1
+! fuseplan translate: option '-b' belongs to mask, generate, export, bench, search, query, explain, report, train, predict and db, not to translate
+=== option_with_argument
+2$ fuseplan translate 5 --quiet=1
+! fuseplan translate: option '--quiet' takes no argument
+=== option_without_argument
+2$ fuseplan bench 5 -b
+! fuseplan bench: option '-b' needs an argument
+=== words_options
+## What is wrong with an option, and where it belongs.
+2$ fuseplan translate 5 --budget 1
+! fuseplan translate: option '--budget' belongs to search and replay, not to translate
+2$ fuseplan translate 5 --dump=d
+! fuseplan translate: option '--dump' belongs to bench, not to translate
+2$ fuseplan doctor -o x
+! fuseplan doctor: option '-o' belongs to generate, export, report and db, not to doctor
+2$ fuseplan query --he 3
+! fuseplan query: option '--he' is ambiguous: it may be --heads, --head-size or --help
+2$ fuseplan query --seq 3 --ba=1 --head
+! fuseplan query: option '--head' is ambiguous: it may be --heads or --head-size
+2$ fuseplan search --time-limt 3
+! fuseplan search: unknown option '--time-limt'; did you mean '--time-limit'?
+=== words_program
+## Options in the place of a command.
+2$ fuseplan -q search -b 1
+! fuseplan: option '-q' stands before the command 'search'; options come after it: 'fuseplan search -q ...'
+2$ fuseplan --db x.db query
+! fuseplan: option '--db' stands before the command 'query'; options come after it: 'fuseplan query --db ...'
+2$ fuseplan -v
+! fuseplan: option '-v' needs a command, whose --verbose it is; 'fuseplan --version' prints the version
+2$ fuseplan --verison
+! fuseplan: unknown option '--verison'; did you mean '--version'?
+2$ fuseplan --hepl search
+! fuseplan: unknown option '--hepl'; did you mean '--help'?
+2$ fuseplan --nothing
+! fuseplan: option '--nothing' without a command; 'fuseplan --help' lists the commands
+2$ fuseplan -x
+! fuseplan: option '-x' without a command; 'fuseplan --help' lists the commands
+=== words_escaped
+## Control characters and bytes that are no UTF-8 do not reach the terminal.
+2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
+! fuseplan query: unknown mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+2$ fuseplan translate "$(printf '1\0072')"
+! fuseplan translate: '1\x072' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan mask full -s 4 "$(printf -- '-\377')"
+! fuseplan mask: unknown option '-\xff'; 'fuseplan mask --help' lists all
+3$ fuseplan query -b 1 -s 4 --db "$(printf 'caf\303\251\r.db')"
+! fuseplan query: there is no database at 'café\r.db' yet: 'fuseplan search' makes one
+=== terminal
+## On a terminal translate and predict print tables with titles; in a pipe they print plain lines.
+$ for i in 0 1 2 3 4 5 6 7; do
+>   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))
+> done >times.txt
+$ fuseplan train --data times.txt --db m.db -q --format csv >trained
+$ terminal() { script -qec "$*" /dev/null </dev/null | tr -d '\r'; }
+$ terminal fuseplan translate 6826 41115
+value  bits              canonical  pos0  hand-written  fused ops
+ 6826  0001101010101010      39594     0  no            0-1 2-3
+41115  1010000010011011      41115     1  yes           2-6 8-9 10-11 13-14
+$ fuseplan translate 6826 41115
+6826 0 2 1 2 3 4
+41115 1 4 3 7 9 10 11 12 14 15
+$ terminal fuseplan predict 35397 --db m.db | sed 's/  *[0-9.]*  yes.*/ MS yes P/; s/  *[0-9.]*  no.*/ MS no P/'
+value  predicted ms  high performance  probability
+35397 MS no P
+$ fuseplan predict 35397 --db m.db --format json | grep -o '"high_performance": [a-z]*'
+"high_performance": false
+=== full_disk
+1$ fuseplan translate 6826 >/dev/full
+! fuseplan: cannot write the results: No space left on device
+=== completion_bash
+## What bash offers; it splits words at '=' and ':'.
+$ cat >try.sh <<'END'
+> eval "$(fuseplan completion bash)"
+> offer() { COMP_LINE=$1 COMP_POINT=${#1}; COMPREPLY=(); _fuseplan; echo "${COMPREPLY[@]}"; }
+> offer 'fuseplan tr'
+> offer 'fuseplan mask --s'
+> offer 'fuseplan search --mask str'
+> offer 'fuseplan search -m sl'
+> offer 'fuseplan query --format '
+> offer 'fuseplan search --budget '
+> offer 'fuseplan help se'
+> offer 'fuseplan generate 41115 -o tr'
+> offer 'fuseplan search --format=j'
+> offer 'fuseplan search -m strided:'
+> offer 'fuseplan search -m file:tr'
+> offer 'fuseplan search --mask=file:tr'
+> END
+$ bash try.sh
+translate train
+--seq-len --svg --seed
+strided
+sliding sliding_causal
+table json ndjson csv
+
+search
+try.sh
+json
+t=
+try.sh
+try.sh
+=== completion_nothing
+2$ fuseplan completion
+! fuseplan completion: no operand given; expected bash|zsh|fish, for example: source <(fuseplan completion bash)
+=== completion_unknown
+2$ fuseplan completion csh
+! fuseplan completion: unknown shell 'csh'; did you mean 'zsh'? expected bash, zsh or fish
+=== completion_words
+## What the last word of a command line can be.
+$ known_db k.db
+$ export FUSEPLAN_DB=k.db
+$ offer() { echo "[$*]"; fuseplan --complete "$@" | cut -f 1 | tr '\n' ' '; echo; }
+$ paths() { echo "[$*]"; fuseplan --complete "$@" | tr '\t' '|'; }
+$ offer tr
+[tr]
+translate train 
+$ offer -
+[-]
+--help --version 
+$ offer help tra
+[help tra]
+translate train 
+$ offer mask --s
+[mask --s]
+--seq-len --svg --seed 
+$ offer search --mask str
+[search --mask str]
+strided:t=8 strided 
+$ offer search -m strided:
+[search -m strided:]
+strided:t=8 strided:t= 
+$ offer search -m strided:t=8,
+[search -m strided:t=8,]
+
+$ offer search -b ''
+[search -b ]
+1 2 
+$ offer search -b 1 -s ''
+[search -b 1 -s ]
+128 
+$ offer search -b 1,
+[search -b 1,]
+1,2 
+$ offer generate best -b 1,
+[generate best -b 1,]
+
+$ offer search -b 2 --seq-len=6
+[search -b 2 --seq-len=6]
+--seq-len=64 
+$ offer search -b 1 -s 128 -m c
+[search -b 1 -s 128 -m c]
+causal 
+$ offer search -b 1 -s 128 -m s
+[search -b 1 -s 128 -m s]
+strided sliding sliding_causal 
+$ offer search --format ''
+[search --format ]
+table json ndjson csv 
+$ offer search --format=c
+[search --format=c]
+--format=csv 
+$ offer search --budget ''
+[search --budget ]
+
+$ offer search --preset bert-b
+[search --preset bert-b]
+bert-base 
+$ offer bench b
+[bench b]
+best 
+$ offer bench best --baseline none,
+[bench best --baseline none,]
+
+$ offer bench best --baseline 41115,
+[bench best --baseline 41115,]
+41115,best 41115,43690 
+$ offer generate best 4
+[generate best 4]
+
+$ offer db ''
+[db ]
+list info check forget merge export import 
+$ offer db info --
+[db info --]
+--db --format --quiet --verbose --help 
+$ offer completion z
+[completion z]
+zsh 
+$ offer query -q --q
+[query -q --q]
+
+$ offer query --q
+[query --q]
+--quiet 
+$ offer no_command ''
+[no_command ]
+
+$ paths search -m file:a/b
+[search -m file:a/b]
+:files|file:|a/b
+$ paths mask full --svg=pic
+[mask full --svg=pic]
+:files|--svg=|pic
+$ paths generate 41115 -o tr
+[generate 41115 -o tr]
+:files||tr
+$ paths bench 1 --dump ar
+[bench 1 --dump ar]
+:dirs||ar
+$ fuseplan --complete compare a.db ''; fuseplan --complete compare a.db b.db ''
+:files		

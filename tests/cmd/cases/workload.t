@@ -1,0 +1,126 @@
+=== workload_bad
+2$ fuseplan query -b 0 -s 4
+! fuseplan query: --batch: '0' is not a size; give a whole number from 1 to 65536
+2$ fuseplan query -b -3 -s 4
+! fuseplan query: --batch: '-3' is not a size; give a whole number from 1 to 65536
+2$ fuseplan query -b 1 -s 4 -H 0
+! fuseplan query: --heads: '0' is not a size; give a whole number from 1 to 1024
+2$ fuseplan query -b 1 -s 4 -W 100000
+! fuseplan query: head_size is 100000: the workload would take 754.4 TiB of memory; give at most 4096
+2$ fuseplan query -b 1 -s 4 -L 0
+! fuseplan query: --layers: '0' is not a size; give a whole number from 1 to 1024
+2$ fuseplan query -b 60000 -s 4096
+! fuseplan query: batch * seq_len is 245760000: the workload would take 295.5 TiB of memory; give at most 16777216
+$ for eps in 0 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
+2
+2
+! fuseplan query: --eps: 0 is out of range; give a number from 1e-37 to 1
+! fuseplan query: --eps: 1e-300 is out of range; give a number from 1e-37 to 1
+2$ fuseplan query -b 1 -s 4 --dtype fp64
+! fuseplan query: unknown --dtype 'fp64'; did you mean 'fp32'? expected fp32, tf32, fp16 or bf16
+2$ fuseplan query -b 1 -s 4 --dtype fp16 --target cpu
+! fuseplan query: the cpu target has no element type fp16; expected fp32
+2$ fuseplan query -b 1 -s 4 --target tpu
+! fuseplan query: unknown target 'tpu'; expected cpu, cuda or cuda:N
+2$ fuseplan query -b 1 -s 4 --target cpu:1
+! fuseplan query: target 'cpu:1' has no device numbers; expected 'cpu'
+2$ fuseplan query -b 1
+! fuseplan query: the batch size or the sequence length is not given; add -s N
+2$ fuseplan query
+! fuseplan query: the batch size or the sequence length is not given; add -b N and -s N
+=== words_ranges
+## A range where one value is wanted; sizes beyond any; values that are not canonical.
+2$ fuseplan bench 0..10 -b 1 -s 4
+! fuseplan bench: '0..10' is not a fusion mask value: it is a range, and one value is wanted; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan generate all -b 1 -s 4 -o d
+! fuseplan generate: 'all' is not a fusion mask value: it is a range, and one value is wanted; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan query -b 1 -s 99999999999
+! fuseplan query: --seq-len: 99999999999 is too large; give at most 65536
+2$ fuseplan query -b 1 -s 4 --avg-seq-len 2147483648
+! fuseplan query: --avg-seq-len: 2147483648 is too large; give at most 65536
+2$ fuseplan mask causal -s 2147483647 -b 99999999999999999999
+! fuseplan mask: --batch: '99999999999999999999' is not a size; give a whole number from 1 to 65536
+1$ FUSEPLAN_CC=/none/cc fuseplan search --target cpu -b 1 -s 4 --space 24420..24420
+! fuseplan: 24420 names the same plan as 8347, which is searched
+! fuseplan search: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
+1$ FUSEPLAN_CC=/none/cc fuseplan search --target cpu -b 1 -s 4 --space 24400..24500
+! fuseplan: the 101 values of --space name 101 plans, which are searched by their canonical values
+! fuseplan search: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
+1$ FUSEPLAN_CC=/none/cc fuseplan search --target cpu -b 1 -s 4 --space 41115..41115
+! fuseplan search: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
+=== preset
+## A preset sets what no option sets, wherever the option stands.
+$ workload() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | grep -o 'h=.* dtype'; }
+$ known_db k.db
+$ workload --preset bert-large
+h=16 w=64 f=4096 l=24 eps=1e-12 dtype
+$ workload --preset bert-large -L 3 --eps 1e-5
+h=16 w=64 f=4096 l=3 eps=1e-05 dtype
+$ workload -H 2 --ffn 8 --preset minilm-l6
+h=2 w=32 f=8 l=6 eps=1e-12 dtype
+2$ fuseplan query -b 1 -s 4 --preset bert-bse
+! fuseplan query: unknown --preset 'bert-bse'; did you mean 'bert-base'? expected bert-tiny, bert-mini, bert-small, bert-medium, bert-base, bert-large, distilbert, roberta-base, roberta-large, electra-small, minilm-l6 or minilm-l12
+=== bad_seq_len_absurd
+2$ fuseplan mask causal -s 100000
+! fuseplan mask: seq_len is 100000: the workload would take 2.6 TiB of memory; give at most 65536
+=== bad_seq_len_negative
+2$ fuseplan mask causal -s -4
+! fuseplan mask: --seq-len: '-4' is not a size; give a whole number from 1 to 65536
+=== bad_seq_len_word
+2$ fuseplan mask causal -s 4x
+! fuseplan mask: --seq-len: '4x' is not a size; give a whole number from 1 to 65536
+=== bad_seq_len_zero
+2$ fuseplan mask causal -s 0
+! fuseplan mask: --seq-len: '0' is not a size; give a whole number from 1 to 65536
+=== threads
+## What the user's shell says of threads does not change what a plan runs with.
+$ fuseplan doctor | grep ' threads ' >plain
+$ OMP_PROC_BIND=true OMP_NUM_THREADS=1 fuseplan doctor | grep ' threads ' | cmp - plain
+=== each
+## Lists of batch sizes and sequence lengths mean each of them.
+$ known_db k.db
+$ export FUSEPLAN_DB=k.db
+$ q='fuseplan query --target cpu -m causal -q'
+$ $q -b 1 -s 128,128 --format json | head -n 1
+{
+$ $q -b 1,2 -s 128,64 --format json | grep -c '"best": {'; echo
+1
+
+! fuseplan query: batch 1, seq-len 64: nothing is stored in 'k.db' for b=1 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ $q -b 1,2 -s 128,64 --format csv | cut -d, -f1-5
+batch,seq_len,value,fused,handwritten
+1,128,41115,2-6 8-9 10-11 13-14,true
+! fuseplan query: batch 1, seq-len 64: nothing is stored in 'k.db' for b=1 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ $q -b 1,4 -s 128 | grep 'batch\|best plan'
+batch 1, seq-len 128
+best plan    41115
+baseline 43690  118.000 ms [116.820, 119.180]: the best plan is 1.093 [1.093, 1.093] times as fast
+baseline 41115  108.000 ms [106.920, 109.080]: it is the best plan
+batch 4, seq-len 128
+! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+2$ $q -b 1,2 -s 128,70000
+! fuseplan query: batch 1, seq-len 70000: seq_len is 70000: the workload would take 1.3 TiB of memory; give at most 65536
+2$ $q -b 1,,2 -s 128
+! fuseplan query: --batch: '' is not a size; give a whole number from 1 to 65536
+2$ fuseplan generate 5 -b 1,2 -s 8 -o d
+! fuseplan generate: --batch: 2 sizes are given, and generate takes one; export, bench, search and query take a list
+2$ fuseplan bench 5 -b 1 -s 8,16 --dump d
+! fuseplan bench: --dump writes one workload, and 2 are asked for; give one batch size and one sequence length
+## The mask of the second is refused before the first is measured.
+$ fuseplan mask causal -s 8 --npy m.npy -q >/dev/null
+2$ fuseplan search -b 1 -s 8,16 -m file:m.npy --target cpu
+! fuseplan search: batch 1, seq-len 16: mask file 'm.npy': the array has shape (8,8), expected (16,16) or (1,16,16): give -s 8
+## Notes say of which size they are; what holds for all is said once.
+$ fuseplan export 5 -b 1,2 -s 16 -H 1 -W 4 -L 1 --target cpu -o g
+! fuseplan: 5 names the same plan as 32773
+! fuseplan: batch 1, seq-len 16:
+! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
+! fuseplan: batch 2, seq-len 16:
+! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
+! fuseplan: wrote 39 files; 'make -C g && g/example' builds the library and runs its example
+2$ fuseplan export 5 -b 1,512 -s 65536 --target cpu -o h
+! fuseplan export: batch 512, seq-len 65536: batch * seq_len is 33554432: the workload would take 580.8 TiB of memory; give at most 16777216
