@@ -11,6 +11,8 @@
 #include <string.h>
 
 static int errors;
+static json_t *files;         /* schemas by name, loaded when the first one refers to them */
+static const char *directory; /* where they lie */
 
 static void complain(const char *path, const char *what, const char *name)
 {
@@ -106,6 +108,44 @@ static void check_items(json_t *items, json_t *value, const char *path)
     }
 }
 
+static json_t *load(const char *path)
+{
+    json_error_t error;
+    json_t *value = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (value == NULL)
+        fprintf(stderr, "%s:%d:%d: %s\n", path, error.line, error.column, error.text);
+    return value;
+}
+
+/* The schema at FILE#/NAME/NAME...; a reference always names its file. */
+static json_t *referred(const char *reference)
+{
+    char name[512], path[1024];
+    snprintf(name, sizeof(name), "%s", reference);
+    char *at = strchr(name, '#');
+    if (at != NULL)
+        *at++ = '\0';
+    json_t *schema = json_object_get(files, name);
+    if (schema == NULL) {
+        snprintf(path, sizeof(path), "%s/%s", directory, name);
+        schema = load(path);
+        json_object_set_new(files, name, schema);
+    }
+    char *rest = at, *part;
+    while (rest != NULL && (part = strtok_r(rest, "/", &rest)) != NULL)
+        schema = json_object_get(schema, part);
+    return schema;
+}
+
+static void check_reference(json_t *reference, json_t *value, const char *path)
+{
+    json_t *schema = referred(json_string_value(reference));
+    if (schema == NULL)
+        complain(path, "has a schema that is nowhere: ", json_string_value(reference));
+    else
+        check(schema, value, path);
+}
+
 /* One keyword of a schema; those of other types than the value's hold by themselves. */
 static void check_keyword(json_t *schema, const char *keyword, json_t *argument, json_t *value,
                           const char *path)
@@ -114,6 +154,8 @@ static void check_keyword(json_t *schema, const char *keyword, json_t *argument,
     double size = json_is_array(value) ? (double)json_array_size(value) : bound;
     if (strcmp(keyword, "type") == 0)
         check_type(argument, value, path);
+    else if (strcmp(keyword, "$ref") == 0)
+        check_reference(argument, value, path);
     else if (strcmp(keyword, "enum") == 0)
         check_enum(argument, value, path);
     else if (strcmp(keyword, "properties") == 0)
@@ -137,9 +179,9 @@ static void check_keyword(json_t *schema, const char *keyword, json_t *argument,
 static void check(json_t *schema, json_t *value, const char *path)
 {
     static const char *const known[] = {
-        "$schema",  "title", "description",          "type",     "enum",     "properties",
-        "required", "items", "additionalProperties", "minItems", "maxItems", "minimum",
-        "maximum",
+        "$schema",  "$ref",       "title",    "description", "type",
+        "enum",     "properties", "required", "items",       "additionalProperties",
+        "minItems", "maxItems",   "minimum",  "maximum",
     };
     const char *keyword;
     json_t *argument;
@@ -152,15 +194,6 @@ static void check(json_t *schema, json_t *value, const char *path)
             complain(path, "has a schema with an unknown keyword: ", keyword);
         check_keyword(schema, keyword, argument, value, path);
     }
-}
-
-static json_t *load(const char *path)
-{
-    json_error_t error;
-    json_t *value = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (value == NULL)
-        fprintf(stderr, "%s:%d:%d: %s\n", path, error.line, error.column, error.text);
-    return value;
 }
 
 static void check_lines(json_t *items, const char *path)
@@ -196,7 +229,12 @@ int main(int argc, char **argv)
         return 2;
     }
     const char *dot = strrchr(argv[2], '.');
-    json_t *schema = load(argv[1]);
+    char *slash = strrchr(argv[1], '/');
+    directory = slash != NULL ? argv[1] : ".";
+    files = json_object();
+    if (slash != NULL)
+        *slash = '\0';
+    json_t *schema = referred(slash != NULL ? slash + 1 : argv[1]);
     if (schema == NULL)
         return EXIT_FAILURE;
     if (dot != NULL && strcmp(dot, ".ndjson") == 0) {
@@ -209,6 +247,6 @@ int main(int argc, char **argv)
         errors += value == NULL;
         json_decref(value);
     }
-    json_decref(schema);
+    json_decref(files);
     return errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
