@@ -17,8 +17,9 @@ struct stage {
 };
 
 enum lowering {
-    LOWERING_TILED,  /* a GEMM's tiles are independent; a layernorm after it is another stage */
-    LOWERING_ROWWISE /* a stage holds whole rows, so that a layernorm or another GEMM joins it */
+    LOWERING_TILED,   /* a GEMM's tiles are independent; a layernorm after it is another stage */
+    LOWERING_ROWWISE, /* a stage holds whole rows, so that a layernorm or another GEMM joins it */
+    LOWERING_ONE      /* as tiled, but no stage stores more than its last operator's output */
 };
 
 /* Returns the number of stages.  All threads meet between two stages. */

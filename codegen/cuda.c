@@ -22,7 +22,7 @@ int cuda_stages_of(const struct chain *chain, struct segment s, int norm,
                    struct cuda_stage out[OP_COUNT])
 {
     struct stage plain[OP_COUNT];
-    int count = 0, given = lower_segment(chain, s, LOWERING_TILED, plain);
+    int count = 0, given = lower_segment(chain, s, LOWERING_ONE, plain);
     for (int i = 0; i < given; i++) {
         const struct stage *next = &plain[i];
         struct cuda_stage *before = count > 0 ? &out[count - 1] : NULL;

@@ -226,6 +226,8 @@ static void stream_body(const struct stage *stage, struct buf *out)
     buf_adds(out, "    const struct fp_stream t = {\n");
     add_whole(&f, "qkv", op_of(stage, first)->input);
     add_weight(&f, "bias", op_of(stage, first)->weight[ROLE_BIAS]);
+    if (op_of(stage, first)->kind == KIND_SPLIT && op_of(stage, first)->weight[ROLE_BIAS] < 0)
+        add_field(&f, "split", "1");
     add_field(&f, "merged", op_of(stage, last)->layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");

@@ -71,13 +71,15 @@ static uint32_t stored(struct segment s, const struct stage *stage)
 /* Whether the stage's last output is for nobody but the operator behind it, or can be stored all
  * the same: a stage of rows has each step's, the others have their last one alone.  q, k and v are
  * for all of attention. */
-static bool passes_on(struct segment s, const struct stage *stage, enum stage_kind kind)
+static bool passes_on(struct segment s, enum lowering how, const struct stage *stage,
+                      enum stage_kind kind)
 {
     struct stage longer = *stage;
     bool split = stage->chain->ops[stage->last].kind == KIND_SPLIT;
     longer.last++;
     uint32_t kept = split ? segment_outputs(stage->chain, s) : stored(s, &longer);
-    return kind == STAGE_ROWS || (kept & SET_OF(TENSOR_OF(stage->last))) == 0;
+    return (kind == STAGE_ROWS && how != LOWERING_ONE) ||
+           (kept & SET_OF(TENSOR_OF(stage->last))) == 0;
 }
 
 int lower_segment(const struct chain *chain, struct segment s, enum lowering how,
@@ -88,7 +90,7 @@ int lower_segment(const struct chain *chain, struct segment s, enum lowering how
         struct stage *before = count > 0 ? &out[count - 1] : NULL;
         enum stage_kind kind;
         if (before != NULL && joins(s, how, before, &chain->ops[op], &kind) &&
-            passes_on(s, before, kind)) {
+            passes_on(s, how, before, kind)) {
             before->kind = kind;
             before->last = (int8_t)op;
         } else {

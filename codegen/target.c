@@ -22,11 +22,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .workload = w};
 }
 
-int build_check(const struct build_target *t, const struct workload *w, struct status *st)
+static int check_cuda(const struct build_target *t, const struct workload *w, struct status *st)
 {
-    const char *why;
-    if (t->kind == TARGET_CPU)
-        return 0;
     if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
         return status_set(
             st, STATUS_USAGE,
@@ -40,13 +37,24 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
         return status_set(st, STATUS_ENVIRONMENT,
                           "the cuda target has no code for sm_%d; expected sm_%d or later", t->arch,
                           CUDA_ARCH_MIN);
+    return 0;
+}
+
+int build_check(const struct build_target *t, const struct workload *w, struct status *st)
+{
+    const char *why;
     const struct choice whole = {
         t->chain, {0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
-    if (!choice_applicable(&whole, t, &why))
-        return status_set(st, STATUS_UNFIT,
-                          "the cuda target has no code for head size %d in %s on sm_%d: %s",
-                          w->head_size, dtypes[t->dtype].name, t->arch, why);
-    return 0;
+    if (t->kind == TARGET_CUDA && check_cuda(t, w, st) != 0)
+        return -1;
+    if (choice_applicable(&whole, t, &why))
+        return 0;
+    if (t->kind == TARGET_CPU)
+        return status_set(st, STATUS_UNFIT, "the cpu target has no code for chain %s: %s",
+                          t->chain->name, why);
+    return status_set(st, STATUS_UNFIT,
+                      "the cuda target has no code for head size %d in %s on sm_%d: %s",
+                      w->head_size, dtypes[t->dtype].name, t->arch, why);
 }
 
 void build_options(const struct build_target *t, struct buf *out)

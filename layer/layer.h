@@ -145,8 +145,9 @@ void workload_release(struct workload *w);
 /* Copies all but the bits of the mask; the block lists and the cover of dst tell what it keeps. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
-/* Checks every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len and resolves
- * the mask.  A workload too large for any target is refused with the memory that it needs. */
+/* Checks the chain and every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len
+ * and resolves the mask.  A workload too large for any target is refused with the memory that it
+ * needs. */
 int workload_check(struct workload *w, struct status *st);
 
 /* Builds the mask, its block lists and its cover of a workload that was checked.  npy as for

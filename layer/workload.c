@@ -181,7 +181,7 @@ int workload_check(struct workload *w, struct status *st)
 {
     if ((unsigned)w->dtype >= DTYPE_COUNT)
         return status_set(st, STATUS_USAGE, "unknown dtype; give fp32, tf32, fp16 or bf16");
-    if (check_sizes(w, st) != 0 || check_lengths(w, st) != 0)
+    if (chain_check(w->chain, st) != 0 || check_sizes(w, st) != 0 || check_lengths(w, st) != 0)
         return -1;
     if (!(w->eps >= EPS_MIN && w->eps <= EPS_MAX))
         return status_set(st, STATUS_USAGE, "eps is %g; give a number from %g to %g, such as 1e-5",

@@ -10,11 +10,23 @@
 
 enum fp_pointwise {
     FP_NONE,
-    FP_BIAS_SPLIT_HEADS, /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
-    FP_MERGE_HEADS,      /* input (B,H,S,W), out (rows,D) */
-    FP_BIAS_RESIDUAL,    /* input (rows,N) + bias (N) + residual (rows,N) */
-    FP_BIAS_GELU         /* gelu(input (rows,N) + bias (N)) */
+    FP_BIAS_SPLIT_HEADS,    /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
+    FP_MERGE_HEADS,         /* input (B,H,S,W), out (rows,D) */
+    FP_BIAS_RESIDUAL,       /* input (rows,N) + bias (N) + residual (rows,N) */
+#define X(id, function) id, /* function(input (rows,N) + bias (N)) */
+    FP_ACTIVATIONS(X)
+#undef X
 };
+
+FP_TEMPLATE float fp_activate(enum fp_pointwise activation, float x)
+{
+#define X(id, function)                                                                            \
+    if (activation == id)                                                                          \
+        return function(x);
+    FP_ACTIVATIONS(X)
+#undef X
+    return x;
+}
 
 /* One operator, or a GEMM and the pointwise operator of its epilogue, on a block of rows.  Pointers
  * to token rows point to the block's first row; pointers to tensors split into heads to
@@ -24,9 +36,9 @@ struct fp_step {
     int inner, columns;        /* K and N */
     const float *input;        /* (rows,K) of a GEMM, else (rows,N) */
     const float *weight;       /* (K,N) */
-    const float *bias;         /* (N) */
+    const float *bias;         /* (N); null: none */
     const float *residual;     /* (rows,N) */
-    const float *gamma, *beta; /* (N) */
+    const float *gamma, *beta; /* (N); beta null: none */
     float *out;                /* (rows,N) */
 };
 
@@ -42,6 +54,17 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     if (s.pointwise != FP_BIAS_SPLIT_HEADS)
         s.out += first * s.columns;
     return s;
+}
+
+/* Columns first.. of a vector that may be missing, and element c of one. */
+FP_TEMPLATE const float *fp_from(const float *vector, int first)
+{
+    return vector != NULL ? vector + first : NULL;
+}
+
+FP_TEMPLATE float fp_element(const float *vector, int c)
+{
+    return vector != NULL ? vector[c] : 0.0f;
 }
 
 /* The offset of token row `row` of head `head` in a tensor (B,H,S,W). */
@@ -64,7 +87,7 @@ FP_TEMPLATE void fp_split_row(const struct fp_args *a, int row, struct fp_range 
         size_t third = (size_t)(head / a->heads) * a->batch * a->seq_len * fp_hidden(a);
         float *out = qkv + third + fp_head_offset(a, row, head % a->heads) + c % width;
         for (int i = 0; i < next - c; i++)
-            out[i] = in[c - cols.first + i] + bias[c + i];
+            out[i] = in[c - cols.first + i] + fp_element(bias, c + i);
     }
 }
 
@@ -88,15 +111,15 @@ FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step
         } else if (s->pointwise == FP_MERGE_HEADS) {
             fp_merge_row(a, rows.first + r, s->input, s->out + at);
         } else if (s->pointwise == FP_BIAS_RESIDUAL) {
-            const float *bias = s->bias + cols.first, *residual = s->residual + at;
+            const float *bias = fp_from(s->bias, cols.first), *residual = s->residual + at;
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                s->out[at + c] = x[c] + bias[c] + residual[c];
-        } else if (s->pointwise == FP_BIAS_GELU) {
-            const float *bias = s->bias + cols.first;
+                s->out[at + c] = x[c] + fp_element(bias, c) + residual[c];
+        } else {
+            const float *bias = fp_from(s->bias, cols.first);
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                s->out[at + c] = fp_gelu(x[c] + bias[c]);
+                s->out[at + c] = fp_activate(s->pointwise, x[c] + fp_element(bias, c));
         }
     }
 }
@@ -137,17 +160,17 @@ FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
         fp_sgemm(s, rows.count, cols, 0.0f, tile, cols.count);
         fp_pointwise_tile(a, s, rows, cols, tile, cols.count);
     } else if (s->pointwise == FP_BIAS_RESIDUAL) {
-        const float *bias = s->bias + cols.first, *residual = s->residual + cols.first;
+        const float *bias = fp_from(s->bias, cols.first), *residual = s->residual + cols.first;
         for (int r = 0; r < rows.count; r++) {
             size_t at = (size_t)r * s->columns;
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                out[at + c] = bias[c] + residual[at + c];
+                out[at + c] = fp_element(bias, c) + residual[at + c];
         }
         fp_sgemm(s, rows.count, cols, 1.0f, out, s->columns);
     } else {
         fp_sgemm(s, rows.count, cols, 0.0f, out, s->columns);
-        if (s->pointwise == FP_BIAS_GELU)
+        if (s->pointwise != FP_NONE)
             fp_pointwise_tile(a, s, rows, cols, out, s->columns);
     }
 }
@@ -181,7 +204,7 @@ FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step
         float scale = 1.0f / sqrtf(squares / (float)n + a->eps);
 #pragma omp simd
         for (int c = 0; c < n; c++)
-            out[c] = (x[c] - mean) * scale * s->gamma[c] + s->beta[c];
+            out[c] = (x[c] - mean) * scale * s->gamma[c] + fp_element(s->beta, c);
     }
 }
 

@@ -56,6 +56,9 @@ FP_TEMPLATE float fp_gelu(float x)
     return 0.5f * x * (1.0f + fp_erf(x * 0.70710678118654752f));
 }
 
+/* Activations by the names that emitted code has for them. */
+#define FP_ACTIVATIONS(X) X(FP_BIAS_GELU, fp_gelu)
+
 typedef float fp_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int fp_four_lanes __attribute__((vector_size(16)));
 

@@ -49,12 +49,14 @@ static void some_rows_empty(int seq_len, struct buf *npy)
     free(keep);
 }
 
-static void scene_set(struct scene *s, const struct shape *shape, const char *mask)
+static void scene_set(struct scene *s, const struct chain *chain, const struct shape *shape,
+                      const char *mask)
 {
     struct buf npy;
     buf_init(&npy);
     memset(s, 0, sizeof(*s));
     workload_init(&s->w);
+    s->w.chain = chain;
     s->w.seq_len = sizes[0][shape->pick[0]];
     s->w.heads = sizes[1][shape->pick[1]];
     s->w.head_size = sizes[2][shape->pick[2]];
@@ -158,7 +160,7 @@ static void case_text(const struct scene *s, const struct choice *c, struct buf 
 static void run_case(const struct scene *s, const struct choice *c, fp_segment *function)
 {
     const struct block_lists *l = &s->w.blocks;
-    uint32_t in = segment_inputs(&chain_bert, c->segment), out = choice_tensors(c);
+    uint32_t in = segment_inputs(c->chain, c->segment), out = choice_tensors(c);
     struct fp_args a = {
         .batch = s->w.batch,
         .seq_len = s->w.seq_len,
@@ -174,9 +176,9 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (((in | out) >> t & 1) != 0)
             a.tensor[t] = tensor_new(s, t, (in >> t & 1) != 0);
-    for (int id = 0; id < WEIGHT_MAX; id++)
+    for (int id = 0; id < c->chain->weight_count; id++)
         a.weight[id] =
-            (segment_weights(&chain_bert, c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
+            (segment_weights(c->chain, c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)
         a.knob[k] = choice_value(c, k);
 
@@ -202,7 +204,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
 /* ---- which cases ----------------------------------------------------------------------------- */
 
 static struct choice sources[SOURCES_MAX];
-static int source_count;
+static int source_count, bert_count; /* those of BERT's chain come first */
 
 static bool whole_product(void)
 {
@@ -214,7 +216,8 @@ static bool whole_product(void)
 static struct choice with_knobs(struct choice c, int turn)
 {
     struct choice choices[CHOICES_MAX];
-    int n = choices_for(&build_cpu, c.segment, c.impl->handwritten, CHOICES_MAX, choices), same = 0;
+    const struct build_target t = cpu_target(c.chain);
+    int n = choices_for(&t, c.segment, c.impl->handwritten, CHOICES_MAX, choices), same = 0;
     for (int i = 0; i < n; i++)
         if (same_source(&choices[i], &c))
             choices[same++] = choices[i];
@@ -226,7 +229,7 @@ static struct choice with_knobs(struct choice c, int turn)
 static int sources_end(int first)
 {
     int end = first;
-    while (end < source_count && sources[end].impl == sources[first].impl &&
+    while (end < bert_count && sources[end].impl == sources[first].impl &&
            segment_index(sources[end].segment) == segment_index(sources[first].segment))
         end++;
     return end;
@@ -236,8 +239,8 @@ static void run_shape(const struct shape *shape, int shape_index, int shapes, in
 {
     struct scene s;
     bool all = whole_product();
-    scene_set(&s, shape, masks[mask]);
-    for (int first = 0, end, n = 0; first < source_count; first = end, n++) {
+    scene_set(&s, &chain_bert, shape, masks[mask]);
+    for (int first = 0, end, n = 0; first < bert_count; first = end, n++) {
         end = sources_end(first);
         bool its_shape = (n * 5 + mask) % shapes == shape_index;
         for (int i = first; i < end; i++) {
@@ -261,14 +264,39 @@ START_TEST(segments_agree_with_the_oracle)
 }
 END_TEST
 
+/* Sources of another chain, on a few shapes. */
+START_TEST(other_chains_agree_with_the_oracle)
+{
+    enum { EVERY = 3 };
+    const struct chain *c = chain_of_test((enum test_chain)_i);
+    struct shape shapes[SHAPES_MAX];
+    int count = pairwise_shapes(shapes), cases = 0;
+    for (int n = _i; n < count; n += EVERY) {
+        struct scene s;
+        scene_set(&s, c, &shapes[n], masks[n % MASKS]);
+        for (int i = bert_count; i < source_count; i++)
+            if (sources[i].chain == c) {
+                struct choice choice = with_knobs(sources[i], n);
+                run_case(&s, &choice, segment_functions[i]);
+                cases++;
+            }
+        scene_release(&s);
+    }
+    ck_assert_int_ge(cases, 20);
+}
+END_TEST
+
 int main(void)
 {
     source_count = all_sources(sources);
+    while (bert_count < source_count && sources[bert_count].chain == &chain_bert)
+        bert_count++;
     Suite *suite = suite_create("segments_cpu");
     TCase *tcase = tcase_create("against the oracle");
     if (whole_product())
         tcase_set_timeout(tcase, 7200);
     tcase_add_loop_test(tcase, segments_agree_with_the_oracle, 0, MASKS);
+    tcase_add_loop_test(tcase, other_chains_agree_with_the_oracle, 0, CHAIN_COUNT);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -38,7 +38,8 @@ static int write_part(const char *dir, int part, int parts, const struct choice 
     buf_init(&source);
     for (int i = part; i < count; i += parts) {
         buf_reset(&source);
-        choice_emit(&c[i], &build_cpu, &source);
+        const struct build_target t = cpu_target(c[i].chain);
+        choice_emit(&c[i], &t, &source);
         add_renamed(source.ptr, i, &text);
     }
     snprintf(name, sizeof(name), "part_%d.c", part);

@@ -5,6 +5,7 @@
 
 #include "codegen/codegen_int.h"
 #include "kernels/cpu/abi.h"
+#include "tests/chains.h"
 
 enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
 
@@ -22,21 +23,43 @@ static inline bool same_source(const struct choice *a, const struct choice *b)
     return a->impl == b->impl;
 }
 
-/* The choices of all segments, one a source: run-time knobs are at their first legal values. */
+static inline struct build_target cpu_target(const struct chain *c)
+{
+    struct build_target t = build_cpu;
+    t.chain = c;
+    return t;
+}
+
+/* Appends the choices of a segment, one a source: run-time knobs are at their first legal values.
+ * Returns how many there are then. */
+static inline int add_sources(const struct chain *c, struct segment s, bool handwritten, int count,
+                              struct choice *out)
+{
+    const struct build_target t = cpu_target(c);
+    struct choice choices[CHOICES_MAX];
+    int n = choices_for(&t, s, handwritten, CHOICES_MAX, choices);
+    for (int i = 0; i < n; i++) {
+        bool known = handwritten && !choices[i].impl->handwritten;
+        for (int before = 0; before < i; before++)
+            known = known || same_source(&choices[before], &choices[i]);
+        if (!known)
+            out[count++] = choices[i];
+    }
+    return count;
+}
+
+/* Those of all segments of BERT's chain, then those of segments in which other chains differ. */
 static inline int all_sources(struct choice *out)
 {
+    static const struct segment differ[] = {{0, 1},  {1, 6},   {7, 9},   {8, 8}, {8, 9},
+                                            {9, 12}, {10, 11}, {12, 14}, {0, 14}};
     int count = 0;
-    for (int i = 0; i < 2 * SEGMENT_COUNT; i++) {
-        struct choice choices[CHOICES_MAX];
-        int n = choices_for(&build_cpu, segment_at(i / 2), i % 2 != 0, CHOICES_MAX, choices);
-        for (int c = 0; c < n; c++) {
-            bool known = i % 2 != 0 && !choices[c].impl->handwritten;
-            for (int before = 0; before < c; before++)
-                known = known || same_source(&choices[before], &choices[c]);
-            if (!known)
-                out[count++] = choices[c];
-        }
-    }
+    for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
+        count = add_sources(&chain_bert, segment_at(i / 2), i % 2 != 0, count, out);
+    for (int which = 0; which < CHAIN_COUNT; which++)
+        for (size_t i = 0; i < ARRAY_LEN(differ); i++)
+            count =
+                add_sources(chain_of_test((enum test_chain)which), differ[i], false, count, out);
     return count;
 }
 

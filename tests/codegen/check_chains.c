@@ -1,0 +1,162 @@
+/* What implementations make of other chains than BERT's: right or refused. */
+#include "codegen/cuda_int.h"
+#include "tests/chains.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+static struct status st; /* of the call that a test is about */
+
+enum { CHOICES_MAX = 256 };
+
+static struct build_target target_of(enum test_chain which, enum target_kind kind)
+{
+    return (struct build_target){.chain = chain_of_test(which),
+                                 .kind = kind,
+                                 .dtype = kind == TARGET_CPU ? DTYPE_FP32 : DTYPE_FP16,
+                                 .head_size = 64,
+                                 .arch = kind == TARGET_CPU ? 0 : CUDA_ARCH_HOPPER,
+                                 .library = kind == TARGET_CUDA};
+}
+
+/* Whether an implementation of CUDA runs a segment by any schedule. */
+static bool serves(enum test_chain which, struct segment s, const char *impl)
+{
+    struct build_target t = target_of(which, TARGET_CUDA);
+    struct choice choices[CHOICES_MAX];
+    int count = choices_for(&t, s, false, CHOICES_MAX, choices);
+    ck_assert_int_le(count, CHOICES_MAX);
+    for (int i = 0; i < count; i++)
+        if (strcmp(choices[i].impl->name, impl) == 0)
+            return true;
+    return false;
+}
+
+/* Why the default schedule of an implementation of CUDA does not run a segment. */
+static const char *why_not(enum test_chain which, struct segment s, const char *impl)
+{
+    struct build_target t = target_of(which, TARGET_CUDA);
+    const struct choice c = {t.chain, s, impl_find(TARGET_CUDA, impl), {{0}}};
+    const char *why = NULL;
+    ck_assert(!choice_applicable(&c, &t, &why));
+    return why;
+}
+
+/* Whatever runs a segment stores all of its outputs and reads no weight that is not there. */
+START_TEST(choices_store_all_outputs)
+{
+    enum test_chain which = (enum test_chain)(_i / SEGMENT_COUNT);
+    struct segment s = segment_at(_i % SEGMENT_COUNT);
+    for (int kind = 0; kind < TARGET_COUNT; kind++) {
+        struct build_target t = target_of(which, (enum target_kind)kind);
+        struct choice choices[CHOICES_MAX];
+        int count = choices_for(&t, s, false, CHOICES_MAX, choices);
+        uint32_t outputs = segment_outputs(t.chain, s);
+        if (kind == TARGET_CPU || which != CHAIN_NO_BETA)
+            ck_assert_int_ge(count, 1);
+        for (int i = 0; i < count; i++) {
+            struct buf text;
+            buf_init(&text);
+            ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
+            choice_emit(&choices[i], &t, &text);
+            ck_assert_msg(strstr(text.ptr, "weight[-1]") == NULL &&
+                              strstr(text.ptr, "tensor[-1]") == NULL,
+                          "%s", text.ptr);
+            buf_release(&text);
+        }
+    }
+}
+END_TEST
+
+/* The sum is read by operator 13 too, and these store the layernorm's result alone. */
+START_TEST(sums_that_others_read_are_stored)
+{
+    const struct segment norm = {7, 9}, sum = {7, 8};
+    ck_assert(!serves(CHAIN_RAW_SKIP, norm, "hopper_gemm"));
+    ck_assert_str_eq(why_not(CHAIN_RAW_SKIP, norm, "hopper_gemm"),
+                     "it does not store every tensor that others read");
+    ck_assert(serves(CHAIN_RAW_SKIP, sum, "hopper_gemm"));
+    ck_assert(serves(CHAIN_RAW_SKIP, (struct segment){12, 14}, "hopper_gemm"));
+    ck_assert(serves(CHAIN_RAW_SKIP, norm, "generated"));
+}
+END_TEST
+
+/* A stage whose last operator alone is stored ends where others read. */
+START_TEST(stages_end_where_others_read)
+{
+    struct cuda_stage stages[OP_COUNT];
+    const struct chain *raw = chain_of_test(CHAIN_RAW_SKIP);
+    const struct segment rows = {8, 9};
+    ck_assert_int_eq(cuda_stages_of(&chain_bert, rows, CUDA_NORM_BARRIER, stages), 1);
+    ck_assert_int_eq(cuda_stages_of(raw, rows, CUDA_NORM_BARRIER, stages), 2);
+    ck_assert_int_eq(stages[0].last, 8);
+    ck_assert_int_eq(stages[1].kind, STAGE_ROWS);
+}
+END_TEST
+
+START_TEST(missing_biases_are_refused)
+{
+    const struct segment split = {0, 1}, sum = {7, 8}, gelu = {10, 11}, attention = {1, 6};
+    const char *why = "its kernel needs a weight that an operator lacks";
+    ck_assert_str_eq(why_not(CHAIN_NO_BIAS, split, "hopper_gemm"), why);
+    ck_assert_str_eq(why_not(CHAIN_NO_BIAS, sum, "hopper_gemm"), why);
+    ck_assert_str_eq(why_not(CHAIN_NO_BIAS, sum, "library"), why);
+    ck_assert_str_eq(why_not(CHAIN_NO_BIAS, gelu, "library"), why);
+    ck_assert_str_eq(why_not(CHAIN_NO_BIAS, attention, "hopper_attention"), why);
+    ck_assert(serves(CHAIN_NO_BIAS, (struct segment){7, 7}, "hopper_gemm"));
+    ck_assert(serves(CHAIN_NO_BIAS, (struct segment){2, 6}, "hopper_attention"));
+    for (int op = 0; op < OP_COUNT; op++)
+        ck_assert(serves(CHAIN_NO_BIAS, (struct segment){(int8_t)op, (int8_t)op}, "generated"));
+}
+END_TEST
+
+START_TEST(missing_betas_are_refused)
+{
+    const char *why = "its kernel needs a weight that an operator lacks";
+    ck_assert_str_eq(why_not(CHAIN_NO_BETA, (struct segment){7, 9}, "hopper_gemm"), why);
+    ck_assert_str_eq(why_not(CHAIN_NO_BETA, (struct segment){9, 9}, "generated"), why);
+    ck_assert(serves(CHAIN_NO_BETA, (struct segment){7, 8}, "hopper_gemm"));
+}
+END_TEST
+
+/* cuBLASLt alone has it. */
+START_TEST(functions_without_a_kernel_are_refused)
+{
+    struct chain c = chain_bert;
+    const struct segment tanh_form = {10, 11};
+    struct build_target t = target_of(CHAIN_RAW_SKIP, TARGET_CUDA);
+    const char *why = NULL;
+    t.chain = &c;
+    c.ops[11].function = FUNCTION_BIAS_GELU_TANH;
+    OK(chain_check(&c, &st));
+    struct choice gemm = {&c, tanh_form, impl_find(TARGET_CUDA, "hopper_gemm"), {{0}}};
+    ck_assert(!choice_applicable(&gemm, &t, &why));
+    ck_assert_str_eq(why, "it has no kernel of an operator's function");
+    gemm.impl = impl_find(TARGET_CUDA, "library");
+    ck_assert(choice_applicable(&gemm, &t, &why));
+    gemm.impl = impl_find(TARGET_CPU, "generated");
+    ck_assert(!choice_applicable(&gemm, &t, &why));
+}
+END_TEST
+
+/* A target that lacks code for an operator of a chain says so before anything is compiled. */
+START_TEST(chains_without_code_are_refused)
+{
+    struct workload w;
+    workload_init(&w);
+    w.seq_len = 64;
+    w.ffn = 3072;
+    w.dtype = DTYPE_FP16;
+    w.chain = chain_of_test(CHAIN_NO_BETA);
+    struct build_target t = build_target_of(TARGET_CUDA, "sm_90", false, &w);
+    FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "needs a weight that an operator lacks");
+    t = build_target_of(TARGET_CPU, "avx512", false, &w);
+    OK(build_check(&t, &w, &st));
+    workload_release(&w);
+}
+END_TEST
+
+SUITE("chains", NULL, NULL, LOOP(choices_store_all_outputs, 0, CHAIN_COUNT *SEGMENT_COUNT),
+      ONCE(sums_that_others_read_are_stored), ONCE(stages_end_where_others_read),
+      ONCE(missing_biases_are_refused), ONCE(missing_betas_are_refused),
+      ONCE(functions_without_a_kernel_are_refused), ONCE(chains_without_code_are_refused))

@@ -1,0 +1,206 @@
+#include "tests/chains.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+static struct status st; /* of the call that a test is about */
+
+START_TEST(bert_is_well_formed)
+{
+    OK(chain_check(&chain_bert, &st));
+    ck_assert_ptr_eq(chain_find("bert"), &chain_bert);
+    ck_assert_ptr_null(chain_find("bart"));
+    ck_assert_int_eq(chain_bert.weight_count, WEIGHT_MAX);
+}
+END_TEST
+
+START_TEST(chains_of_tests_are_well_formed)
+{
+    const struct chain *c = chain_of_test((enum test_chain)_i);
+    OK(chain_check(c, &st));
+    ck_assert_int_eq(c->weight_count, _i == CHAIN_RAW_SKIP ? 12 : _i == CHAIN_NO_BIAS ? 8 : 10);
+}
+END_TEST
+
+/* Every function names its kernels and the roles that its kind can have. */
+START_TEST(functions_are_whole)
+{
+    const struct op_function *f = &op_functions[_i];
+    ck_assert_ptr_nonnull(f->name);
+    ck_assert(strncmp(f->cpu, "FP_", 3) == 0);
+    ck_assert_uint_ne(f->kernels, 0);
+    ck_assert_uint_eq(f->roles >> ROLE_COUNT, 0);
+    ck_assert_int_eq(f->kind == KIND_GEMM, (f->roles & 1u << ROLE_MATRIX) != 0);
+    ck_assert_int_eq(f->kind == KIND_NORM, (f->roles & 1u << ROLE_GAMMA) != 0);
+    for (int other = 0; other < _i; other++)
+        ck_assert_str_ne(op_functions[other].name, f->name);
+}
+END_TEST
+
+/* What an operator reads is what it names, and no two operators share a weight. */
+START_TEST(sets_hold_what_rows_name)
+{
+    uint32_t weights = 0;
+    for (int i = 0; i < OP_COUNT; i++) {
+        const struct op *op = &chain_bert.ops[i];
+        ck_assert_uint_eq(op_weights(op) & weights, 0);
+        weights |= op_weights(op);
+        ck_assert_uint_eq(op_tensors(op) & ~(SET_OF(TENSOR_OF(i)) - 1), 0);
+        ck_assert_uint_ne(op_tensors(op) & SET_OF(op->input), 0);
+    }
+    ck_assert_uint_eq(weights, SET_OF(chain_bert.weight_count) - 1);
+    ck_assert_uint_eq(op_tensors(&chain_bert.ops[13]),
+                      SET_OF(TENSOR_OF(12)) | SET_OF(TENSOR_OF(9)));
+    ck_assert_uint_eq(op_tensors(&chain_bert.ops[5]), SET_OF(TENSOR_OF(4)) | SET_OF(TENSOR_OF(1)));
+    ck_assert_uint_eq(chain_carried(&chain_bert), SET_OF(TENSOR_Y));
+}
+END_TEST
+
+/* ---- chains that cannot be ------------------------------------------------------------------- */
+
+static void reads_itself(struct chain *c)
+{
+    c->ops[7].input = TENSOR_OF(7);
+}
+
+static void adds_nothing(struct chain *c)
+{
+    c->ops[8].skip = TENSOR_NONE;
+}
+
+static void skips_in_a_gemm(struct chain *c)
+{
+    c->ops[7].skip = TENSOR_X;
+}
+
+static void adds_another_width(struct chain *c)
+{
+    c->ops[13].skip = TENSOR_OF(11);
+}
+
+static void takes_scores_for_rows(struct chain *c)
+{
+    c->ops[7].input = TENSOR_OF(4);
+}
+
+static void takes_rows_for_q(struct chain *c)
+{
+    c->ops[5].qkv = TENSOR_X;
+}
+
+static void narrows(struct chain *c)
+{
+    c->ops[11].columns = DIM_D;
+}
+
+static void computes_another_kind(struct chain *c)
+{
+    c->ops[9].function = FUNCTION_BIAS_GELU;
+}
+
+static void lacks_its_matrix(struct chain *c)
+{
+    c->ops[10].weight[ROLE_MATRIX] = WEIGHT_NONE;
+}
+
+static void has_a_gamma(struct chain *c)
+{
+    c->ops[8].weight[ROLE_GAMMA] = WEIGHT_GAMMA1;
+}
+
+static void multiplies_by_another(struct chain *c)
+{
+    c->ops[10].weight[ROLE_MATRIX] = WEIGHT_W2;
+}
+
+static void shares_a_bias(struct chain *c)
+{
+    c->ops[13].weight[ROLE_BIAS] = WEIGHT_BO;
+}
+
+static void leaves_a_bias(struct chain *c)
+{
+    c->ops[13].weight[ROLE_BIAS] = WEIGHT_NONE;
+}
+
+static void leaves_a_tensor(struct chain *c)
+{
+    c->ops[10].input = c->ops[13].skip = TENSOR_OF(8);
+}
+
+static void hands_nothing_on(struct chain *c)
+{
+    c->carried_count = 0;
+    c->ops[14].input = TENSOR_OF(13);
+}
+
+static void hands_scores_on(struct chain *c)
+{
+    c->carried[0].from = TENSOR_OF(3);
+}
+
+static const struct {
+    void (*change)(struct chain *c);
+    const char *message;
+} wrong[] = {
+    {reads_itself, "operator 7, out_gemm, does not read what its kind does, of tensors before it"},
+    {adds_nothing,
+     "operator 8, out_bias_residual, does not read what its kind does, of tensors before it"},
+    {skips_in_a_gemm,
+     "operator 7, out_gemm, does not read what its kind does, of tensors before it"},
+    {adds_another_width, "operator 13, ffn2_bias_residual, adds rows of another width"},
+    {takes_scores_for_rows, "operator 7, out_gemm, has a layout that is not its kind's"},
+    {takes_rows_for_q, "operator 5, context, reads q, k and v of a tensor that has none"},
+    {narrows, "operator 11, ffn1_bias_gelu, changes the width of its input"},
+    {computes_another_kind, "operator 9, layernorm1, computes what is not of its kind"},
+    {lacks_its_matrix, "operator 10, ffn1_gemm, has not the weights of its function"},
+    {has_a_gamma, "operator 8, out_bias_residual, has not the weights of its function"},
+    {multiplies_by_another, "operator 10, ffn1_gemm, has a weight of another shape"},
+    {shares_a_bias, "operator 13, ffn2_bias_residual, reads a weight that another role has"},
+    {leaves_a_bias, "nothing reads weight b2"},
+    {leaves_a_tensor, "nothing reads tensor 10, layernorm1"},
+    {hands_nothing_on, "nothing reads tensor 15, layernorm2"},
+    {hands_scores_on, "nothing reads tensor 15, layernorm2"},
+};
+
+START_TEST(wrong_chains_are_found_out)
+{
+    struct chain c = chain_bert;
+    char message[200];
+    wrong[_i].change(&c);
+    snprintf(message, sizeof(message), "chain bert: %s", wrong[_i].message);
+    FAILS(chain_check(&c, &st), STATUS_USAGE, message);
+}
+END_TEST
+
+START_TEST(a_next_layer_gets_what_it_reads)
+{
+    struct chain c = chain_bert;
+    c.carried[0].to = TENSOR_OF(0);
+    FAILS(chain_check(&c, &st), STATUS_USAGE, "cannot be tensor 1 of the next layer");
+    c = chain_bert;
+    c.carried[0].from = TENSOR_X;
+    FAILS(chain_check(&c, &st), STATUS_USAGE, "nothing reads tensor 15");
+}
+END_TEST
+
+/* What another layer or operator reads is an output of its segment. */
+START_TEST(outputs_follow_the_rows)
+{
+    const struct chain *raw = chain_of_test(CHAIN_RAW_SKIP);
+    const struct segment norm = {7, 9};
+    struct chain carries = chain_bert;
+    ck_assert_uint_eq(segment_outputs(&chain_bert, norm), SET_OF(TENSOR_OF(9)));
+    ck_assert_uint_eq(segment_outputs(raw, norm), SET_OF(TENSOR_OF(8)) | SET_OF(TENSOR_OF(9)));
+    carries.carried[1] = (struct carried){TENSOR_OF(13), TENSOR_X};
+    carries.carried_count = 2;
+    ck_assert_uint_eq(segment_outputs(&carries, (struct segment){12, 14}),
+                      SET_OF(TENSOR_OF(13)) | SET_OF(TENSOR_OF(14)));
+}
+END_TEST
+
+SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
+      LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),
+      LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
+      LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
+      ONCE(outputs_follow_the_rows))
