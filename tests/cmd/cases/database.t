@@ -1,11 +1,6 @@
-=== db_forget
+=== db forget
 ## What is forgotten; a dry run changes nothing.
-$ cat >old.txt <<'END'
-> {"format":"fuseplan results","version":1}
-> {"study":"1234567890abcdef","inputs":{"init":"uniform","seed":0},"protocol":"2","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"a processor","uuid":"1","capability":"avx2","units":2,"driver":"Linux 6.1","compiler":"gcc 12","libraries":"OpenBLAS"},"workload":{"text":"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=sliding:w=2","batch":1,"seq_len":8,"mask":"sliding:w=2","heads":1,"head_size":4,"ffn":16,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}
-> {"study":"1234567890abcdef","trial":"plan","value":41115,"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2-6 generated rows=8","7 generated rows=8","8-9 generated rows=8","10-11 generated rows=8","12 generated rows=8","13-14 generated rows=8"]}
-> {"study":"1234567890abcdef","trial":"plan","value":43690,"status":"ok","stored_utc":"2026-01-01T00:00:01.000Z","median_ms":4,"ci_low_ms":3.5,"ci_high_ms":4.5,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2 generated rows=8","3 generated rows=8","4 generated rows=8","5 generated rows=8","6 generated rows=8","7 generated rows=8","8 generated rows=8","9 generated rows=8","10 generated rows=8","11 generated rows=8","12 generated rows=8","13 generated rows=8","14 generated rows=8"]}
-> END
+$ cp "$CASES/results.ndjson" old.txt
 $ sed 's/"protocol":"2"/"protocol":"1"/;s/1234567890abcdef/fedcba0987654321/' old.txt | cat old.txt - >both.txt
 $ fuseplan db import both.txt --db a.db -q
 from      results  added  known  conflicts  replaced
@@ -88,14 +83,9 @@ $ fuseplan db export --db s.db | grep -o '"seed":.'
 "seed":0
 2$ fuseplan db forget --seed 7 --db s.db
 ! fuseplan db: 'db forget' needs to know what: a workload (-b N -s N ...), --failed or --older-protocol
-=== db_move
+=== db move
 ## Results move as text and between databases; the later of two stays, in any order.
-$ cat >old.txt <<'END'
-> {"format":"fuseplan results","version":1}
-> {"study":"1234567890abcdef","inputs":{"init":"uniform","seed":0},"protocol":"2","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"a processor","uuid":"1","capability":"avx2","units":2,"driver":"Linux 6.1","compiler":"gcc 12","libraries":"OpenBLAS"},"workload":{"text":"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=sliding:w=2","batch":1,"seq_len":8,"mask":"sliding:w=2","heads":1,"head_size":4,"ffn":16,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}
-> {"study":"1234567890abcdef","trial":"plan","value":41115,"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2-6 generated rows=8","7 generated rows=8","8-9 generated rows=8","10-11 generated rows=8","12 generated rows=8","13-14 generated rows=8"]}
-> {"study":"1234567890abcdef","trial":"plan","value":43690,"status":"ok","stored_utc":"2026-01-01T00:00:01.000Z","median_ms":4,"ci_low_ms":3.5,"ci_high_ms":4.5,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2 generated rows=8","3 generated rows=8","4 generated rows=8","5 generated rows=8","6 generated rows=8","7 generated rows=8","8 generated rows=8","9 generated rows=8","10 generated rows=8","11 generated rows=8","12 generated rows=8","13 generated rows=8","14 generated rows=8"]}
-> END
+$ cp "$CASES/results.ndjson" old.txt
 $ sed '/"value":41115/s/"stored_utc":"2026-01-01/"stored_utc":"2026-02-01/;s/"median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25/"median_ms":3,"ci_low_ms":2.5,"ci_high_ms":3.5/' old.txt >new.txt
 $ fuseplan db import old.txt --db old.db
 from     results  added  known  conflicts  replaced
@@ -144,7 +134,7 @@ $ fuseplan db check --db a.db
 $ fuseplan report --db a.db -o - | grep -c '</html>'
 1
 ! fuseplan: wrote '-': the plans measured for -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu
-=== db_move_bad
+=== db move bad
 ## Nothing is made of what cannot be read; errors name line and column.
 $ echo text >bad.txt
 2$ fuseplan db import bad.txt --db a.db
@@ -167,13 +157,12 @@ $ printf '%s\n%s\n' '{"format":"fuseplan results","version":1}' '{"study":"x","t
 $ ls
 a.db
 bad.txt
-=== db_nothing
+=== actions
 2$ fuseplan db
 ! fuseplan db: no operand given; expected ACTION [FILE...], for example: fuseplan db list
-=== db_unknown
 2$ fuseplan db infos
 ! fuseplan db: unknown action 'infos'; did you mean 'info'? expected list, info, check, forget, merge, export or import
-=== database_bad
+=== database bad
 $ echo 'this is no database, whatever it may be called' >text.db
 1$ fuseplan db info --db text.db
 ! fuseplan db: database 'text.db' is not a fuseplan database: name another file with --db or FUSEPLAN_DB (file is not a database)
@@ -185,7 +174,7 @@ $ echo 'this is no database, whatever it may be called' >text.db
 ! fuseplan train: cannot read '/dev/null': it is a device, and must be a regular file
 1$ fuseplan db info --db text.db/x.db
 ! fuseplan db: database 'text.db/x.db' cannot be opened: Not a directory: check the path and the permissions of its directories, or name another file with --db or FUSEPLAN_DB
-=== database_damaged
+=== database damaged
 ## A database that another program filled with values that no fuseplan stores, and one with flipped bits.
 $ known_db k.db
 $ sqlite3 k.db "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
@@ -217,7 +206,7 @@ read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums
 match its checksum)
 1$ fuseplan db list --db f.db
 ! fuseplan db: database 'f.db' is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums (page 6 does not match its checksum)
-=== system_db
+=== system db
 ## What takes its plan from the system's database takes schedules and times from there too.
 $ known_db k.db
 $ w='--target cpu -b 1 -s 128 -m causal'
@@ -248,12 +237,7 @@ $ FUSEPLAN_SYSTEM_DB=u.db fuseplan explain 41115 $w --db k.db | diff own.txt - &
 the same picture
 === compare
 ## Faster and slower plans; exit 4 if one got slower, 3 where none is common.
-$ cat >old.txt <<'END'
-> {"format":"fuseplan results","version":1}
-> {"study":"1234567890abcdef","inputs":{"init":"uniform","seed":0},"protocol":"2","created_utc":"2026-01-01T00:00:00.000Z","target":{"kind":"cpu","device":"a processor","uuid":"1","capability":"avx2","units":2,"driver":"Linux 6.1","compiler":"gcc 12","libraries":"OpenBLAS"},"workload":{"text":"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=sliding:w=2","batch":1,"seq_len":8,"mask":"sliding:w=2","heads":1,"head_size":4,"ffn":16,"layers":1,"eps":1e-05,"dtype":"fp32","lengths":"full"}}
-> {"study":"1234567890abcdef","trial":"plan","value":41115,"status":"ok","stored_utc":"2026-01-01T00:00:00.000Z","median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2-6 generated rows=8","7 generated rows=8","8-9 generated rows=8","10-11 generated rows=8","12 generated rows=8","13-14 generated rows=8"]}
-> {"study":"1234567890abcdef","trial":"plan","value":43690,"status":"ok","stored_utc":"2026-01-01T00:00:01.000Z","median_ms":4,"ci_low_ms":3.5,"ci_high_ms":4.5,"sample_count":6,"layers_timed":1,"relative_error":0.0,"build_s":0.5,"verify_s":0.25,"time_s":0.125,"choices":["0 generated rows=8","1 generated rows=8","2 generated rows=8","3 generated rows=8","4 generated rows=8","5 generated rows=8","6 generated rows=8","7 generated rows=8","8 generated rows=8","9 generated rows=8","10 generated rows=8","11 generated rows=8","12 generated rows=8","13 generated rows=8","14 generated rows=8"]}
-> END
+$ cp "$CASES/results.ndjson" old.txt
 $ sed '/"value":41115/s/"stored_utc":"2026-01-01/"stored_utc":"2026-02-01/;s/"median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25/"median_ms":3,"ci_low_ms":2.5,"ci_high_ms":3.5/;s/gcc 12/gcc 13/' old.txt >new.txt
 $ fuseplan db import old.txt --db old.db -q >out
 $ fuseplan db import new.txt --db new.db -q >out
@@ -291,7 +275,7 @@ workload                                  plan  before, ms  after, ms  ratio    
 ! fuseplan compare: there is no database at 'none.db'
 2$ fuseplan compare old.db --before soon
 ! fuseplan compare: 'soon' is no time; write it in UTC as 2026-01-31, 2026-01-31T12:34 or 2026-01-31T12:34:56Z
-=== file_kinds
+=== file kinds
 ## Files that another command takes are named; a byte order mark does not count.
 $ mark='\357\273\277' line='{"format":"fuseplan results","version":1}'
 $ printf "$mark$line\n" >results
@@ -318,7 +302,7 @@ packed
 results
 times
 wide
-=== read_pipe
+=== read pipe
 ## Files that are no files: each command would wait for somebody who writes, or read for ever.
 $ mkfifo pipe
 $ for command in 'mask file:pipe -s 8' 'train --data pipe --name x' \

@@ -1,4 +1,4 @@
-=== generate_again
+=== generate again
 $ small='-b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q'
 $ generate() { fuseplan generate "$@" $small; echo "exit $?"; }
 ## What make built is replaced with the sources, and what has no successor goes.
@@ -54,7 +54,7 @@ here
 $ generate 41115 -o -; ls
 exit 2
 ! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
-=== generate_arch
+=== generate arch
 ## Needs neither GPU nor compiler: what is compiled for is in the Makefile and the manifest.
 $ gen() { fuseplan generate 5 -b 1 -s 4 -W 16 --target cuda -q -o g "$@"; echo $?; }
 $ gen --arch sm_90a,sm_80,sm_80; grep NVCCFLAGS g/Makefile; grep -A 3 architectures g/manifest.json
@@ -98,7 +98,7 @@ $ gen --target cpu --arch sm_80
 ! fuseplan generate: --arch names GPU architectures, and the target is cpu; add --target cuda
 2$ fuseplan bench 32773 -b 1 -s 4 -W 16 --target cuda --arch sm_80,sm_90a
 ! fuseplan bench: --arch: 'sm_80,sm_90a' names several architectures; name one that the device runs
-=== generate_bad
+=== generate bad
 $ mkdir full; echo mine >full/notes
 2$ fuseplan generate 5 -b 1 -s 4 --target cpu -o full
 ! fuseplan: 5 names the same plan as 32773
@@ -118,69 +118,12 @@ full
 
 full:
 notes
-=== generate_cuda
+=== generate cuda
 ## Needs neither GPU nor compiler.
 $ fuseplan generate 16380 -b 1 -s 4 -H 1 -W 16 --ffn 64 -L 1 -m causal --target cuda -t bf16 -q -o g
-$ ls g
-Makefile
-abi.h
-arguments.h
-attention.cuh
-attention.h
-attention_wgmma.cuh
-attention_wgmma_copy.cuh
-attention_wgmma_join.cuh
-attention_wgmma_load.cuh
-attention_wgmma_q.cuh
-attention_wgmma_shape.cuh
-attention_wgmma_softmax.cuh
-attention_wgmma_store.cuh
-checks.c
-common.cuh
-drawn.h
-elements.h
-encoder.h
-gemm.cuh
-graphs.c
-handwritten.cuh
-hopper.cuh
-hopper_gemm.cuh
-hopper_gemm_add.cuh
-hopper_gemm_load.cuh
-hopper_gemm_multiply.cuh
-hopper_gemm_norm.cuh
-hopper_gemm_norm_swap.cuh
-hopper_gemm_shape.cuh
-hopper_gemm_share.cuh
-hopper_gemm_split.cuh
-hopper_gemm_store.cuh
-host.h
-launch.c
-launch.h
-lengths.cu
-lengths.h
-library.c
-manifest.json
-maps.c
-mask.c
-mma.cuh
-plan.h
-plan_b1_s4.c
-plans.c
-products.c
-program.c
-segment.h
-segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm.cu
-segment_13_14_ffn2_bias_residual_layernorm2.cu
-tokens.cuh
-wgmma.cuh
-$ cat g/plan_b1_s4.c g/plans.c g/drawn.h
-/* Plan 49148: 49148 1 2 2 13 14 15 (value, first bit, fused segments: start and end of each).
- * Workload b=1 s=4 h=1 w=16 f=64 l=1 eps=1e-05 dtype=bf16 lengths=full mask=causal.
- * 2.522e-05 GFLOP a pass through all layers; tensors, weights and mask take at most 0.01568 MB. */
-#include "plan.h"
-
-extern const struct product_calls encoder_products;
+## Each file that another one includes is there, and each source is built.
+$ (cd g; ls) >is; (cd g; grep -ho '#include "[^"]*"' *.c *.cu *.cuh *.h | cut -d'"' -f2) | sort -u | comm -13 is -
+$ sed -n '/^static const struct plan_product/,/^};/p' g/plan_b1_s4.c; grep 'segment_[0-9_]*_[a-z0-9_]*(void)\|tensor_at' g/plan_b1_s4.c; grep -e archs -e dtype g/plans.c
 static const struct plan_product segment_00_00_qkv_gemm_library_product = {&encoder_products, 0, 1, -1, 0, -1, false,
     4, 16, 48, 4, 0};
 void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
@@ -193,134 +136,12 @@ static const struct plan_segment segments[] = {
     {(const void *)encoder_segment_13_14_ffn2_bias_residual_layernorm2,
      128, 0, false, false, false, 0, 0, {0}, 0, 1, 32, 0, 0},
 };
-
-/* The mask as lists of 64x64 blocks, see abi.h. */
-static const int start[] = {0, 1};
-static const int full[] = {0};
-static const int key_block[] = {0};
-static const int bits[] = {0};
-static const fp_word words[] = {0x1, 0x3, 0x7, 0xf,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0};
-
-const struct plan encoder_plan_b1_s4 = {
-    .about = {.batch = 1,
-              .seq_len = 4,
-              .value = 49148,
-              .kernels = 3,
-              .packed = 0,
-              .mask = "causal",
-              .workload = "b=1 s=4 h=1 w=16 f=64 l=1 eps=1e-05 dtype=bf16 lengths=full mask=causal",
-              .measured_on = 0},
-    .segments = segments,
+void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
+void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
     .tensor_at = {-1, 256, -1, -1, -1, -1, -1, 512, -1, 768, 1024, -1, 0, 1280, -1, -1},
-    .tensor_elements = 1536,
-    .mask = {.lists = 1,
-             .blocks = 1,
-             .start = start,
-             .full = full,
-             .key_block = key_block,
-             .bits = bits,
-             .words = words},
-    .mask_entries = 1,
-    .mask_words = 1,
-};
-/* The library's plans, and what all of them share. */
-#include "plan.h"
-
-extern const struct plan encoder_plan_b1_s4;
-
-const struct plan *const encoder_plans[] = {
-    &encoder_plan_b1_s4,
-};
-
-const struct encoder_info encoder_library = {
-    .generator = "fuseplan 0.1.0",
-    .target = "cuda",
     .archs = "sm_80,sm_90a",
     .dtype = ENCODER_BF16,
-    .element_bytes = 2,
-    .heads = 1,
-    .head_size = 16,
-    .ffn = 64,
-    .layers = 1,
-    .eps = 1e-05,
-    .plans = 1,
-};
-
-const long encoder_weight_elements[WEIGHTS] = {
-    768, /* wqkv */
-    48, /* bqkv */
-    256, /* wo */
-    16, /* bo */
-    16, /* gamma1 */
-    16, /* beta1 */
-    1024, /* w1 */
-    64, /* b1 */
-    1024, /* w2 */
-    16, /* b2 */
-    16, /* gamma2 */
-    16, /* beta2 */
-};
-/* From what program.c draws, and its sequences. */
-#ifndef DRAWN_H
-#define DRAWN_H
-
-#include <stdint.h>
-
-static const uint64_t drawn_seed = 0u;
-
-static const struct {
-    double middle, range;
-} drawn_weights[12] = {
-    {0, 0.05}, /* wqkv */
-    {0, 0.05}, /* bqkv */
-    {0, 0.05}, /* wo */
-    {0, 0.05}, /* bo */
-    {1, 0.05}, /* gamma1 */
-    {0, 0.05}, /* beta1 */
-    {0, 0.05}, /* w1 */
-    {0, 0.05}, /* b1 */
-    {0, 0.05}, /* w2 */
-    {0, 0.05}, /* b2 */
-    {1, 0.05}, /* gamma2 */
-    {0, 0.05}, /* beta2 */
-};
-
-/* Real tokens of each sequence; null: all of them. */
-static const int *const drawn_lengths = 0;
-
-#endif
-$ sed -n '/^OBJECTS/,/^plan:/p' g/Makefile
-OBJECTS = \
-  program.o \
-  checks.o \
-  library.o \
-  graphs.o \
-  launch.o \
-  lengths.o \
-  maps.o \
-  mask.o \
-  products.o \
-  plans.o \
-  segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm.o \
-  segment_13_14_ffn2_bias_residual_layernorm2.o \
-  plan_b1_s4.o
-
-plan: $(OBJECTS)
+$ sed -n '/^OBJECTS/,/^plan:/s/^  \(.*\)\.o.*/\1/p' g/Makefile | sort >objects; (cd g; ls *.c *.cu) | sed 's/\.[a-z]*$//' | sort | comm -3 - objects
 $ grep -e target -e eps g/manifest.json
     "eps": 1e-5,
     "target": "cuda",
@@ -336,7 +157,9 @@ null
 ! fuseplan generate: the cuda target has no code for ffn 100; expected a multiple of 8
 $ ls
 g
-=== generate_files
+is
+objects
+=== generate files
 $ fuseplan generate 41115 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q -o g/
 $ ls
 g
@@ -357,7 +180,7 @@ segment_08_09_out_bias_residual_layernorm1.c
 segment_10_11_ffn1_gemm_ffn1_bias_gelu.c
 segment_12_12_ffn2_gemm.c
 segment_13_14_ffn2_bias_residual_layernorm2.c
-$ cat g/plan_b1_s4.c g/plans.c
+$ grep -v '^    0x0' g/plan_b1_s4.c
 /* Plan 41115: 41115 1 4 3 7 9 10 11 12 14 15 (value, first bit, fused segments: start and end of each).
  * Workload b=1 s=4 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal.
  * 1.696e-06 GFLOP a pass through all layers; tensors, weights and mask take at most 0.004308 MB. */
@@ -389,21 +212,6 @@ static const int full[] = {0};
 static const int key_block[] = {0};
 static const int bits[] = {0};
 static const fp_word words[] = {0x1, 0x3, 0x7, 0xf,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0,
-    0x0, 0x0, 0x0, 0x0};
 
 const struct plan encoder_plan_b1_s4 = {
     .about = {.batch = 1,
@@ -427,43 +235,6 @@ const struct plan encoder_plan_b1_s4 = {
     .mask_entries = 1,
     .mask_words = 1,
 };
-/* The library's plans, and what all of them share. */
-#include "plan.h"
-
-extern const struct plan encoder_plan_b1_s4;
-
-const struct plan *const encoder_plans[] = {
-    &encoder_plan_b1_s4,
-};
-
-const struct encoder_info encoder_library = {
-    .generator = "fuseplan 0.1.0",
-    .target = "cpu",
-    .archs = "",
-    .dtype = ENCODER_FP32,
-    .element_bytes = 4,
-    .heads = 1,
-    .head_size = 4,
-    .ffn = 16,
-    .layers = 1,
-    .eps = 1e-05,
-    .plans = 1,
-};
-
-const long encoder_weight_elements[WEIGHTS] = {
-    48, /* wqkv */
-    12, /* bqkv */
-    16, /* wo */
-    4, /* bo */
-    4, /* gamma1 */
-    4, /* beta1 */
-    64, /* w1 */
-    16, /* b1 */
-    64, /* w2 */
-    4, /* b2 */
-    4, /* gamma2 */
-    4, /* beta2 */
-};
 $ head -n 5 g/manifest.json
 {
   "generator": "fuseplan",
@@ -482,49 +253,13 @@ $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
 ! fuseplan: wrote 42 files; 'make -C lib && lib/example' builds the library and runs its example
-$ ls lib
+$ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
+$ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
 Makefile
-abi.h
-attention.h
-blocks.h
-checks.c
-common.h
-elements.h
-encoder.h
 encoder.pc.in
 encoder.py
-example.c
-handwritten_attention.h
-host.h
-launch.c
-lengths.h
-library.c
 manifest.json
-plan.h
-plan_b1_s4.c
-plans.c
-safetensors.c
-safetensors.h
-safetensors_int.h
-safetensors_open.c
-segment.h
-segment_00_00_qkv_gemm.c
-segment_01_01_qkv_bias_split.c
-segment_02_06_scores_mask_softmax_context_merge_heads_handwritten.c
-segment_07_07_out_gemm.c
-segment_08_09_out_bias_residual_layernorm1.c
-segment_10_11_ffn1_gemm_ffn1_bias_gelu.c
-segment_12_12_ffn2_gemm.c
-segment_13_14_ffn2_bias_residual_layernorm2.c
-streaming_attention.h
-threads.h
-tokens.h
-vecmath.h
-weights.c
-weights.h
-weights_int.h
-weights_names.c
 $ head -n 12 lib/encoder.h
 /* The layers of a BERT model as one call: y = layer[n-1](... layer[0](x)).
  *
@@ -538,23 +273,6 @@ $ head -n 12 lib/encoder.h
  * x and y are (batch, seq_len, D), of the element type of encoder_describe().  PyTorch's
  * nn.Linear stores the transpose of each matrix.
  *
-$ sed -n '/^OBJECTS/,/^all/p' lib/Makefile
-OBJECTS = \
-  checks.o \
-  library.o \
-  launch.o \
-  plans.o \
-  segment_00_00_qkv_gemm.o \
-  segment_01_01_qkv_bias_split.o \
-  segment_02_06_scores_mask_softmax_context_merge_heads_handwritten.o \
-  segment_07_07_out_gemm.o \
-  segment_08_09_out_bias_residual_layernorm1.o \
-  segment_10_11_ffn1_gemm_ffn1_bias_gelu.o \
-  segment_12_12_ffn2_gemm.o \
-  segment_13_14_ffn2_bias_residual_layernorm2.o \
-  plan_b1_s4.o
-
-all: libencoder.a libencoder.so example
 $ jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, .measured_with, (.segments | length)])' lib/manifest.json
 "encoder"
 [41115,4,null,null,8]
@@ -582,40 +300,15 @@ plan
 2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert
 ! fuseplan export: --name: 'Bert' cannot begin the names of C functions; give a lower-case letter, then up to 39 lower-case letters, digits and '_'
 ## Nor is it the name of something else that the library or its users need.
-$ for name in plan launch threads run int class lambda math pthread linux m test torch json abi int64_t; do
->   fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name; echo $?
+2$ for name in plan threads int math m torch int64_t; do
+>   fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name
 > done
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
-2
 ! fuseplan export: --name: 'plan' is the name of a file or a type that the library has already; give another name, such as 'plan_bert'
-! fuseplan export: --name: 'launch' is the name of a file or a type that the library has already; give another name, such as 'launch_bert'
 ! fuseplan export: --name: 'threads' is a header of the system, and the library's own would hide it; give another name, such as 'threads_bert'
-! fuseplan export: --name: 'run' is the name of a file or a type that the library has already; give another name, such as 'run_bert'
 ! fuseplan export: --name: 'int' is a word of C, C++ or Python; give another name, such as 'int_bert'
-! fuseplan export: --name: 'class' is a word of C, C++ or Python; give another name, such as 'class_bert'
-! fuseplan export: --name: 'lambda' is a word of C, C++ or Python; give another name, such as 'lambda_bert'
 ! fuseplan export: --name: 'math' is a header of the system, and the library's own would hide it; give another name, such as 'math_bert'
-! fuseplan export: --name: 'pthread' is a header of the system, and the library's own would hide it; give another name, such as 'pthread_bert'
-! fuseplan export: --name: 'linux' is a word of C, C++ or Python; give another name, such as 'linux_bert'
 ! fuseplan export: --name: 'm' is a library of the system or a target of CMake; give another name, such as 'm_bert'
-! fuseplan export: --name: 'test' is a library of the system or a target of CMake; give another name, such as 'test_bert'
 ! fuseplan export: --name: 'torch' is a Python module, and the library's own would hide it; give another name, such as 'torch_bert'
-! fuseplan export: --name: 'json' is a Python module, and the library's own would hide it; give another name, such as 'json_bert'
-! fuseplan export: --name: 'abi' is the name of a file or a type that the library has already; give another name, such as 'abi_bert'
 ! fuseplan export: --name: 'int64_t' is a name of the kind that POSIX keeps for types; give another name, such as 'int64_t_bert'
 3$ fuseplan export best -b 1 -s 4 $small -q -o no --db none.db
 ! fuseplan export: there is no database at 'none.db' yet: 'fuseplan search' makes one
@@ -631,6 +324,7 @@ $ jq -c '.plans[] | [.measured_on, .measured_with]' best/manifest.json
 $ ls
 bert
 best
+is
 k.db
 lib
 ## Several sizes are one library: a plan each, a segment's source once.
@@ -648,7 +342,7 @@ $ jq -c '.plans[].workload | [.batch, .seq_len]' sizes/manifest.json
 [1,8]
 [2,4]
 [2,8]
-=== export_build
+=== export build
 ## --build runs make, whose end counts, also where the program that started this one ignores the ends of children.
 $ export='fuseplan export 41115 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -q -o lib --build'
 $ mkdir bin
@@ -674,7 +368,7 @@ make -s -C lib
 1
 ! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
 ! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
-=== names_of_paths
+=== names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
 ## copied, and no compiler takes the name for an option.
 $ for dir in 'a b;c' -dash; do
@@ -687,7 +381,7 @@ $ echo "exit $?"
 exit 0
 $ ls -- ./-cache | head -n 1
 binaries
-=== output_places
+=== output places
 ## A symbolic link is followed to a file that exists.
 $ ln -s m.npy link; touch m.npy; fuseplan mask causal -s 4 --npy link >text; echo $?; ls; ls -l link | grep -o 'link -> m.npy'
 0

@@ -1,4 +1,24 @@
-=== mask_average
+=== forms
+$ fuseplan mask strided -s 12
+mask      strided:t=3 at S=12
+elements  35.4 % kept (51 of 144)
+blocks    100.0 % of 64x64 keep a pair (1 of 1): 0 full, 1 partial
+cover     none: no order of tokens needs fewer blocks
+
+# . . . . . . . . . . .
+# # . . . . . . . . . .
+# # # . . . . . . . . .
+# # # # . . . . . . . .
+. # # # # . . . . . . .
+. . # # # # . . . . . .
+# . . # # # # . . . . .
+. # . . # # # # . . . .
+. . # . . # # # # . . .
+# . . # . . # # # # . .
+. # . . # . . # # # # .
+. . # . . # . . # # # #
+
+# kept  . not kept; a row is a query, a column a key
 $ fuseplan mask causal -s 8 -b 3 --avg-seq-len 4 --seed 1 --format json
 {
   "mask": "causal",
@@ -14,7 +34,40 @@ $ fuseplan mask causal -s 8 -b 3 --avg-seq-len 4 --seed 1 --format json
   "cover_blocks": null,
   "cover": null
 }
-=== mask_cover
+$ fuseplan mask fixed -s 1024 --format csv
+mask,seq_len,batch,kept,element_share,blocks,blocks_full,blocks_partial,block_share,empty_rows,cover_blocks,cover
+fixed:t=32,1024,1,32768,0.03125,256,0,136,0.53125,0,45,"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
+$ fuseplan mask fixed -s 1024 --format json
+{
+  "mask": "fixed:t=32",
+  "seq_len": 1024,
+  "batch": 1,
+  "kept": 32768,
+  "element_share": 0.03125,
+  "blocks": 256,
+  "blocks_full": 0,
+  "blocks_partial": 136,
+  "block_share": 0.53125,
+  "empty_rows": 0,
+  "cover_blocks": 45,
+  "cover": "queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
+}
+$ fuseplan mask fixed -s 1024 --format ndjson
+{"mask":"fixed:t=32","seq_len":1024,"batch":1,"kept":32768,"element_share":0.03125,"blocks":256,"blocks_full":0,"blocks_partial":136,"block_share":0.53125,"empty_rows":0,"cover_blocks":45,"cover":"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"}
+$ fuseplan mask sliding:w=32 -s 1024 | head -n 3
+mask      sliding:w=32 at S=1024
+elements  6.2 % kept (65504 of 1048576)
+blocks    18.0 % of 64x64 keep a pair (46 of 256): 0 full, 46 partial
+$ fuseplan mask causal -s 2 --svg m.svg >/dev/null && cat m.svg
+<svg xmlns="http://www.w3.org/2000/svg" width="768" height="800" viewBox="0 0 2 2.08333" shape-rendering="crispEdges">
+<title>causal, 2 x 2</title>
+<rect width="2" height="2" fill="#f4f4f4"/>
+<g fill="#1f4e79">
+<path d="M0 0h1v1h-1zM0 1h2v1h-2z" opacity="1"/>
+</g>
+<text x="0.0208333" y="2.05729" font-size="0.0416667" font-family="sans-serif">a row is a query, a column a key; the darker, the more pairs are kept</text>
+</svg>
+=== mask cover
 $ fuseplan mask strided -s 512
 mask      strided:t=22 at S=512
 elements  6.4 % kept (16737 of 262144)
@@ -59,36 +112,28 @@ cover     30 blocks in other orders of tokens
 # all kept  + some  . none; a cell is 16x16 pairs, queries down, keys across
 $ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
 2
-=== mask_csv
-$ fuseplan mask fixed -s 1024 --format csv
-mask,seq_len,batch,kept,element_share,blocks,blocks_full,blocks_partial,block_share,empty_rows,cover_blocks,cover
-fixed:t=32,1024,1,32768,0.03125,256,0,136,0.53125,0,45,"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
-=== mask_json
-$ fuseplan mask fixed -s 1024 --format json
-{
-  "mask": "fixed:t=32",
-  "seq_len": 1024,
-  "batch": 1,
-  "kept": 32768,
-  "element_share": 0.03125,
-  "blocks": 256,
-  "blocks_full": 0,
-  "blocks_partial": 136,
-  "block_share": 0.53125,
-  "empty_rows": 0,
-  "cover_blocks": 45,
-  "cover": "queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
-}
-=== mask_ndjson
-$ fuseplan mask fixed -s 1024 --format ndjson
-{"mask":"fixed:t=32","seq_len":1024,"batch":1,"kept":32768,"element_share":0.03125,"blocks":256,"blocks_full":0,"blocks_partial":136,"block_share":0.53125,"empty_rows":0,"cover_blocks":45,"cover":"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"}
-=== mask_no_length
-2$ fuseplan mask strided
-! fuseplan mask: the batch size or the sequence length is not given; add -s N
-=== mask_no_name
+=== words that are wrong
+2$ fuseplan mask stridd -s 4
+! fuseplan mask: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+2$ fuseplan mask strided:t=0 -s 4
+! fuseplan mask: mask 'strided': t: 0 is out of range; give a number from 1 to 2147483647
+2$ fuseplan mask strided:q=1 -s 4
+! fuseplan mask: mask 'strided' has no parameter 'q'; write it as strided:t=N (each may be left out)
+2$ fuseplan mask causal strided -s 4
+! fuseplan mask: unexpected operand 'strided'; expected NAME, for example: fuseplan mask strided -s 128
 2$ fuseplan mask -s 4
 ! fuseplan mask: no operand given; expected NAME, for example: fuseplan mask strided -s 128
-=== mask_npy_again
+2$ fuseplan mask strided
+! fuseplan mask: the batch size or the sequence length is not given; add -s N
+2$ fuseplan mask causal -s 4 --lengths 4 --avg-seq-len 2
+! fuseplan mask: --lengths and --avg-seq-len are given at once; give one of them
+2$ fuseplan mask causal -s 4 --lengths 2,3
+! fuseplan mask: 2 lengths for a batch of 1; give one number a batch row
+2$ fuseplan mask causal -s 4 --lengths 5
+! fuseplan mask: a length: 5 is out of range; give a number from 1 to 4
+2$ fuseplan mask causal -s 4 --npy none/m.npy
+! fuseplan mask: --npy: cannot write 'none/m.npy': No such file or directory
+=== mask npy again
 $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy && fuseplan mask file:m.npy -s 3 --format json
  01 00 00 01 01 00 01 01 01
 {
@@ -105,7 +150,7 @@ $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy
   "cover_blocks": null,
   "cover": null
 }
-=== mask_npy_lengths
+=== mask npy lengths
 $ fuseplan mask causal -s 4 -b 2 --lengths 2,4 --npy m.npy -q && od -A d -t x1 m.npy
 mask      causal at S=4
 elements  40.6 % kept (13 of 32)
@@ -129,88 +174,18 @@ cover     none: no order of tokens needs fewer blocks
 0000128 01 00 00 00 01 01 00 00 00 00 00 00 00 00 00 00
 0000144 01 00 00 00 01 01 00 00 01 01 01 00 01 01 01 01
 0000160
-=== mask_npy_no_directory
-2$ fuseplan mask causal -s 4 --npy none/m.npy
-! fuseplan mask: --npy: cannot write 'none/m.npy': No such file or directory
-=== mask_sliding
-$ fuseplan mask sliding:w=32 -s 1024 | head -n 3
-mask      sliding:w=32 at S=1024
-elements  6.2 % kept (65504 of 1048576)
-blocks    18.0 % of 64x64 keep a pair (46 of 256): 0 full, 46 partial
-=== mask_small
-$ fuseplan mask causal -s 4
-mask      causal at S=4
-elements  62.5 % kept (10 of 16)
-blocks    100.0 % of 64x64 keep a pair (1 of 1): 0 full, 1 partial
-cover     none: no order of tokens needs fewer blocks
-
-# . . .
-# # . .
-# # # .
-# # # #
-
-# kept  . not kept; a row is a query, a column a key
-$ fuseplan mask causal -s 100 | tail -n 1
-# all kept  + some  . none; a cell is at most 4x4 pairs, queries down, keys across
-=== mask_svg
-$ fuseplan mask causal -s 2 --svg m.svg >/dev/null && cat m.svg
-<svg xmlns="http://www.w3.org/2000/svg" width="768" height="800" viewBox="0 0 2 2.08333" shape-rendering="crispEdges">
-<title>causal, 2 x 2</title>
-<rect width="2" height="2" fill="#f4f4f4"/>
-<g fill="#1f4e79">
-<path d="M0 0h1v1h-1zM0 1h2v1h-2z" opacity="1"/>
-</g>
-<text x="0.0208333" y="2.05729" font-size="0.0416667" font-family="sans-serif">a row is a query, a column a key; the darker, the more pairs are kept</text>
-</svg>
-=== mask_text
-$ fuseplan mask strided -s 12
-mask      strided:t=3 at S=12
-elements  35.4 % kept (51 of 144)
-blocks    100.0 % of 64x64 keep a pair (1 of 1): 0 full, 1 partial
-cover     none: no order of tokens needs fewer blocks
-
-# . . . . . . . . . . .
-# # . . . . . . . . . .
-# # # . . . . . . . . .
-# # # # . . . . . . . .
-. # # # # . . . . . . .
-. . # # # # . . . . . .
-# . . # # # # . . . . .
-. # . . # # # # . . . .
-. . # . . # # # # . . .
-# . . # . . # # # # . .
-. # . . # . . # # # # .
-. . # . . # . . # # # #
-
-# kept  . not kept; a row is a query, a column a key
-=== mask_two
-2$ fuseplan mask causal strided -s 4
-! fuseplan mask: unexpected operand 'strided'; expected NAME, for example: fuseplan mask strided -s 128
-=== bad_mask_name
-2$ fuseplan mask stridd -s 4
-! fuseplan mask: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
-=== bad_mask_parameter
-2$ fuseplan mask strided:t=0 -s 4
-! fuseplan mask: mask 'strided': t: 0 is out of range; give a number from 1 to 2147483647
-=== bad_mask_unknown_parameter
-2$ fuseplan mask strided:q=1 -s 4
-! fuseplan mask: mask 'strided' has no parameter 'q'; write it as strided:t=N (each may be left out)
-=== bad_npy_garbage
+=== files that are wrong
 2$ printf 'not an array' >m.npy; fuseplan mask file:m.npy -s 4
 ! fuseplan mask: mask file 'm.npy': it is not a .npy file: it does not start with \x93NUMPY and a version; write it with numpy.save
-=== bad_npy_missing
 1$ fuseplan mask file:none.npy -s 4
 ! fuseplan mask: cannot read 'none.npy': No such file or directory
-=== bad_npy_shape
 2$ fuseplan mask causal -s 4 --npy m.npy -q >/dev/null; fuseplan mask file:m.npy -s 5
 ! fuseplan mask: mask file 'm.npy': the array has shape (4,4), expected (5,5) or (1,5,5): give -s 4
 $ head -c 66000 /dev/zero >large.npy
 2$ fuseplan mask file:large.npy -s 4
 ! fuseplan mask: a mask is an array of bool (4,4) or (1,4,4): 'large.npy' is larger than the 65664 bytes expected at most
-=== bad_npy_truncated
 2$ fuseplan mask causal -s 4 --npy m.npy -q >/dev/null; head -c 135 m.npy >t.npy; fuseplan mask file:t.npy -s 4
 ! fuseplan mask: mask file 't.npy': the .npy file is truncated: its shape and type take 16 bytes of data, found 7
-=== bad_npy_type
 ## What NumPy makes of whole numbers.
 $ {
 >   printf '\223NUMPY\001\000\166\000'
@@ -219,12 +194,3 @@ $ {
 > } >mask.npy
 2$ fuseplan mask file:mask.npy -s 2
 ! fuseplan mask: mask file 'mask.npy': the array holds int64, expected bool or uint8; all of it is 0: if it is an additive mask, which keeps all keys then, convert it with mask == 0, else with mask.astype(bool)
-=== bad_lengths_both
-2$ fuseplan mask causal -s 4 --lengths 4 --avg-seq-len 2
-! fuseplan mask: --lengths and --avg-seq-len are given at once; give one of them
-=== bad_lengths_count
-2$ fuseplan mask causal -s 4 --lengths 2,3
-! fuseplan mask: 2 lengths for a batch of 1; give one number a batch row
-=== bad_lengths_range
-2$ fuseplan mask causal -s 4 --lengths 5
-! fuseplan mask: a length: 5 is out of range; give a number from 1 to 4

@@ -1,8 +1,6 @@
-=== bench_bad
+=== bench bad
 2$ fuseplan bench -b 1 -s 4
 ! fuseplan bench: no operand given; expected VALUE... or --op attention, for example: fuseplan bench 41115 -b 1 -s 128 -m causal
-2$ fuseplan bench 65536 -b 1 -s 4
-! fuseplan bench: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 2$ fuseplan bench 41115
 ! fuseplan bench: the batch size or the sequence length is not given; add -b N and -s N
 2$ fuseplan bench 1 2 -b 1 -s 4 --dump d
@@ -27,7 +25,7 @@ $ fuseplan bench 41115 -b 1 -s 4 --baseline 1,2,3,4,5,6,7,8,9,10 2>said; echo $?
 2
 fuseplan bench: --baseline: more than 8 plans are given; name fewer
 $ ls
-=== bench_op_bad
+=== bench op bad
 ## Command lines and files that `bench --op attention` refuses.
 $ refused() {
 >   fuseplan bench "$@" 2>&1
@@ -103,7 +101,7 @@ fuseplan bench: p.csv:4:1: line 2 has a time of 'a' for the same workload
 2
 $ rm p.csv
 $ ls
-=== bench_weights_bad
+=== bench weights bad
 $ echo none >short
 2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights no/such
 ! fuseplan bench: --weights: cannot read 'no/such': No such file or directory
@@ -115,10 +113,10 @@ $ echo none >short
 ! fuseplan bench: --prefix chooses among the models in a file of weights; give --weights
 $ rm short
 $ ls
-=== search_again_retry
+=== search again retry
 2$ fuseplan search -b 1 -s 8 --again --retry-failed
 ! fuseplan search: --again times nothing but the best plan and the baselines, and --retry-failed what failed; leave one of them out
-=== search_bad
+=== search bad
 2$ fuseplan search -b 1 -s 4 --strategy guidde
 ! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing, genetic or reward
 2$ fuseplan search -b 1 -s 4 --space 5..1
@@ -147,7 +145,7 @@ $ ls
 ! fuseplan search: --baseline: 'none' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 2$ fuseplan search -b 1 -s 4 --baseline 43690,
 ! fuseplan search: --baseline: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== search_hangup
+=== search hangup
 ## A terminal that closes sends SIGHUP: the search ends as after Ctrl-C.  nohup(1) has it ignored.
 $ cat >compiler <<'END'
 > #!/bin/sh
@@ -161,11 +159,11 @@ $ chmod +x compiler
 $ touch ignored
 1$ (trap '' HUP; fuseplan search -b 1 -s 8 --target cpu --compiler ./compiler -q)
 ! fuseplan search: './compiler --version' failed (exit status 1: made up: no compiler): not a working compiler; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev
-=== cache_bad
+=== cache bad
 1$ FUSEPLAN_CACHE=/proc/none fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu
 ! fuseplan bench: the cache of compiled code is not usable; set FUSEPLAN_CACHE to a directory that can be written: cannot create directory '/proc/none': No such file or directory
 $ ls
-=== cache_full
+=== cache full
 ## A cache that takes no binary: the compiler is not to blame.
 $ export FUSEPLAN_CACHE="$PWD/cache"
 $ fuseplan doctor >said
@@ -176,12 +174,12 @@ $ for binary in cache/binaries/*; do
 $ fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu 2>&1 |
 >   sed "s|'.*/cache|'cache|; s/[0-9a-f]\{32\}/HASH/"
 fuseplan bench: the compiler was tried twice; is the disk full, memory short, or does another program stop it: the cache cannot be written (is its disk full, or short of inodes?); FUSEPLAN_CACHE names another directory: cannot write 'cache/binaries/HASH.bin': Is a directory
-=== no_compiler
+=== no compiler
 ## Nothing is left behind.
 1$ FUSEPLAN_CC=/none/cc fuseplan bench 41115 -b 1 -s 4 -H 1 -W 4 -L 1 --db d.db --target cpu
 ! fuseplan bench: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
 $ ls
-=== moved_build
+=== moved build
 ## A tree that was moved with its build directory.
 $ mkdir -p build/release
 $ echo CMAKE_HOME_DIRECTORY:INTERNAL=/no/tree >build/release/CMakeCache.txt

@@ -1,4 +1,4 @@
-=== train_bad
+=== train bad
 2$ printf '100010100000010 54.5\n' >a.txt; fuseplan train --data a.txt --db m.db
 ! fuseplan train: a.txt:1:1: '100010100000010' has 15 binary digits; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
 2$ printf '1000101000000101 fast\n' >a.txt; fuseplan train --data a.txt --db m.db
@@ -32,7 +32,7 @@
 $ ls
 a.txt
 m.db
-=== train_few_plans
+=== train few plans
 ## 12 lines, but three plans: too few to hold some out
 $ export FUSEPLAN_DB=models.db
 $ i=0
@@ -47,7 +47,7 @@ $ fuseplan train --data times.txt --format json
 [
  {"name": "default", "plans": 3, "threshold_ms": 11.5, "spearman": null, "top1_regret": null, "auc": null, "recall_best": null, "features": "plan"}
 ]
-=== train_predict
+=== train predict
 ## Two plans told apart by one bit: the model must find it.
 $ for i in 0 1 2 3 4 5 6 7; do
 >   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))
@@ -62,7 +62,7 @@ $ fuseplan predict 1000101001000101 1000101000000101 --db m.db | cut -c 1,7-
 1 0
 3$ fuseplan predict 1000101001000101 --db m.db --name other
 ! fuseplan predict: there is no model 'other' in 'm.db'; 'fuseplan train --data FILE --name other' makes one
-=== predict_top
+=== predict top
 $ for i in 0 1 2 3 4 5 6 7; do
 >   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))
 > done >times.txt
@@ -72,7 +72,7 @@ $ fuseplan predict 1000101001000101 1000101000000101 35397 2629 --db m.db --top 
 35333 0
 $ fuseplan predict all --db m.db --top 4 --format csv | wc -l
 5
-=== words_no_model
+=== words no model
 $ known_db k.db
 3$ fuseplan predict 5 --db k.db
 ! fuseplan predict: there is no model 'default' in 'k.db'; 'fuseplan train --data FILE --name default' makes one
@@ -80,7 +80,7 @@ $ known_db k.db
 ! fuseplan predict: there is no model of b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu in 'k.db'; 'fuseplan search' or 'fuseplan train' of this workload makes one
 3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 9
 ! fuseplan predict: nothing is stored in 'k.db' for b=1 s=9 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
-=== model_damaged
+=== model damaged
 ## A stored model that another program changed: one is trained in its place.
 $ known_db k.db
 $ export FUSEPLAN_DB=k.db
@@ -140,7 +140,7 @@ $ sed 's/,"time_s":0.5//' small.ndjson >no_seconds.ndjson
 $ fuseplan replay no_seconds.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 2
 space       recorded  strategy  plans  regret  median    95 %  to 1 %   score
 no_seconds  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
-=== replay_bad
+=== replay bad
 2$ fuseplan replay
 ! fuseplan replay: no operand given; expected FILE..., for example: fuseplan replay results.ndjson --strategy guided,genetic,random --budget 128
 1$ fuseplan replay nothing.ndjson

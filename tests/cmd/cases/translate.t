@@ -1,20 +1,4 @@
-=== translate_all
-$ fuseplan translate 0..65535 | wc -l
-65536
-$ fuseplan translate all | cut -d' ' -f3- | sort -u | wc -l
-16384
-=== translate_both
-2$ fuseplan translate 5 --segments 2-6
-! fuseplan translate: --segments and the value '5' are given at once; give one of them
-=== translate_csv
-$ fuseplan translate 41115 21845 --format csv
-value,bits,canonical,pos0,handwritten,fused
-41115,1010000010011011,41115,1,true,2-6 8-9 10-11 13-14
-21845,0101010101010101,43690,0,false,
-=== translate_flag_alone
-2$ fuseplan translate 5 --handwritten
-! fuseplan translate: --handwritten without --segments; a value's first binary digit says whether attention is hand-written
-=== translate_forms
+=== forms
 $ fuseplan translate 6826 0x1aaa 0b1101010101010 41115 65535 0
 6826 0 2 1 2 3 4
 6826 0 2 1 2 3 4
@@ -22,27 +6,12 @@ $ fuseplan translate 6826 0x1aaa 0b1101010101010 41115 65535 0
 41115 1 4 3 7 9 10 11 12 14 15
 65535 1 1 1 15
 0 0 1 1 15
-=== translate_json
-$ fuseplan translate 41115 21845 --format json
-[
- {"value": 41115, "bits": "1010000010011011", "canonical": 41115, "pos0": 1, "handwritten": true, "fused": "2-6 8-9 10-11 13-14", "segments": [[0, 0], [1, 1], [2, 6], [7, 7], [8, 9], [10, 11], [12, 12], [13, 14]]},
- {"value": 21845, "bits": "0101010101010101", "canonical": 43690, "pos0": 0, "handwritten": false, "fused": "", "segments": [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6], [7, 7], [8, 8], [9, 9], [10, 10], [11, 11], [12, 12], [13, 13], [14, 14]]}
-]
-=== translate_ndjson
-$ fuseplan translate 41115 21845 --format ndjson
-{"value":41115,"bits":"1010000010011011","canonical":41115,"pos0":1,"handwritten":true,"fused":"2-6 8-9 10-11 13-14","segments":[[0,0],[1,1],[2,6],[7,7],[8,9],[10,11],[12,12],[13,14]]}
-{"value":21845,"bits":"0101010101010101","canonical":43690,"pos0":0,"handwritten":false,"fused":"","segments":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,5],[6,6],[7,7],[8,8],[9,9],[10,10],[11,11],[12,12],[13,13],[14,14]]}
-=== translate_notes
 ## The four examples of the notes that this tool grew out of.
 $ fuseplan translate 0001101010101010 0000010101010101 0011111010010110 0101010101010101
 6826 0 2 1 2 3 4
 1365 0 1 1 4
 16022 0 3 2 6 9 10 13 14
 21845 0 0
-=== translate_nothing
-2$ fuseplan translate
-! fuseplan translate: no value; give one from 0 to 65535, 16 binary digits, a range lo..hi or --segments
-=== translate_range
 $ fuseplan translate 43688..43691 all | head -n 6
 43688 1 1 13 15
 43689 1 1 13 14
@@ -50,68 +19,53 @@ $ fuseplan translate 43688..43691 all | head -n 6
 43691 1 1 14 15
 0 0 1 1 15
 1 0 1 1 14
-=== translate_segments
+$ fuseplan translate 0..65535 | wc -l
+65536
+$ fuseplan translate all | cut -d' ' -f3- | sort -u | wc -l
+16384
+$ fuseplan translate 41115 21845 --format csv
+value,bits,canonical,pos0,handwritten,fused
+41115,1010000010011011,41115,1,true,2-6 8-9 10-11 13-14
+21845,0101010101010101,43690,0,false,
+$ fuseplan translate 41115 21845 --format json
+[
+ {"value": 41115, "bits": "1010000010011011", "canonical": 41115, "pos0": 1, "handwritten": true, "fused": "2-6 8-9 10-11 13-14", "segments": [[0, 0], [1, 1], [2, 6], [7, 7], [8, 9], [10, 11], [12, 12], [13, 14]]},
+ {"value": 21845, "bits": "0101010101010101", "canonical": 43690, "pos0": 0, "handwritten": false, "fused": "", "segments": [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 6], [7, 7], [8, 8], [9, 9], [10, 10], [11, 11], [12, 12], [13, 13], [14, 14]]}
+]
+$ fuseplan translate 41115 21845 --format ndjson
+{"value":41115,"bits":"1010000010011011","canonical":41115,"pos0":1,"handwritten":true,"fused":"2-6 8-9 10-11 13-14","segments":[[0,0],[1,1],[2,6],[7,7],[8,9],[10,11],[12,12],[13,14]]}
+{"value":21845,"bits":"0101010101010101","canonical":43690,"pos0":0,"handwritten":false,"fused":"","segments":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,5],[6,6],[7,7],[8,8],[9,9],[10,10],[11,11],[12,12],[13,13],[14,14]]}
+=== segments
 $ fuseplan translate --segments 2-6,8-9 --handwritten && fuseplan translate --segments 0-14 && fuseplan translate --segments 3
 41109 1 2 3 7 9 10
 32768 1 1 1 15
 43690 1 0
-=== bad_value_15_digits
-2$ fuseplan translate 000110101010101
-! fuseplan translate: '000110101010101' is not a fusion mask value: it has 15 binary digits; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_17_digits
-2$ fuseplan translate 00011010101010100
-! fuseplan translate: '00011010101010100' is not a fusion mask value: it has 17 binary digits; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_above_65535
-2$ fuseplan translate 65536
-! fuseplan translate: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_backwards
-2$ fuseplan translate 3..1
-! fuseplan translate: range '3..1' runs backwards: 3 is above 1; write lo..hi
-=== bad_value_binary
-2$ fuseplan translate 0b2
-! fuseplan translate: '0b2' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_blank
-2$ fuseplan translate ' 5'
-! fuseplan translate: ' 5' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_dashes
-2$ fuseplan translate -- -5
-! fuseplan translate: '-5' is not a fusion mask value: it is negative; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_empty
-2$ fuseplan translate ''
-! fuseplan translate: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_exponent
-2$ fuseplan translate 1e3
-! fuseplan translate: '1e3' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_hexadecimal
-2$ fuseplan translate 0x
-! fuseplan translate: '0x' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_huge
-2$ fuseplan translate 99999999999999999999
-! fuseplan translate: '99999999999999999999' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_leading_zero
-2$ fuseplan translate 01
-! fuseplan translate: '01' is not a fusion mask value: it has a leading zero; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_negative
-2$ fuseplan translate -1
-! fuseplan translate: '-1' is not a fusion mask value: it is negative; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_open_range
-2$ fuseplan translate 5..
-! fuseplan translate: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_value_prints_nothing
-2$ fuseplan translate 5 65536
-! fuseplan translate: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-=== bad_segments_backwards
 2$ fuseplan translate --segments 6-2
 ! fuseplan translate: segment 6-2 does not exist; give first-last with 0 <= first <= last <= 14
-=== bad_segments_empty
 2$ fuseplan translate --segments ''
 ! fuseplan translate: --segments: the text is empty
-=== bad_segments_handwritten
 2$ fuseplan translate --segments 2-7 --handwritten
 ! fuseplan translate: the hand-written operator serves ops 2-6 as one segment only; name segment 2-6 or leave the flag out
-=== bad_segments_overlap
 2$ fuseplan translate --segments 2-6,6-7
 ! fuseplan translate: segment 6-7 overlaps one named before; each operator belongs to one segment
-=== bad_segments_range
-2$ fuseplan translate --segments 2-15
-! fuseplan translate: segment 2-15 does not exist; give first-last with 0 <= first <= last <= 14
+2$ fuseplan translate 5 --segments 2-6
+! fuseplan translate: --segments and the value '5' are given at once; give one of them
+2$ fuseplan translate 5 --handwritten
+! fuseplan translate: --handwritten without --segments; a value's first binary digit says whether attention is hand-written
+=== values
+2$ fuseplan translate 65536
+! fuseplan translate: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate -- -5
+! fuseplan translate: '-5' is not a fusion mask value: it is negative; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate -1
+! fuseplan translate: '-1' is not a fusion mask value: it is negative; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate ''
+! fuseplan translate: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate 3..1
+! fuseplan translate: range '3..1' runs backwards: 3 is above 1; write lo..hi
+2$ fuseplan translate 5..
+! fuseplan translate: '' is not a fusion mask value: it is empty; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate 5 65536
+! fuseplan translate: '65536' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
+2$ fuseplan translate
+! fuseplan translate: no value; give one from 0 to 65535, 16 binary digits, a range lo..hi or --segments

@@ -1,20 +1,12 @@
-=== workload_bad
+=== sizes
 2$ fuseplan query -b 0 -s 4
 ! fuseplan query: --batch: '0' is not a size; give a whole number from 1 to 65536
-2$ fuseplan query -b -3 -s 4
-! fuseplan query: --batch: '-3' is not a size; give a whole number from 1 to 65536
-2$ fuseplan query -b 1 -s 4 -H 0
-! fuseplan query: --heads: '0' is not a size; give a whole number from 1 to 1024
 2$ fuseplan query -b 1 -s 4 -W 100000
 ! fuseplan query: head_size is 100000: the workload would take 754.4 TiB of memory; give at most 4096
-2$ fuseplan query -b 1 -s 4 -L 0
-! fuseplan query: --layers: '0' is not a size; give a whole number from 1 to 1024
 2$ fuseplan query -b 60000 -s 4096
 ! fuseplan query: batch * seq_len is 245760000: the workload would take 295.5 TiB of memory; give at most 16777216
-$ for eps in 0 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
+$ for eps in 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
 2
-2
-! fuseplan query: --eps: 0 is out of range; give a number from 1e-37 to 1
 ! fuseplan query: --eps: 1e-300 is out of range; give a number from 1e-37 to 1
 2$ fuseplan query -b 1 -s 4 --dtype fp64
 ! fuseplan query: unknown --dtype 'fp64'; did you mean 'fp32'? expected fp32, tf32, fp16 or bf16
@@ -28,12 +20,9 @@ $ for eps in 0 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
 ! fuseplan query: the batch size or the sequence length is not given; add -s N
 2$ fuseplan query
 ! fuseplan query: the batch size or the sequence length is not given; add -b N and -s N
-=== words_ranges
 ## A range where one value is wanted; sizes beyond any; values that are not canonical.
 2$ fuseplan bench 0..10 -b 1 -s 4
 ! fuseplan bench: '0..10' is not a fusion mask value: it is a range, and one value is wanted; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
-2$ fuseplan generate all -b 1 -s 4 -o d
-! fuseplan generate: 'all' is not a fusion mask value: it is a range, and one value is wanted; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 2$ fuseplan query -b 1 -s 99999999999
 ! fuseplan query: --seq-len: 99999999999 is too large; give at most 65536
 2$ fuseplan query -b 1 -s 4 --avg-seq-len 2147483648
@@ -48,6 +37,10 @@ $ for eps in 0 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
 ! fuseplan search: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
 1$ FUSEPLAN_CC=/none/cc fuseplan search --target cpu -b 1 -s 4 --space 41115..41115
 ! fuseplan search: FUSEPLAN_CC: no compiler '/none/cc' found; install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev libopenblas-openmp-dev, or name another with --compiler or FUSEPLAN_CC
+2$ fuseplan mask causal -s 100000
+! fuseplan mask: seq_len is 100000: the workload would take 2.6 TiB of memory; give at most 65536
+2$ fuseplan mask causal -s 4x
+! fuseplan mask: --seq-len: '4x' is not a size; give a whole number from 1 to 65536
 === preset
 ## A preset sets what no option sets, wherever the option stands.
 $ workload() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | grep -o 'h=.* dtype'; }
@@ -60,18 +53,6 @@ $ workload -H 2 --ffn 8 --preset minilm-l6
 h=2 w=32 f=8 l=6 eps=1e-12 dtype
 2$ fuseplan query -b 1 -s 4 --preset bert-bse
 ! fuseplan query: unknown --preset 'bert-bse'; did you mean 'bert-base'? expected bert-tiny, bert-mini, bert-small, bert-medium, bert-base, bert-large, distilbert, roberta-base, roberta-large, electra-small, minilm-l6 or minilm-l12
-=== bad_seq_len_absurd
-2$ fuseplan mask causal -s 100000
-! fuseplan mask: seq_len is 100000: the workload would take 2.6 TiB of memory; give at most 65536
-=== bad_seq_len_negative
-2$ fuseplan mask causal -s -4
-! fuseplan mask: --seq-len: '-4' is not a size; give a whole number from 1 to 65536
-=== bad_seq_len_word
-2$ fuseplan mask causal -s 4x
-! fuseplan mask: --seq-len: '4x' is not a size; give a whole number from 1 to 65536
-=== bad_seq_len_zero
-2$ fuseplan mask causal -s 0
-! fuseplan mask: --seq-len: '0' is not a size; give a whole number from 1 to 65536
 === threads
 ## What the user's shell says of threads does not change what a plan runs with.
 $ fuseplan doctor | grep ' threads ' >plain
@@ -83,12 +64,6 @@ $ export FUSEPLAN_DB=k.db
 $ q='fuseplan query --target cpu -m causal -q'
 $ $q -b 1 -s 128,128 --format json | head -n 1
 {
-$ $q -b 1,2 -s 128,64 --format json | grep -c '"best": {'; echo
-1
-
-! fuseplan query: batch 1, seq-len 64: nothing is stored in 'k.db' for b=1 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
-! fuseplan query: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
-! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ $q -b 1,2 -s 128,64 --format csv | cut -d, -f1-5
 batch,seq_len,value,fused,handwritten
 1,128,41115,2-6 8-9 10-11 13-14,true
