@@ -23,14 +23,6 @@ void note_line(void *options, const char *line)
     note(options, "%s", line);
 }
 
-void note_bad_model(const struct options *o, const struct status *bad)
-{
-    note(o,
-         "trained a model on the stored plans, as the stored one cannot be used: %s; 'fuseplan "
-         "train' stores a new one",
-         bad->message);
-}
-
 void note_relaxed(const struct options *o, const char *answer, const char *name, const char *stored,
                   const char *asked, json_t *relaxed)
 {

@@ -155,15 +155,11 @@ static int fetch(const struct options *o, bool workload, struct session *s, stru
         0)
         return -1;
     struct build_target build = target_build(s->target, &s->workload);
-    struct status bad = STATUS_INIT;
     if (workload && study_segments(s->db, s->study, &build, times, st) != 0)
         return -1;
-    if ((workload ? study_model(s->db, s->study, times, model, &bad, &missing)
-                  : model_fetch(s->db, s->study, o->name, model, &missing)) == 0) {
-        if (bad.code != STATUS_OK)
-            note_bad_model(o, &bad);
+    if (model_fetch(s->db, s->study, workload ? STUDY_MODEL : o->name, workload ? times : NULL,
+                    model, &missing) == 0)
         return 0;
-    }
     if (missing.code == STATUS_NOT_FOUND)
         return refuse_model(o, s, workload, st);
     *st = missing;

@@ -93,8 +93,6 @@ static int write_page(const struct options *o, const struct session *s, bool dra
         report_page(data, &page);
         result = file_write(o->output, page.ptr, page.len, st);
     }
-    if (result == 0 && r.bad_model.code != STATUS_OK)
-        note_bad_model(o, &r.bad_model);
     if (result == 0)
         note(o, "wrote '%s': the plans measured for %s", o->output, options.ptr);
     json_decref(data);

@@ -136,7 +136,7 @@ static int keep_model(void *ctx, const struct db_model *m)
 static int add_model(const struct reported *r, json_t *data, struct status *st)
 {
     struct status missing = STATUS_INIT;
-    if (db_model_get(r->db, r->study, STUDY_MODEL, MODEL_KIND, keep_model, data, &missing) == 0 ||
+    if (db_model_get(r->db, r->study, STUDY_MODEL, keep_model, data, &missing) == 0 ||
         missing.code == STATUS_NOT_FOUND)
         return 0;
     return status_set(st, missing.code, "%s", missing.message);

@@ -14,7 +14,6 @@ struct reported {
     const char *options; /* that name the workload on a command line */
     struct db_best best;
     struct slot_record slots[SLOT_COUNT];
-    struct status bad_model; /* out: as of study_model() */
 };
 
 /* ---- report_plans.c -------------------------------------------------------------------------- */

@@ -85,7 +85,7 @@ static int ask_model(struct reported *r, struct plans *p, struct status *st)
     struct model *model;
     struct status missing = STATUS_INIT;
     if (p->count == 0 ||
-        study_model(r->db, r->study, &p->times, &model, &r->bad_model, &missing) != 0)
+        model_fetch(r->db, r->study, STUDY_MODEL, &p->times, &model, &missing) != 0)
         return p->count == 0 || missing.code == STATUS_NOT_FOUND
                    ? 0
                    : status_set(st, missing.code, "%s", missing.message);

@@ -131,8 +131,7 @@ static const char *const tables[] = {
     "SELECT id AS failure, study, search, kind, plan AS its_plan, schedule AS its_schedule,"
     " reason_code, reason, build_s, verify_s, time_s, relative_error, conditions, stored_utc"
     " FROM failure",
-    "SELECT id AS model, name, kind AS model_kind, features_version, data_hash, seed, quantile,"
-    " threshold_ms, bytes, report, trained_utc FROM model",
+    "SELECT id AS model, name, features, seed, quantile, rows, report, trained_utc FROM model",
 };
 
 static int check_table(struct db *db, const char *sql, db_check_row *row, void *ctx, int *problems,

@@ -329,26 +329,24 @@ int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, v
 
 /* ---- model.c: trained models ----------------------------------------------------------------- */
 
+/* From what a model is trained, each time that it is asked. */
 struct db_model {
     const char *name; /* unique within a study, or among those of files (study 0) */
-    const char *kind; /* of its bytes: "regressor+classifier" */
-    int64_t features_version;
-    const char *data_hash;
+    int features;     /* enum feature_set */
     uint64_t seed;
-    double quantile, threshold_ms; /* of "high performance" */
-    const void *bytes;
-    size_t len;
+    double quantile;    /* of "high performance" */
+    const char *rows;   /* plans and times as model_data_text() writes them; "": the study's */
     const char *report; /* JSON: figures on held-out plans */
 };
 
-/* Stores a model in place of the one of its name and kind.  study 0: trained from a file. */
+/* Stores a model in place of the one of its name.  study 0: trained from a file. */
 int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct status *st);
 
-/* Calls row() once, with the model of a name and kind, whose texts and bytes live until row()
- * returns.  STATUS_NOT_FOUND if there is none. */
+/* Calls row() once, with the model of a name, whose texts live until row() returns.
+ * STATUS_NOT_FOUND if there is none. */
 typedef int db_model_row(void *ctx, const struct db_model *m);
-int db_model_get(struct db *db, int64_t study, const char *name, const char *kind,
-                 db_model_row *row, void *ctx, struct status *st);
+int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *row, void *ctx,
+                 struct status *st);
 
 /* ---- info.c: what is stored ------------------------------------------------------------------ */
 

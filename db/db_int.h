@@ -52,7 +52,7 @@ void query_text(struct query *q,
                 const char *value); /* null: ""; borrowed until query_end.  What is
                                        no UTF-8 or a control character is escaped */
 void query_null(struct query *q);
-void query_blob(struct query *q, const void *bytes, size_t len);
+void query_bytes(struct query *q, const char *text); /* as it is, for ROW_BYTES; borrowed */
 
 /* 1: a row is there, and its values are what rows.c allows; 0: no more; -1: failed. */
 int query_row(struct query *q, struct status *st);

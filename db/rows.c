@@ -80,12 +80,9 @@ static const struct row_rule rules[] = {
     {"ms", "sample", ROW_TIME, 0, 0},
     {"model", "model", ROW_INT, 1, INT64_MAX},
     {"name", "model", ROW_TEXT, 0, 0},
-    {"model_kind", "model", ROW_TEXT, 0, 0},
-    {"features_version", "model", ROW_INT, 0, INT32_MAX},
-    {"data_hash", "model", ROW_TEXT, 0, 0},
+    {"features", "model", ROW_INT, 0, INT32_MAX},
     {"quantile", "model", ROW_REAL_OR_NONE, 0, 0},
-    {"threshold_ms", "model", ROW_REAL_OR_NONE, 0, 0},
-    {"bytes", "model", ROW_BLOB, 0, 0},
+    {"rows", "model", ROW_BYTES, 0, 0},
     {"report", "model", ROW_TEXT, 0, 0},
     {"trained_utc", "model", ROW_UTC, 0, 0},
 };
@@ -112,7 +109,6 @@ static const struct {
     [ROW_TARGET] = {"cpu or cuda", SQLITE_TEXT, false},
     [ROW_KIND] = {"segment, plan or final", SQLITE_TEXT, false},
     [ROW_STATUS] = {"ok, censored or failed", SQLITE_TEXT, false},
-    [ROW_BLOB] = {"bytes", SQLITE_BLOB, false},
 };
 
 /* ---- one value ------------------------------------------------------------------------------- */

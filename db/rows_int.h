@@ -20,8 +20,7 @@ enum row_type {
     ROW_UTC_OR_NONE, /* may be empty too */
     ROW_TARGET,
     ROW_KIND,
-    ROW_STATUS,
-    ROW_BLOB
+    ROW_STATUS
 };
 
 struct row_rule {

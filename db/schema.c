@@ -194,8 +194,31 @@ static const char pack_all[] = "ALTER TABLE trial ADD COLUMN now_packed INTEGER 
                                "ALTER TABLE trial DROP COLUMN packed;"
                                "ALTER TABLE trial RENAME COLUMN now_packed TO packed;";
 
-const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges, count_trials,
-                                         checksums,  keep_failures,  add_packed,    pack_all};
+/* A model is what it is trained from.  Of a study that is in the database already; what files held
+ * was not kept, so that their models are trained again by hand. */
+static const char retrain_models[] =
+    "DROP INDEX model_by_name;"
+    "ALTER TABLE model RENAME TO stored_model;"
+    "CREATE TABLE model ("
+    "  id INTEGER PRIMARY KEY,"
+    "  study INTEGER REFERENCES study (id),"
+    "  name TEXT NOT NULL,"
+    "  features INTEGER NOT NULL,"
+    "  seed INTEGER NOT NULL,"
+    "  quantile REAL NOT NULL,"
+    "  rows TEXT NOT NULL,"
+    "  report TEXT NOT NULL,"
+    "  trained_utc TEXT NOT NULL,"
+    "  CHECK ((study IS NULL) = (rows <> ''))"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name);"
+    "INSERT OR IGNORE INTO model SELECT id, study, name, 1, seed, coalesce(quantile, 0.1), '',"
+    "  report, trained_utc FROM stored_model WHERE study IS NOT NULL;"
+    "DROP TABLE stored_model;";
+
+const char *const schema_migrations[] = {create_all,   add_conditions, rename_ranges,
+                                         count_trials, checksums,      keep_failures,
+                                         add_packed,   pack_all,       retrain_models};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -162,9 +162,9 @@ void query_null(struct query *q)
     bound(q, sqlite3_bind_null(q->stmt, ++q->bound));
 }
 
-void query_blob(struct query *q, const void *bytes, size_t len)
+void query_bytes(struct query *q, const char *text)
 {
-    bound(q, sqlite3_bind_blob64(q->stmt, ++q->bound, len > 0 ? bytes : "", len, SQLITE_STATIC));
+    bound(q, sqlite3_bind_text(q->stmt, ++q->bound, text != NULL ? text : "", -1, SQLITE_STATIC));
 }
 
 static int check_row(const struct query *q, struct status *st)

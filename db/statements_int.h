@@ -204,17 +204,13 @@ X(FORGET_WORKLOADS, "DELETE FROM workload WHERE id NOT IN (SELECT workload FROM 
 X(FORGET_TARGETS, "DELETE FROM target WHERE id NOT IN (SELECT target FROM study)")
 X(FAILED_COUNT, "SELECT count(*) FROM trial WHERE study = ? AND status <> 'ok'"
                 " AND status = 'failed'")
-X(MODEL_PUT, "INSERT INTO model (study, name, kind, features_version, data_hash, seed,"
-             " quantile, threshold_ms, bytes, report, trained_utc)"
-             " VALUES (nullif(?, 0),?,?,?,?,?,?,?,?,?,?)"
-             " ON CONFLICT (coalesce(study, 0), name, kind) DO UPDATE SET"
-             " features_version = excluded.features_version,"
-             " data_hash = excluded.data_hash, seed = excluded.seed,"
-             " quantile = excluded.quantile, threshold_ms = excluded.threshold_ms,"
-             " bytes = excluded.bytes, report = excluded.report,"
-             " trained_utc = excluded.trained_utc")
-X(MODEL_GET, "SELECT features_version, data_hash, seed, quantile, threshold_ms, bytes, report"
-             " FROM model WHERE coalesce(study, 0) = ? AND name = ? AND kind = ?")
+X(MODEL_PUT, "INSERT INTO model (study, name, features, seed, quantile, rows, report, trained_utc)"
+             " VALUES (nullif(?, 0),?,?,?,?,?,?,?)"
+             " ON CONFLICT (coalesce(study, 0), name) DO UPDATE SET features = excluded.features,"
+             " seed = excluded.seed, quantile = excluded.quantile, rows = excluded.rows,"
+             " report = excluded.report, trained_utc = excluded.trained_utc")
+X(MODEL_GET, "SELECT features, seed, quantile, rows, report FROM model"
+             " WHERE coalesce(study, 0) = ? AND name = ?")
 X(INFO, "SELECT (SELECT user_version FROM pragma_user_version),"
         " (SELECT page_count FROM pragma_page_count)"
         "  * (SELECT page_size FROM pragma_page_size),"

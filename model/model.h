@@ -1,8 +1,8 @@
 /* model: learns milliseconds from plans.
  *
- * Only this folder includes the XGBoost header.  It reads and writes no files: a caller stores the
- * bytes of model_save().  Equal data, options and seed give an equal model.  To add a feature:
- * features.c, and raise FEATURES_VERSION. */
+ * Only this folder includes the XGBoost header.  A model is kept as its training data, not as its
+ * trees: equal data, options and seed give an equal model, in milliseconds.  To add a feature:
+ * features.c. */
 #ifndef FUSEPLAN_MODEL_H
 #define FUSEPLAN_MODEL_H
 
@@ -14,7 +14,6 @@ enum feature_set {
     FEATURES_BITS, /* the 16 bits of the canonical value */
     FEATURES_PLAN  /* which boundaries are fused, which segments occur, and the additive time */
 };
-enum { FEATURES_VERSION = 1 };
 
 /* The measured time of each slot alone: FEATURES_PLAN needs it of a study. */
 struct segment_times {
@@ -92,11 +91,6 @@ int model_predict(struct model *m, const struct plan *plans, int count,
 /* The slowest time that counts as high performance. */
 double model_threshold_ms(const struct model *m);
 
-/* Appends one blob that holds both boosters, the options and the versions.  Equal models give equal
- * bytes. */
-int model_save(const struct model *m, struct buf *out, struct status *st);
-int model_load(const void *bytes, size_t len, struct model **out, struct status *st);
-
 /* ---- validation.c: how good a model is ------------------------------------------------------- */
 
 /* Figures on held-out plans: the model that predicts a plan has not seen it. */
@@ -120,5 +114,7 @@ int model_cross_validate(const struct model_options *options, const struct model
  * with model_data_release(). */
 int model_data_parse(const char *name, const char *text, size_t len, struct model_data *out,
                      struct status *st);
+/* Appends the data as such lines, with all digits of the times. */
+void model_data_text(const struct model_data *d, struct buf *out);
 
 #endif

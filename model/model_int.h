@@ -43,22 +43,6 @@ void booster_free(struct booster *b);
 /* Writes the sum of the trees, without the margin: (rows). */
 int booster_predict(struct booster *b, struct matrix x, float *out, struct status *st);
 
-/* format: "ubj", as a model is stored, or "json". */
-int booster_save(struct booster *b, const char *format, struct buf *out, struct status *st);
-/* Only of bytes that boosters_check() found right. */
-int booster_load(const void *bytes, size_t len, int columns, struct booster **out,
-                 struct status *st);
-
-/* ---- guard.c: whether stored boosters may be used -------------------------------------------- */
-
-struct stored_booster {
-    const void *bytes;
-    size_t len;
-};
-
-/* STATUS_MODEL if one of the two has not this many columns, is damaged or would crash XGBoost. */
-int boosters_check(const struct stored_booster two[2], int columns, struct status *st);
-
 /* ---- baseline.c: the prediction that trees start from -------------------------------------------
  *
  * Trees cannot learn a sum of 120 terms from a few dozen rows, and they do not extrapolate.  The

@@ -152,3 +152,13 @@ int model_data_parse(const char *name, const char *text, size_t len, struct mode
         model_data_release(out);
     return result;
 }
+
+void model_data_text(const struct model_data *d, struct buf *out)
+{
+    for (int i = 0; i < d->count; i++) {
+        char digits[PLAN_DIGITS + 1] = "";
+        for (int bit = 0; bit < PLAN_DIGITS; bit++)
+            digits[bit] = (char)('0' + (plan_value(d->plans[i]) >> (PLAN_DIGITS - 1 - bit) & 1));
+        buf_addf(out, "%s %.17g\n", digits, d->ms[i]);
+    }
+}

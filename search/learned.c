@@ -30,75 +30,66 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
     return result;
 }
 
-struct loading {
-    struct model **out;
-    struct status *st;
-    int result;
-    uint64_t seed;
-    double quantile;
+/* What a stored model is trained from. */
+struct lesson {
+    struct model_options options;
+    struct buf rows;
 };
 
-static int load_row(void *ctx, const struct db_model *m)
+static int keep_lesson(void *ctx, const struct db_model *m)
 {
-    struct loading *l = ctx;
-    l->seed = m->seed;
-    l->quantile = m->quantile;
-    l->result = model_load(m->bytes, m->len, l->out, l->st);
+    struct lesson *l = ctx;
+    l->options = (struct model_options){
+        .features = (enum feature_set)m->features, .seed = m->seed, .quantile = m->quantile};
+    buf_adds(&l->rows, m->rows);
     return 0;
 }
 
-int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
-                struct status *st)
-{
-    *out = NULL;
-    struct loading l = {.out = out, .st = st};
-    if (db_model_get(db, study, name, MODEL_KIND, load_row, &l, st) != 0)
-        return -1;
-    return l.result;
-}
-
-#define USUAL_QUANTILE 0.1
-
-/* Trains anew what is stored, which cannot be used; stores nothing. */
-static int train_anew(struct db *db, int64_t study, const struct loading *l,
-                      const struct segment_times *times, struct status *st)
+static int train_study(struct db *db, int64_t study, const struct model_options *options,
+                       const struct segment_times *times, struct model **out, struct status *st)
 {
     struct history history = {.count = 0};
-    struct model_options options = {
-        .features = FEATURES_PLAN, .seed = l->seed, .quantile = l->quantile};
-    if (!(options.quantile > 0 && options.quantile < 1))
-        options.quantile = USUAL_QUANTILE;
     int result = study_history(db, study, &history, st);
     if (result == 0) {
         struct model_data data = training_of(&history);
-        result = model_train(&options, &data, times, l->out, st);
+        result = model_train(options, &data, times, out, st);
         model_data_release(&data);
     }
     history_release(&history);
     return result;
 }
 
-int study_model(struct db *db, int64_t study, const struct segment_times *times, struct model **out,
-                struct status *bad, struct status *st)
+static int train_rows(const char *name, const struct lesson *l, struct model **out,
+                      struct status *st)
 {
+    struct model_data data = {.count = 0};
+    struct status why = STATUS_INIT;
+    int result = model_data_parse(name, l->rows.ptr, l->rows.len, &data, &why);
+    if (result == 0)
+        result = model_train(&l->options, &data, NULL, out, &why);
+    model_data_release(&data);
+    if (result != 0)
+        status_set(st, STATUS_MODEL,
+                   "the rows stored for model '%s' are damaged: %s; train it again", name,
+                   why.message);
+    return result;
+}
+
+int model_fetch(struct db *db, int64_t study, const char *name, const struct segment_times *times,
+                struct model **out, struct status *st)
+{
+    struct lesson l;
     *out = NULL;
-    struct loading l = {.out = out, .st = bad};
-    if (db_model_get(db, study, STUDY_MODEL, MODEL_KIND, load_row, &l, st) != 0)
-        return -1;
-    return l.result == 0 ? 0 : train_anew(db, study, &l, times, st);
+    buf_init(&l.rows);
+    int result = db_model_get(db, study, name, keep_lesson, &l, st);
+    if (result == 0)
+        result = study != 0 ? train_study(db, study, &l.options, times, out, st)
+                            : train_rows(name, &l, out, st);
+    buf_release(&l.rows);
+    return result;
 }
 
 /* ---- what it has taught ---------------------------------------------------------------------- */
-
-static void data_hash(const struct model_data *data, char out[HASH_TEXT_SIZE])
-{
-    struct buf text;
-    buf_init(&text);
-    for (int i = 0; i < data->count; i++)
-        buf_addf(&text, "%u %a\n", plan_value(data->plans[i]), data->ms[i]);
-    hash_text(text.ptr, text.len, out);
-    buf_release(&text);
-}
 
 /* Appends a figure and `end`; null for NaN, which JSON lacks. */
 static void add_figure(struct buf *out, const char *key, double value, const char *end)
@@ -121,28 +112,22 @@ static void report_json(const struct model_report *r, struct buf *out)
 
 static int store_model(struct db *db, int64_t study, const char *name,
                        const struct model_options *options, const struct model_data *data,
-                       const struct learned *learned, struct status *st)
+                       const struct model_report *report, struct status *st)
 {
-    struct buf bytes, json;
-    buf_init(&bytes);
+    struct buf rows, json;
+    buf_init(&rows);
     buf_init(&json);
-    char hash[HASH_TEXT_SIZE];
-    data_hash(data, hash);
-    report_json(&learned->report, &json);
-    int result = model_save(learned->model, &bytes, st);
+    if (study == 0)
+        model_data_text(data, &rows);
+    report_json(report, &json);
     struct db_model row = {.name = name,
-                           .kind = MODEL_KIND,
-                           .features_version = FEATURES_VERSION,
-                           .data_hash = hash,
+                           .features = options->features,
                            .seed = options->seed,
                            .quantile = options->quantile,
-                           .threshold_ms = model_threshold_ms(learned->model),
-                           .bytes = bytes.ptr,
-                           .len = bytes.len,
+                           .rows = rows.ptr,
                            .report = json.ptr};
-    if (result == 0)
-        result = db_model_put(db, study, &row, st);
-    buf_release(&bytes);
+    int result = db_model_put(db, study, &row, st);
+    buf_release(&rows);
     buf_release(&json);
     return result;
 }
@@ -171,7 +156,7 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
     if (model_train(options, data, times, &out->model, st) != 0 ||
         (out->report.count >= JUDGED_LEAST &&
          model_cross_validate(options, data, times, FOLDS, &out->report, st) != 0) ||
-        store_model(db, study, name, options, data, out, st) != 0) {
+        store_model(db, study, name, options, data, &out->report, st) != 0) {
         learned_release(out);
         return -1;
     }

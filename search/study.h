@@ -63,10 +63,9 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
                    struct segment_times *out, struct status *st);
 
-/* A stored model has regressor and classifier in one blob.  tune() trains a study's own model on
- * all its plans and names it STUDY_MODEL; models of files belong to study 0. */
+/* What a model is trained from is stored, not its trees.  tune() names that of a study's own plans
+ * STUDY_MODEL; models of files belong to study 0. */
 #define STUDY_MODEL "plans"
-#define MODEL_KIND  "regressor+classifier"
 
 struct learned {
     struct model *model;        /* owned */
@@ -83,12 +82,10 @@ void learned_release(struct learned *l);
 int study_learn(struct db *db, int64_t study, const struct build_target *target,
                 const struct model_options *options, struct learned *out, struct status *st);
 
-/* Load a stored model.  STATUS_NOT_FOUND if there is none of that name.  If STUDY_MODEL cannot be
- * used, study_model() trains it anew on the stored plans, and *bad says why. */
-int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
-                struct status *st);
-int study_model(struct db *db, int64_t study, const struct segment_times *times, struct model **out,
-                struct status *bad, struct status *st);
+/* Trains a stored model again: that of a study on all its plans, with their segments' times.
+ * STATUS_NOT_FOUND if there is none of that name. */
+int model_fetch(struct db *db, int64_t study, const char *name, const struct segment_times *times,
+                struct model **out, struct status *st);
 
 /* ---- top.c: the fastest plans known ---------------------------------------------------------- */
 

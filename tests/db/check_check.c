@@ -42,8 +42,8 @@ static const struct {
     {"DELETE FROM schedule WHERE id = 2", "row of schedule that is missing"},
     {"DELETE FROM trial WHERE id = 2", "row of trial that is missing"},
     {"DELETE FROM study WHERE id = 1", "row of study that is missing"},
-    {"INSERT INTO model (study, name, kind, features_version, data_hash, seed, bytes, report,"
-     " trained_utc) VALUES (9, 'm', 'regressor', 1, '', 0, x'', '', '')",
+    {"INSERT INTO model (study, name, features, seed, quantile, rows, report, trained_utc)"
+     " VALUES (9, 'm', 1, 0, 0.1, '', '', '')",
      "row of study that is missing"},
     /* An index that lost rows: only SQLite's own check sees it. */
     {"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '<> ''ok''',"

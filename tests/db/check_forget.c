@@ -17,8 +17,7 @@ static void setup(void)
     other.text = "other";
     OK(db_study(db, &other, &a_target, "2", &of_other, &st));
     fill(db, of_other);
-    struct db_model m = {
-        .name = "m", .kind = "k", .data_hash = "", .bytes = "x", .len = 1, .report = ""};
+    struct db_model m = {.name = "m", .quantile = 0.1, .rows = "", .report = ""};
     OK(db_model_put(db, of_protocol[1], &m, &st));
     OK(db_model_put(db, of_other, &m, &st));
 }

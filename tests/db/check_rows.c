@@ -71,11 +71,9 @@ static struct db *open_full(void)
     OK(db_trial_add(db, study, &plan, &st));
     OK(db_trial_add(db, study, &final, &st));
     OK(db_trial_add(db, study, &segment, &st));
-    OK(db_model_put(
-        db, study,
-        &(struct db_model){
-            .name = "m", .kind = "k", .data_hash = "", .bytes = "x", .len = 1, .report = "{}"},
-        &st));
+    OK(db_model_put(db, study,
+                    &(struct db_model){.name = "m", .quantile = 0.1, .rows = "", .report = "{}"},
+                    &st));
     return db;
 }
 
@@ -119,7 +117,7 @@ static void count_value(void *ctx, int value)
 
 static int count_model(void *ctx, const struct db_model *m)
 {
-    ck_assert_ptr_nonnull(m->bytes);
+    ck_assert_ptr_nonnull(m->rows);
     ++*(int *)ctx;
     return 0;
 }
@@ -154,7 +152,7 @@ static void read_all(struct db *db, struct db *into, struct buf *out)
     db_workloads(db, count_workload, &rows, &said[8]);
     db_searches(db, 1, count_search, &rows, &said[9]);
     db_plan_values(db, 1, count_value, &rows, &said[10]);
-    db_model_get(db, 1, "m", "k", count_model, &rows, &said[11]);
+    db_model_get(db, 1, "m", count_model, &rows, &said[11]);
     db_export(db, count_text, &rows, &said[12]);
     db_merge(into, &path, 1, &moved, &said[13]);
     for (size_t i = 0; i < ARRAY_LEN(said); i++)

@@ -6,7 +6,8 @@ static const char *const shipped[] = {
     "1c2fcb7ae5d3a2564743db52a3313183", "d46f3d0fcc229004307bee870210ae9d",
     "2ab951aa7dcf50917f1c1ef799abc692", "4c0ebd37e14851744983511c7ef3c709",
     "99aa06d3014798d86001c324468d497f", "6e1834c9c9ac07aa9aa705f5eaec90d9",
-    "ec00da66b48c96a29d6f00e0c403ebbb", "c5e59f84d8596d4737fa5d598d97c175"};
+    "ec00da66b48c96a29d6f00e0c403ebbb", "c5e59f84d8596d4737fa5d598d97c175",
+    "957b5d5e8f93145924310fd01663ba14"};
 
 START_TEST(shipped_migrations_are_unchanged)
 {
@@ -100,6 +101,29 @@ START_TEST(old_packed_trials_are_kept)
     exec_sql(db->handle, "INSERT INTO trial (study,kind,plan,status,reason_code,reason,median_ms,"
                          "layers_timed,sample_count,comparison,resources,stored_utc,packed)"
                          " VALUES (1,'plan',41115,'ok','','',2.5,1,6,'','','',1)");
+    db_close(db);
+}
+END_TEST
+
+/* Version 8 stored trees.  The model of a study is trained again; what that of a file was trained
+ * from is not known. */
+START_TEST(old_models_are_trained_again)
+{
+    struct db *db;
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    OK(schema_migrate(raw, "t.db", schema_migrations, 8, &st));
+    exec_sql(raw, "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
+                  "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
+                  "INSERT INTO study (id,workload,target,protocol,seed,init,created_utc)"
+                  " VALUES (1,1,1,'6',0,'uniform','');"
+                  "INSERT INTO model VALUES (1,1,'plans','k',1,'h',7,0.2,1.5,x'00','{}','t'),"
+                  " (2,NULL,'gpu','k',1,'h',7,0.2,1.5,x'00','{}','t')");
+    sqlite3_close(raw);
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model"), 1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model WHERE study = 1 AND seed = 7"
+                                           " AND name = 'plans' AND quantile = 0.2 AND rows = ''"),
+                     1);
     db_close(db);
 }
 END_TEST
@@ -217,7 +241,8 @@ SUITE("db/schema", test_dir_setup, test_dir_teardown,
       LOOP(shipped_migrations_are_unchanged, 0, schema_version),
       ONCE(page_describes_todays_version),
       LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
-      ONCE(old_packed_trials_are_kept), ONCE(tables_are_strict_and_marked),
+      ONCE(old_packed_trials_are_kept), ONCE(old_models_are_trained_again),
+      ONCE(tables_are_strict_and_marked),
       LOOP(made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1),
       LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken)),
       ONCE(migration_never_goes_back), LOOP(statements_use_indexes, 0, SQL_COUNT))

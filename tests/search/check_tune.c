@@ -276,7 +276,7 @@ START_TEST(model_is_kept)
     int64_t study;
     run();
     ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
-    ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, &model, &st), 0);
+    ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, NULL, &model, &st), 0);
     struct segment_times times;
     ck_assert_int_eq(study_segments(db, study, bench_target(bench), &times, &st), 0);
     double ms[2];

@@ -81,26 +81,15 @@ $ known_db k.db
 3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 9
 ! fuseplan predict: nothing is stored in 'k.db' for b=1 s=9 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 === model damaged
-## A stored model that another program changed: one is trained in its place.
-$ known_db k.db
-$ export FUSEPLAN_DB=k.db
-$ w="--target cpu -b 1 -s 128 -m causal"
-## words of $w are options
-## shellcheck disable=SC2086
-$ {
->   fuseplan train $w -q >/dev/null
->   fuseplan predict 41115 $w >before
->   sqlite3 k.db "UPDATE model SET bytes = CAST(substr(bytes, 1, 300) || x'99' || substr(bytes, 302) AS BLOB); VACUUM"
->   fuseplan predict 41115 $w >after
->   cmp before after
->   fuseplan report $w -o r.html
->   fuseplan train $w -q >/dev/null
->   fuseplan predict 41115 $w >after
->   cmp before after
-> }
-! fuseplan: trained a model on the stored plans, as the stored one cannot be used: the stored model's contents do not match its hash: it is damaged; train it again; 'fuseplan train' stores a new one
-! fuseplan: trained a model on the stored plans, as the stored one cannot be used: the stored model's contents do not match its hash: it is damaged; train it again; 'fuseplan train' stores a new one
-! fuseplan: wrote 'r.html': the plans measured for -b 1 -s 128 -m causal --target cpu
+## A model of a file is its rows, which another program changed.
+$ printf '0100010111011101 2\n1010001000001011 3\n' >times
+$ fuseplan train --data times --name gpu --db k.db -q >/dev/null
+$ sqlite3 k.db "UPDATE model SET rows = 'tree 2'; VACUUM"
+1$ fuseplan predict 41115 --name gpu --db k.db
+! fuseplan predict: the rows stored for model 'gpu' are damaged: gpu:1:1: 'tree' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'; train it again
+$ sqlite3 k.db "UPDATE model SET rows = '0100010111011101 2'; VACUUM"
+1$ fuseplan predict 41115 --name gpu --db k.db
+! fuseplan predict: the rows stored for model 'gpu' are damaged: 1 distinct plans are too few to learn from; give measured times of 2 or more; train it again
 === replay
 ## A space of four plans, of which one segment was timed: stage 1 takes 2 s, a plan 0.5.
 $ space() {
