@@ -5,11 +5,11 @@
 #include <string.h>
 
 /* Adds a plan once. */
-static int add_value(const struct options *o, const char *text, struct baselines *out,
-                     struct status *st)
+static int add_value(const struct options *o, const char *text, const struct best_plan *best,
+                     struct baselines *out, struct status *st)
 {
     struct plan p;
-    if (plan_from_text(o, text, &p, NULL, st) != 0)
+    if (plan_from_text(o, text, best, &p, st) != 0)
         return status_prefix(st, "--baseline");
     if (baselines_have(out, p))
         return 0;
@@ -20,7 +20,8 @@ static int add_value(const struct options *o, const char *text, struct baselines
     return 0;
 }
 
-int baselines_from_options(const struct options *o, struct baselines *out, struct status *st)
+int baselines_from_options(const struct options *o, const struct best_plan *best,
+                           struct baselines *out, struct status *st)
 {
     *out = (struct baselines){.count = 0};
     if (strcmp(o->baseline, "none") == 0)
@@ -28,7 +29,7 @@ int baselines_from_options(const struct options *o, struct baselines *out, struc
     char *list = mem_strdup(o->baseline), *rest = list, *value;
     int result = 0;
     while (result == 0 && (value = strsep(&rest, ",")) != NULL)
-        result = add_value(o, value, out, st);
+        result = add_value(o, value, best, out, st);
     free(list);
     return result;
 }

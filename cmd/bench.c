@@ -30,13 +30,16 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
     if (o->peers != NULL)
         return status_set(st, STATUS_USAGE,
                           "--peers has times of attention alone; add --op attention");
+    struct best_plan best;
+    if (session_best(o, &best, st) != 0)
+        return -1;
     c->stores = o->weights == NULL;
     for (int i = 0; i < o->operand_count; i++) {
         struct plan p;
-        bool padded;
-        if (plan_from_text(o, o->operands[i], &p, &padded, st) != 0)
+        if (plan_from_text(o, o->operands[i], &best, &p, st) != 0)
             return -1;
-        padded = padded || options_has(o, OPT(PADDED));
+        bool is_best = strcmp(o->operands[i], BEST_WORD) == 0,
+             padded = (is_best && best.padded) || options_has(o, OPT(PADDED));
         c->stores = c->stores && !padded;
         add_plan(c, p, padded);
         if (c->count > VALUES_MAX)
@@ -59,7 +62,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
         return -1;
     c->given = c->count;
     c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
-    if (baselines_from_options(o, &c->baselines, st) != 0)
+    if (baselines_from_options(o, &best, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)
         add_plan(c, c->baselines.plans[i], false);

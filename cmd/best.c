@@ -30,7 +30,7 @@ static void note_best(void *ctx, const struct db_study *study)
          device, elsewhere ? ", another device than the one here" : "");
 }
 
-static int find_best(const struct options *o, unsigned *value, bool *padded, struct status *st)
+static int find_best(const struct options *o, struct best_plan *out, struct status *st)
 {
     struct session s;
     struct db_best best = {.value = -1};
@@ -39,29 +39,52 @@ static int find_best(const struct options *o, unsigned *value, bool *padded, str
     if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &best, st) == 0) {
         fingerprint_device(s.target, &noting.here);
         result = db_study_read(s.db, s.study, note_best, &noting, st);
-        *value = (unsigned)best.value;
-        *padded = s.workload.lengths != NULL && !best.packed;
+        *out = (struct best_plan){.known = true,
+                                  .plan = plan_from_value((unsigned)best.value),
+                                  .padded = s.workload.lengths != NULL && !best.packed};
     }
     db_best_release(&best);
     session_close(&s);
     return result;
 }
 
-int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
-                   struct status *st)
+/* Whether a list with commas between its words has the word. */
+static bool lists_best(const char *list)
 {
-    unsigned value, canonical;
-    bool best_padded = false;
+    for (const char *word = list; word != NULL; word = strchr(word, ',')) {
+        word += *word == ',';
+        size_t len = strcspn(word, ",");
+        if (len == strlen(BEST_WORD) && strncmp(word, BEST_WORD, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+int session_best(const struct options *o, struct best_plan *out, struct status *st)
+{
+    *out = (struct best_plan){.known = false};
+    for (int i = 0; i < o->operand_count; i++)
+        if (strcmp(o->operands[i], BEST_WORD) == 0)
+            return find_best(o, out, st);
+    if (o->baseline == NULL || !lists_best(o->baseline) || find_best(o, out, st) == 0)
+        return 0;
+    return status_prefix(st, "--baseline");
+}
+
+int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,
+                   struct plan *out, struct status *st)
+{
+    unsigned value;
     *out = (struct plan){.fused = 0};
-    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, &best_padded, st)
-                                      : plan_parse_value(text, &value, st)) != 0)
+    if (best->known && strcmp(text, BEST_WORD) == 0) {
+        *out = best->plan;
+        return 0;
+    }
+    if (plan_parse_value(text, &value, st) != 0)
         return -1;
-    canonical = plan_canonical(value);
-    if (canonical != value)
-        note(o, "%u names the same plan as %u", value, canonical);
+    if (plan_canonical(value) != value)
+        note(o, "%u names the same plan as %u", value, plan_canonical(value));
     *out = plan_from_value(value);
-    if (padded != NULL)
-        *padded = best_padded;
     return 0;
 }
 

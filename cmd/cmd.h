@@ -351,10 +351,20 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 #define BEST_WORD "best"
 
-/* Reads a plan: a value, or "best", the best one known of the options' workload; STATUS_NOT_FOUND:
- * none is.  *padded (may be null): whether it is faster with rows of padding, with lengths. */
-int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
-                   struct status *st);
+/* The best plan known of the options' workload. */
+struct best_plan {
+    bool known;
+    struct plan plan;
+    bool padded; /* with lengths: it is faster with rows of padding */
+};
+
+/* Finds it, and says which one it is, if an operand or --baseline is "best"; else out->known is
+ * false.  STATUS_NOT_FOUND if none is known. */
+int session_best(const struct options *o, struct best_plan *out, struct status *st);
+
+/* Reads a plan: a value or, where it is known, "best". */
+int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,
+                   struct plan *out, struct status *st);
 
 /* db_best() of the open study; a failure names the workloads that are known. */
 int best_of_study(const struct session *s, struct db_best *out, struct status *st);
@@ -364,7 +374,8 @@ void words_best(struct buf *words);
 
 /* ---- baselines.c: plans that the others are compared with ------------------------------------ */
 
-int baselines_from_options(const struct options *o, struct baselines *out, struct status *st);
+int baselines_from_options(const struct options *o, const struct best_plan *best,
+                           struct baselines *out, struct status *st);
 
 json_t *baselines_json(const struct baseline_time *b, int count);
 

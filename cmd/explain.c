@@ -46,13 +46,16 @@ static void print(const struct options *o, const struct explained *x)
         output_object(o->format, NULL, 0, explained_json(x));
 }
 
-/* The plan that the operand names; its header says all that plan_from_text() notes of 'best'. */
+/* The plan that the operand names; its header says all that session_best() notes of 'best'. */
 static int find_plan(const struct options *o, const struct session *s, struct plan *out,
                      struct status *st)
 {
     struct db_best best = {.value = -1};
+    struct best_plan named;
     if (s->db == NULL || strcmp(o->operands[0], BEST_WORD) != 0)
-        return plan_from_text(o, o->operands[0], out, NULL, st);
+        return session_best(o, &named, st) != 0
+                   ? -1
+                   : plan_from_text(o, o->operands[0], &named, out, st);
     int result = best_of_study(s, &best, st);
     if (result == 0)
         *out = plan_from_value((unsigned)best.value);

@@ -23,9 +23,12 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
     struct options one = *o;
     if (part != c->parts && strcmp(o->operands[0], BEST_WORD) != 0)
         one.given |= OPT(QUIET);
-    if (plan_from_text(&one, o->operands[0], &part->plan, &part->padded, st) != 0 ||
+    struct best_plan best;
+    if (session_best(&one, &best, st) != 0 ||
+        plan_from_text(&one, o->operands[0], &best, &part->plan, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
+    part->padded = best.padded;
     drop_lengths(&part->workload, &part->full);
     part->opened = true;
     return 0;

@@ -29,20 +29,21 @@ static void add_values(struct asked *a, unsigned lo, unsigned hi)
 
 static int parse_values(const struct options *o, bool workload, struct asked *a, struct status *st)
 {
+    struct best_plan best = {.known = false};
+    if (workload && session_best(o, &best, st) != 0)
+        return -1;
     for (int i = 0; i < o->operand_count; i++) {
         const char *text = o->operands[i];
-        bool best = workload && strcmp(text, BEST_WORD) == 0;
-        struct plan p;
+        bool is_best = strcmp(text, BEST_WORD) == 0;
         unsigned lo, hi;
-        if (!workload && strcmp(text, BEST_WORD) == 0)
+        if (is_best && !workload)
             return status_set(st, STATUS_USAGE,
                               "'best' is the best plan of a workload, and none is given; add -b, "
                               "-s and -m");
-        if ((best ? plan_from_text(o, text, &p, NULL, st) : plan_parse_range(text, &lo, &hi, st)) !=
-            0)
+        if (is_best)
+            lo = hi = plan_value(best.plan);
+        else if (plan_parse_range(text, &lo, &hi, st) != 0)
             return -1;
-        if (best)
-            lo = hi = plan_value(p);
         add_values(a, lo, hi);
     }
     return 0;

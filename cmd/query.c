@@ -35,8 +35,9 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
 static int read_baselines(const struct options *o, struct db *db, int64_t study,
                           struct tune_report *r, struct status *st)
 {
+    const struct best_plan none = {.known = false};
     struct baselines wanted;
-    if (baselines_from_options(o, &wanted, st) != 0)
+    if (baselines_from_options(o, &none, &wanted, st) != 0)
         return -1;
     baselines_of_search(r->best.search_options, &wanted);
     r->baseline_count = wanted.count;

@@ -115,7 +115,8 @@ static int read_baselines(const struct options *o, struct baselines *out, struct
                           "--baseline: '%s' is a plan of a database, and replay reads files alone; "
                           "give values from 0 to 65535",
                           BEST_WORD);
-    return baselines_from_options(o, out, st);
+    const struct best_plan none = {.known = false};
+    return baselines_from_options(o, &none, out, st);
 }
 
 static int run(const struct options *o, struct status *st)

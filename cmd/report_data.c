@@ -113,9 +113,10 @@ static int finals_json(const struct reported *r, json_t **out, struct status *st
 static int add_baselines(const struct reported *r, json_t *data, struct status *st)
 {
     const struct options by_default = {.baseline = BASELINE_DEFAULT};
+    const struct best_plan none = {.known = false};
     struct baselines wanted;
     struct baseline_time times[BASELINES_MAX];
-    if (baselines_from_options(&by_default, &wanted, st) != 0)
+    if (baselines_from_options(&by_default, &none, &wanted, st) != 0)
         return -1;
     baselines_of_search(r->best.search_options, &wanted);
     if (baselines_read(r->db, r->study, &r->best, &wanted, times, st) != 0)

@@ -46,6 +46,7 @@ static void note_space(const struct options *o)
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
+    struct best_plan best;
     struct tune_options t = {.search = {.strategy = &strategies[o->strategies.items[0]],
                                         .space_lo = o->space[0],
                                         .space_hi = o->space[1],
@@ -73,7 +74,7 @@ static int run(const struct options *o, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "--again times nothing but the best plan and the baselines, and "
                           "--retry-failed what failed; leave one of them out");
-    if (baselines_from_options(o, &t.baselines, st) != 0)
+    if (session_best(o, &best, st) != 0 || baselines_from_options(o, &best, &t.baselines, st) != 0)
         return -1;
     note_space(o);
     int code = search(o, &t, &s, st);
