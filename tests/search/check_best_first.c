@@ -121,21 +121,6 @@ START_TEST(operators_alone_come_first)
 }
 END_TEST
 
-/* 2-2 writes scores, 3-5 reads them, and 1-6 keeps them to itself. */
-START_TEST(scores_come_last)
-{
-    int slots[SLOT_COUNT], at[SLOT_COUNT] = {0};
-    begin(0, 65535);
-    int count = slots_timed_first(&b, slots);
-    for (int i = 0; i < count; i++)
-        at[slots[i]] = i + 1;
-    ck_assert_int_gt(at[slot(2, 2)], at[slot(14, 14)]);
-    ck_assert_int_gt(at[slot(5, 5)], at[slot(7, 8)]);
-    ck_assert_int_gt(at[slot(2, 3)], at[slot(1, 6)]);
-    ck_assert_int_gt(at[slot(1, 6)], 0);
-}
-END_TEST
-
 START_TEST(hope_is_a_share_of_the_best_split)
 {
     struct segment_times hoped;
@@ -175,57 +160,6 @@ START_TEST(one_that_beats_its_hope_lowers_the_others)
     ck_assert_double_eq(least_share(&b, 0.9), 0.9);
     b.known.ms[slot(9, 10)] = 1.6;
     ck_assert_double_eq_tol(least_share(&b, 0.9), 0.8, 1e-9);
-}
-END_TEST
-
-START_TEST(audit_is_drawn_by_the_seed)
-{
-    int one[AUDITED], other[AUDITED], same = 0;
-    begin(32768, 49152);
-    know_first();
-    ck_assert_int_eq(slots_audited(&b, one), AUDITED);
-    b.seed = 2;
-    ck_assert_int_eq(slots_audited(&b, other), AUDITED);
-    for (int i = 0; i < AUDITED; i++) {
-        ck_assert(b.waits[one[i]] && isnan(b.known.ms[one[i]]));
-        same += one[i] == other[i];
-    }
-    ck_assert_int_lt(same, AUDITED);
-}
-END_TEST
-
-/* A segment of which no part is known is timed at once. */
-START_TEST(space_of_one_plan)
-{
-    int slots[SLOT_COUNT], first, in_plan[OP_COUNT];
-    struct plan p = plan_of(0x3fff, false); /* one segment */
-    begin(plan_value(p), plan_value(p));
-    ck_assert_int_eq(slots_timed_first(&b, slots), 0);
-    ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 1);
-    ck_assert_int_eq(plan_slots(p, in_plan), 1);
-    ck_assert_int_eq(slots[0], in_plan[0]);
-    b.failed[slots[0]] = true;
-    ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 0);
-    ck_assert_int_eq(plan_wanted(&b, 1), -1);
-}
-END_TEST
-
-/* An operator fails alone: what holds it may still run. */
-START_TEST(segments_with_an_operator_that_fails)
-{
-    int slots[SLOT_COUNT], first;
-    begin(32768, 49152);
-    know_first();
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (slot_segment(i).first <= 9 && slot_segment(i).last >= 9 && !b.waits[i]) {
-            b.known.ms[i] = NAN;
-            b.failed[i] = true;
-        }
-    int count = slots_wanted(&b, 1, 1, &first, slots);
-    ck_assert_int_gt(count, 0);
-    ck_assert(slot_segment(slots[0]).first <= 9 && slot_segment(slots[0]).last >= 9);
-    b.known.ms[slots[0]] = 1; /* which beats no split, as there is none */
-    ck_assert_double_eq(least_share(&b, 0.9), 0.9);
 }
 END_TEST
 
@@ -273,60 +207,8 @@ START_TEST(plans_of_timed_segments_come_first)
 }
 END_TEST
 
-static const char *chosen(const struct segment_table *t, int first, int last)
-{
-    struct candidate c;
-    uint16_t fused = (uint16_t)((1U << last) - (1U << first));
-    OK(plan_candidate(t, NULL, plan_of(fused, false), &c, &st));
-    return c.choices[first].impl->name;
-}
-
-static void note(struct segment_table *t, int slot, const char *impl, double ms)
-{
-    int i = 0;
-    while (strcmp(t->slots[slot].attempts[i].choice.impl->name, impl) != 0)
-        i++;
-    segment_table_note(t, slot, i, ms, &st);
-}
-
-/* A GEMM takes the implementation that won over another one at a GEMM; other kinds do not care. */
-START_TEST(implementation_that_won_elsewhere)
-{
-    const struct build_target gpu = {.chain = &chain_bert,
-                                     .kind = TARGET_CUDA,
-                                     .dtype = DTYPE_FP16,
-                                     .head_size = 64,
-                                     .arch = 90,
-                                     .library = true};
-    static struct segment_table t;
-    segment_table_init(&t, &gpu);
-    ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm");
-    note(&t, slot(0, 0), "library", 1);
-    ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm"); /* nothing else was tried */
-    note(&t, slot(0, 0), "hopper_gemm", 2);
-    ck_assert_str_eq(chosen(&t, 10, 10), "library");
-    ck_assert_str_eq(chosen(&t, 10, 11), "library");
-    ck_assert_str_eq(chosen(&t, 9, 9), "generated");
-    segment_table_release(&t);
-}
-END_TEST
-
-/* The only implementation of a segment says nothing of those that have others. */
-START_TEST(implementation_without_a_rival)
-{
-    static struct segment_table t;
-    segment_table_init(&t, &hopper);
-    note(&t, slot(2, 2), "generated", 1);
-    ck_assert_str_eq(chosen(&t, 1, 6), "hopper_attention");
-    segment_table_release(&t);
-}
-END_TEST
-
 SUITE("search/best_first", NULL, NULL,
       LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1),
-      ONCE(operators_alone_come_first), ONCE(scores_come_last),
-      ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
-      ONCE(one_that_beats_its_hope_lowers_the_others), ONCE(audit_is_drawn_by_the_seed),
-      ONCE(space_of_one_plan), ONCE(segments_with_an_operator_that_fails),
-      ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere),
-      ONCE(implementation_without_a_rival))
+      ONCE(operators_alone_come_first), ONCE(hope_is_a_share_of_the_best_split),
+      ONCE(a_hope_must_be_better), ONCE(one_that_beats_its_hope_lowers_the_others),
+      ONCE(plans_of_timed_segments_come_first))

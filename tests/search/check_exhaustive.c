@@ -128,24 +128,6 @@ START_TEST(order_is_drawn)
 }
 END_TEST
 
-/* All that ran are timed again, then the fastest of them and the baselines. */
-static void note_total(void *ctx, const struct tune_state *state)
-{
-    if (strcmp(state->step.phase, "plans") == 0)
-        *(int *)ctx = state->step.total;
-}
-
-START_TEST(budget_is_the_total_of_plans)
-{
-    int total = 0;
-    options.search.budget = 10;
-    options.step = note_total;
-    options.ctx = &total;
-    run();
-    ck_assert_int_eq(total, 10);
-}
-END_TEST
-
 START_TEST(two_comparisons)
 {
     run();
@@ -197,19 +179,6 @@ static void slow_down(void)
     fake.speed = 14 * round_ms / 3000;
 }
 
-START_TEST(first_comparison_leaves_time_for_the_finals)
-{
-    slow_down();
-    options.search.time_limit_s = 4;
-    run();
-    ck_assert_int_eq(fake.compares, 2);
-    ck_assert_int_gt(fake.compared[0].plans, fake.compared[1].plans);
-    ck_assert_int_lt(fake.compared[0].plans, PLANS + BESIDE);
-    ck_assert_int_eq(fake.compared[0].how.min_samples,
-                     6); /* of an interval: more plans, less often */
-}
-END_TEST
-
 /* Where there is the time for all of it, and once. _i: the budget is spent. */
 START_TEST(comparison_cut_short_is_widened)
 {
@@ -249,33 +218,6 @@ START_TEST(broken_segment_fails_its_plans)
     ck_assert_int_eq(fake.plans, PLANS + BESIDE - broken);
     ck_assert_int_eq(fake.broken_in_plan, 0);
     ck_assert_ptr_nonnull(strstr(s->reason, "ops 8-9 fail alone: row 3 is wrong"));
-}
-END_TEST
-
-START_TEST(part_of_a_space_goes_on)
-{
-    options.search.budget = 20;
-    run();
-    ck_assert_int_eq(read_back(DB_TRIAL_PLAN)->count, 20);
-    ck_assert_str_eq(report.stopped_by, "budget");
-    options.search.budget = 0;
-    run();
-    check_all_measured();
-    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
-}
-END_TEST
-
-START_TEST(interrupt_keeps_all)
-{
-    fake.stop_at_call = 80 + 45 * _i; /* while segments and while plans are timed */
-    run();
-    ck_assert_str_eq(report.stopped_by, "interrupted");
-    ck_assert_int_eq(read_back(DB_TRIAL_PLAN)->count, fake.plans);
-    fake.stop = 0;
-    run();
-    check_all_measured();
-    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
-    ck_assert_int_eq(fake.compares, 2);
 }
 END_TEST
 
@@ -319,9 +261,6 @@ START_TEST(short_time_measures_no_plan)
 END_TEST
 
 SUITE("search/exhaustive", setup, teardown, ONCE(every_plan_is_measured), ONCE(order_is_drawn),
-      ONCE(budget_is_the_total_of_plans), ONCE(two_comparisons),
-      ONCE(finals_are_of_what_the_first_comparison_found),
-      ONCE(first_comparison_leaves_time_for_the_finals),
+      ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),
       LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
-      ONCE(part_of_a_space_goes_on), LOOP(interrupt_keeps_all, 0, 4),
       LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan))

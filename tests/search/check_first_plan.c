@@ -52,16 +52,6 @@ START_TEST(expected_plan_is_the_first)
 }
 END_TEST
 
-/* The finals of a GPU are short: nothing disturbs them. */
-START_TEST(finals_on_a_gpu_are_short)
-{
-    expect_times();
-    run();
-    ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.1);
-    ck_assert_double_lt(0.1, sampling_final.min_seconds); /* as on a CPU */
-}
-END_TEST
-
 /* Whether schedules were tried. */
 static void note_schedules(void *ctx, const struct tune_state *state)
 {
@@ -88,19 +78,6 @@ START_TEST(schedules_of_the_expected_plan_come_next)
 }
 END_TEST
 
-/* A plan runs them fastest, though each segment tries more schedules than can be tried in a plan
- * that are faster alone. */
-START_TEST(expected_schedules_contend)
-{
-    expect_times();
-    options.baselines.count = 0;
-    options.search.space_lo = options.search.space_hi = EXPECTED_VALUE;
-    fake.off_in_plan = 0.1;
-    run();
-    ck_assert_double_eq(report.best.median_ms, made_up_ms(&fake.space, EXPECTED_VALUE));
-}
-END_TEST
-
 /* A baseline takes its place as the first plan. */
 START_TEST(expected_plan_that_fails)
 {
@@ -110,32 +87,6 @@ START_TEST(expected_plan_that_fails)
     run();
     ck_assert_str_eq(report.stopped_by, "interrupted");
     ck_assert_int_eq(report.best.value, 41115);
-}
-END_TEST
-
-/* _i + 1: a budget that the baselines spend. */
-START_TEST(budget_is_for_the_baselines)
-{
-    expect_times();
-    options.search.budget = _i + 1;
-    run();
-    ck_assert_int_eq(read_back()->plans, 2);
-    ck_assert_int_ne(report.best.value, EXPECTED_VALUE);
-}
-END_TEST
-
-/* It is stored once, and its schedules are tried all the same. */
-START_TEST(expected_plan_is_a_baseline)
-{
-    bool tried = false;
-    expect_times();
-    options.baselines = (struct baselines){1, {plan_from_value(EXPECTED_VALUE)}};
-    options.search.budget = 2;
-    options.step = note_schedules;
-    options.ctx = &tried;
-    run();
-    ck_assert(tried);
-    ck_assert_int_eq(read_back()->plans, 2);
 }
 END_TEST
 
@@ -158,30 +109,6 @@ START_TEST(first_plan_is_timed_again_on_a_gpu)
 }
 END_TEST
 
-static void count_told(void *ctx, const struct tune_state *state)
-{
-    *(int *)ctx += state->latest != NULL;
-}
-
-/* _i: the user interrupts so many calls after the first plan. */
-START_TEST(first_plan_outlives_an_interrupt)
-{
-    int told = 0;
-    fake.stop_at_call = 2 + _i;
-    options.step = count_told;
-    options.ctx = &told;
-    run();
-    ck_assert_int_eq(told, 1);
-    ck_assert_str_eq(report.stopped_by, "interrupted");
-    ck_assert_int_eq(report.best.value, 41115);
-    ck_assert_int_eq(report.new_trials, 1);
-    ck_assert_int_eq(read_back()->plans, 1);
-}
-END_TEST
-
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
-      LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(expected_plan_is_the_first),
-      ONCE(finals_on_a_gpu_are_short), ONCE(schedules_of_the_expected_plan_come_next),
-      ONCE(expected_schedules_contend), ONCE(expected_plan_that_fails),
-      LOOP(budget_is_for_the_baselines, 0, 2), ONCE(expected_plan_is_a_baseline),
-      LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2))
+      ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
+      ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2))

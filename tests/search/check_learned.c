@@ -71,20 +71,6 @@ START_TEST(fastest_that_runs_on_all_architectures)
 }
 END_TEST
 
-START_TEST(fastest_on_the_target)
-{
-    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
-    struct candidate c;
-    int64_t study;
-    struct db *db = open_stored(&study);
-    const struct choice_source from = {.db = db, .study = study, .target = &target};
-    OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
-    assert_choice(&c.choices[0], stored[0].impl, stored[0].schedule);
-    db_close(db);
-}
-END_TEST
-
 /* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
 static struct db *open_compared(int64_t *study, const struct build_target *target, int segments)
 {
@@ -139,5 +125,4 @@ END_TEST
 
 SUITE("learned", test_dir_setup, test_dir_teardown,
       LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted)),
-      LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
-      ONCE(fastest_on_the_target))
+      LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)))

@@ -65,21 +65,6 @@ START_TEST(budget_is_exact)
 }
 END_TEST
 
-START_TEST(spent_budget_measures_nothing)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    o.budget = 12;
-    run(&o);
-    run(&o);
-    ck_assert_int_eq(found.new_trials, 0);
-    ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
-    ck_assert_int_eq(found.best, history_best(&history));
-    o.budget = 5;
-    run(&o);
-    ck_assert_int_eq(space.measured, 12);
-}
-END_TEST
-
 START_TEST(space_is_exhausted_each_value_once)
 {
     struct search_options o = options_of(strategies[_i].name);
@@ -89,30 +74,6 @@ START_TEST(space_is_exhausted_each_value_once)
     ck_assert_int_eq(found.stopped_by, STOP_SPACE);
     ck_assert_int_eq(history.count, 20);
     check_history(40000, 40019);
-}
-END_TEST
-
-START_TEST(many_names_of_few_plans)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    o.space_lo = 49150; /* 49151 and 49152 name one plan, and so do 49150 and 49153 */
-    o.space_hi = 49153;
-    run(&o);
-    ck_assert_int_eq(history.count, 2);
-    check_history(49150, 49151);
-}
-END_TEST
-
-START_TEST(space_of_one_value)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    o.space_lo = o.space_hi = VALUE_UNFUSED;
-    run(&o);
-    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
-    ck_assert_int_eq(found.new_trials, 1);
-    ck_assert_uint_eq(plan_value(history.items[found.best].plan), VALUE_UNFUSED);
-    run(&o);
-    ck_assert_int_eq(found.new_trials, 0);
 }
 END_TEST
 
@@ -212,15 +173,6 @@ START_TEST(what_a_model_learns_from)
 }
 END_TEST
 
-START_TEST(nothing_runs)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    o.space_lo = o.space_hi = space.fail_value = 40011;
-    run(&o);
-    ck_assert_int_eq(found.best, -1);
-}
-END_TEST
-
 /* All plans that fuse ops 0 and 1. */
 static bool first_boundary_fails(void *ctx, struct plan p)
 {
@@ -242,19 +194,6 @@ START_TEST(plans_known_to_fail_are_left_out)
     ck_assert_int_eq(history.count, runnable);
     for (int i = 0; i < history.count; i++)
         ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
-}
-END_TEST
-
-START_TEST(guided_search_converges_and_stays_so)
-{
-    struct search_options o = options_of("guided");
-    run(&o);
-    ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
-    ck_assert_int_gt(history.count, CONVERGED_PATIENCE);
-    ck_assert_int_lt(history.count, 500); /* of 16384 */
-    run(&o);
-    ck_assert_int_eq(found.new_trials, 0);
-    ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
 }
 END_TEST
 
@@ -288,28 +227,6 @@ static int same_time(void *ctx, struct plan p, struct outcome *out, struct statu
     return 0;
 }
 
-/* Thinks for three seconds about one plan. */
-static int thinks(const struct strategy_context *c, int max, struct proposal *out,
-                  struct status *status)
-{
-    (void)status;
-    space.clock += 3;
-    return expects(c, max, NAN, out);
-}
-
-START_TEST(time_limit_covers_proposals)
-{
-    static const struct strategy slow = {.name = "slow", .summary = "", .propose = thinks};
-    struct search_options o = options_of("random");
-    o.strategy = &slow;
-    o.time_limit_s = 10.5;
-    run(&o);
-    ck_assert_int_eq(found.stopped_by, STOP_TIME);
-    ck_assert_int_eq(history.count, 2);
-    ck_assert_double_le(space.clock, o.time_limit_s);
-}
-END_TEST
-
 START_TEST(convergence_waits_for_patience_and_for_expectation)
 {
     static const struct strategy content = {
@@ -332,48 +249,12 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
 }
 END_TEST
 
-static void count_progress(void *ctx, const struct history *h, const struct observation *latest)
-{
-    int *calls = ctx;
-    ck_assert_ptr_eq(latest, &h->items[h->count - 1]);
-    ck_assert_int_eq(++*calls, h->count);
-}
-
-START_TEST(progress_follows_each_measurement)
-{
-    struct search_options o = options_of("random");
-    struct evaluator e = made_up_evaluator(&space);
-    int calls = 0;
-    o.budget = 21;
-    OK(search_loop(&o, &e, &history, count_progress, &calls, &found, &st));
-    ck_assert_int_eq(calls, 21);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("search/loop");
-    TCase *all = tcase_create("every strategy"), *rules = tcase_create("stopping rules");
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_loop_test(all, budget_is_exact, 0, strategy_count);
-    tcase_add_loop_test(all, spent_budget_measures_nothing, 0, strategy_count);
-    tcase_add_loop_test(all, space_is_exhausted_each_value_once, 0, strategy_count);
-    tcase_add_loop_test(all, many_names_of_few_plans, 0, strategy_count);
-    tcase_add_loop_test(all, space_of_one_value, 0, strategy_count);
-    tcase_add_loop_test(all, time_limit_is_kept, 0, strategy_count);
-    tcase_add_loop_test(all, interrupt_keeps_what_was_measured, 0, strategy_count);
-    tcase_add_loop_test(all, resumed_search_repeats_nothing, 0, strategy_count);
-    tcase_add_loop_test(all, failed_and_censored_plans_count_and_never_win, 0, strategy_count);
-    tcase_add_loop_test(all, nothing_runs, 0, strategy_count);
-    tcase_add_loop_test(all, plans_known_to_fail_are_left_out, 0, strategy_count);
-    suite_add_tcase(s, all);
-    tcase_add_checked_fixture(rules, setup, teardown);
-    tcase_add_test(rules, what_a_model_learns_from);
-    tcase_add_test(rules, broken_environment_ends_the_search);
-    tcase_add_test(rules, guided_search_converges_and_stays_so);
-    tcase_add_test(rules, convergence_waits_for_patience_and_for_expectation);
-    tcase_add_test(rules, time_limit_covers_proposals);
-    tcase_add_test(rules, progress_follows_each_measurement);
-    suite_add_tcase(s, rules);
-    return suite_run(s);
-}
+SUITE("search/loop", setup, teardown, LOOP(budget_is_exact, 0, strategy_count),
+      LOOP(space_is_exhausted_each_value_once, 0, strategy_count),
+      LOOP(time_limit_is_kept, 0, strategy_count),
+      LOOP(interrupt_keeps_what_was_measured, 0, strategy_count),
+      LOOP(resumed_search_repeats_nothing, 0, strategy_count),
+      LOOP(failed_and_censored_plans_count_and_never_win, 0, strategy_count),
+      LOOP(plans_known_to_fail_are_left_out, 0, strategy_count), ONCE(what_a_model_learns_from),
+      ONCE(broken_environment_ends_the_search),
+      ONCE(convergence_waits_for_patience_and_for_expectation))

@@ -42,22 +42,6 @@ static void replay_with(const char *strategy, struct replay_options o)
     OK(replay(&space, &o, rows, &count, &st));
 }
 
-START_TEST(a_row_for_each_budget)
-{
-    static const int budgets[] = {8, 16, 32, 40};
-    replay_with("additive", (struct replay_options){.budget = 40, .seeds = 2});
-    ck_assert_int_eq(count, ARRAY_LEN(budgets));
-    for (int i = 0; i < count; i++) {
-        ck_assert_int_eq(rows[i].budget, budgets[i]);
-        ck_assert_int_eq(rows[i].seeds, 2);
-        ck_assert(i == 0 || rows[i].regret_mean <= rows[i - 1].regret_mean);
-        ck_assert(isnan(rows[i].seconds_to_1pct) && isnan(rows[i].seconds_to_3pct) &&
-                  isnan(rows[i].seconds));
-    }
-    ck_assert(recorded_space_is_whole(&space));
-}
-END_TEST
-
 static volatile sig_atomic_t stop;
 
 static void set_stop(void *ctx, int done, int total)
@@ -80,15 +64,6 @@ START_TEST(stops_between_searches)
     ck_assert_int_eq(replay(&space, &o, rows, &count, &st), -1);
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     ck_assert_int_eq(count, 0);
-}
-END_TEST
-
-/* Whatever is searched, all plans hold the best one. */
-START_TEST(all_plans_have_no_regret)
-{
-    replay_with("random", (struct replay_options){.budget = PLANS, .seeds = 3});
-    ck_assert_double_eq(rows[count - 1].regret_p95, 0);
-    ck_assert_double_le(rows[count - 1].plans_to_1pct, PLANS);
 }
 END_TEST
 
@@ -116,24 +91,6 @@ START_TEST(equal_rows_again)
         ck_assert_double_eq(before[i].regret_mean, rows[i].regret_mean);
         ck_assert_double_eq(before[i].score, rows[i].score);
     }
-}
-END_TEST
-
-/* With noise on the segments alone the sums order plans worse; without their times not at all. */
-START_TEST(noise_and_missing_times_hurt)
-{
-    double regret[3];
-    const struct replay_options o[] = {
-        {.budget = 8, .seeds = 60},
-        {.budget = 8, .seeds = 60, .segment_noise = 0.3},
-        {.budget = 8, .seeds = 60, .no_segment_times = true},
-    };
-    for (int i = 0; i < 3; i++) {
-        replay_with("additive", o[i]);
-        regret[i] = rows[0].regret_mean;
-    }
-    ck_assert_msg(regret[0] < regret[1] && regret[1] < regret[2], "%.4f %.4f %.4f", regret[0],
-                  regret[1], regret[2]);
 }
 END_TEST
 
@@ -181,42 +138,6 @@ START_TEST(compilers_run_beside_a_gpu)
 }
 END_TEST
 
-/* A baseline waits for its own segments alone. */
-START_TEST(a_baseline_needs_its_segments_alone)
-{
-    struct replay_options o = {.budget = 1, .seeds = 2};
-    int slots[OP_COUNT], segments = plan_slots(made.space[made.best], slots);
-    write_with_seconds();
-    o.baselines = (struct baselines){1, {made.space[made.best]}};
-    replay_with("random", o);
-    ck_assert_double_eq_tol(rows[0].seconds_to_1pct, 1.75 * segments + 0.5, 1e-6);
-}
-END_TEST
-
-/* Without their times segments are built once each, in 1 s: some two dozen, not all. */
-START_TEST(segments_are_built_for_the_first_plan)
-{
-    write_with_seconds();
-    replay_with("random",
-                (struct replay_options){.budget = 1, .seeds = 5, .no_segment_times = true});
-    ck_assert_double_ge(rows[0].seconds, 0.5 + 1);
-    ck_assert_double_le(rows[0].seconds, 0.5 + OP_COUNT);
-    replay_with("random",
-                (struct replay_options){.budget = PLANS, .seeds = 1, .no_segment_times = true});
-    ck_assert_double_le(rows[count - 1].seconds, 0.5 * PLANS + SLOT_COUNT);
-}
-END_TEST
-
-START_TEST(baselines_come_first)
-{
-    struct replay_options o = {.budget = 1, .seeds = 2};
-    o.baselines = (struct baselines){1, {made.space[made.best]}};
-    replay_with("random", o);
-    ck_assert_double_eq(rows[0].regret_p95, 0);
-    ck_assert_double_eq(rows[0].plans_to_1pct, 1);
-}
-END_TEST
-
 START_TEST(a_budget_above_the_plans)
 {
     const struct strategy *one = strategy_find("random");
@@ -226,8 +147,6 @@ START_TEST(a_budget_above_the_plans)
 }
 END_TEST
 
-SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(stops_between_searches),
-      ONCE(all_plans_have_no_regret), ONCE(random_scores_nothing), ONCE(equal_rows_again),
-      ONCE(noise_and_missing_times_hurt), ONCE(seconds_go_by), ONCE(compilers_run_beside_a_gpu),
-      ONCE(a_baseline_needs_its_segments_alone), ONCE(segments_are_built_for_the_first_plan),
-      ONCE(baselines_come_first), ONCE(a_budget_above_the_plans))
+SUITE("search/replay", setup, teardown, ONCE(stops_between_searches), ONCE(random_scores_nothing),
+      ONCE(equal_rows_again), ONCE(seconds_go_by), ONCE(compilers_run_beside_a_gpu),
+      ONCE(a_budget_above_the_plans))

@@ -87,50 +87,5 @@ START_TEST(times_that_do_not_hold_are_refused)
 }
 END_TEST
 
-/* A GPU's clock is low at first, as a plan has just run. */
-START_TEST(times_that_differ_at_first_are_taken_anew)
-{
-    run();
-    int first = fake.segments;
-    second_mask();
-    fake.segments = 0;
-    fake.slow_segments = 2;
-    run();
-    ck_assert_int_le(2 * fake.segments, first);
-}
-END_TEST
-
-/* What the search of a second mask says of the segment that it times again first. */
-static void say_second(double speed, struct segment broken, struct buf *said)
-{
-    run();
-    second_mask();
-    fake.speed = speed;
-    fake.broken = broken;
-    options.say = collect;
-    options.ctx = said;
-    run();
-}
-
-START_TEST(segment_that_fails_now_took_no_time)
-{
-    struct buf said;
-    int first, last;
-    buf_init(&said);
-    say_second(0.9, fake.broken, &said);
-    const char *note = strstr(said.ptr, "note: ops ");
-    ck_assert_ptr_nonnull(note);
-    ck_assert_int_eq(sscanf(note, "note: ops %d-%d take", &first, &last), 2);
-    teardown();
-    setup();
-    buf_reset(&said);
-    say_second(1, (struct segment){(int8_t)first, (int8_t)last}, &said);
-    ck_assert_ptr_nonnull(strstr(said.ptr, " fail (row 3 is wrong), and took "));
-    ck_assert_ptr_null(strstr(said.ptr, "nan"));
-    buf_release(&said);
-}
-END_TEST
-
 SUITE("search/shared", setup, teardown, ONCE(times_depend_on_what_operators_read),
-      ONCE(second_mask_times_half), ONCE(times_that_do_not_hold_are_refused),
-      ONCE(times_that_differ_at_first_are_taken_anew), ONCE(segment_that_fails_now_took_no_time))
+      ONCE(second_mask_times_half), ONCE(times_that_do_not_hold_are_refused))

@@ -54,20 +54,6 @@ START_TEST(instability_is_told)
 }
 END_TEST
 
-/* Its search found a tenth of what it takes side by side. */
-START_TEST(report_names_an_unstable_plan)
-{
-    run();
-    ck_assert_str_eq(report.unstable, "");
-    fake.lucky_value = (unsigned)report.best.value;
-    fake.inputs.seed = 1;
-    run();
-    ck_assert_int_eq(report.best.value, (int)fake.lucky_value);
-    ck_assert_ptr_nonnull(strstr(report.unstable, " in its search and "));
-    ck_assert_str_eq(report.baselines[0].unstable, "");
-}
-END_TEST
-
 /* ---- times taken anew ------------------------------------------------------------------------ */
 
 START_TEST(best_and_baselines_are_timed_anew)
@@ -92,26 +78,5 @@ START_TEST(best_and_baselines_are_timed_anew)
 }
 END_TEST
 
-START_TEST(nothing_to_time_anew)
-{
-    FAILS(tune_again(bench, db, &options, &report, &st), STATUS_NOT_FOUND,
-          "no plan that works is stored");
-    st = STATUS_INIT;
-}
-END_TEST
-
-/* A baseline that was never measured is measured first. */
-START_TEST(new_baseline_joins)
-{
-    run();
-    options.baselines.plans[options.baselines.count++] = plan_from_value(40011);
-    run_by(tune_again);
-    ck_assert_int_eq(report.new_trials, 1);
-    ck_assert_int_eq(fake.compared[1].plans, 4);
-    ck_assert(isfinite(report.baselines[2].speedup.low));
-}
-END_TEST
-
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew),
-      ONCE(nothing_to_time_anew), ONCE(new_baseline_joins))
+      ONCE(best_and_baselines_are_timed_anew))

@@ -48,14 +48,6 @@ static double mean_regret(const char *strategy, int budget, bool know_segments)
     return mean_of(SEEDS, strategy, budget, know_segments);
 }
 
-START_TEST(names_are_found)
-{
-    for (int i = 0; i < strategy_count; i++)
-        ck_assert_ptr_eq(strategy_find(strategies[i].name), &strategies[i]);
-    ck_assert_ptr_null(strategy_find("clairvoyant"));
-}
-END_TEST
-
 /* 64 of 16384 plans: within 1 % of the optimum on average, where random is beyond 5 %. */
 START_TEST(guided_beats_random)
 {
@@ -72,54 +64,6 @@ START_TEST(rivals_beat_random)
            random = mean_regret("random", 160, true);
     if (strcmp(strategies[_i].name, "random") != 0)
         ck_assert_msg(mine < random, "%s: %.4f, random: %.4f", strategies[_i].name, mine, random);
-}
-END_TEST
-
-/* Every plan of a small space, each once, and then no more. */
-START_TEST(a_space_is_exhausted)
-{
-    made_up_init(&space, 3, 40960, 40991);
-    struct evaluator e = made_up_evaluator(&space);
-    struct search_options o = {.strategy = &strategies[_i],
-                               .space_lo = 40960,
-                               .space_hi = 40991,
-                               .endless = true,
-                               .seed = 1,
-                               .quantile = 0.1};
-    struct history history = {0};
-    struct search_result found;
-    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
-    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
-    ck_assert_int_eq(history.count, space.count);
-    for (int i = 0; i < space.count; i++)
-        ck_assert(history_has(&history, space.space[i]));
-    history_release(&history);
-}
-END_TEST
-
-START_TEST(guided_finds_the_optimum_of_a_small_space)
-{
-    made_up_init(&space, 3, 40960, 41983);
-    struct evaluator e = made_up_evaluator(&space);
-    struct search_options o = {.strategy = strategy_find("guided"),
-                               .space_lo = 40960,
-                               .space_hi = 41983,
-                               .budget = 96,
-                               .seed = 1,
-                               .quantile = 0.1};
-    struct history history = {0};
-    struct search_result found;
-    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
-    ck_assert(plan_equal(history.items[found.best].plan, space.space[space.best]));
-    history_release(&history);
-}
-END_TEST
-
-/* Where no segment could be timed alone the models are all there is. */
-START_TEST(guided_learns_without_segments)
-{
-    double guided = mean_regret("guided", 64, false), random = mean_regret("random", 64, false);
-    ck_assert_msg(guided < random, "guided: %.4f, random: %.4f", guided, random);
 }
 END_TEST
 
@@ -177,8 +121,6 @@ START_TEST(models_have_a_quarter_of_a_batch)
 }
 END_TEST
 
-SUITE("search/strategy", NULL, NULL, ONCE(names_are_found), ONCE(guided_beats_random),
-      ONCE(guided_finds_the_optimum_of_a_small_space), ONCE(guided_learns_without_segments),
+SUITE("search/strategy", NULL, NULL, ONCE(guided_beats_random),
       ONCE(models_have_a_quarter_of_a_batch), LOOP(rivals_beat_random, 1, strategy_count),
-      LOOP(a_space_is_exhausted, 0, strategy_count),
       LOOP(same_seed_same_proposals, 0, strategy_count))

@@ -55,19 +55,6 @@ START_TEST(spent_budget_measures_nothing)
 }
 END_TEST
 
-START_TEST(larger_budget_goes_on)
-{
-    run();
-    int segments = fake.segments;
-    options.search.budget = 30;
-    run();
-    ck_assert_int_eq(fake.segments, segments);
-    ck_assert_int_eq(report.new_trials, 10);
-    ck_assert_int_eq(read_back()->plans, 30);
-    ck_assert_int_eq(fake.compares, 2);
-}
-END_TEST
-
 START_TEST(converged_search_stays_so)
 {
     options.search.budget = 0;
@@ -77,39 +64,6 @@ START_TEST(converged_search_stays_so)
     run();
     ck_assert_str_eq(report.stopped_by, "converged");
     ck_assert_int_eq(fake.calls, calls);
-}
-END_TEST
-
-START_TEST(tiny_budgets)
-{
-    for (int budget = 1; budget <= 3; budget++) {
-        options.search.budget = budget;
-        run();
-        struct stored *s = read_back();
-        ck_assert_int_eq(s->plans, budget < 2 ? 2 : budget); /* no less than the baselines */
-        ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);
-    }
-}
-END_TEST
-
-START_TEST(search_without_baselines)
-{
-    struct buf said;
-    buf_init(&said);
-    options.baselines.count = 0;
-    options.say = collect;
-    options.ctx = &said;
-    run();
-    ck_assert_int_eq(count_in(said.ptr, "baseline"), 0);
-    ck_assert_int_eq(report.new_trials, 20);
-    ck_assert_int_eq(report.baseline_count, 0);
-    ck_assert(report.best.final);
-    struct baselines stored = {1, {plan_from_value(5)}};
-    baselines_of_search(report.best.search_options, &stored);
-    ck_assert_int_eq(stored.count, 0);
-    baselines_of_search("{\"budget\": 20}", &options.baselines); /* of an older program */
-    ck_assert_int_eq(options.baselines.count, 0);
-    buf_release(&said);
 }
 END_TEST
 
@@ -178,83 +132,6 @@ START_TEST(speedup_of_pairs)
 }
 END_TEST
 
-/* The baselines lie outside, and are measured all the same. */
-START_TEST(space_of_one_value)
-{
-    options.search.space_lo = options.search.space_hi = 40011;
-    run();
-    struct stored *s = read_back();
-    ck_assert_int_eq(s->plans, 3);
-    ck_assert(s->seen[40011]);
-    ck_assert_int_eq(report.space, 1);
-    ck_assert_int_eq(report.space_trials, 1);
-    ck_assert_int_eq(report.total_trials, 3);
-    ck_assert_str_eq(report.stopped_by, "space");
-}
-END_TEST
-
-static int note_slot(void *ctx, const struct db_trial *row)
-{
-    bool *timed = ctx;
-    timed[slot_of_choice(TARGET_CPU, &row->choices[0])] = true;
-    return 0;
-}
-
-/* How many slots have a stored trial. */
-static int slots_timed(void)
-{
-    bool timed[SLOT_COUNT] = {false};
-    int64_t study;
-    int count = 0;
-    OK(study_open(bench, db, &study, &st));
-    OK(db_trials(db, study, DB_TRIAL_SEGMENT, note_slot, timed, &st));
-    for (int i = 0; i < SLOT_COUNT; i++)
-        count += timed[i];
-    return count;
-}
-
-/* Only the climbed segments were timed with more than their defaults, and the plans use
- * what won. */
-START_TEST(schedules_are_climbed)
-{
-    run();
-    int slots = slots_timed();
-    ck_assert_int_lt(slots, SLOT_COUNT);
-    ck_assert_int_gt(fake.segments, slots);
-    ck_assert_int_eq(fake.bounded, fake.segments - slots); /* what follows a segment's first */
-    bool off_default = false;
-    for (int i = 0; i < report.best.choice_count; i++) {
-        const struct db_choice *c = &report.best.choices[i];
-        const struct impl *impl = impl_find(TARGET_CPU, c->impl);
-        struct choice choice = {.chain = &chain_bert, .impl = impl};
-        ck_assert_int_eq(schedule_parse(impl, c->schedule, &choice.schedule, &st), 0);
-        for (int k = 0; k < impl->knob_count; k++)
-            off_default |= choice.schedule.pick[k] != 0;
-        ck_assert(!isnan(report.best.choice_ms[i]));
-    }
-    ck_assert(off_default);
-}
-END_TEST
-
-START_TEST(baselines_are_measured_whatever_is_known)
-{
-    struct plan space[PLAN_SPACE];
-    ck_assert_int_ge(plan_space(32768, 49152, space), 90);
-    for (int i = 0, planted = 0; planted < 80; i++) {
-        unsigned value = plan_value(space[i]);
-        if (value != VALUE_UNFUSED && value != 41115) {
-            plant_plan(value, 1e-3);
-            planted++;
-        }
-    }
-    options.search.budget = 0;
-    run();
-    struct stored *s = read_back();
-    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);
-    ck_assert_int_eq(fake.compares, 1);
-}
-END_TEST
-
 /* The finals of an interrupted search are made up for. */
 START_TEST(missed_finals_are_made_up_for)
 {
@@ -297,27 +174,6 @@ START_TEST(other_inputs_are_another_study)
     fake.inputs.ranges = RANGES_WIDE;
     run();
     ck_assert_int_eq(report.new_trials, 20);
-}
-END_TEST
-
-START_TEST(disturbances_are_told_once)
-{
-    struct buf said;
-    buf_init(&said);
-    options.say = collect;
-    options.ctx = &said;
-    options.search.budget = 4;
-    run();
-    ck_assert_int_eq(count_in(said.ptr, "note: "), 0);
-    buf_reset(&said);
-    fake.disturbance =
-        (struct disturbance){.measured = 10, .slowed = 3, .slowed_by = 0x20, .other_processes = 2};
-    options.search.budget = 8;
-    run();
-    ck_assert_int_eq(count_in(said.ptr, "note: "), 2);
-    ck_assert_int_eq(count_in(said.ptr, "note: 2 other processes"), 1);
-    ck_assert_int_eq(count_in(said.ptr, "note: the GPU slowed itself down during 3 of 10"), 1);
-    buf_release(&said);
 }
 END_TEST
 
@@ -367,27 +223,9 @@ START_TEST(a_search_packs_and_finalists_are_tried_padded)
 }
 END_TEST
 
-/* _i: whether the packed ones fail.  The other way would be slower. */
-START_TEST(a_finalist_that_fails_one_way_runs_the_other)
-{
-    fake.packing = _i == 0 ? 1.25 : 0.5;
-    fake.fails_compared[_i] = true;
-    run_with_lengths();
-    double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
-    ck_assert(report.best.final);
-    ck_assert_int_eq(report.best.packed, _i == 0);
-    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
-    fake.workload.lengths = NULL;
-}
-END_TEST
-
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
-      ONCE(spent_budget_measures_nothing), ONCE(larger_budget_goes_on),
-      ONCE(converged_search_stays_so), ONCE(tiny_budgets), ONCE(search_without_baselines),
+      ONCE(spent_budget_measures_nothing), ONCE(converged_search_stays_so),
       LOOP(baseline_added_later_is_compared, 0, 2), ONCE(speedup_of_pairs),
-      ONCE(space_of_one_value), ONCE(schedules_are_climbed),
-      ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
-      ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
-      ONCE(a_steady_machine_has_no_drift),
-      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2),
-      LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2))
+      LOOP(missed_finals_are_made_up_for, 0, 2), ONCE(model_is_kept),
+      ONCE(other_inputs_are_another_study), ONCE(a_steady_machine_has_no_drift),
+      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2))
