@@ -1,4 +1,5 @@
 #include "cmd/bench_int.h"
+#include "cmd/plans.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -347,50 +347,6 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
 /* STATUS_NOT_FOUND with the message of `missing` and the workloads that are known; returns -1. */
 int known_refuse(struct db *db, const struct status *missing, struct status *st);
 
-/* ---- best.c: plans as operands --------------------------------------------------------------- */
-
-#define BEST_WORD "best"
-
-/* The best plan known of the options' workload. */
-struct best_plan {
-    bool known;
-    struct plan plan;
-    bool padded; /* with lengths: it is faster with rows of padding */
-};
-
-/* Finds it, and says which one it is, if an operand or --baseline is "best"; else out->known is
- * false.  STATUS_NOT_FOUND if none is known. */
-int session_best(const struct options *o, struct best_plan *out, struct status *st);
-
-/* Reads a plan: a value or, where it is known, "best". */
-int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,
-                   struct plan *out, struct status *st);
-
-/* db_best() of the open study; a failure names the workloads that are known. */
-int best_of_study(const struct session *s, struct db_best *out, struct status *st);
-
-/* Appends "best", for lists of operands. */
-void words_best(struct buf *words);
-
-/* ---- baselines.c: plans that the others are compared with ------------------------------------ */
-
-int baselines_from_options(const struct options *o, const struct best_plan *best,
-                           struct baselines *out, struct status *st);
-
-json_t *baselines_json(const struct baseline_time *b, int count);
-
-/* CSV's columns of `count` baselines, one for each member of each; returns their number. */
-enum { BASELINE_KEYS = 10 };
-int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
-
-/* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
- * plan is the baseline itself. */
-void baseline_print(const struct baseline_time *b, const char *plan, bool same);
-void unstable_print(unsigned value, const char *why); /* why its time is, unless that is empty */
-
-/* Notes why a baseline has no time; nothing if it has one. */
-void baseline_note(const struct options *o, const struct baseline_time *b);
-
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 
 /* "0-1 2-6": the segments of two operators or more; "" where there are none. */

@@ -1,6 +1,7 @@
 /* --complete WORD...: what the last word of a command line can be, for the scripts
  * of completion.c. */
 #include "cmd/options_int.h"
+#include "cmd/plans.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "cmd/generate_int.h"
+#include "cmd/plans.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* What is generated: a plan and its schedules for each workload. */
 #include "cmd/generate_int.h"
 #include "cmd/options_int.h"
+#include "cmd/plans.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "cmd/cmd.h"
+#include "cmd/plans.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+#include "cmd/plans.h"
 #include "cmd/search_int.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 #include "cmd/picture_int.h"
+#include "cmd/plans.h"
 #include "cmd/report_int.h"
 #include "cmd/search_int.h"
 
