@@ -124,37 +124,6 @@ START_TEST(one_that_is_wanted_now_is_waited_for)
 }
 END_TEST
 
-/* Nobody wants the fourth one any more. */
-START_TEST(a_call_names_anew_what_is_wanted)
-{
-    begin();
-    write_slow_nvcc("");
-    OK(bench_build_some(b, c, 4, 0, INFINITY, built, &st));
-    OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
-    OK(bench_build(b, c, 3, NULL, &st));
-    struct trial t;
-    OK(bench_segment(b, &c[2], false, &sampling_search, &t, &st));
-    check_ok(&t);
-    ck_assert_int_eq(started(), 3);
-    bench_close(b);
-}
-END_TEST
-
-/* The worker and the driver come first. */
-START_TEST(compilers_have_a_low_priority)
-{
-    struct buf text;
-    begin();
-    write_slow_nvcc("");
-    OK(bench_build(b, c, 1, NULL, &st));
-    buf_init(&text);
-    OK(file_read(test_path("started"), 0, &text, &st));
-    ck_assert_int_ge(atoi(text.ptr), 10);
-    buf_release(&text);
-    bench_close(b);
-}
-END_TEST
-
 START_TEST(some_may_be_none_in_time)
 {
     begin();
@@ -196,6 +165,5 @@ END_TEST
 
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
       ONCE(worker_that_dies_as_a_compiler_starts_is_noticed),
-      ONCE(one_that_is_wanted_now_is_waited_for), ONCE(a_call_names_anew_what_is_wanted),
-      ONCE(compilers_have_a_low_priority), ONCE(some_may_be_none_in_time),
+      ONCE(one_that_is_wanted_now_is_waited_for), ONCE(some_may_be_none_in_time),
       ONCE(the_limit_ends_building), ONCE(the_limit_ends_the_workers_work))

@@ -132,45 +132,6 @@ START_TEST(two_failures_without_a_reason_are_the_candidates)
 }
 END_TEST
 
-/* Between two failures of its own the compiler is killed: one kill is no failure of the machine's
- * that repeats. */
-START_TEST(kill_after_a_failure_is_tried_again)
-{
-    struct status result;
-    struct choice c = choice_of(8, 9);
-    plant("[ $(wc -c <\"$tries\") -ne 2 ] || kill -TERM $$; exit 1");
-    OK(bench_build(bench, &c, 1, &result, &st));
-    ck_assert_int_eq(result.code, STATUS_COMPILE);
-    ck_assert_uint_eq(tries(), 3);
-}
-END_TEST
-
-/* Memory may be short because several compile at a time.  The first try waits for the other
- * compiler to run; the second one must not find it running. */
-START_TEST(second_try_is_alone)
-{
-    char script[512];
-    struct status results[2];
-    struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
-    snprintf(
-        script, sizeof(script),
-        "touch %s/other; while [ ! -e %s/first ]; do sleep 0.01; done; sleep 0.2; rm %s/other\n",
-        test_dir, test_dir, test_dir);
-    write_text(test_path("faults/14_14.sh"), script);
-    snprintf(
-        script, sizeof(script),
-        "if [ ! -e %s/first ]; then while [ ! -e %s/other ]; do sleep 0.01; done; touch %s/first;"
-        " kill -KILL $$; fi\n"
-        "[ ! -e %s/other ] || touch %s/together\n",
-        test_dir, test_dir, test_dir, test_dir, test_dir);
-    plant(script);
-    OK(bench_build(bench, c, 2, results, &st));
-    ck_assert_int_eq(results[0].code, STATUS_OK);
-    ck_assert_int_eq(results[1].code, STATUS_OK);
-    ck_assert(!file_exists(test_path("together")));
-}
-END_TEST
-
 /* A second try ends with the time that is left, and nothing is known then. */
 START_TEST(second_try_keeps_the_limit)
 {
@@ -271,23 +232,6 @@ START_TEST(small_address_space_is_refused)
 }
 END_TEST
 
-/* The oracle and candidates call OpenBLAS from all threads. */
-START_TEST(address_space_that_is_not_refused_is_enough)
-{
-#ifdef __SANITIZE_ADDRESS__
-    return;
-#endif
-    const struct choice c = choice_of(2, 2);
-    struct trial t;
-    bench_close(bench);
-    limit_space(cpu_threads() + 1, 0);
-    struct bench_options o = small_options(test_path("cache"));
-    bench = small_bench(&o);
-    OK(bench_segment(bench, &c, false, &sampling_search, &t, &st));
-    check_ok(&t);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("bench/compile_faults");
@@ -298,14 +242,11 @@ int main(void)
     tcase_add_loop_test(t, two_failures_of_the_machine_end_the_work, 0,
                         (int)ARRAY_LEN(failures) - 1);
     tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
-    tcase_add_test(t, kill_after_a_failure_is_tried_again);
-    tcase_add_test(t, second_try_is_alone);
     tcase_add_test(t, second_try_keeps_the_limit);
     tcase_add_test(t, compilers_speak_no_other_language);
     tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
     tcase_add_test(t, compilers_leave_nothing);
     tcase_add_test(t, small_address_space_is_refused);
-    tcase_add_test(t, address_space_that_is_not_refused_is_enough);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

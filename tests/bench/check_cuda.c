@@ -132,6 +132,59 @@ START_TEST(limits_are_the_devices)
 }
 END_TEST
 
+/* The second session compiles nothing: what the compiler said the first time is kept. */
+static const struct {
+    const char *log, *says; /* says: why the kernel is unfit; null: it is right */
+    int spilled, loaded, stack;
+} logs[] = {
+    {"    24 bytes stack frame, 20 bytes spill stores, 28 bytes spill loads\n"
+     "ptxas info    : Used 255 registers, used 1 barriers\n",
+     NULL, 20, 28, 24},
+    {"ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are "
+     "serialized due to insufficient register resources for the wgmma pipeline in the function "
+     "'f'\n",
+     "C7511: wgmma.mma_async instructions are serialized due to insufficient register resources", 0,
+     0, 0},
+};
+
+START_TEST(the_compilers_log_is_kept)
+{
+    write_text(test_path("log"), logs[_i].log);
+    for (int session = 0; session < 2; session++) {
+        struct bench *b = gpu_bench();
+        struct trial t = segment_trial(b, 8, 8);
+        bench_close(b);
+        if (logs[_i].says == NULL) {
+            ck_assert_int_eq(t.resources.spill_bytes, logs[_i].spilled);
+            ck_assert_int_eq(t.resources.spill_load_bytes, logs[_i].loaded);
+            ck_assert_int_eq(t.resources.stack_bytes, logs[_i].stack);
+            ck_assert_int_eq(t.resources.registers, 32); /* the driver's figure comes first */
+            check_ok(&t);
+        } else {
+            check_failed(&t, STATUS_UNFIT, logs[_i].says);
+        }
+        write_text(test_path("log"), "");
+    }
+}
+END_TEST
+
+/* A binary whose log is gone is built again. */
+START_TEST(a_lost_log_is_made_again)
+{
+    for (int session = 0; session < 2; session++) {
+        char log[64];
+        snprintf(log, sizeof(log), "0 bytes stack frame, %d bytes spill stores\n", 4 + session);
+        write_text(test_path("log"), log);
+        struct bench *b = gpu_bench();
+        struct trial t = segment_trial(b, 8, 8);
+        bench_close(b);
+        ck_assert_int_eq(t.resources.spill_bytes, 4 + session);
+        trial_release(&t);
+        OK(file_remove_all(test_path("cache/logs"), &st));
+    }
+}
+END_TEST
+
 /* ---- conditions ------------------------------------------------------------------------------ */
 
 /* What the management library says, and what is made of it. */
@@ -297,23 +350,6 @@ START_TEST(memory_that_another_program_takes_ends_the_work)
 }
 END_TEST
 
-/* Ops 2 and 5 have one tensor (B,H,S,S) each, not the same, and there is room for one. */
-START_TEST(memory_that_earlier_candidates_took_is_given_back)
-{
-    struct bench_options o = gpu_options();
-    setenv("FAKE_GPU_BYTES", "3000000", 1);
-    write_text(test_path("code"), "fake nothing\n");
-    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
-    const int order[] = {2, 5, 2};
-    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        struct trial t = segment_trial(b, order[i], order[i]);
-        /* Its result was looked at, and is none. */
-        check_failed(&t, STATUS_WRONG, "");
-    }
-    bench_close(b);
-}
-END_TEST
-
 /* Code finds room unless others took it: that is no candidate's fault and ends the work. */
 START_TEST(no_memory_for_code_ends_the_work)
 {
@@ -348,26 +384,14 @@ START_TEST(fault_is_tried_twice_and_given_up)
 }
 END_TEST
 
-START_TEST(fault_that_does_not_repeat_is_forgiven)
-{
-    write_text(test_path("code"), "fake flaky\n");
-    struct bench *b = gpu_bench();
-    struct trial t = segment_trial(b, 8, 8);
-    ck_assert(file_exists(test_path("faults")));
-    check_ok(&t);
-    bench_close(b);
-}
-END_TEST
-
 SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
       ONCE(architecture_can_be_chosen), LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels)),
       LOOP(few_thread_blocks_have_a_multiprocessor_each, 0, ARRAY_LEN(spreads)),
       LOOP(limits_are_the_devices, 0, 3),
       LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states)),
+      LOOP(the_compilers_log_is_kept, 0, ARRAY_LEN(logs)), ONCE(a_lost_log_is_made_again),
       ONCE(missing_and_mismatched_parts_are_named),
       ONCE(too_little_gpu_memory_is_refused_with_the_figure),
       ONCE(candidate_too_large_for_the_gpu_fails_alone),
-      ONCE(memory_that_another_program_takes_ends_the_work),
-      ONCE(memory_that_earlier_candidates_took_is_given_back),
-      ONCE(no_memory_for_code_ends_the_work), ONCE(fault_is_tried_twice_and_given_up),
-      ONCE(fault_that_does_not_repeat_is_forgiven))
+      ONCE(memory_that_another_program_takes_ends_the_work), ONCE(no_memory_for_code_ends_the_work),
+      ONCE(fault_is_tried_twice_and_given_up))

@@ -294,6 +294,46 @@ START_TEST(attention_follows_from_its_files_alone)
 }
 END_TEST
 
+/* The place is taken: what is there stays as it is, and nothing is left beside it. */
+START_TEST(dump_is_whole_or_not_at_all)
+{
+    enum { FILES = 4 + 2 * WEIGHTS }; /* x, y, mask, the workload, and two layers' weights */
+    static const char *const taken[] = {"place/taken", "place"};
+    struct bench_options o = small_options(test_cache());
+    struct bench *b = small_bench(&o);
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
+    struct names found;
+    OK(file_make_dirs(test_path("place/taken"), &st));
+    write_text(test_path("place/taken/mine"), "");
+    FAILS(bench_dump(b, &c, test_path("place/taken/"), false, &st), STATUS_ENVIRONMENT,
+          "it holds 'mine'");
+    for (int i = 0; i < 2; i++) {
+        OK(directory_list(test_path(taken[i]), &found, &st));
+        ck_assert_int_eq(found.count, 1);
+        names_release(&found);
+    }
+    OK(bench_dump(b, &c, test_path("place/taken/"), true, &st));
+    OK(directory_list(test_path("place/taken"), &found, &st));
+    ck_assert_int_eq(found.count, 1 + FILES);
+    names_release(&found);
+    bench_close(b);
+}
+END_TEST
+
+/* Only the directory that the worker writes to has to be UTF-8. */
+START_TEST(dump_needs_a_path_that_can_travel)
+{
+    struct bench_options o = small_options(test_cache());
+    struct bench *b = small_bench(&o);
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
+    OK(bench_dump(b, &c, test_path("caf\xe9"), false, &st));
+    FAILS(bench_dump(b, &c, test_path("caf\xe9/dump"), false, &st), STATUS_ENVIRONMENT,
+          "is not UTF-8");
+    bench_close(b);
+}
+END_TEST
+
 SUITE("dump_values", test_dir_setup, test_dir_teardown,
       LOOP(y_follows_from_the_files_alone, 0, ARRAY_LEN(cases)),
-      LOOP(attention_follows_from_its_files_alone, 0, ARRAY_LEN(cases)))
+      LOOP(attention_follows_from_its_files_alone, 0, ARRAY_LEN(cases)),
+      ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_path_that_can_travel))

@@ -39,14 +39,6 @@ static void check_segment(struct bench *b, int first, int last)
     trial_release(&t);
 }
 
-START_TEST(segment_is_measured)
-{
-    struct bench *b = honest_bench();
-    check_segment(b, 8, 9);
-    bench_close(b);
-}
-END_TEST
-
 START_TEST(plan_is_measured)
 {
     struct bench *b = honest_bench();
@@ -115,18 +107,42 @@ START_TEST(load_of_others_is_noticed)
 }
 END_TEST
 
+/* What a bench has told its listener. */
+struct told {
+    int verifying, timing;
+    int64_t rounds;
+};
+
+static void listen(void *ctx, const struct step *step)
+{
+    struct told *told = ctx;
+    told->verifying += strncmp(step->phase, "verifying", 9) == 0;
+    if (strcmp(step->phase, "timing") != 0)
+        return;
+    ck_assert(step->left_s >= 0);
+    ck_assert(told->rounds <= step->done && step->done <= step->total);
+    told->rounds = step->done;
+    told->timing++;
+}
+
 START_TEST(candidates_are_compared_in_pairs)
 {
-    struct bench *b = honest_bench();
+    const struct sampling how = {.min_samples = 9, .max_samples = 9, .all_layers = true};
+    struct told told = {.rounds = 0};
+    struct bench_options o = small_options(test_cache());
+    o.listener = (struct listener){listen, &told};
+    struct bench *b = small_bench(&o);
     struct candidate c[] = {candidate_of(b, "0-7,8-9,10-14"), candidate_of(b, "0-7,8-14")};
-    struct sampling how = {.min_samples = 8, .max_samples = 8, .all_layers = true};
     struct trial t[2];
     OK(bench_compare(b, c, 2, &how, t, &st));
     for (int i = 0; i < 2; i++) {
         check_trial(&t[i]);
-        ck_assert_int_eq(t[i].sample_count, 8);
+        ck_assert_int_eq(t[i].sample_count, 9);
         trial_release(&t[i]);
     }
+    ck_assert_int_gt(told.verifying, 0);
+    ck_assert_int_gt(told.timing, 0);
+    ck_assert_int_ge(told.rounds, 8); /* told before each sample */
     bench_close(b);
 }
 END_TEST
@@ -373,8 +389,8 @@ START_TEST(doctor_reports)
 }
 END_TEST
 
-SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
-      ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(load_of_others_is_noticed),
+SUITE("session", test_dir_setup, test_dir_teardown, ONCE(plan_is_measured),
+      ONCE(each_thread_has_a_core), ONCE(load_of_others_is_noticed),
       ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),
       ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over), ONCE(building_takes_seconds_once),
       ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),

@@ -70,21 +70,6 @@ static pid_t written_pid(const char *path)
 
 /* ---- death ----------------------------------------------------------------------------------- */
 
-START_TEST(killed_worker_is_replaced)
-{
-    struct bench_options o = small_options(test_cache());
-    struct bench *b = small_bench(&o);
-    struct trial t = segment_trial(b, 8, 9);
-    check_ok(&t);
-    pid_t worker = program_of(b->client.process.pid);
-    ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    t = segment_trial(b, 8, 9);
-    check_ok(&t);
-    ck_assert_int_ne(program_of(b->client.process.pid), worker);
-    bench_close(b);
-}
-END_TEST
-
 /* A worker that was killed while it had nothing to do leaves the next candidate both of
  * its tries. */
 START_TEST(idle_workers_death_counts_for_nobody)
@@ -312,8 +297,7 @@ START_TEST(compilers_children_end_with_the_search)
 END_TEST
 
 SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(worker_starts_beside_compilers),
-      ONCE(killed_worker_is_replaced), ONCE(idle_workers_death_counts_for_nobody),
-      ONCE(worker_is_started_twice),
+      ONCE(idle_workers_death_counts_for_nobody), ONCE(worker_is_started_twice),
       LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
       LOOP(bad_candidate_costs_little, 0, 2), ONCE(daemon_of_a_candidate_ends_with_its_worker),
       ONCE(daemon_of_a_candidate_ends_with_the_search),

@@ -34,19 +34,6 @@ START_TEST(output_and_status_are_kept)
 }
 END_TEST
 
-START_TEST(answer_is_kept_apart)
-{
-    const char *const argv[] = {"sh", "-c", "echo noise >&2; echo answer", NULL};
-    const struct process_spec spec = {
-        .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 10, .answers = true};
-    struct process p;
-    OK(process_run(&spec, NULL, &p, &st));
-    ck_assert_str_eq(p.said.ptr, "noise\n");
-    ck_assert_str_eq(p.answer.ptr, "answer\n");
-    process_release(&p);
-}
-END_TEST
-
 /* A child without its descriptors would print on ours: here a file in the place of
  * standard output. */
 START_TEST(few_descriptors_are_refused)
@@ -137,53 +124,6 @@ START_TEST(leftover_children_are_killed)
 }
 END_TEST
 
-START_TEST(stop_flag_ends_the_wait)
-{
-    const char *const argv[] = {"sleep", "60", NULL};
-    const struct process_spec spec = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1}};
-    struct process p;
-    volatile sig_atomic_t stop = 1;
-    FAILS(process_run(&spec, &stop, &p, &st), STATUS_INTERRUPTED, "");
-    ck_assert_int_eq(p.pid, 0);
-    process_release(&p);
-}
-END_TEST
-
-START_TEST(first_of_several_is_returned)
-{
-    const char *const slow[] = {"sleep", "60", NULL}, *const quick[] = {"sleep", "0", NULL};
-    const struct process_spec specs[] = {
-        {.path = "/bin/sleep", .argv = slow, .fds = {-1, -1}},
-        {.path = "/bin/sleep", .argv = quick, .fds = {-1, -1}},
-    };
-    struct process p[2];
-    struct process *const list[] = {&p[0], &p[1]};
-    for (int i = 0; i < 2; i++)
-        OK(process_start(&specs[i], &p[i], &st));
-    ck_assert_int_eq(process_wait_any(list, 2, INFINITY, NULL, &st), 1);
-    process_release(&p[0]);
-    process_release(&p[1]);
-}
-END_TEST
-
-START_TEST(files_are_handed_on)
-{
-    int ends[2];
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4", NULL};
-    int input = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-    const struct process_spec spec = {
-        .path = "/bin/sh", .argv = argv, .fds = {ends[1], input}, .limit_s = 10};
-    struct process p;
-    char text[32] = "";
-    OK(process_run(&spec, NULL, &p, &st));
-    ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
-    ck_assert_str_eq(text, "through\n");
-    ck_assert_uint_gt(p.said.len, 1);
-    process_release(&p);
-}
-END_TEST
-
 START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
     const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
@@ -221,18 +161,6 @@ START_TEST(nothing_else_is_inherited)
     ck_assert_str_eq(p.said.ptr, "");
     process_release(&p);
     close(HIGH);
-}
-END_TEST
-
-START_TEST(what_cannot_run_says_why)
-{
-    struct process p;
-    const char *const argv[] = {"/proc/self/comm", NULL};
-    const struct process_spec spec = {.path = argv[0], .argv = argv, .fds = {-1, -1}};
-    OK(process_run(&spec, NULL, &p, &st));
-    ck_assert_int_eq(WEXITSTATUS(p.wait_status), 127);
-    ck_assert_str_eq(p.said.ptr, "Permission denied");
-    process_release(&p);
 }
 END_TEST
 
@@ -304,22 +232,6 @@ START_TEST(child_dies_with_its_parent)
 }
 END_TEST
 
-START_TEST(ends_are_described)
-{
-    struct process killed = shell("kill -SEGV $$", 10, false), left = shell("exit 4", 10, false);
-    struct buf text;
-    buf_init(&text);
-    process_describe_end(killed.wait_status, &text);
-    ck_assert_str_eq(text.ptr, "SIGSEGV (Segmentation fault)");
-    buf_reset(&text);
-    process_describe_end(left.wait_status, &text);
-    ck_assert_str_eq(text.ptr, "exit status 4");
-    buf_release(&text);
-    process_release(&killed);
-    process_release(&left);
-}
-END_TEST
-
 START_TEST(programs_are_found_on_path)
 {
     struct buf path;
@@ -336,11 +248,10 @@ START_TEST(programs_are_found_on_path)
 }
 END_TEST
 
-SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(answer_is_kept_apart),
+SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
-      ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
-      ONCE(what_cannot_run_says_why), ONCE(ends_are_known_where_sigchld_was_ignored),
+      ONCE(ends_are_known_where_sigchld_was_ignored),
       ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(suspended_time_does_not_count),
-      ONCE(child_dies_with_its_parent), ONCE(ends_are_described), ONCE(programs_are_found_on_path))
+      ONCE(child_dies_with_its_parent), ONCE(programs_are_found_on_path))

@@ -93,24 +93,6 @@ START_TEST(workload_survives_the_journey)
 }
 END_TEST
 
-START_TEST(choice_survives_the_journey)
-{
-    struct choice c = {&chain_bert, {7, 9}, impl_find(TARGET_CPU, "generated"), {.pick = {1, 2}}},
-                  back;
-    json_t *m = message_of_choice(&c);
-    OK(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st));
-    ck_assert(choice_equal(&back, &c));
-    json_object_set_new(m, "schedule", json_string("tiles=4"));
-    FAILS(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st), STATUS_LAUNCH, "");
-    ck_assert_str_eq(st.message,
-                     "malformed choice: 'tiles=4' is not KNOB=VALUE with a knob of generated");
-    st = STATUS_INIT;
-    json_object_del(m, "schedule");
-    FAILS(message_to_choice(m, TARGET_CPU, &chain_bert, &back, &st), STATUS_LAUNCH, "");
-    json_decref(m);
-}
-END_TEST
-
 START_TEST(inputs_survive_the_journey)
 {
     struct inputs in = {.seed = UINT64_MAX, .ranges = RANGES_WIDE}, back;
@@ -120,23 +102,6 @@ START_TEST(inputs_survive_the_journey)
     ck_assert_int_eq(back.ranges, in.ranges);
     json_object_del(m, "ranges");
     ck_assert_int_eq(message_to_inputs(m, &back, &st), -1);
-    json_decref(m);
-}
-END_TEST
-
-START_TEST(sampling_survives_the_journey)
-{
-    struct sampling s = {6, 24, 0.5, 1, 60, 7.25, true, false}, back;
-    json_t *m = message_of_sampling(&s);
-    OK(message_to_sampling(m, &back, &st));
-    ck_assert_int_eq(back.min_samples, 6);
-    ck_assert_int_eq(back.max_samples, 24);
-    ck_assert_double_eq(back.min_seconds, 0.5);
-    ck_assert_double_eq(back.max_seconds, 1);
-    ck_assert_double_eq(back.censor_above_ms, 7.25);
-    ck_assert(back.all_layers && !back.all_rows);
-    json_object_del(m, "max_samples");
-    ck_assert_int_eq(message_to_sampling(m, &back, &st), -1);
     json_decref(m);
 }
 END_TEST
@@ -217,25 +182,8 @@ START_TEST(trial_without_the_samples_asked_for_is_refused)
 }
 END_TEST
 
-START_TEST(replies_say_how_they_ended)
-{
-    json_t *ok = json_pack("{s:s}", "code", "ok");
-    json_t *bad = json_pack("{s:s, s:s}", "code", "wrong", "message", "off by one");
-    json_t *none = json_object();
-    OK(message_status(ok, &st));
-    FAILS(message_status(bad, &st), STATUS_WRONG, "");
-    ck_assert_str_eq(st.message, "off by one");
-    FAILS(message_status(none, &st), STATUS_LAUNCH, "");
-    json_decref(ok);
-    json_decref(bad);
-    json_decref(none);
-}
-END_TEST
-
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
-      ONCE(workload_survives_the_journey), ONCE(choice_survives_the_journey),
-      ONCE(inputs_survive_the_journey), ONCE(sampling_survives_the_journey),
+      ONCE(workload_survives_the_journey), ONCE(inputs_survive_the_journey),
       ONCE(trial_survives_the_journey), ONCE(trial_that_cannot_be_is_refused),
-      LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1),
-      ONCE(replies_say_how_they_ended))
+      LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1))

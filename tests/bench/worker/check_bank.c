@@ -14,34 +14,6 @@ static void *memory_of(int layer, int t)
     return memory;
 }
 
-START_TEST(a_layer_reads_what_the_one_before_wrote)
-{
-    for (int layer = 0; layer < 4; layer++) {
-        void *in = memory_of(layer, TENSOR_X), *out = memory_of(layer, TENSOR_Y);
-        ck_assert_ptr_ne(in, out);
-        ck_assert_ptr_eq(memory_of(layer + 1, TENSOR_X), out);
-        ck_assert_ptr_ne(memory_of(0, TENSOR_X), out);
-    }
-}
-END_TEST
-
-START_TEST(inner_tensors_are_allocated_when_asked_for)
-{
-    int reserved = device.held;
-    ck_assert_int_eq(reserved, 3 + LAYERS * WEIGHT_MAX); /* x and the two that layers swap */
-    ck_assert_uint_eq(bank_held(&worker.bank), 0);
-    void *scores = memory_of(0, 3);
-    ck_assert_ptr_eq(memory_of(1, 3), scores); /* all layers share it */
-    memory_of(0, 7);
-    ck_assert_uint_eq(bank_held(&worker.bank), 1u << 3 | 1u << 7);
-    ck_assert_int_eq(device.held, reserved + 2);
-    bank_trim(&worker.bank, 1u << 3);
-    ck_assert_uint_eq(bank_held(&worker.bank), 1u << 3);
-    ck_assert_int_eq(device.held, reserved + 1);
-    ck_assert_ptr_eq(memory_of(0, 3), scores);
-}
-END_TEST
-
 /* Wherever memory ends, all of it is given back. */
 START_TEST(no_memory_is_lost)
 {
@@ -121,34 +93,6 @@ static void check_weight(const float *held, int layer, int id)
     free(drawn);
 }
 
-/* Packed rows lie one after another in memory, and are given back where they are with padding. */
-START_TEST(packed_rows_have_no_gaps)
-{
-    static int lengths[] = {2, 3};
-    struct bank *b = &worker.bank;
-    int64_t columns = tensor_row_columns(&worker.w, TENSOR_X);
-    float *x = worker.reference.x[0];
-    ck_assert_int_eq(worker.w.batch, 2);
-    ck_assert_ptr_null(worker.w.lengths);
-    worker.w.lengths = lengths;
-    b->packed = true;
-    const float *memory = memory_of(0, TENSOR_X);
-    bank_feed(b, 0, x);
-    size_t row = (size_t)columns * sizeof(*x);
-    const float *second = x + worker.w.seq_len * columns;
-    ck_assert_mem_eq(memory, x, 2 * row);
-    ck_assert_mem_eq(memory + 2 * columns, second, 3 * row);
-    const float *seen = bank_view(b, 0, TENSOR_X, (struct rows){1, worker.w.seq_len + 1});
-    ck_assert_mem_eq(seen, x + columns, row);
-    ck_assert_mem_eq(seen + (worker.w.seq_len - 1) * columns, second, 2 * row);
-    b->packed = false;
-    bank_feed(b, 0, x); /* the other programs' x is another one */
-    ck_assert_ptr_ne(memory_of(0, TENSOR_X), memory);
-    ck_assert_mem_eq(memory, x, 2 * row);
-    worker.w.lengths = NULL;
-}
-END_TEST
-
 /* A wrong program may write over what it reads: that is filled anew, and nothing else. */
 START_TEST(weights_and_x_are_filled_once_and_anew)
 {
@@ -174,37 +118,6 @@ START_TEST(weights_and_x_are_filled_once_and_anew)
 }
 END_TEST
 
-/* Programs write other layers' inputs, but not layer 0's. */
-START_TEST(later_inputs_are_fed_each_time)
-{
-    static const int layers[] = {1, 0, 1};
-    const float *x = worker.reference.x[0];
-    for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
-        bank_poison(&worker.bank, layers[i], 1u << TENSOR_X);
-        bank_feed(&worker.bank, layers[i], x);
-        ck_assert_float_eq(tensor_of(layers[i], TENSOR_X)[3], x[3]);
-    }
-}
-END_TEST
-
-START_TEST(poison_covers_the_tensors_asked_for)
-{
-    const uint16_t poisoned = 1u << 3 | 1u << 5 | 1u << TENSOR_Y;
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        memset(memory_of(0, t), 0, (size_t)tensor_elements(t, &worker.w) * sizeof(float));
-    bank_poison(&worker.bank, 0, poisoned);
-    for (int t = 0; t < TENSOR_COUNT; t++) {
-        int64_t n = tensor_elements(t, &worker.w), nans = 0;
-        const float *values = tensor_of(0, t);
-        for (int64_t i = 0; i < n; i++)
-            nans += isnan(values[i]) != 0;
-        ck_assert_int_eq(nans, (poisoned >> t & 1) != 0 ? n : 0);
-    }
-}
-END_TEST
-
-SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
-      ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
+SUITE("bank", worker_setup, worker_teardown, ONCE(no_memory_is_lost),
       LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)), ONCE(copies_give_way),
-      ONCE(packed_rows_have_no_gaps), ONCE(weights_and_x_are_filled_once_and_anew),
-      ONCE(later_inputs_are_fed_each_time), ONCE(poison_covers_the_tensors_asked_for))
+      ONCE(weights_and_x_are_filled_once_and_anew))

@@ -88,35 +88,6 @@ START_TEST(rounds_hold_each_once_in_changing_order)
 }
 END_TEST
 
-START_TEST(order_depends_on_the_seed_alone)
-{
-    struct fake fakes[CONTENDERS] = {{.ms = 1}, {.ms = 1}, {.ms = 1}, {.ms = 1}};
-    struct trial trials[CONTENDERS];
-    int first[LOG_MAX];
-    run(fakes, CONTENDERS, &ten, 7, trials);
-    release(trials, CONTENDERS);
-    memcpy(first, log_of, sizeof(first));
-    run(fakes, CONTENDERS, &ten, 7, trials);
-    release(trials, CONTENDERS);
-    ck_assert_mem_eq(first, log_of, sizeof(int) * (size_t)log_len);
-    run(fakes, CONTENDERS, &ten, 8, trials);
-    release(trials, CONTENDERS);
-    ck_assert_mem_ne(first, log_of, sizeof(int) * (size_t)log_len);
-}
-END_TEST
-
-START_TEST(samples_are_kept_in_the_order_taken)
-{
-    struct fake fake = {.ms = 1, .step_ms = 1};
-    struct trial t;
-    run(&fake, 1, &ten, 0, &t);
-    ck_assert_int_eq(t.status, TRIAL_OK);
-    for (int i = 0; i < 10; i++)
-        ck_assert_double_eq(t.samples_ms[i], 1 + i);
-    trial_release(&t);
-}
-END_TEST
-
 START_TEST(warm_up_is_by_time_and_not_kept)
 {
     struct fake fake = {.ms = 10, .step_ms = 1};
@@ -308,45 +279,9 @@ START_TEST(one_that_fails_leaves_the_others_alone)
 }
 END_TEST
 
-START_TEST(the_parent_hears_of_every_sample)
-{
-    struct fake fake = {.ms = 1};
-    struct trial t;
-    beats = 0;
-    run(&fake, 1, &ten, 0, &t);
-    ck_assert_int_eq(beats, 11); /* before the warm-up too */
-    trial_release(&t);
-}
-END_TEST
-
-START_TEST(pace_is_that_of_the_slowest)
-{
-    const struct sampling how = {
-        .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5};
-    double ms[10];
-    for (size_t i = 0; i < ARRAY_LEN(ms); i++)
-        ms[i] = 10;
-    struct trial trials[] = {{.sample_count = 10, .samples_ms = ms},
-                             {.sample_count = 10, .samples_ms = ms},
-                             {.sample_count = 4, .samples_ms = ms}};
-    const struct contender c[] = {{.trial = &trials[0], .elapsed_s = 1},
-                                  {.trial = &trials[1], .elapsed_s = 0.1},
-                                  {.trial = &trials[2], .elapsed_s = 9, .out = true}};
-    const struct pace p = sampling_pace(c, 3, &how);
-    ck_assert_int_eq(p.rounds, 10);
-    ck_assert_int_eq(p.most, 10 + 190); /* 190 samples of 10 ms take the second less than 5 s */
-    ck_assert_double_eq_tol(p.left_s, 190 * 0.11, 1e-9);
-    const struct pace before = sampling_pace(c + 2, 1, &how);
-    ck_assert_int_eq(before.most, 0);
-    ck_assert_double_eq(before.left_s, 0);
-}
-END_TEST
-
 SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
-      ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
       ONCE(a_limit_leaves_time_to_verify), LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)),
       ONCE(far_slower_ones_rest), LOOP(who_rests_does_not_come_back, 0, 2),
-      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
-      ONCE(the_parent_hears_of_every_sample), ONCE(pace_is_that_of_the_slowest))
+      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone))
