@@ -158,13 +158,13 @@ int verify_result(struct worker *k, struct program *p, const char *when, struct 
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Compares the layers in one run with the layers one by one.  If layer 0 alone was compared with
- * the oracle's, its output is still there for layer 1. */
-static int verify_whole(struct worker *k, struct program *p, int compared, struct status *st)
+/* Compares the layers in one run with the layers one by one. */
+static int verify_whole(struct worker *k, struct program *p, struct status *st)
 {
     char whole[HASH_TEXT_SIZE];
     worker_doing(k, "verifying the plan as a whole");
-    for (int l = compared == 1 ? 1 : 0; l < p->layers; l++)
+    feed_layer(k, p, 0);
+    for (int l = 0; l < p->layers; l++)
         if (run_layer(k, p, l, st) != 0)
             return -1;
     hash_result(k, p, p->result);
@@ -219,9 +219,10 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
     worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
     if (p->alone)
         return run_alone(k, p, st);
-    if (verify_layers(k, p, compared, st) != 0)
+    /* the oracle judges last: a plan that stops working before would give one result twice */
+    if (verify_whole(k, p, st) != 0)
         return -1;
-    return verify_whole(k, p, compared, st);
+    return verify_layers(k, p, compared, st);
 }
 
 int verify_again(struct worker *k, struct program *p, bool kept, struct status *st)

@@ -278,8 +278,8 @@ void program_feed(struct worker *k, struct segment s);
 /* ---- verify.c -------------------------------------------------------------------------------- */
 
 /* Verifies each part that has a verdict to report, alone, on the oracle's inputs.  Then, of a plan,
- * compares the output of each of the first `compared` layers with the oracle's, and the result of
- * all layers in one run with the result of layers run one by one.  A wrong result is STATUS_WRONG.
+ * compares the result of all layers in one run with the result of layers run one by one, and the
+ * output of each of the first `compared` layers with the oracle's.  A wrong result is STATUS_WRONG.
  * Of a segment alone, the result of its first whole run is what later runs must give. */
 int verify_program(struct worker *k, struct program *p, int compared, struct status *st);
 

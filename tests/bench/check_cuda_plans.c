@@ -9,28 +9,53 @@
 
 static struct status st; /* of the call that a test is about */
 
-/* What the last segment does wrong, each time unseen where the segment is verified alone. */
+/* What one segment of a plan does wrong, each time unseen where the segment is verified alone. With
+ * one layer, tensors keep the values that a segment ought to write. */
+#define APART "layers in one run give another result than one by one"
+#define LATER "the plan gives another result than before"
+
 static const struct {
+    int part, layers;
     const char *code;
     const char *says; /* null: it is right */
-} last_segments[] = {
-    {"fake right\n", NULL},
-    {"fake fickle\n", "layer 0: wrong result"},
-    {"fake lazy 4\n", "3 layers in one run give another result than one by one"},
-    {"fake stale\n", "3 layers in one run give another result than one by one"},
-    {"fake tired\n", "the plan gives another result than before"},
-    {"fake lazy\n", "the plan gives another result than before"},
+} parts[] = {
+    {2, 3, "fake right\n", NULL},
+    {2, 1, "fake right\n", NULL},
+    {2, 3, "fake fickle\n", "layer 0: wrong result"},
+    {0, 3, "fake fickle\n", "layer 0: wrong result"},
+    {1, 3, "fake lazy 1\n", "layer 0: wrong result"},
+    {2, 3, "fake lazy 2\n", "layer 0: wrong result"}, /* no layer after the first is written */
+    {1, 3, "fake tired 2\n", APART},
+    {2, 3, "fake lazy 4\n", APART},
+    {1, 3, "fake stale\n", APART},
+    {2, 3, "fake stale\n", APART},
+    {0, 3, "fake tired\n", LATER},
+    {2, 3, "fake tired\n", LATER},
+    {2, 3, "fake lazy\n", LATER},
+    {0, 1, "fake lazy\n", LATER},
+    {1, 1, "fake lazy\n", LATER},
 };
 
 START_TEST(plan_is_run_and_judged)
 {
-    struct bench *b = gpu_bench();
-    struct choice last = gpu_choice(b, 13, 14);
-    gpu_build(b, &last, last_segments[_i].code);
-    struct trial t = plan_trial(b, "2-6,8-9,13-14", &sampling_exhaustive);
-    if (last_segments[_i].says != NULL) {
-        check_failed(&t, STATUS_WRONG, last_segments[_i].says);
-        t = plan_trial(b, "2-6,8-9", &sampling_exhaustive);
+    static const struct segment segments[] = {{0, 1}, {2, 6}, {7, 14}};
+    struct bench_options o = gpu_options();
+    const struct segment s = segments[parts[_i].part];
+    struct workload w;
+    struct bench *b;
+    hide_cublas();
+    gpu_workload(SEQ_LEN, &w);
+    w.layers = parts[_i].layers;
+    OK(bench_open(&o, &w, &b, &st));
+    workload_release(&w);
+    struct sampling how = sampling_exhaustive;
+    how.all_layers = how.all_rows = parts[_i].says == NULL;
+    struct choice wrong = gpu_choice(b, s.first, s.last);
+    gpu_build(b, &wrong, parts[_i].code);
+    struct trial t = plan_trial(b, "0-1,2-6,7-14", &how);
+    if (parts[_i].says != NULL) {
+        check_failed(&t, STATUS_WRONG, parts[_i].says);
+        t = plan_trial(b, "0-14", &sampling_exhaustive);
     }
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_ge(t.sample_count, sampling_exhaustive.min_samples);
@@ -202,8 +227,8 @@ START_TEST(kills_from_outside_are_nobodys_failure)
 }
 END_TEST
 
-SUITE("cuda plans", gpu_setup, test_dir_teardown,
-      LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(last_segments)), ONCE(wrong_kernel_spoils_no_other),
-      ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
-      ONCE(launches_of_a_plan_are_traced), ONCE(segments_of_one_binary_are_each_verified),
-      LOOP(gpu_is_locked_by_its_uuid, 0, 3), ONCE(kills_from_outside_are_nobodys_failure))
+SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
+      ONCE(wrong_kernel_spoils_no_other), ONCE(wrong_plan_spoils_none_beside_it),
+      ONCE(samples_are_long_once_the_gpu_is_awake), ONCE(launches_of_a_plan_are_traced),
+      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
+      ONCE(kills_from_outside_are_nobodys_failure))

@@ -1,4 +1,4 @@
-/* How many layers the search phase times. */
+/* How many layers the search phase times, and in which pieces results leave the device. */
 #include "bench/worker/worker_int.h"
 #include "tests/suite.h"
 
@@ -33,4 +33,36 @@ START_TEST(weights_are_kept_out_of_the_cache)
 }
 END_TEST
 
-SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)))
+static const struct {
+    int batch, seq_len, heads, head_size, t;
+} large[] = {{1, 5, 2, 4, 1},      {16, 1024, 12, 64, 3}, {16, 1024, 12, 64, 15},
+             {1, 4096, 12, 64, 3}, {1, 65536, 1, 64, 3},  {3, 9000, 2, 64, 5},
+             {8, 2047, 12, 64, 2}, {1, 65536, 1, 64, 0}};
+
+/* Pieces are whole sequences or begin at a multiple of HASHED_ROWS in one, and are no larger than
+ * the host has room for. */
+START_TEST(pieces_cover_a_tensor)
+{
+    const struct workload w = {.chain = &chain_bert,
+                               .batch = large[_i].batch,
+                               .seq_len = large[_i].seq_len,
+                               .heads = large[_i].heads,
+                               .head_size = large[_i].head_size,
+                               .ffn = 4 * large[_i].heads * large[_i].head_size};
+    const struct bank b = {.w = &w};
+    int t = large[_i].t;
+    int64_t columns = tensor_row_columns(&w, t), s = w.seq_len, next = 0;
+    for (struct rows rows = {0, 0}; bank_next_rows(&b, t, &rows); next += rows.count) {
+        int64_t last = rows.first + rows.count - 1;
+        bool whole = rows.first % s == 0 && rows.count % s == 0;
+        bool part = rows.first / s == last / s && rows.first % s % HASHED_ROWS == 0;
+        ck_assert_int_eq(rows.first, next);
+        ck_assert(whole || part);
+        ck_assert(rows.count * columns * 4 <= 32 << 20 || rows.count == HASHED_ROWS);
+    }
+    ck_assert_int_eq(next * columns, tensor_elements(t, &w));
+}
+END_TEST
+
+SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)),
+      LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)))

@@ -1,5 +1,6 @@
+#include "bench/worker/worker_int.h"
+#include "tests/bench/fixture.h"
 #include "tests/bench/oracle/layer_inputs.h"
-#include "tests/bench/worker/fixture.h"
 
 #include <malloc.h>
 #include <sys/syscall.h>
