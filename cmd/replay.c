@@ -177,8 +177,9 @@ const struct command cmd_replay = {
         "the 95th percentile over the seeds.",
     .exits = EXITS_INTERRUPTED,
     .more = list_strategies,
-    .examples = "fuseplan replay results.ndjson --strategy guided,genetic,random --budget 128\n"
-                "fuseplan replay results.ndjson --strategy additive --noise 0.05,0.05\n"
-                "fuseplan replay results.ndjson --strategy reward --no-segment-times --format csv",
+    .examples =
+        "fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128\n"
+        "fuseplan db export | fuseplan replay - --strategy additive --noise 0.05,0.05\n"
+        "fuseplan db export | fuseplan replay - --strategy reward --no-segment-times --format csv",
     .run = run,
 };

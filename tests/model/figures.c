@@ -1,5 +1,5 @@
 /* Prints how well models trained on a few plans rank the rest of made-up workloads: the figures of
- * docs/model.md.  Usage: model_figures [WORKLOADS] */
+ * docs/search.md.  Usage: model_figures [WORKLOADS] */
 #include "tests/made_up.h"
 
 #include <math.h>

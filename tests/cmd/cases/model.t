@@ -131,7 +131,7 @@ space       recorded  strategy  plans  regret  median    95 %  to 1 %   score
 no_seconds  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
 === replay bad
 2$ fuseplan replay
-! fuseplan replay: no operand given; expected FILE..., for example: fuseplan replay results.ndjson --strategy guided,genetic,random --budget 128
+! fuseplan replay: no operand given; expected FILE..., for example: fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128
 1$ fuseplan replay nothing.ndjson
 ! fuseplan replay: cannot read 'nothing.ndjson': No such file or directory
 $ head -c 100 /dev/zero >zeros.ndjson
