@@ -7,7 +7,7 @@
 # `fuseplan ...`, and a block that is a query in SQL.  Where `translate` or `predict` is followed by its output, that must be its output.
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
-# Layers are small, searches have 12 plans to choose from, which take a second or two, replays have five
+# Layers are small, searches and replays have 12 plans, which take a second or two, and replays have five
 # seeds, and make optimises nothing: else this would take an hour.  Most of a search's 5 s is for finals.  On a
 # busy machine, where they do not suffice for one plan, the search goes on for longer.  The demo's has no limit:
 # its plans are as many as a model needs, which later commands ask.
@@ -45,7 +45,7 @@ case " \$* " in
 esac
 case " \$* " in
 *" --seeds "*) ;;
-" replay "*) set -- "\$@" --seeds 5 ;;
+" replay "*) set -- "\$@" --seeds 5 --budget 12 ;;
 esac
 [ "\$1" = search ] || exec "$real" "\$@"
 for limit in \${SEARCH_LIMIT:-5 60 600}; do
