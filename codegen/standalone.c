@@ -45,7 +45,7 @@ static void add_sources(const struct filling *f, struct buf *out)
  * one that is none of ours. */
 static size_t add_placeholder(const struct filling *f, const char *at, struct buf *out)
 {
-    static const char objects[] = "@OBJECTS@", sources[] = "@SOURCES@";
+    static const char objects[] = "@OBJECTS@", sources[] = "@SOURCES@", weights[] = "@WEIGHTS@";
     if (strncmp(at, objects, strlen(objects)) == 0) {
         add_objects(f, out);
         return strlen(objects);
@@ -53,6 +53,12 @@ static size_t add_placeholder(const struct filling *f, const char *at, struct bu
     if (strncmp(at, sources, strlen(sources)) == 0) {
         add_sources(f, out);
         return strlen(sources);
+    }
+    if (strncmp(at, weights, strlen(weights)) == 0) {
+        const struct chain *c = f->spec->target.chain;
+        for (int i = 0; i < c->weight_count; i++)
+            buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
+        return strlen(weights);
     }
     return f->target->add_placeholder(f->spec, at, out);
 }

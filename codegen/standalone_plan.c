@@ -139,11 +139,14 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
              upper.ptr, types[s->target.dtype], dtypes[s->target.dtype].bytes, w->heads,
              w->head_size, w->ffn, w->layers);
     number_add(w->eps, out);
-    buf_addf(out, ",\n    .plans = %d,\n};\n\nconst long %s_weight_elements[WEIGHTS] = {\n",
+    buf_addf(out,
+             ",\n    .plans = %d,\n};\n\nconst struct plan_weight %s_layer_weights[WEIGHTS] = {\n",
              s->count, s->name);
-    for (int i = 0; i < w->chain->weight_count; i++)
-        buf_addf(out, "    %lld, /* %s */\n", (long long)weight_elements(i, w),
-                 w->chain->weights[i].name);
+    for (int i = 0; i < w->chain->weight_count; i++) {
+        const char *name = w->chain->weights[i].name;
+        buf_addf(out, "    {\"%s\", offsetof(struct %s_weights, %s), %lld},\n", name, s->name, name,
+                 (long long)weight_elements(i, w));
+    }
     buf_adds(out, "};\n");
     buf_release(&upper);
 }
@@ -155,14 +158,16 @@ void add_drawn(const struct standalone_spec *s, struct buf *out)
     const struct workload *w = s->plans[0].workload;
     buf_addf(out,
              "/* From what program.c draws, and its sequences. */\n#ifndef DRAWN_H\n"
-             "#define DRAWN_H\n\n#include <stdint.h>\n\n"
+             "#define DRAWN_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
              "static const uint64_t drawn_seed = %lluu;\n\n"
-             "static const struct {\n    double middle, range;\n} drawn_weights[%d] = {\n",
+             "static const struct {\n    double middle, range;\n    size_t elements;\n} "
+             "drawn_weights[%d] = {\n",
              (unsigned long long)s->inputs->seed, w->chain->weight_count);
     for (int i = 0; i < w->chain->weight_count; i++) {
         const struct weight *weight = &w->chain->weights[i];
         struct drawn from = weight_drawn(weight, s->inputs->ranges);
-        buf_addf(out, "    {%g, %g}, /* %s */\n", from.middle, from.range, weight->name);
+        buf_addf(out, "    {%g, %g, %lld}, /* %s */\n", from.middle, from.range,
+                 (long long)weight_elements(i, w), weight->name);
     }
     buf_adds(out, "};\n\n/* Real tokens of each sequence; null: all of them. */\n");
     if (w->lengths != NULL)

@@ -24,7 +24,7 @@ import torch
 
 _FP32, _TF32, _FP16, _BF16 = range(4)
 _DTYPES = {_FP32: torch.float32, _TF32: torch.float32, _FP16: torch.float16, _BF16: torch.bfloat16}
-_NAMES = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2", "gamma2", "beta2")
+_NAMES = "@WEIGHTS@".split()
 
 
 class _Info(ctypes.Structure):

@@ -46,22 +46,17 @@ void *encoder_carve(struct carving *c, size_t bytes)
 
 static size_t weight_bytes(int weight)
 {
-    return (size_t)encoder_weight_elements[weight] * (size_t)encoder_library.element_bytes;
+    return (size_t)encoder_layer_weights[weight].elements * (size_t)encoder_library.element_bytes;
 }
 
-/* In the order of the layer's operators. */
 static const void *weight_of(const struct encoder_weights *w, int index)
 {
-    const void *const all[WEIGHTS] = {w->wqkv, w->bqkv, w->wo, w->bo, w->gamma1, w->beta1,
-                                      w->w1,   w->b1,   w->w2, w->b2, w->gamma2, w->beta2};
-    return all[index];
+    return *(const void *const *)((const char *)w + encoder_layer_weights[index].at);
 }
 
 static int check_model(const struct encoder_model *m)
 {
     static const char *const dtypes[] = {"fp32", "tf32", "fp16", "bf16"};
-    static const char *const names[WEIGHTS] = {"wqkv", "bqkv", "wo", "bo", "gamma1", "beta1",
-                                               "w1",   "b1",   "w2", "b2", "gamma2", "beta2"};
     const struct encoder_info *l = &encoder_library;
     if (m == NULL || m->weights == NULL)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the model or its weights are null");
@@ -92,7 +87,8 @@ static int check_model(const struct encoder_model *m)
     for (int layer = 0; layer < m->layers; layer++)
         for (int i = 0; i < WEIGHTS; i++)
             if (weight_of(&m->weights[layer], i) == NULL)
-                return encoder_fail(ENCODER_BAD_ARGUMENT, "layer %d: %s is null", layer, names[i]);
+                return encoder_fail(ENCODER_BAD_ARGUMENT, "layer %d: %s is null", layer,
+                                    encoder_layer_weights[i].name);
     return ENCODER_OK;
 }
 

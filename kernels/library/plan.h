@@ -26,7 +26,14 @@ struct plan {
 /* plans.c */
 extern const struct encoder_info encoder_library;
 extern const struct plan *const encoder_plans[]; /* smallest first */
-extern const long encoder_weight_elements[WEIGHTS];
+
+/* The weights of a layer. */
+struct plan_weight {
+    const char *name;
+    size_t at; /* its place in struct encoder_weights */
+    long elements;
+};
+extern const struct plan_weight encoder_layer_weights[WEIGHTS];
 
 /* ---- library.c ------------------------------------------------------------------------------- */
 

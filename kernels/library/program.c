@@ -10,7 +10,8 @@
 #include "drawn.h"
 #include "elements.h"
 
-enum { WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
+enum { WEIGHTS = sizeof(struct encoder_weights) / sizeof(void *) };
+enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 enum { SAMPLES_MIN = 11, SAMPLES_MAX = 1001 };
 static const double warm_up_ms = 500, timing_ms = 2000;
 
@@ -59,17 +60,6 @@ static void *draw(uint64_t array, double middle, double range, size_t n)
     return out;
 }
 
-/* Elements of each weight, in the order of the layer's operators. */
-static size_t weight_elements(int weight)
-{
-    size_t hidden = (size_t)encoder_describe()->heads * (size_t)encoder_describe()->head_size,
-           ffn = (size_t)encoder_describe()->ffn;
-    const size_t elements[WEIGHTS] = {
-        3 * hidden * hidden, 3 * hidden, hidden * hidden, hidden, hidden, hidden,
-        hidden * ffn,        ffn,        ffn * hidden,    hidden, hidden, hidden};
-    return elements[weight];
-}
-
 static void create(void)
 {
     const struct encoder_info *l = encoder_describe();
@@ -79,9 +69,8 @@ static void create(void)
         void **a = arrays + layer * WEIGHTS;
         for (int i = 0; i < WEIGHTS; i++)
             a[i] = draw((uint64_t)(layer * ARRAYS_PER_LAYER + i), drawn_weights[i].middle,
-                        drawn_weights[i].range, weight_elements(i));
-        w[layer] = (struct encoder_weights){a[0], a[1], a[2], a[3], a[4],  a[5],
-                                            a[6], a[7], a[8], a[9], a[10], a[11]};
+                        drawn_weights[i].range, drawn_weights[i].elements);
+        memcpy(&w[layer], a, sizeof(w[layer]));
     }
     const struct encoder_model model = {.heads = l->heads,
                                         .head_size = l->head_size,

@@ -6,9 +6,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { WEIGHTS = 12 };
+enum { WEIGHTS = sizeof(struct encoder_weights) / sizeof(void *) };
 enum size { ONE, HIDDEN, FFN };
+
+#define AT(weight) (offsetof(struct encoder_weights, weight) / sizeof(void *))
 
 /* Weight and bias of each module, as weights_names.c numbers them. */
 static const struct row {
@@ -16,22 +19,22 @@ static const struct row {
     int part, parts;   /* which of how many equal parts of its columns */
     enum size in, out; /* rows and columns of the part; in ONE: a vector */
 } rows[WEIGHTS_TENSORS] = {
-    [2 * QUERY] = {0, 0, 3, HIDDEN, HIDDEN},
-    [2 * QUERY + 1] = {1, 0, 3, ONE, HIDDEN},
-    [2 * KEY] = {0, 1, 3, HIDDEN, HIDDEN},
-    [2 * KEY + 1] = {1, 1, 3, ONE, HIDDEN},
-    [2 * VALUE] = {0, 2, 3, HIDDEN, HIDDEN},
-    [2 * VALUE + 1] = {1, 2, 3, ONE, HIDDEN},
-    [2 * ATTENTION_OUT] = {2, 0, 1, HIDDEN, HIDDEN},
-    [2 * ATTENTION_OUT + 1] = {3, 0, 1, ONE, HIDDEN},
-    [2 * NORM1] = {4, 0, 1, ONE, HIDDEN},
-    [2 * NORM1 + 1] = {5, 0, 1, ONE, HIDDEN},
-    [2 * FFN1] = {6, 0, 1, HIDDEN, FFN},
-    [2 * FFN1 + 1] = {7, 0, 1, ONE, FFN},
-    [2 * FFN2] = {8, 0, 1, FFN, HIDDEN},
-    [2 * FFN2 + 1] = {9, 0, 1, ONE, HIDDEN},
-    [2 * NORM2] = {10, 0, 1, ONE, HIDDEN},
-    [2 * NORM2 + 1] = {11, 0, 1, ONE, HIDDEN},
+    [2 * QUERY] = {AT(wqkv), 0, 3, HIDDEN, HIDDEN},
+    [2 * QUERY + 1] = {AT(bqkv), 0, 3, ONE, HIDDEN},
+    [2 * KEY] = {AT(wqkv), 1, 3, HIDDEN, HIDDEN},
+    [2 * KEY + 1] = {AT(bqkv), 1, 3, ONE, HIDDEN},
+    [2 * VALUE] = {AT(wqkv), 2, 3, HIDDEN, HIDDEN},
+    [2 * VALUE + 1] = {AT(bqkv), 2, 3, ONE, HIDDEN},
+    [2 * ATTENTION_OUT] = {AT(wo), 0, 1, HIDDEN, HIDDEN},
+    [2 * ATTENTION_OUT + 1] = {AT(bo), 0, 1, ONE, HIDDEN},
+    [2 * NORM1] = {AT(gamma1), 0, 1, ONE, HIDDEN},
+    [2 * NORM1 + 1] = {AT(beta1), 0, 1, ONE, HIDDEN},
+    [2 * FFN1] = {AT(w1), 0, 1, HIDDEN, FFN},
+    [2 * FFN1 + 1] = {AT(b1), 0, 1, ONE, FFN},
+    [2 * FFN2] = {AT(w2), 0, 1, FFN, HIDDEN},
+    [2 * FFN2 + 1] = {AT(b2), 0, 1, ONE, HIDDEN},
+    [2 * NORM2] = {AT(gamma2), 0, 1, ONE, HIDDEN},
+    [2 * NORM2 + 1] = {AT(beta2), 0, 1, ONE, HIDDEN},
 };
 
 static size_t size_of(const struct encoder_info *as, enum size s)
@@ -180,8 +183,7 @@ static int load_layers(const struct weights_file *f, const struct encoder_info *
             if (weights_read(f, as, layer, i, a[i], w->error) != 0)
                 return -1;
         }
-        w->list[layer] = (struct encoder_weights){a[0], a[1], a[2], a[3], a[4],  a[5],
-                                                  a[6], a[7], a[8], a[9], a[10], a[11]};
+        memcpy(&w->list[layer], a, sizeof(w->list[layer]));
     }
     return 0;
 }

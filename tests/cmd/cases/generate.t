@@ -329,7 +329,7 @@ k.db
 lib
 ## Several sizes are one library: a plan each, a segment's source once.
 $ fuseplan export 41115 -b 2,1 -s 8,4 $small -q -o sizes
-$ ls sizes | grep -c '^segment_'; sed -n '/^const struct plan/,/^}/p' sizes/plans.c
+$ ls sizes | grep -c '^segment_'; sed -n '/^const struct plan \*/,/^}/p' sizes/plans.c
 8
 const struct plan *const encoder_plans[] = {
     &encoder_plan_b1_s4,
