@@ -129,22 +129,22 @@ static const struct {
     double tile;    /* on a multiprocessor */
     double ordered; /* times that, for tiles of a cover */
     double join;    /* a second part */
-} attention[CUDA_ATTENTION_COUNT] = {
-    [CUDA_ATTENTION_64] = {3.34, 0.334, 0.391, 0.094, 0.724, 1.63, 1.68},
-    [CUDA_ATTENTION_64_OVERLAP] = {2.84, 0.344, 0.359, 0.15, 0.679, 1, 0},
-    [CUDA_ATTENTION_64_SPLIT] = {2.89, 0.318, 0.261, 0.318, 0.871, 1, 0},
-    [CUDA_ATTENTION_64_CLUSTER] = {3.62, 0.423, 0.051, 0.009, 1.35, 1, 0},
-    [CUDA_ATTENTION_128] = {4.27, 0.668, 0.484, 0, 1.36, 1.99, 1.51},
-    [CUDA_ATTENTION_192] = {2.45, 0.782, 0.718, 0.012, 1.6, 1, 0},
+} attention[HOPPER_ATTENTION_COUNT] = {
+    [HOPPER_ATTENTION_64] = {3.34, 0.334, 0.391, 0.094, 0.724, 1.63, 1.68},
+    [HOPPER_ATTENTION_64_OVERLAP] = {2.84, 0.344, 0.359, 0.15, 0.679, 1, 0},
+    [HOPPER_ATTENTION_64_SPLIT] = {2.89, 0.318, 0.261, 0.318, 0.871, 1, 0},
+    [HOPPER_ATTENTION_64_CLUSTER] = {3.62, 0.423, 0.051, 0.009, 1.35, 1, 0},
+    [HOPPER_ATTENTION_128] = {4.27, 0.668, 0.484, 0, 1.36, 1.99, 1.51},
+    [HOPPER_ATTENTION_192] = {2.45, 0.782, 0.718, 0.012, 1.6, 1, 0},
 };
 
-double cuda_attention_expected_us(const struct choice *c, const struct workload *w)
+double hopper_attention_expected_us(const struct choice *c, const struct workload *w)
 {
     if (w->blocks.start == NULL)
         return NAN;
     struct cuda_launch launch;
     struct query_tiles tiles;
-    cuda_attention_launch(c, w, &launch);
+    hopper_attention_launch(c, w, &launch);
     query_tiles_build(w, &launch.tiling, &tiles);
     int64_t entries = 0, longest = 0;
     for (int i = 0; i < tiles.count; i++) {
@@ -155,12 +155,13 @@ double cuda_attention_expected_us(const struct choice *c, const struct workload 
     int parts = tiles.parts;
     query_tiles_release(&tiles);
 
-    int shape = choice_value(c, CUDA_ATTENTION_KNOB_SHAPE);
+    int shape = choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE);
     double heads = (double)w->batch * w->heads / w->blocks.lists;
     double busy = (double)entries * heads / MULTIPROCESSORS * attention[shape].step;
     double blocks = (double)launch.tiles / MULTIPROCESSORS;
-    const struct cuda_attention_shape *of = cuda_attention_shape_of(c, w->head_size);
-    if (of->draws && of->resident == 1) /* a multiprocessor has one tile after another */
+    struct hopper_attention h;
+    hopper_attention_of(c, w->head_size, &h);
+    if (h.kernel.draws && h.resident == 1) /* a multiprocessor has one tile after another */
         busy *= ceil(blocks) / blocks;
     return attention[shape].begin + fmax(busy, (double)longest * attention[shape].alone) +
            busy * attention[shape].share +

@@ -3,6 +3,7 @@
 #define FUSEPLAN_CUDA_INT_H
 
 #include "codegen/codegen_int.h"
+#include "kernels/cuda/hopper_attention.h"
 
 /* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
@@ -93,52 +94,42 @@ int64_t cuda_gemm_inner(const struct cuda_stage *s, const struct workload *w);
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint32_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_attention.c: whole attention on Hopper ------------------------------------------------
+/* ---- hopper_attention.c: whole attention on Hopper ----------------------------------------------
  *
- * `hopper_attention` runs operators 2-5, with 1 before and 6 after or without them, by wgmma. */
+ * `hopper_attention` runs scores to context by wgmma, with the split of heads before and their
+ * merge after or without them. */
 
 /* Its knobs. */
-enum cuda_attention_knob {
-    CUDA_ATTENTION_KNOB_SHAPE, /* a row of its table of shapes, named by the query rows of a tile */
-    CUDA_ATTENTION_KNOB_COVER, /* enum cuda_attention_cover */
-    CUDA_ATTENTION_KNOB_COUNT
+enum hopper_attention_knob {
+    HOPPER_ATTENTION_KNOB_SHAPE, /* enum hopper_attention_row */
+    HOPPER_ATTENTION_KNOB_COVER, /* enum hopper_attention_cover */
+    HOPPER_ATTENTION_KNOB_COUNT
 };
-enum cuda_attention_cover { CUDA_COVER_PLAIN, CUDA_COVER_ORDERED };
-enum cuda_attention_row {
-    CUDA_ATTENTION_64,
-    CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
-    CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
-    CUDA_ATTENTION_64_CLUSTER, /* two thread blocks do, and overlap */
-    CUDA_ATTENTION_128,
-    CUDA_ATTENTION_192, /* three blocks share the keys; heads of 64 overlap */
-    CUDA_ATTENTION_COUNT
-};
+enum hopper_attention_cover { HOPPER_COVER_PLAIN, HOPPER_COVER_ORDERED };
 
-struct cuda_attention_shape {
-    int consumers;       /* warpgroups that compute */
-    int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
-    int ring;            /* key blocks in flight */
-    int producers;       /* warps that load */
-    int cluster;         /* thread blocks that share a tile's keys */
-    bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
-    bool overlap;        /* the next block's scores are issued before this one's context */
-    bool q_in_registers; /* else in shared memory */
-    int resident;        /* thread blocks for which registers must suffice */
+/* Its shapes, named by the query rows of a tile. */
+enum hopper_attention_row {
+    HOPPER_ATTENTION_64,
+    HOPPER_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
+    HOPPER_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
+    HOPPER_ATTENTION_64_CLUSTER, /* two thread blocks do, and overlap */
+    HOPPER_ATTENTION_128,
+    HOPPER_ATTENTION_192, /* three blocks share the keys; heads of 64 overlap */
+    HOPPER_ATTENTION_COUNT
 };
 
-/* Of a choice of `hopper_attention`; null for any other, and for a head size that it does
- * not take. */
-const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size);
+struct hopper_attention {
+    struct fp_hopper_attention kernel;
+    int resident; /* thread blocks for which registers must suffice */
+};
 
-int cuda_attention_threads(const struct cuda_attention_shape *s); /* of a thread block */
+/* Of a choice of `hopper_attention`; false for a head size that it does not take. */
+bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_attention *out);
 
-/* Appends the template's arguments that follow its operators. */
-void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out);
-
-bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
-                               const char **why);
-void cuda_attention_launch(const struct choice *c, const struct workload *w,
-                           struct cuda_launch *out);
+bool hopper_attention_applicable(const struct choice *c, const struct build_target *t,
+                                 const char **why);
+void hopper_attention_launch(const struct choice *c, const struct workload *w,
+                             struct cuda_launch *out);
 
 /* ---- hopper_gemm.c: GEMMs on Hopper -------------------------------------------------------------
  *
@@ -227,14 +218,11 @@ void emit_cuda_library(const struct choice *c, const struct build_target *t, str
 /* ---- cuda_expected.c: expected times of schedules -------------------------------------------- */
 
 double hopper_gemm_expected_us(const struct choice *c, const struct workload *w);
-double cuda_attention_expected_us(const struct choice *c, const struct workload *w);
+double hopper_attention_expected_us(const struct choice *c, const struct workload *w);
 
 /* ---- cuda_shared.c: dynamic shared memory of a thread block ---------------------------------- */
 
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
-
-/* Of the hand-written attention.  split_keys: its warps share 16 query rows; else each takes 16. */
-int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
 
 static inline int64_t max_of(int64_t a, int64_t b)
 {
@@ -272,7 +260,10 @@ void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out);
 void add_attention_stage(const struct cuda_stage *s, int threads, struct buf *out);
 
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
-void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out);
+void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out);
+
+/* Appends the value of a configuration. */
+void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out);
 
 /* ---- emit_hopper_gemm.c ---------------------------------------------------------------------- */
 

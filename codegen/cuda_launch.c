@@ -1,5 +1,4 @@
 #include "codegen/cuda_int.h"
-#include "kernels/cuda/abi.h"
 
 #include <assert.h>
 
@@ -71,9 +70,9 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
 {
     bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
     int parts = w->dtype == DTYPE_FP32 || split_keys ? 4 : 1;
-    *out = (struct cuda_launch){.threads = CUDA_ATTENTION_THREADS,
-                                .tiles = query_blocks(w) * parts,
-                                .shared_bytes =
-                                    cuda_hand_shared_bytes(w->dtype, w->head_size, split_keys),
-                                .sync_words = FP_SYNC_TILES};
+    *out = (struct cuda_launch){
+        .threads = CUDA_ATTENTION_THREADS,
+        .tiles = query_blocks(w) * parts,
+        .shared_bytes = fp_handwritten_shared(w->head_size, w->dtype != DTYPE_FP32, split_keys),
+        .sync_words = FP_SYNC_TILES};
 }

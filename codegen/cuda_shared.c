@@ -4,8 +4,7 @@
 /* The sizes of structs that only the CUDA compiler sees; a compiled test compares each with its
  * sizeof. */
 enum {
-    SLAB_PAD = 8,         /* floats behind a row of a warp's tile on its way out */
-    FFMA_SCORES = 16 * 68 /* floats in which a warp of fp32 stages probabilities */
+    SLAB_PAD = 8 /* floats behind a row of a warp's tile on its way out */
 };
 
 /* sizeof(gemm_shape::smem) of gemm.cuh. */
@@ -18,15 +17,6 @@ static int gemm_shared(const struct cuda_tile *t, enum dtype dtype)
     return (int)max_of(pipe, slab);
 }
 
-/* sizeof(attention_smem) of attention.cuh, one for each four warps. */
-static int attention_shared(enum dtype dtype, int head_size, int threads)
-{
-    int rows = 3 * MASK_BLOCK * (head_size * dtypes[dtype].bytes + 16);
-    int words = 2 * MASK_BLOCK * 8;
-    int staged = dtype == DTYPE_FP32 ? 4 * FFMA_SCORES * 4 : 16;
-    return threads / CUDA_ATTENTION_THREADS * (rows + words + staged);
-}
-
 /* Stages use the same memory one after another. */
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size)
 {
@@ -34,15 +24,8 @@ int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_si
     if (k->of_kind[STAGE_GEMM] > 0)
         bytes = gemm_shared(k->tile, dtype);
     if (k->of_kind[STAGE_ATTENTION] > 0)
-        bytes = (int)max_of(bytes, attention_shared(dtype, head_size, k->threads));
+        bytes = (int)max_of(
+            bytes, k->threads / CUDA_ATTENTION_THREADS *
+                       fp_attention_shared(head_size, dtypes[dtype].bytes, dtype != DTYPE_FP32));
     return bytes;
-}
-
-/* sizeof(hand_attention::smem) of handwritten.cuh.  split_keys: the warps share 16 query rows;
- * else each takes 16. */
-int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys)
-{
-    if (dtype == DTYPE_FP32)
-        return 16 * head_size * 4;
-    return (split_keys ? 4 * 16 * (head_size + 4) * 4 : 16) + 2 * 4 * 16 * 4;
 }

@@ -1,8 +1,6 @@
 /* The attention stages of a CUDA source: kernels/cuda/attention.h says what they are told. */
 #include "codegen/cuda_int.h"
 
-#include <assert.h>
-
 /* Appends the declaration of a constant `ops`: operators first..last. */
 static void add_operators(const struct chain *c, int first, int last, struct buf *out)
 {
@@ -57,21 +55,36 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
              split_keys ? "true" : "false");
 }
 
-void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
+static const char *truth(bool value)
 {
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, t->head_size);
-    assert(s != NULL);
+    return value ? "true" : "false";
+}
+
+void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
+{
+    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s}", k->head_size, k->consumers, k->rows,
+             k->ring, k->producers, k->cluster, truth(k->draws), truth(k->overlap),
+             truth(k->q_in_registers), truth(k->ordered));
+}
+
+void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    struct hopper_attention h;
+    hopper_attention_of(c, t->head_size, &h);
     add_header(c, t, out);
-    buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
+    buf_adds(out, " */\n#include \"hopper_attention.cuh\"\n\n");
     add_types(t, out);
-    open_kernel(c, cuda_attention_threads(s), s->resident, s->cluster, "fp_args a", out);
+    buf_adds(out,
+             "/* head size, warpgroups that compute, query blocks, key blocks in flight, warps "
+             "that load, thread\n"
+             " * blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a "
+             "cover */\n"
+             "constexpr fp_hopper_attention shape = ");
+    add_hopper_attention(&h.kernel, out);
+    buf_adds(out, ";\n\n");
+    open_kernel(c, fp_hopper_attention_threads(h.kernel), h.resident, h.kernel.cluster, "fp_args a",
+                out);
     add_operators(c->chain, c->segment.first, c->segment.last, out);
     add_operands(c->chain, c->segment.first, c->segment.last, out);
-    buf_adds(out,
-             "    /* warpgroups that compute, query blocks, key blocks in flight, warps that load, "
-             "thread blocks\n"
-             "     * that share a tile; tiles drawn, overlap, q in registers, tiles of a cover */\n"
-             "    fp::attention_wgmma<dtype, W, ops, ");
-    cuda_attention_arguments(c, t->head_size, out);
-    buf_adds(out, ">(a, io, shared)\n        .run();\n}\n");
+    buf_adds(out, "    fp::hopper_attention::run<dtype, ops, shape>(a, io, shared);\n}\n");
 }

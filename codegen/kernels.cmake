@@ -4,12 +4,12 @@ set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
 set(cpu_library launch.c segment.h)
 set(cpu_host host.h threads.h)
-set(cuda_kernels abi.h attention.cuh attention.h attention_wgmma.cuh attention_wgmma_copy.cuh
-  attention_wgmma_join.cuh attention_wgmma_load.cuh attention_wgmma_q.cuh attention_wgmma_shape.cuh
-  attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh handwritten.cuh
-  hopper.cuh hopper_gemm.cuh hopper_gemm_add.cuh hopper_gemm_load.cuh hopper_gemm_multiply.cuh
-  hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_shape.cuh hopper_gemm_share.cuh
-  hopper_gemm_split.cuh hopper_gemm_store.cuh mma.cuh tokens.cuh wgmma.cuh)
+set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh handwritten.cuh hopper.cuh
+  hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh hopper_attention_finish.cuh
+  hopper_attention_load.cuh hopper_attention_softmax.cuh hopper_attention_tiles.cuh
+  hopper_attention_work.cuh hopper_gemm.cuh hopper_gemm_add.cuh hopper_gemm_load.cuh
+  hopper_gemm_multiply.cuh hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_shape.cuh
+  hopper_gemm_share.cuh hopper_gemm_split.cuh hopper_gemm_store.cuh mma.cuh tokens.cuh wgmma.cuh)
 set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)

@@ -8,6 +8,14 @@
 
 #define FP_BLOCK 64 /* rows and columns of an attention block */
 
+/* A function of numbers that the kernel and its host both call. */
+#ifdef __CUDACC__
+#define FP_CONSTANT __host__ __device__ constexpr
+#else
+#include <stdbool.h>
+#define FP_CONSTANT static inline
+#endif
+
 /* The mask: for each block of query rows the key blocks of which it keeps an element, full ones
  * first.  There is one list for the whole batch, or one for each batch row. */
 struct fp_blocks {

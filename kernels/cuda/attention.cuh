@@ -35,6 +35,9 @@ template <class D, int W> struct attention_smem {
 /* OPS: bits of fp_attention_op. */
 template <class D, int W, int OPS, int THREADS> struct attention {
     static_assert(THREADS >= FOUR_WARPS, "four warps share a query block");
+    static_assert(sizeof(attention_smem<D, W>) ==
+                      fp_attention_shared(W, sizeof(elem<D>), D::lanes == 4),
+                  "what the host gives");
     using T = elem<D>;
     using smem = attention_smem<D, W>;
     static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;

@@ -1,6 +1,9 @@
-/* What an attention kernel is told of its stage.  C, and C++ for nvcc. */
+/* What an attention kernel is told of its stage, and the shared memory that it takes.  C, and C++
+ * for nvcc. */
 #ifndef FUSEPLAN_CUDA_ATTENTION_H
 #define FUSEPLAN_CUDA_ATTENTION_H
+
+#include "abi.h"
 
 /* The operators of a stage, which are neighbours, as bits.  The softmax masks the scores that it
  * takes, whoever computed them: FP_MASK adds nothing to it, and alone it passes scores on. */
@@ -23,5 +26,24 @@ struct fp_attention {
     void *const *out;        /* scores or probabilities (B,H,S,S); with FP_CONTEXT (B,H,S,W), with
                                 FP_MERGE (B,S,D) */
 };
+
+/* ---- bytes of shared memory ------------------------------------------------------------------
+ *
+ * element: bytes of one; tensor_cores: they multiply, else FFMA does. */
+
+/* Of four warps of attention.cuh. */
+FP_CONSTANT int fp_attention_shared(int head_size, int element, bool tensor_cores)
+{
+    const int rows = 3 * FP_BLOCK * (head_size * element + 16), words = 2 * FP_BLOCK * 8;
+    return rows + words + (tensor_cores ? 16 : 4 * 16 * (FP_BLOCK + 4) * 4);
+}
+
+/* Of handwritten.cuh.  split_keys: its warps share 16 query rows. */
+FP_CONSTANT int fp_handwritten_shared(int head_size, bool tensor_cores, bool split_keys)
+{
+    if (!tensor_cores)
+        return 16 * head_size * 4;
+    return (split_keys ? 4 * 16 * (head_size + 4) * 4 : 16) + 2 * 4 * 16 * 4;
+}
 
 #endif

@@ -72,6 +72,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
         alignas(16) float o[SPLIT_KEYS ? 4 : 1][SPLIT_KEYS ? 16 : 1][SPLIT_KEYS ? W + 4 : 1];
         float top[4][16], sum[4][16];
     };
+    static_assert(sizeof(smem) == fp_handwritten_shared(W, true, SPLIT_KEYS),
+                  "what the host gives");
 
     u32 q[SLABS][2][WORDS];
     float o[GROUPS][GROUP][2][2];
@@ -337,6 +339,8 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
     struct smem {
         alignas(16) float q[16][W];
     };
+    static_assert(sizeof(smem) == fp_handwritten_shared(W, false, SPLIT_KEYS),
+                  "what the host gives");
 
     FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
     {

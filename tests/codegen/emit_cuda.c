@@ -166,22 +166,15 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
     }
 }
 
+/* Kernels compare the sizes themselves where they are instantiated. */
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, head_size,
-                                   CUDA_ARCH_HOPPER, false,       true,  NULL};
     const char *name = dtypes[dtype].name;
-    struct choice choices[CUDA_CHOICES_MAX];
-    const struct choice generated = {
-        .chain = &chain_bert, .segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "generated")};
-    buf_addf(out, "static_assert(sizeof(fp::attention_smem<fp::%s, %d>) == %d);\n", name, head_size,
-             shared_bytes(&generated, dtype, head_size));
-    int count = choices_for(&t, (struct segment){2, 6}, true, CUDA_CHOICES_MAX, choices);
-    for (int i = 0; i < count; i++)
-        buf_addf(out, "static_assert(sizeof(fp::hand_attention<fp::%s, %d, %s>::smem) == %d);\n",
-                 name, head_size,
-                 choice_knob(&choices[i], "warps") == CUDA_HAND_KEYS ? "true" : "false",
-                 shared_bytes(&choices[i], dtype, head_size));
+    buf_addf(out, "static_assert(sizeof(fp::attention<fp::%s, %d, FP_SCORES, 128>) > 0);\n", name,
+             head_size);
+    for (int split_keys = dtype == DTYPE_FP32; split_keys < 2; split_keys++)
+        buf_addf(out, "static_assert(sizeof(fp::hand_attention<fp::%s, %d, %s>) > 0);\n", name,
+                 head_size, split_keys != 0 ? "true" : "false");
 }
 
 static void add_hopper_attention_sizes(int head_size, struct buf *out)
@@ -191,11 +184,16 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        if (cuda_attention_shape_of(&choices[i], head_size) == NULL)
+        struct hopper_attention h;
+        if (choices[i].impl->emit != emit_hopper_attention)
             continue;
-        buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 0, ", head_size);
-        cuda_attention_arguments(&choices[i], head_size, out);
-        buf_addf(out, ">> == %d);\n", shared_bytes(&choices[i], DTYPE_FP16, head_size));
+        hopper_attention_of(&choices[i], head_size, &h);
+        buf_addf(out, "constexpr fp_hopper_attention shape_%d_%d = ", head_size, i);
+        add_hopper_attention(&h.kernel, out);
+        buf_addf(out,
+                 ";\nstatic_assert(sizeof(fp::hopper_attention::shape<fp::fp16, 0, shape_%d_%d>) > "
+                 "0);\n",
+                 head_size, i);
     }
 }
 
@@ -204,7 +202,7 @@ static void write_sizes(void)
     static const int head_sizes[] = {16, 32, 64, 128};
     struct buf text;
     buf_init(&text);
-    buf_adds(&text, "#include \"attention.cuh\"\n#include \"attention_wgmma.cuh\"\n"
+    buf_adds(&text, "#include \"attention.cuh\"\n#include \"hopper_attention.cuh\"\n"
                     "#include \"gemm.cuh\"\n#include \"hopper_gemm.cuh\"\n"
                     "#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"

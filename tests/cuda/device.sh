@@ -176,7 +176,7 @@ packed() {
   done
 }
 
-# Attention by its fastest schedule, on Hopper GPUs one of attention_wgmma.cuh, computed again by PyTorch in float64.
+# Attention by its fastest schedule, on Hopper GPUs one of hopper_attention.cuh, computed again by PyTorch in float64.
 attention() {
   n=0
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
@@ -189,7 +189,7 @@ attention() {
         >"$scratch/schedule" || return 1
     cat "$scratch/schedule"
     if [ "$capability" = 9.0 ] && ! grep -q hopper "$scratch/schedule"; then
-      echo "the schedule is none of attention_wgmma.cuh"
+      echo "the schedule is none of hopper_attention.cuh"
       return 1
     fi
   done

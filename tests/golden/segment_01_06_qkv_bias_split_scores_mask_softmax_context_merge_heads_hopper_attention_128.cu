@@ -12,10 +12,14 @@
  * Writes merge_heads (B,S,D)
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  */
-#include "attention_wgmma.cuh"
+#include "hopper_attention.cuh"
 
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
+
+/* head size, warpgroups that compute, query blocks, key blocks in flight, warps that load, thread
+ * blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a cover */
+constexpr fp_hopper_attention shape = {64, 2, 2, 3, 2, 1, true, false, false, false};
 
 extern "C" __global__ void __launch_bounds__(320, 2)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
@@ -28,8 +32,5 @@ segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_atte
     io.in = &a.tensor[1]; /* qkv_gemm */
     io.bias = &a.weight[1]; /* bqkv */
     io.out = &a.tensor[7]; /* merge_heads */
-    /* warpgroups that compute, query blocks, key blocks in flight, warps that load, thread blocks
-     * that share a tile; tiles drawn, overlap, q in registers, tiles of a cover */
-    fp::attention_wgmma<dtype, W, ops, 2, 2, 3, 2, 1, true, false, false, false>(a, io, shared)
-        .run();
+    fp::hopper_attention::run<dtype, ops, shape>(a, io, shared);
 }

@@ -9,7 +9,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 # CUDA kernels that may have more than 400 lines: each is one algorithm, read from top to bottom.
-long_files='kernels/cuda/attention.cuh kernels/cuda/attention_wgmma.cuh kernels/cuda/handwritten.cuh'
+long_files='kernels/cuda/attention.cuh kernels/cuda/handwritten.cuh'
 
 files=tests/lint/files.sh
 

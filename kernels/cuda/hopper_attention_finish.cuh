@@ -1,12 +1,91 @@
-/* How the warps of attention_wgmma.cuh that compute store their rows: with v's bias, rounded, and
- * joined with what the first part of the mask has stored. */
-#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_STORE_CUH
-#define FUSEPLAN_CUDA_ATTENTION_WGMMA_STORE_CUH
+/* Finish: what the warps of hopper_attention.cuh that compute do with the context of a tile. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_FINISH_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_FINISH_CUH
 
-#include "attention_wgmma_shape.cuh"
+#include "hopper_attention_compute.cuh"
 
-namespace fp
+namespace fp::hopper_attention
 {
+
+/* How those who share the keys of a tile join their partial results: the first one adds up what the
+ * others leave in shared memory. */
+template <class S> struct join {
+    using D = typename S::D;
+    static constexpr int W = S::W, G = S::G, SHARES = S::SHARES, CLUSTER = S::CLUSTER;
+
+    typename S::smem &s;
+
+    static FP_DEVICE void leave_partial(const fragment<D, W> &o, const row_state &state, float4 *to)
+    {
+#pragma unroll
+        for (int p = 0; p < W / 8; p++)
+            to[p * FOUR_WARPS] = make_float4(o[p][0][0], o[p][0][1], o[p][1][0], o[p][1][1]);
+        to[W / 8 * FOUR_WARPS] =
+            make_float4(state.top[0], state.top[1], state.sum[0], state.sum[1]);
+    }
+
+    /* from: an address in the shared memory of any thread block of the cluster. */
+    static FP_DEVICE void add_partial(fragment<D, W> &o, row_state &state, u32 from)
+    {
+        constexpr u32 STEP = FOUR_WARPS * sizeof(float4);
+        const float4 x = load_cluster(from + W / 8 * STEP);
+        const float top[2] = {x.x, x.y}, sum[2] = {x.z, x.w};
+        float mine[2], other[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float most = fmaxf(top[r], state.top[r]), down = S::shift(most);
+            mine[r] = exp2_fast(state.top[r] * S::unit - down);
+            other[r] = exp2_fast(top[r] * S::unit - down);
+            state.top[r] = most;
+            state.sum[r] = state.sum[r] * mine[r] + sum[r] * other[r];
+        }
+#pragma unroll
+        for (int p = 0; p < W / 8; p++) {
+            const float4 y = load_cluster(from + static_cast<u32>(p) * STEP);
+            o[p][0][0] = o[p][0][0] * mine[0] + y.x * other[0];
+            o[p][0][1] = o[p][0][1] * mine[0] + y.y * other[0];
+            o[p][1][0] = o[p][1][0] * mine[1] + y.z * other[1];
+            o[p][1][1] = o[p][1][1] * mine[1] + y.w * other[1];
+        }
+    }
+
+    /* The warpgroup of the second share leaves what it has; that of the first one adds it up. */
+    FP_DEVICE void add_shares(fragment<D, W> &o, row_state &state, int group, int share) const
+    {
+        const int tid = static_cast<int>(threadIdx.x) % FOUR_WARPS;
+        auto area = [&](int of) {
+            return s.join + ((of - 1) * G + group) * S::JOIN * FOUR_WARPS + tid;
+        };
+        if (share > 0)
+            leave_partial(o, state, area(share));
+        S::meet(group); /* one instruction for both: compute-sanitizer takes two for an error */
+        if (share == 0)
+#pragma unroll 1
+            for (int of = 1; of < SHARES; of++)
+                add_partial(o, state, shared_address(area(of)));
+    }
+
+    /* Likewise among thread blocks.  What the others leave lies where their keys were. */
+    FP_DEVICE void add_cluster(fragment<D, W> &o, row_state &state) const
+    {
+        static_assert(CLUSTER == 1 || S::JOIN * FOUR_WARPS * sizeof(float4) <= sizeof(s.k),
+                      "the keys' place holds it");
+        float4 *area = reinterpret_cast<float4 *>(s.k) + threadIdx.x;
+        const int rank = cluster_rank<CLUSTER>();
+        if (rank > 0) {
+            S::meet(0); /* all warps have read the keys */
+            leave_partial(o, state, area);
+        }
+        cluster_arrive();
+        cluster_wait();
+        if (rank == 0)
+#pragma unroll 1
+            for (u32 of = 1; of < CLUSTER; of++)
+                add_partial(o, state, cluster_address(shared_address(area), of));
+        cluster_arrive(); /* shared memory is there until all have read it */
+        cluster_wait();   /* rank 0 does so for racecheck alone, which hangs if some do not */
+    }
+};
 
 FP_DEVICE u32 load_shared(u32 at)
 {
@@ -15,7 +94,9 @@ FP_DEVICE u32 load_shared(u32 at)
     return x;
 }
 
-template <class S> struct attention_store {
+/* How rows are stored: with v's bias, rounded, and joined with what the first part of the mask has
+ * stored. */
+template <class S> struct store {
     using D = typename S::D;
     using T = elem<D>;
     static constexpr int W = S::W, PANELS = S::PANELS, PANEL = S::PANEL;
@@ -39,19 +120,19 @@ template <class S> struct attention_store {
         }
     };
 
-    FP_DEVICE place find_place(const int *item, int tile, int group) const
+    FP_DEVICE place find_place(const tile_item &item, int tile, int group) const
     {
-        const int block = item[3] + group;
+        const int block = item.block + group;
         return {ORDERED ? shared_address(&s.token[tile][group * BLOCK]) : 0, block * BLOCK,
-                block < a.mask.blocks ? item[4] : 0};
+                block < a.mask.blocks ? item.length : 0};
     }
 
     /* ---- joining two parts ------------------------------------------------------------------- */
 
     /* log2 of each row's sum, (B,H,S); MASKED where a row has no key. */
-    FP_DEVICE float *logs(const int *item) const
+    FP_DEVICE float *logs(const tile_item &item) const
     {
-        return a.workspace + static_cast<i64>(item[1] * a.heads + item[2]) * a.seq_len;
+        return a.workspace + static_cast<i64>(item.batch * a.heads + item.head) * a.seq_len;
     }
 
     static FP_DEVICE float log_sum(const row_state &state, float sum, int r)
@@ -67,7 +148,7 @@ template <class S> struct attention_store {
 
     /* The first part: leaves the logarithms for the second. */
     FP_DEVICE void store_logs(const row_state &state, const float (&sums)[2], const place &to,
-                              const int *item, int row, int lane) const
+                              const tile_item &item, int row, int lane) const
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -79,7 +160,7 @@ template <class S> struct attention_store {
 
     /* The second part: weighs its rows against those of the first. */
     FP_DEVICE void weigh(shares &by, const row_state &state, const float (&sums)[2],
-                         const place &to, const int *item, int row) const
+                         const place &to, const tile_item &item, int row) const
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -170,17 +251,17 @@ template <class S> struct attention_store {
         __syncwarp();
     }
 
-    FP_DEVICE void store(const fragment<D, W> &o, const row_state &state, int tile, int group)
+    FP_DEVICE void run(const fragment<D, W> &o, const row_state &state, int tile, int group)
     {
         const int lane = static_cast<int>(threadIdx.x) % 32;
         const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
-        const int *item = s.item[tile];
-        const bool in_parts = ORDERED && a.tiles.parts > 1, joins = in_parts && item[5] > 0;
+        const tile_item &item = s.item[tile];
+        const bool in_parts = ORDERED && a.tiles.parts > 1, joins = in_parts && item.part > 0;
         const place to = find_place(item, tile, group);
         unsigned char *rows = s.q[tile][group] + warp * WARP_ROWS * 128;
-        const i64 batch = item[1], head = item[2], step = S::MERGE ? a.heads * W : W;
+        const i64 batch = item.batch, head = item.head, step = S::MERGE ? a.heads * W : W;
         T *out = elements<D>(*io.out);
-        out = S::MERGE ? out + (first_row(a, item[1]) * a.heads + head) * W
+        out = S::MERGE ? out + (first_row(a, item.batch) * a.heads + head) * W
                        : out + (batch * a.heads + head) * a.seq_len * W;
         if (joins) {
             part_counter<S>{a}.await_first(item);
@@ -209,6 +290,22 @@ template <class S> struct attention_store {
     }
 };
 
-} // namespace fp
+/* o, state: what a warpgroup has computed of its rows. */
+template <class S>
+FP_DEVICE void finish(const fp_args &a, const fp_attention &io, const compute<S> &by,
+                      fragment<typename S::D, S::W> &o, row_state &state, int tile)
+{
+    const join<S> joins{by.s};
+    if constexpr (S::CLUSTER > 1)
+        joins.add_cluster(o, state);
+    if constexpr (S::SHARES > 1)
+        joins.add_shares(o, state, by.group, by.share);
+    else if constexpr (!S::QREG)
+        S::meet(by.group); /* before the context takes q's place */
+    if (by.first == 0)
+        store<S>{a, io, by.s}.run(o, state, tile, by.group);
+}
+
+} // namespace fp::hopper_attention
 
 #endif

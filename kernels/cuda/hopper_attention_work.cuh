@@ -1,13 +1,13 @@
-/* What the parts of attention_wgmma.cuh share: the template's numbers, shared memory, the state of
- * a row, and the counter by which two parts of a mask are joined. */
-#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
-#define FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
+/* What all steps of attention on Hopper know: the numbers of its configuration, shared memory, the
+ * state of a row, and the counter by which two parts of a mask are joined. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_WORK_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_WORK_CUH
 
-#include "attention.h"
 #include "hopper.cuh"
+#include "hopper_attention.h"
 #include "wgmma.cuh"
 
-namespace fp
+namespace fp::hopper_attention
 {
 
 constexpr int WORD_SKIP = -2; /* in the place of a query block: it skips this key block */
@@ -18,14 +18,23 @@ struct row_state {
     float top[2], sum[2];
 };
 
-/* attention_wgmma.cuh says what the numbers mean. */
-template <class D_, int W_, int OPS, int C_, int G_, int STAGES_, int P_, int CLUSTER_, bool DRAWS_,
-          bool OVERLAP_, bool QREG_, bool ORDERED_>
-struct attention_shape {
+/* What the warpgroups that compute must know of a tile. */
+struct tile_item {
+    int entries; /* -1: no tile is left */
+    int batch, head, block, length, part;
+    int stored; /* whether the first part was stored when the tile was loaded */
+    int unused;
+};
+
+/* OPS: bits of fp_attention_op.  Kernels call the numbers of the configuration C warpgroups that
+ * compute, G query blocks of a tile, STAGES of the ring and P warps that load. */
+template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     using D = D_;
-    static constexpr int W = W_, C = C_, G = G_, STAGES = STAGES_, P = P_, CLUSTER = CLUSTER_;
+    static constexpr int W = A.head_size, C = A.consumers, G = A.rows, STAGES = A.ring,
+                         P = A.producers, CLUSTER = A.cluster;
     static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE;
-    static constexpr bool DRAWS = DRAWS_, OVERLAP = OVERLAP_, QREG = QREG_, ORDERED = ORDERED_;
+    static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
+                          ORDERED = A.ordered;
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
@@ -51,14 +60,21 @@ struct attention_shape {
         float4 join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 1];
         alignas(16) u16 bias[TILES][2][W];                       /* of q, of v */
         int token[ORDERED ? TILES : 1][ORDERED ? G * BLOCK : 4]; /* of q's rows */
-        int item[TILES][8];     /* entries or -1 at the end, batch, head, query block, length, part,
-                                   whether the first part was stored when the tile was loaded */
+        tile_item item[TILES];
         u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
         u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
         int drawn[2];
         u64 full_k[STAGES], full_v[STAGES], empty_k[STAGES], empty_v[STAGES];
         u64 full_q[TILES], empty_q[TILES];
     };
+    static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
+    static_assert(sizeof(smem) + ALIGN == fp_hopper_attention_shared(A), "what the host gives");
+
+    static FP_DEVICE smem &align(void *shared)
+    {
+        u32 gap = (ALIGN - shared_address(shared) % ALIGN) % ALIGN;
+        return *reinterpret_cast<smem *>(static_cast<unsigned char *>(shared) + gap);
+    }
 
     /* A row's largest score as the exponent that is subtracted from all of its scores. */
     static constexpr float unit = inverse_root<W> * LOG2_E;
@@ -76,13 +92,13 @@ struct attention_shape {
 };
 
 /* Counts the warps that have stored a head: those of the first part of the mask before those of the
- * second.  item: of a tile, as in smem. */
+ * second. */
 template <class S> struct part_counter {
     const fp_args &a;
 
-    FP_DEVICE u32 *at(const int *item) const
+    FP_DEVICE u32 *at(const tile_item &t) const
     {
-        return a.sync + FP_SYNC_TILES + item[1] * a.heads + item[2];
+        return a.sync + FP_SYNC_TILES + t.batch * a.heads + t.head;
     }
 
     FP_DEVICE u32 warps() const
@@ -90,33 +106,33 @@ template <class S> struct part_counter {
         return static_cast<u32>((a.mask.blocks + S::G - 1) / S::G * (4 * S::C));
     }
 
-    FP_DEVICE bool first_stored(const int *item) const
+    FP_DEVICE bool first_stored(const tile_item &t) const
     {
-        return load_acquire(at(item)) >= warps();
+        return load_acquire(at(t)) >= warps();
     }
 
-    FP_DEVICE void await_first(const int *item) const
+    FP_DEVICE void await_first(const tile_item &t) const
     {
-        if (item[6])
+        if (t.stored)
             return;
         if (threadIdx.x % 32 == 0)
-            while (!first_stored(item))
+            while (!first_stored(t))
                 __nanosleep(20);
         __syncwarp();
     }
 
     /* After the warp's last store.  The counter wraps to 0 with the last arrival; nobody reads what
      * the second part stores. */
-    FP_DEVICE void arrive(const int *item) const
+    FP_DEVICE void arrive(const tile_item &t) const
     {
         if (threadIdx.x % 32 == 0) {
-            if (item[5] == 0)
+            if (t.part == 0)
                 __threadfence();
-            atomicInc(at(item), 2 * warps() - 1);
+            atomicInc(at(t), 2 * warps() - 1);
         }
     }
 };
 
-} // namespace fp
+} // namespace fp::hopper_attention
 
 #endif

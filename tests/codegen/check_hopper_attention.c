@@ -155,7 +155,7 @@ START_TEST(a_cover_in_parts_needs_counters_and_sums)
 }
 END_TEST
 
-SUITE("cuda_attention", NULL, NULL,
+SUITE("hopper_attention", NULL, NULL,
       LOOP(hopper_attention_is_of_few_types_and_head_sizes, 0, ARRAY_LEN(hopper_attentions)),
       LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings)),
       ONCE(a_cover_in_parts_needs_counters_and_sums))

@@ -1,21 +1,104 @@
-/* What the loading warps of attention_wgmma.cuh do: they find tiles, fill the ring with key blocks
- * and fetch q of the next tile. */
-#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_LOAD_CUH
-#define FUSEPLAN_CUDA_ATTENTION_WGMMA_LOAD_CUH
+/* Load: what the warps of hopper_attention.cuh do that do not compute.  They fill the ring with key
+ * blocks and fetch q of the next tile, by cp.async in the 128-byte swizzle. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_LOAD_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_LOAD_CUH
 
-#include "attention_wgmma_copy.cuh"
+#include "hopper_attention_tiles.cuh"
 
-namespace fp
+namespace fp::hopper_attention
 {
 
-template <class S> struct attention_loader {
+/* The tokens of a block's rows `lane` and `lane` + 32.  One that does not exist is negative. */
+struct tokens {
+    int low, high;
+};
+
+/* Where the rows of a tile's head begin, for one thread; bytes between rows; rows. */
+struct head_rows {
+    const unsigned char *q, *k, *v;
+    i64 pitch;
+    int length;
+};
+
+/* Copies 64 rows of q, k or v into shared memory. */
+template <class S> struct block_copy {
+    static constexpr int C = S::C, P = S::P, PANELS = S::PANELS, PANEL = S::PANEL;
+
+    /* Where this thread's 16 bytes of row 4*P*i + tid/8 of a block go.
+     *
+     * Rows of q lie in order.  Those of keys are dealt out: key 16t + 2p + e is row 8p + 2t + e.
+     * Of the scores a lane then holds 16 neighbouring keys, and finds them in 16 neighbouring bits
+     * of a row word. */
+    template <bool KEYS> static FP_DEVICE u32 place(u32 to, int i)
+    {
+        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8, c = tid % 8;
+        if constexpr (!KEYS)
+            return ((to + r0 * 128 + (c ^ (r0 % 8)) * 16) ^ (P == 1 ? i % 2 * 64 : 0)) +
+                   i * 512 * P;
+        constexpr int N = 4 / P; /* steps of 16 keys */
+        const u32 first = to + (r0 / 2 * 8 + r0 % 2) * 128 + (c ^ (r0 % 2)) * 16;
+        return (first ^ (i / N * 32)) + i % N * (2048 * P) + i / N * 256;
+    }
+
+    /* The rows from `first` on; `from` is this thread's place in row 0.  Rows past the length
+     * become zeros: a probability of 0 times v is then 0. */
+    template <bool KEYS>
+    static FP_DEVICE void in_order(u32 to, const unsigned char *from, i64 pitch, int first,
+                                   int length)
+    {
+        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8;
+        const unsigned char *p = from + (first + r0) * pitch;
+        const u32 hop = static_cast<u32>(4 * P * pitch);
+        if (first + BLOCK <= length) {
+#pragma unroll
+            for (int i = 0; i < BLOCK / (4 * P); i++) {
+                const unsigned char *row; /* computed apart, so that none waits */
+                asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(row) : "r"(hop), "r"(i), "l"(p));
+#pragma unroll
+                for (int j = 0; j < PANELS; j++)
+                    copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128);
+            }
+            return;
+        }
+        const int rows = length - first - r0;
+#pragma unroll 1
+        for (int i = 0; i < BLOCK / (4 * P); i++, p += hop) {
+            const bool valid = 4 * P * i < rows;
+#pragma unroll
+            for (int j = 0; j < PANELS; j++)
+                copy_16(place<KEYS>(to, i) + j * PANEL, valid ? p + j * 128 : from, valid);
+        }
+    }
+
+    /* As above for rows anywhere. */
+    template <bool KEYS>
+    static FP_DEVICE void by_tokens(u32 to, const unsigned char *from, i64 pitch, const tokens &of,
+                                    int length)
+    {
+        const int r0 = (static_cast<int>(threadIdx.x) - C * FOUR_WARPS) / 8;
+        constexpr int UNROLL = P == 1 ? 16 : 1; /* two warps lack the registers for more */
+#pragma unroll UNROLL
+        for (int i = 0; i < BLOCK / (4 * P); i++) {
+            const int r = 4 * P * i; /* of the warp's first row; its last one is in the same half */
+            const int token = __shfl_sync(0xffffffffu, r < 32 ? of.low : of.high, r0 + r);
+            const bool valid = static_cast<u32>(token) < static_cast<u32>(length);
+            const unsigned char *row;
+            asm("mad.wide.s32 %0, %1, %2, %3;"
+                : "=l"(row)
+                : "r"(valid ? token : 0), "r"(static_cast<int>(pitch)), "l"(from));
+#pragma unroll
+            for (int j = 0; j < PANELS; j++)
+                copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128, valid);
+        }
+    }
+};
+
+template <class S> struct load {
     using D = typename S::D;
+    using copy = block_copy<S>;
     static constexpr int W = S::W, C = S::C, G = S::G, STAGES = S::STAGES, P = S::P,
-                         CLUSTER = S::CLUSTER, PANELS = S::PANELS, PANEL = S::PANEL,
-                         ENTRY = S::ENTRY, TILES = S::TILES;
+                         CLUSTER = S::CLUSTER, PANELS = S::PANELS, PANEL = S::PANEL;
     static constexpr bool DRAWS = S::DRAWS, ORDERED = S::ORDERED;
-    using copies = attention_copies<S>;
-    using tokens = typename copies::tokens;
 
     const fp_args &a;
     const fp_attention &io;
@@ -24,18 +107,6 @@ template <class S> struct attention_loader {
     /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
     struct position {
         u32 slot, phase;
-    };
-
-    /* One key block and what each query block of the tile does with it: the index of its row words,
-     * -1 where it takes all of the block, or WORD_SKIP. */
-    struct entry {
-        int key_block, word[3];
-    };
-
-    /* A row of fp_tiles.tile: its first query block, its entries, where those behind the 32nd lie
-     * in fp_tiles.rest. */
-    struct tile {
-        int part, block, entries, rest, batch, head;
     };
 
     /* A thread that loads: its number among them, in its warp, its warp. */
@@ -47,101 +118,12 @@ template <class S> struct attention_loader {
     struct tile_buffer {
         int index;
         u32 full;
-        int *item;
+        tile_item *item;
     };
 
-    /* Where the rows of a tile's head begin, for one thread; bytes between rows; rows. */
-    struct rows {
-        const unsigned char *q, *k, *v;
-        i64 pitch;
-        int length;
-    };
-
-    /* x / y; both and the quotient are exact as floats. */
-    static FP_DEVICE int divide(int x, int y)
+    FP_DEVICE tile_order<S> order() const
     {
-        int q = static_cast<int>(__fdividef(static_cast<float>(x), static_cast<float>(y)));
-        int r = x - q * y;
-        return r < 0 ? q - 1 : r >= y ? q + 1 : q;
-    }
-
-    static FP_DEVICE entry load_entry(const int *from, int i)
-    {
-        if constexpr (ENTRY == 2) {
-            int2 x = reinterpret_cast<const int2 *>(from)[i];
-            return {x.x, {x.y, 0, 0}};
-        } else {
-            int4 x = reinterpret_cast<const int4 *>(from)[i];
-            return {x.x, {x.y, x.z, x.w}};
-        }
-    }
-
-    /* How many tiles a row of fp_tiles.tile stands for: where the batch shares one list, those of
-     * all batch rows and heads. */
-    FP_DEVICE int tiles_of_row() const
-    {
-        return a.mask.lists == 1 ? a.batch * a.heads : a.heads;
-    }
-
-    /* The first tile of this thread block.  Those of a cluster have the same one. */
-    static FP_DEVICE int first_tile()
-    {
-        return static_cast<int>(blockIdx.x) / CLUSTER;
-    }
-
-    FP_DEVICE int tiles() const
-    {
-        return a.tiles.count * tiles_of_row();
-    }
-
-    /* How many heads' tiles come together.  Where all keys and values are more than L2 holds, tiles
-     * that read the same ones follow each other.  Short lists, as of a window, read them too seldom
-     * to gain from it, and a list that takes a third of a thread block's time must not come late.
-     * Loaders of covers have no registers for this. */
-    FP_DEVICE int heads_at_once(int heads) const
-    {
-        constexpr int SHORT = 8, L2_BITS = 24; /* entries; 16 MB */
-        const i64 bytes = static_cast<i64>(heads) * a.seq_len * (4 * W);
-        const int groups = static_cast<int>((bytes - 1) >> L2_BITS) + 1, rows = a.tiles.count;
-        if (ORDERED || groups == 1)
-            return heads;
-        const int longest = a.tiles.tile[2], median = a.tiles.tile[rows / 2 * 4 + 2];
-        const bool late = 3ll * longest * gridDim.x > static_cast<i64>(median) * rows * heads;
-        return median < SHORT || late ? heads : divide(heads + groups - 1, groups);
-    }
-
-    /* The row of fp_tiles.tile for tile number n, and which of the row's tiles it is.  Tiles of a
-     * group of heads come row by row, because the longest rows come first.  Those of two parts come
-     * head by head in each part: so a head's first part is stored long before its second one
-     * begins. */
-    FP_DEVICE int2 locate_tile(int n) const
-    {
-        const int each = tiles_of_row();
-        if (ORDERED && a.tiles.parts > 1) {
-            const int rows = a.tiles.count / 2, part = n >= rows * each ? 1 : 0;
-            const int m = n - part * rows * each, which = divide(m, rows);
-            return {part * rows + m - which * rows, which};
-        }
-        const int group = heads_at_once(each), before = divide(n, a.tiles.count * group) * group;
-        const int m = n - before * a.tiles.count, heads = min(group, each - before);
-        const int row = divide(m, heads);
-        return {row, before + m - row * heads};
-    }
-
-    /* Tile number n, and this lane's entry of its first 32. */
-    FP_DEVICE void find_tile(int n, tile &t, entry &e) const
-    {
-        const bool shared_list = a.mask.lists == 1;
-        const int2 at = locate_tile(n);
-        const int row = at.x, pair = at.y;
-        int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];
-        e = load_entry(a.tiles.head, row * 32 + static_cast<int>(threadIdx.x % 32));
-        t.batch = shared_list ? divide(pair, a.heads) : x.x;
-        t.head = shared_list ? pair - t.batch * a.heads : pair;
-        t.part = ORDERED && x.y >= a.mask.blocks ? 1 : 0;
-        t.block = x.y - t.part * a.mask.blocks;
-        t.entries = x.z;
-        t.rest = x.w;
+        return {a};
     }
 
     /* The biases of a tile's head are on their way to L2 while the kernel waits. */
@@ -176,11 +158,6 @@ template <class S> struct attention_loader {
         }
     }
 
-    FP_DEVICE int draw_tile() const
-    {
-        return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, tiles() - 1));
-    }
-
     /* Gives the tile that the first loading thread drew to all of them. */
     FP_DEVICE int share_drawn(int drawn, int n, int tid) const
     {
@@ -192,27 +169,28 @@ template <class S> struct attention_loader {
         return s.drawn[n & 1];
     }
 
-    FP_DEVICE void produce(tile t, entry e)
+    /* From the thread block's first tile, which is at hand, to its last one. */
+    FP_DEVICE void run(tile t, entry e)
     {
         const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS;
         const loader me = {tid, tid % 32, tid / 32};
-        const int end = tiles();
+        const int end = order().count();
         position ring = {0, 1};
-        int number = first_tile();
+        int number = order().first();
 #pragma unroll 1
         for (int n = 0;; n++) {
             if (!DRAWS && n == 1)
                 return;
-            const int at = n % TILES;
+            const int at = n % S::TILES;
             const u32 full_q = shared_address(&s.full_q[at]);
             if constexpr (DRAWS)
                 mbarrier_wait(shared_address(&s.empty_q[at]), (n / 2 & 1) ^ 1);
-            const tile_buffer to = {at, full_q, s.item[at]};
+            const tile_buffer to = {at, full_q, &s.item[at]};
             if (number >= end) {
                 announce_end(to, me);
                 return;
             }
-            const rows from = find_rows(t);
+            const head_rows from = find_rows(t);
             tokens keys = {-1, -1};
             if constexpr (ORDERED)
                 keys = load_first_keys(t, e);
@@ -223,20 +201,20 @@ template <class S> struct attention_loader {
             int next = end;
             if constexpr (DRAWS)
                 if (me.tid == 0 && entries == 0)
-                    next = draw_tile();
+                    next = order().draw();
 #pragma unroll 1
             for (int i = cluster_rank<CLUSTER>(); i < entries; i += CLUSTER) {
                 load_key_block(t, e, keys, from, entries, i, ring, me);
                 if constexpr (DRAWS)
                     if (me.tid == 0 && i == max(entries - 2, 0))
-                        next = draw_tile();
+                        next = order().draw();
                 if (++ring.slot == STAGES)
                     ring.slot = 0, ring.phase ^= 1;
             }
             if constexpr (DRAWS) {
                 number = share_drawn(next, n, me.tid);
                 if (number < end)
-                    find_tile(number, t, e);
+                    order().find(number, t, e);
             }
         }
     }
@@ -245,17 +223,16 @@ template <class S> struct attention_loader {
     FP_DEVICE void announce_end(const tile_buffer &to, const loader &me) const
     {
         if (me.tid == 0)
-            to.item[0] = -1;
+            to.item->entries = -1;
         if (me.tid == 0)
             mbarrier_arrive(to.full);
         mbarrier_arrive_copies(to.full);
     }
 
-    /* q, k and v are columns of the GEMM's (B,S,3D), or (B,H,S,W) each. */
-    FP_DEVICE rows find_rows(const tile &t) const
+    FP_DEVICE head_rows find_rows(const tile &t) const
     {
         const int hidden = a.heads * W, col = static_cast<int>(threadIdx.x) % 8 * 8;
-        rows r;
+        head_rows r;
         r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
         if constexpr (S::SPLIT) {
             r.pitch = 6 * hidden;
@@ -280,7 +257,7 @@ template <class S> struct attention_loader {
     FP_DEVICE void load_own_q(const tile &t) const
     {
         constexpr int SHARES = S::SHARES;
-        const rows from = find_rows(t);
+        const head_rows from = find_rows(t);
         const int tid = static_cast<int>(threadIdx.x), c = tid % 8, group = tid / FOUR_WARPS % G,
                   share = tid / FOUR_WARPS / G,
                   first = tid % FOUR_WARPS / 32 * WARP_ROWS + tid % 32 / 8;
@@ -300,7 +277,7 @@ template <class S> struct attention_loader {
     }
 
     /* Rows of q and their tokens.  Of a tile's query blocks some may lie past the last one. */
-    FP_DEVICE void load_ordered_q(const tile &t, const rows &from, const tile_buffer &to,
+    FP_DEVICE void load_ordered_q(const tile &t, const head_rows &from, const tile_buffer &to,
                                   const loader &me) const
     {
 #pragma unroll
@@ -309,8 +286,8 @@ template <class S> struct attention_loader {
             tokens of = {-1, -1};
             if (block < a.mask.blocks)
                 of = load_tokens(a.tiles.query_token, t, block);
-            copies::template copy_rows<false>(shared_address(s.q[to.index][g]), from.q, from.pitch,
-                                              of, from.length);
+            copy::template by_tokens<false>(shared_address(s.q[to.index][g]), from.q, from.pitch,
+                                            of, from.length);
             if (block < a.mask.blocks && me.tid < BLOCK / 4)
                 copy_16(shared_address(&s.token[to.index][g * BLOCK + me.tid * 4]),
                         a.tiles.query_token + (t.part * a.mask.blocks + block) * BLOCK +
@@ -320,16 +297,16 @@ template <class S> struct attention_loader {
 
     /* q, unless who computes loads it, the biases, and what the warpgroups that compute must know
      * of the tile. */
-    FP_DEVICE void load_tile(const tile &t, const entry &e, const rows &from, const tile_buffer &to,
-                             const loader &me) const
+    FP_DEVICE void load_tile(const tile &t, const entry &e, const head_rows &from,
+                             const tile_buffer &to, const loader &me) const
     {
         if constexpr (ORDERED)
             load_ordered_q(t, from, to, me);
         else if constexpr (DRAWS)
 #pragma unroll
             for (int g = 0; g < G; g++)
-                copies::template copy_block<false>(shared_address(s.q[to.index][g]), from.q,
-                                                   from.pitch, (t.block + g) * BLOCK, from.length);
+                copy::template in_order<false>(shared_address(s.q[to.index][g]), from.q, from.pitch,
+                                               (t.block + g) * BLOCK, from.length);
         if (S::BIAS && me.tid < W / 4) {
             int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
             copy_16(shared_address(&s.bias[to.index][which][col]),
@@ -337,34 +314,35 @@ template <class S> struct attention_loader {
         }
         write_marks(s.marks[to.index], e, me.lane < t.entries, me.tid == 0);
         if (me.tid == 0) {
-            to.item[0] = t.entries, to.item[1] = t.batch, to.item[2] = t.head;
-            to.item[3] = t.block, to.item[4] = from.length, to.item[5] = t.part;
+            tile_item &item = *to.item;
+            item.entries = t.entries, item.batch = t.batch, item.head = t.head;
+            item.block = t.block, item.length = from.length, item.part = t.part;
             if (ORDERED && t.part > 0)
-                to.item[6] = part_counter<S>{a}.first_stored(to.item);
+                item.stored = part_counter<S>{a}.first_stored(item);
             mbarrier_arrive(to.full);
         }
         mbarrier_arrive_copies(to.full);
     }
 
     /* 64 rows of k or v. */
-    FP_DEVICE void load_keys(u32 to, const unsigned char *from, const rows &r, int block,
+    FP_DEVICE void load_keys(u32 to, const unsigned char *from, const head_rows &r, int block,
                              const tokens &of) const
     {
         if constexpr (ORDERED)
-            copies::template copy_rows<true>(to, from, r.pitch, of, r.length);
+            copy::template by_tokens<true>(to, from, r.pitch, of, r.length);
         else
-            copies::template copy_block<true>(to, from, r.pitch, block * BLOCK, r.length);
+            copy::template in_order<true>(to, from, r.pitch, block * BLOCK, r.length);
     }
 
     /* Loads k, v and row words of entry i.  keys: the tokens of its keys where they are ordered; in
      * the end those of the next entry, which are on their way meanwhile. */
-    FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const rows &from,
+    FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const head_rows &from,
                                   int entries, int i, position at, const loader &me) const
     {
         const bool fetches = i % 32 < CLUSTER && i >= 32;
         if (fetches) {
             const int mine = i / 32 * 32 + me.lane;
-            e = load_entry(a.tiles.rest, t.rest + mine - 32);
+            e = tile_order<S>::load_entry(a.tiles.rest, t.rest + mine - 32);
             write_marks(s.later[i / 32 & 1], e, mine < entries, me.tid == 0);
         }
         int word[G];
@@ -395,6 +373,6 @@ template <class S> struct attention_loader {
     }
 };
 
-} // namespace fp
+} // namespace fp::hopper_attention
 
 #endif

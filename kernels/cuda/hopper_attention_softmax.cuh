@@ -1,11 +1,11 @@
-/* The softmax of attention_wgmma.cuh, online and with lazy maxima, on a lane's part of a fragment:
+/* The softmax of hopper_attention.cuh, online and with lazy maxima, on a lane's part of a fragment:
  * two rows of a warp's 16, and of each the columns of its lane. */
-#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_SOFTMAX_CUH
-#define FUSEPLAN_CUDA_ATTENTION_WGMMA_SOFTMAX_CUH
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_SOFTMAX_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_SOFTMAX_CUH
 
-#include "attention_wgmma_shape.cuh"
+#include "hopper_attention_work.cuh"
 
-namespace fp
+namespace fp::hopper_attention
 {
 
 FP_DEVICE u32 load_shared_16(u32 at)
@@ -15,7 +15,7 @@ FP_DEVICE u32 load_shared_16(u32 at)
     return x;
 }
 
-template <class S> struct attention_softmax {
+template <class S> struct softmax {
     using D = typename S::D;
     static constexpr int W = S::W, LAZY = 8;
 
@@ -28,7 +28,7 @@ template <class S> struct attention_softmax {
         state.sum[0] = state.sum[1] = 0.0f;
     }
 
-    /* at: the group's row words.  A lane's 16 keys are neighbours (attention_copies::place). */
+    /* at: the group's row words.  A lane's 16 keys are neighbours (block_copy::place). */
     static FP_DEVICE void mask(fragment<D, BLOCK> &c, u32 at)
     {
         const u32 tid = threadIdx.x;
@@ -109,6 +109,6 @@ template <class S> struct attention_softmax {
     }
 };
 
-} // namespace fp
+} // namespace fp::hopper_attention
 
 #endif

@@ -1,0 +1,91 @@
+/* Whole attention on Hopper's wgmma: kernels/cuda/hopper_attention.cuh. */
+#include "codegen/cuda_int.h"
+
+#include <assert.h>
+
+static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
+
+/* The fastest of those tried on an H200, by head size.  Which one wins depends on the lists.  At
+ * 128 a block takes twice the shared memory, and q has no registers beside the next scores. */
+static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
+    {[HOPPER_ATTENTION_64] = {{64, 1, 1, 2, 1, 1, true, false, false, false}, 4},
+     [HOPPER_ATTENTION_64_OVERLAP] = {{64, 1, 1, 3, 1, 1, false, true, true, false}, 3},
+     [HOPPER_ATTENTION_64_SPLIT] = {{64, 2, 1, 4, 2, 1, false, false, false, false}, 2},
+     [HOPPER_ATTENTION_64_CLUSTER] = {{64, 1, 1, 3, 1, 2, false, true, true, false}, 3},
+     [HOPPER_ATTENTION_128] = {{64, 2, 2, 3, 2, 1, true, false, false, false}, 2},
+     [HOPPER_ATTENTION_192] = {{64, 3, 3, 4, 4, 1, true, true, true, false}, 1}},
+    {[HOPPER_ATTENTION_64] = {{128, 1, 1, 2, 1, 1, true, false, false, false}, 2},
+     [HOPPER_ATTENTION_64_OVERLAP] = {{128, 1, 1, 3, 1, 1, false, true, false, false}, 1},
+     [HOPPER_ATTENTION_64_SPLIT] = {{128, 2, 1, 4, 2, 1, false, false, false, false}, 1},
+     [HOPPER_ATTENTION_64_CLUSTER] = {{128, 1, 1, 3, 1, 2, false, true, false, false}, 1},
+     [HOPPER_ATTENTION_128] = {{128, 2, 2, 3, 2, 1, true, true, false, false}, 1},
+     [HOPPER_ATTENTION_192] = {{128, 3, 3, 3, 4, 1, true, false, false, false}, 1}},
+};
+
+bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_attention *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        *out = shapes[i][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
+        out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
+        if (out->kernel.head_size == head_size)
+            return true;
+    }
+    return false;
+}
+
+/* The segment is one stage that holds scores, softmax and context. */
+static bool whole_attention(const struct choice *c)
+{
+    struct stage stages[OP_COUNT];
+    return lower_segment(c->chain, c->segment, LOWERING_TILED, stages) == 1 &&
+           stage_has(&stages[0], KIND_SCORES) && stage_has(&stages[0], KIND_CONTEXT);
+}
+
+bool hopper_attention_applicable(const struct choice *c, const struct build_target *t,
+                                 const char **why)
+{
+    struct hopper_attention h;
+    bool known = hopper_attention_of(c, t->head_size, &h);
+    if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
+        return inapplicable(why, "wgmma is an instruction of sm_90a alone");
+    if (dtypes[t->dtype].bytes != 2)
+        return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
+    if (!known)
+        return inapplicable(why, "this kernel takes head sizes 64 and 128 alone");
+    if (!whole_attention(c))
+        return inapplicable(why,
+                            "this kernel runs scores, softmax and context together, and no GEMM");
+    if (h.kernel.ordered && !t->ordered)
+        return inapplicable(why, "no order of tokens needs fewer blocks of this mask");
+    if (h.kernel.ordered && !h.kernel.draws)
+        return inapplicable(why,
+                            "a part of the mask waits for tiles that were drawn before its own, "
+                            "and this shape draws none");
+    if (h.kernel.ordered && h.kernel.rows > 2)
+        return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
+                                 "have no registers");
+    if (fp_hopper_attention_shared(h.kernel) > arch_shared_bytes(t->arch))
+        return inapplicable(why, "it needs more shared memory than a thread block can have");
+    return true;
+}
+
+void hopper_attention_launch(const struct choice *c, const struct workload *w,
+                             struct cuda_launch *out)
+{
+    struct hopper_attention h;
+    hopper_attention_of(c, w->head_size, &h);
+    const struct fp_hopper_attention *k = &h.kernel;
+    int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
+            heads = (int64_t)w->batch * w->heads;
+    *out = (struct cuda_launch){.threads = fp_hopper_attention_threads(*k),
+                                .shared_bytes = fp_hopper_attention_shared(*k),
+                                .persistent = k->draws,
+                                .tiling = {.rows = k->rows, .ordered = k->ordered},
+                                .sync_words = FP_SYNC_TILES};
+    int64_t parts = tiling_parts(&out->tiling, w);
+    out->tiles = parts * heads * ((blocks + k->rows - 1) / k->rows) * k->cluster;
+    if (parts == 1)
+        return;
+    out->sync_words += heads;
+    out->workspace_bytes = heads * w->seq_len * (int64_t)sizeof(float);
+}

@@ -1,0 +1,142 @@
+/* Whole attention by Hopper's wgmma (sm_90a), fp16 and bf16, head size W = 64 or 128:
+ *
+ *   out (S,W) = softmax(mask(q k^T / sqrt(W))) v     for each batch row and head
+ *
+ * One launch fuses scores, mask, softmax and context, with the split of heads before and their
+ * merge after, or without; the biases are treated as in attention.cuh.
+ *
+ * Source: FlashAttention-3 (Shah et al. 2024) for warp roles and overlap; FlashAttention-4 for the
+ * lazy rescaling.  Softmax is online, with 2^x and the scale folded in.  A row's maximum is raised
+ * only when it grew by more than LAZY in some row of the warp; sums and context shrink only then.
+ * Until then 2^x reaches at most 2^LAZY, which fp16 holds.
+ *
+ * A tile is G neighbouring blocks of 64 query rows of one head.  A thread block has two roles:
+ *
+ *   C warpgroups compute.  Warpgroup w has the rows of block w % G and takes every (C/G)-th entry
+ *   of the tile's list from w / G on.  With C/G = 2, two warpgroups share a block's rows and join
+ *   their partial results in shared memory.  CLUSTER thread blocks may share a tile in the same
+ *   way; the first one reads the results of the others in their shared memory.
+ *
+ *   P warps load.  They fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and
+ *   q of the next tile, by cp.async in the 128-byte swizzle.  Where a thread block has a single
+ *   tile, the warps that compute load its q themselves.
+ *
+ * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
+ * compute have read them.  Every thread arrives at empty_k, because each reads row words with
+ * instructions of its own; one thread of a warp arrives at the others.  Two bits of each entry
+ * (skip, partial) tell a warpgroup what to do with the key block.  A warpgroup that skips an entry
+ * arrives all the same.
+ *
+ *   DRAWS    thread blocks draw their tiles from a counter; else each has one
+ *   OVERLAP  the next entry's scores are issued before this one's context, so that softmax runs
+ *            beside the context; else one after another
+ *   QREG     q is an operand in registers, else in shared memory
+ *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and
+ *            the mask may be in two parts
+ *
+ * At W = 64 a row is one line of 128 bytes, so any order of tokens costs what a block of neighbours
+ * costs.  Where the mask is in two parts, each part softmaxes its own elements.  The first part
+ * stores its result and l = log2 of each row's sum; the second one joins these with its own,
+ *
+ *   out = (2^l1 out1 + 2^l2 out2) / (2^l1 + 2^l2)
+ *
+ * once a counter says that all warps of the first part have stored the head.  It may wait for a
+ * thread block that has not begun: thread block b has tile b before any is drawn, so a drawn tile
+ * of the second part can come after the tile of a thread block that is still to begin.  That one
+ * begins because the grid is no larger than what the GPU holds, and whoever has its place will
+ * return: all but a launch of a higher priority that waits for thread blocks of its own.
+ *
+ * This file has the roles of a thread block's warps.  Steps: hopper_attention_load.cuh (in the
+ * order of _tiles.cuh), _compute.cuh (on _softmax.cuh) and _finish.cuh.  What all of them know:
+ * _work.cuh and, with the host, hopper_attention.h. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_CUH
+
+#include "hopper_attention_finish.cuh"
+#include "hopper_attention_load.cuh"
+
+namespace fp::hopper_attention
+{
+
+/* x, which is equal in all lanes, in a form that the compiler knows to be uniform. */
+FP_DEVICE int uniform(int x)
+{
+    return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
+}
+
+/* Loads every line of the arguments at once, so that later reads of them hit the cache. */
+FP_DEVICE void touch_arguments(const fp_args &a)
+{
+    const int *words = reinterpret_cast<const int *>(&a);
+    int x = words[threadIdx.x * 16 % (sizeof(fp_args) / 4)];
+    asm volatile("" ::"r"(x));
+}
+
+template <class S> FP_DEVICE void init_mbarriers(typename S::smem &s)
+{
+    for (int i = 0; i < S::STAGES; i++) {
+        mbarrier_init(shared_address(&s.full_k[i]), 32 * S::P + 1);
+        mbarrier_init(shared_address(&s.full_v[i]), 32 * S::P);
+        mbarrier_init(shared_address(&s.empty_k[i]), FOUR_WARPS * S::G);
+        mbarrier_init(shared_address(&s.empty_v[i]), 4 * S::G);
+    }
+    for (int i = 0; i < S::TILES; i++) {
+        mbarrier_init(shared_address(&s.full_q[i]), 32 * S::P + 1);
+        mbarrier_init(shared_address(&s.empty_q[i]), 4 * S::C);
+    }
+}
+
+/* The warpgroups that compute, from tile to tile. */
+template <class S>
+FP_DEVICE void consume(const fp_args &a, const fp_attention &io, typename S::smem &s)
+{
+    using smem = typename S::smem;
+    const int wg = uniform(static_cast<int>(threadIdx.x) / FOUR_WARPS);
+    u32 slot = S::SHARES == 1 ? 0 : wg / S::G, phase = 0;
+    compute<S> step(s, wg, slot, phase);
+#pragma unroll 1
+    for (int n = 0; S::DRAWS || n == 0; n++) {
+        const int tile = n % S::TILES;
+        mbarrier_wait(step.at(&smem::full_q) + tile * 8, n / 2 & 1);
+        if (S::DRAWS && s.item[tile].entries < 0)
+            return;
+        block_rows<S> rows;
+        step.run(rows, tile);
+        finish<S>(a, io, step, rows.o, rows.state, tile);
+        if constexpr (S::DRAWS)
+            mbarrier_arrive_warp(step.at(&smem::empty_q) + tile * 8);
+    }
+}
+
+template <class D, int OPS, const fp_hopper_attention &A>
+FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
+{
+    using S = shape<D, OPS, A>;
+    const bool computes = threadIdx.x < S::C * FOUR_WARPS;
+    typename S::smem &s = S::align(shared);
+    if (computes && threadIdx.x < 32)
+        touch_arguments(a);
+    load<S> loads{a, io, s};
+    tile t = {};
+    entry e = {};
+    const tile_order<S> order = loads.order();
+    if ((!computes || !S::DRAWS) && order.first() < order.count()) {
+        order.find(order.first(), t, e);
+        loads.fetch_bias(t);
+    }
+    if (threadIdx.x == 0)
+        init_mbarriers<S>(s);
+    __syncthreads();
+    await_dependencies();
+    if (!computes) {
+        loads.run(t, e);
+        return;
+    }
+    if constexpr (!S::DRAWS)
+        loads.load_own_q(t);
+    consume<S>(a, io, s);
+}
+
+} // namespace fp::hopper_attention
+
+#endif

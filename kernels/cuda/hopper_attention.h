@@ -1,0 +1,40 @@
+/* The configuration of attention on Hopper, and what follows from it for the kernel and for its
+ * host alike.  C, and C++ for nvcc. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_H
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_H
+
+#include "attention.h"
+
+struct fp_hopper_attention {
+    int head_size;       /* 64 or 128 */
+    int consumers;       /* warpgroups that compute */
+    int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
+    int ring;            /* key blocks in flight */
+    int producers;       /* warps that load */
+    int cluster;         /* thread blocks that share a tile's keys */
+    bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
+    bool overlap;        /* the next scores are issued before the context, for softmax beside it */
+    bool q_in_registers; /* as an operand; else in shared memory */
+    bool ordered;        /* the tiles are those of a cover */
+};
+
+FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)
+{
+    return g.consumers * 128 + g.producers * 32;
+}
+
+/* Bytes of shared memory of a thread block: sizeof(shape::smem), and what aligns it. */
+FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g)
+{
+    const int block = FP_BLOCK * g.head_size * 2, tiles = g.draws ? 2 : 1;
+    const int blocks = (tiles * g.rows + 2 * g.ring) * block;
+    const int join = g.consumers > g.rows ? g.rows * (g.head_size / 2 + 4) * 128 * 4 : 16;
+    const int words = g.ring * g.rows * FP_BLOCK * 8;
+    const int tokens = g.ordered ? tiles * 4 * FP_BLOCK * g.rows : 16;
+    const int items = tiles * (4 * g.head_size + 32 + 8 * g.rows) + 16 * g.rows + 8;
+    const int mbarriers = (4 * g.ring + 2 * tiles) * 8;
+    const int bytes = blocks + join + words + tokens + items + mbarriers;
+    return 1024 + (bytes + 15) / 16 * 16;
+}
+
+#endif

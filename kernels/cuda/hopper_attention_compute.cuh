@@ -1,0 +1,323 @@
+/* Compute: scores, softmax and context of the rows of a warpgroup of hopper_attention.cuh, from one
+ * key block of its tile to the next. */
+#ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_COMPUTE_CUH
+#define FUSEPLAN_CUDA_HOPPER_ATTENTION_COMPUTE_CUH
+
+#include "hopper_attention_softmax.cuh"
+
+namespace fp::hopper_attention
+{
+
+/* Sums of two pairs, rounded once. */
+template <class D> struct pairs;
+template <> struct pairs<fp16> {
+    static FP_DEVICE u32 add(u32 x, u32 y)
+    {
+        u32 r;
+        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+        return r;
+    }
+};
+template <> struct pairs<bf16> {
+    static FP_DEVICE u32 add(u32 x, u32 y)
+    {
+        u32 r;
+        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+        return r;
+    }
+};
+
+/* What a warpgroup holds of its rows. */
+template <class S> struct block_rows {
+    using D = typename S::D;
+    u32 q[S::W / 16][4]; /* with QREG */
+    u32 low_q;           /* else its descriptor */
+    row_state state;
+    fragment<D, BLOCK> c;
+    fragment<D, S::W> o;
+    u32 p[4][4];
+    float rescale[2];
+};
+
+/* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
+template <class S> struct query {
+    using D = typename S::D;
+    static constexpr int W = S::W, SHARES = S::SHARES, PANEL = S::PANEL;
+
+    typename S::smem &s;
+
+    /* q of this warp's rows. */
+    static FP_DEVICE void load(u32 (&q)[W / 16][4], const unsigned char *from, const u16 *bias)
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
+        const unsigned char *rows = from + (warp * WARP_ROWS + lane % 16) * 128;
+#pragma unroll
+        for (int i = 0; i < W / 16; i++) {
+            load_matrix(q[i], rows + i / 4 * PANEL + ((i % 4 * 2 + lane / 16) ^ (lane % 8)) * 16);
+            if constexpr (S::BIAS)
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    q[i][j] = pairs<D>::add(q[i][j], *reinterpret_cast<const u32 *>(
+                                                         bias + i * 16 + j / 2 * 8 + lane % 4 * 2));
+        }
+    }
+
+    /* Adds the bias to q where it lies; tid: of all threads that share it. */
+    static FP_DEVICE void add_bias(unsigned char *rows, const u16 *bias, int tid)
+    {
+#pragma unroll
+        for (int i = tid; i < BLOCK * W / 8; i += SHARES * FOUR_WARPS) {
+            int panel = i / 512, row = i % 512 / 8, chunk = i % 8;
+            uint4 *at = reinterpret_cast<uint4 *>(rows + panel * PANEL + row * 128 +
+                                                  (chunk ^ (row % 8)) * 16);
+            uint4 x = *at, b = *reinterpret_cast<const uint4 *>(bias + panel * 64 + chunk * 8);
+            *at = make_uint4(pairs<D>::add(x.x, b.x), pairs<D>::add(x.y, b.y),
+                             pairs<D>::add(x.z, b.z), pairs<D>::add(x.w, b.w));
+        }
+    }
+
+    FP_DEVICE void prepare(u32 (&q)[W / 16][4], int tile, int group, int share) const
+    {
+        if constexpr (S::QREG) {
+            load(q, s.q[tile][group], s.bias[tile][0]);
+            if constexpr (SHARES > 1)
+                S::meet(group); /* before the context takes q's place */
+        } else {
+            if constexpr (!S::DRAWS)
+                S::meet(group); /* who shares the rows has copied them */
+            if constexpr (S::BIAS) {
+                add_bias(s.q[tile][group], s.bias[tile][0],
+                         static_cast<int>(threadIdx.x) % FOUR_WARPS + share * FOUR_WARPS);
+                proxy_fence();
+                S::meet(group);
+            }
+        }
+    }
+};
+
+/* A warpgroup that computes: its place among the others, and the entry at hand.  slot, phase: of
+ * the ring, which goes on from tile to tile. */
+template <class S> struct compute {
+    using D = typename S::D;
+    using smem = typename S::smem;
+    using rows = block_rows<S>;
+    static constexpr int W = S::W, G = S::G, SHARES = S::SHARES, STAGES = S::STAGES;
+    static constexpr int STRIDE = SHARES * S::CLUSTER; /* who share a tile */
+    static constexpr int PANEL = S::PANEL, TILE = S::TILE;
+
+    smem &s;
+    int group, share;
+    u32 base, first; /* of shared memory; of its entries */
+    u32 &slot, &phase;
+    u32 i, entries;    /* the entry, those of the tile */
+    u32 skip, partial; /* bits of the entry and of those after it */
+
+    FP_DEVICE compute(smem &shared, int wg, u32 &ring_slot, u32 &ring_phase)
+        : s(shared), group(S::C == 1 ? 0 : wg % G), share(SHARES == 1 ? 0 : wg / G),
+          base(shared_address(&s)), first(S::CLUSTER > 1 ? cluster_rank<S::CLUSTER>() : share),
+          slot(ring_slot), phase(ring_phase)
+    {
+    }
+
+    /* ---- matrices in shared memory -------------------------------------------------------------
+     *
+     * By the low half of their descriptor, in units of 16 bytes; the high half is the same for all:
+     * 1024 bytes between 8 rows, 128-byte swizzle.  A descriptor has room for an address below
+     * MATRICES; in a cluster addresses have the thread block's number above. */
+
+    static constexpr u32 MATRICES = 1u << 18, UNIT = 16, BY_ROWS = 1u << 16,
+                         BY_COLUMNS = PANEL / UNIT << 16;
+
+    /* NVRTC has no offsetof. */
+    template <class Field> static FP_DEVICE u32 offset(Field smem::*field)
+    {
+        return static_cast<u32>(reinterpret_cast<u64>(&(static_cast<smem *>(nullptr)->*field)));
+    }
+
+    /* The address of a field; the same as the low half of a descriptor. */
+    template <class Field> FP_DEVICE u32 at(Field smem::*field) const
+    {
+        return base + offset(field);
+    }
+
+    template <class Field> FP_DEVICE u32 low(Field smem::*field) const
+    {
+        return base % MATRICES / UNIT + offset(field) / UNIT;
+    }
+
+    static FP_DEVICE u64 matrix(u32 low)
+    {
+        u64 m;
+        asm("mov.b64 %0, {%1, %2};" : "=l"(m) : "r"(low), "n"(0x40000000 | 1024 / 16));
+        return m;
+    }
+
+    /* 16 columns of the i-th step. */
+    static FP_DEVICE u64 columns(u32 low, int i)
+    {
+        return matrix(low + i / 4 * (PANEL / UNIT) + i % 4 * (32 / UNIT));
+    }
+
+    /* ---- products ---------------------------------------------------------------------------- */
+
+    FP_DEVICE void issue_scores(rows &r) const
+    {
+        const u32 low_k = (low(&smem::k) + slot * (TILE / UNIT)) | BY_ROWS;
+        wgmma_fence();
+        if constexpr (S::QREG) {
+            wgmma<D, BLOCK>::nt_set(r.c, r.q[0], columns(low_k, 0));
+#pragma unroll
+            for (int i = 1; i < W / 16; i++)
+                wgmma<D, BLOCK>::nt(r.c, r.q[i], columns(low_k, i));
+        } else {
+            wgmma<D, BLOCK>::nt_set(r.c, columns(r.low_q, 0), columns(low_k, 0));
+#pragma unroll
+            for (int i = 1; i < W / 16; i++)
+                wgmma<D, BLOCK>::nt(r.c, columns(r.low_q, i), columns(low_k, i));
+        }
+        wgmma_commit();
+    }
+
+    FP_DEVICE void issue_context(rows &r, u32 held) const
+    {
+        const u32 low_v = (low(&smem::v) + held * (TILE / UNIT)) | BY_COLUMNS;
+        wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            wgmma<D, W>::nn(r.o, r.p[i], matrix(low_v + i * (2048 / UNIT)));
+        wgmma_commit();
+    }
+
+    /* ---- steps ------------------------------------------------------------------------------- */
+
+    FP_DEVICE void advance()
+    {
+        slot += SHARES;
+        if (slot >= STAGES)
+            slot = share, phase ^= 1;
+        i += STRIDE;
+        skip >>= STRIDE;
+        partial >>= STRIDE;
+    }
+
+    /* Waits for k of the entry at hand; whether it is to be skipped. */
+    FP_DEVICE bool seek()
+    {
+        mbarrier_wait(at(&smem::full_k) + slot * 8, phase);
+        const int mine = S::C == 1 ? 0 : group; /* a constant makes one access of two */
+        if (i % 32 == first && i >= 32) {
+            skip = s.later[i / 32 & 1][0][mine] >> first;
+            partial = s.later[i / 32 & 1][1][mine] >> first;
+        }
+        return (skip & 1) != 0;
+    }
+
+    /* Arrives for the key block at hand, which this warpgroup skips. */
+    FP_DEVICE void pass_over() const
+    {
+        mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
+        __syncwarp();
+        mbarrier_arrive(at(&smem::empty_k) + slot * 8);
+        if (threadIdx.x % 32 == 0)
+            mbarrier_arrive(at(&smem::empty_v) + slot * 8);
+    }
+
+    FP_DEVICE void mask(rows &r) const
+    {
+        if (partial & 1)
+            softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
+    }
+
+    /* The probabilities of the key block at hand; nothing runs beside it. */
+    FP_DEVICE void score_block(rows &r) const
+    {
+        proxy_fence();
+        if constexpr (S::QREG)
+            pin(r.q);
+        issue_scores(r);
+        wgmma_wait<0>();
+        pin(r.c);
+        mask(r);
+        mbarrier_arrive(at(&smem::empty_k) + slot * 8);
+        if (softmax<S>::raise(r.c, r.state, r.rescale))
+            softmax<S>::scale_rows(r.o, r.rescale);
+        softmax<S>::soften(r.c, r.state);
+        softmax<S>::pack(r.p, r.c);
+    }
+
+    /* The context of the key block at `held`; nothing runs beside it. */
+    FP_DEVICE void context_block(rows &r, u32 held, u32 held_phase) const
+    {
+        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
+        proxy_fence();
+        issue_context(r, held);
+        wgmma_wait<0>();
+        pin(r.o);
+        mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
+    }
+
+    /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
+     * at once: the softmax of the scores runs while the tensor cores compute the context. */
+    FP_DEVICE void overlap_blocks(rows &r, u32 held, u32 held_phase) const
+    {
+        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
+        proxy_fence();
+        if constexpr (S::QREG)
+            pin(r.q);
+        issue_scores(r);
+        issue_context(r, held);
+        wgmma_wait<1>();
+        pin(r.c);
+        mask(r);
+        mbarrier_arrive(at(&smem::empty_k) + slot * 8);
+        const bool grown = softmax<S>::raise(r.c, r.state, r.rescale);
+        softmax<S>::soften(r.c, r.state);
+        pin(r.c);
+        wgmma_wait<0>();
+        pin(r.o);
+        mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
+        if (grown)
+            softmax<S>::scale_rows(r.o, r.rescale);
+        pin(r.c); /* wgmma reads p until here */
+        softmax<S>::pack(r.p, r.c);
+    }
+
+    /* Computes its entries of a tile, which the loading warps have announced. */
+    FP_DEVICE void run(rows &r, int tile)
+    {
+        entries = static_cast<u32>(s.item[tile].entries);
+        const int mine = S::C == 1 ? 0 : group; /* as in seek() */
+        skip = s.marks[tile][0][mine] >> first, partial = s.marks[tile][1][mine] >> first;
+        query<S>{s}.prepare(r.q, tile, group, share);
+        r.low_q = (low(&smem::q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
+        softmax<S>::clear(r.o, r.state);
+        i = first;
+#pragma unroll 1
+        while (i < entries) {
+            if (seek()) {
+                pass_over();
+                advance();
+                continue;
+            }
+            score_block(r);
+            u32 held = slot, held_phase = phase;
+            advance();
+            if constexpr (S::OVERLAP) {
+#pragma unroll 1
+                while (i < entries) {
+                    if (seek())
+                        break;
+                    overlap_blocks(r, held, held_phase);
+                    held = slot, held_phase = phase;
+                    advance();
+                }
+            }
+            context_block(r, held, held_phase);
+        }
+    }
+};
+
+} // namespace fp::hopper_attention
+
+#endif
