@@ -273,39 +273,6 @@ struct launch_time {
 int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
                 struct status *st);
 
-/* ---- peers.c: what other programs took ----------------------------------------------------------
- *
- * A file of CSV: a line of names, then a row for each variant and workload.  It has the columns
- * variant, dtype, batch, seq_len, mask and us, in any order, and perhaps others. */
-
-enum { PEER_VARIANTS_MAX = 16 };
-
-struct peer_time {
-    int variant; /* index into struct peers */
-    enum dtype dtype;
-    int batch, seq_len;
-    char *mask; /* as mask_text() writes it, owned */
-    double us;
-    int line; /* in the file, from 1 */
-};
-
-struct peers {
-    int variant_count;
-    char *variants[PEER_VARIANTS_MAX]; /* in the file's order, owned */
-    int count;
-    struct peer_time *items; /* (count) owned */
-};
-
-/* name: of the file, for messages.  STATUS_USAGE with line and column if the text is not as
- * described, or has two times of a variant for one workload; *out is empty then. */
-int peers_parse(const char *name, const char *text, size_t len, struct peers *out,
-                struct status *st);
-
-/* us: (variant_count) a variant's time for a workload, NaN if it has none; returns how many have
- * one.  No row is of a workload with lengths. */
-int peers_find(const struct peers *p, const struct workload *w, double us[PEER_VARIANTS_MAX]);
-void peers_release(struct peers *p);
-
 /* ---- workload_json.c: a workload as it is printed -------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);

@@ -28,9 +28,6 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
             st, STATUS_USAGE,
             "no operand given; expected VALUE... or --op attention, for example: %.*s",
             (int)strcspn(cmd_bench.examples, "\n"), cmd_bench.examples);
-    if (o->peers != NULL)
-        return status_set(st, STATUS_USAGE,
-                          "--peers has times of attention alone; add --op attention");
     struct best_plan best;
     if (session_best(o, &best, st) != 0)
         return -1;
@@ -182,23 +179,13 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
-int bench_find_study(const struct options *o, const struct session *s, struct found_study *out,
-                     struct status *st)
-{
-    if (study_find_known(o, s->target, &s->workload, out, st) != 0)
-        return -1;
-    if (out->system)
-        note(o, "the schedules are from the system's database, '%s'", db_path(out->db));
-    return 0;
-}
-
 /* Without a study to store in, and where only the system's database knows a plan, the nearest one
  * tells the fastest schedules: *known.  Else the study to store in does. */
 static int open_study(const struct options *o, const struct comparison *c, struct session *s,
                       struct found_study *known, struct status *st)
 {
     if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0 ||
-        bench_find_study(o, s, known, st) != 0)
+        session_find_known(o, s, "the schedules are", known, st) != 0)
         return -1;
     if (!c->stores)
         return 0;
@@ -282,8 +269,8 @@ const struct command cmd_bench = {
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) | OPT(PADDED) |
                OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) |
-               OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
-               OPT(DB) | OPT(EVENTS),
+               OPT(RETRY_FAILED) | OPT(OP) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
+               OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -299,7 +286,7 @@ const struct command cmd_bench = {
         "With --lengths or --avg-seq-len plans run on packed tokens, without rows of padding.\n"
         "With --padded the plans given compute these rows too, and nothing is stored.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
-        "known, beside the times of other programs in --peers, and stores nothing.",
+        "known, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench best -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"

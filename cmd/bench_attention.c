@@ -5,13 +5,19 @@
  *   steps      64x64 blocks of pairs that the kernel computes: H * choice_blocks()
  *   FLOP       of kept pairs: 4 W H kept, as q k^T and p v take a multiply-add a column;
  *              of executed pairs: 4 W * 64 * 64 * steps
- *   us/step    time * units / steps; units are multiprocessors of a GPU, threads on a CPU
- *   speed-up   the time of another program / the time here */
+ *   us/step    time * units / steps; units are multiprocessors of a GPU, threads on a CPU */
 #include "cmd/bench_int.h"
 #include "cmd/options_int.h"
 
 #include <math.h>
 #include <string.h>
+
+/* What all workloads share, and their rows. */
+struct attention_table {
+    json_t *rows;
+    int workloads, units;
+    bool gpu;
+};
 
 static const struct segment attention = {1, 6};
 
@@ -30,7 +36,7 @@ static struct plan plan_of_attention(void)
 static int find_study(const struct options *o, struct session *s, struct status *st)
 {
     struct found_study found;
-    if (bench_find_study(o, s, &found, st) != 0)
+    if (session_find_known(o, s, "the schedules are", &found, st) != 0)
         return -1;
     db_close(s->db);
     s->db = found.db;
@@ -60,27 +66,6 @@ static int choose(const struct options *o, struct session *s, struct candidate *
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
-/* Adds what other programs took; json_number() makes null of what is not known. */
-static void set_peers(const struct attention_table *t, const struct workload *w, double own_us,
-                      json_t *row)
-{
-    double us[PEER_VARIANTS_MAX];
-    int fastest = -1;
-    json_t *all = json_array();
-    peers_find(&t->peers, w, us);
-    for (int i = 0; i < t->peers.variant_count; i++) {
-        json_array_append_new(all, json_pack("{ss so so}", "variant", t->peers.variants[i], "us",
-                                             json_number(us[i]), "speedup",
-                                             json_number(us[i] / own_us)));
-        if (!isnan(us[i]) && (fastest < 0 || us[i] < us[fastest]))
-            fastest = i;
-    }
-    json_object_set_new(row, "peers", all);
-    json_object_set_new(row, "fastest_peer",
-                        fastest < 0 ? json_null() : json_string(t->peers.variants[fastest]));
-    json_object_set_new(row, "speedup", json_number(fastest < 0 ? NAN : us[fastest] / own_us));
-}
-
 /* Adds what the mask makes of the time. */
 static void set_steps(const struct session *s, const struct kernel *k, double us, json_t *row)
 {
@@ -97,8 +82,8 @@ static void set_steps(const struct session *s, const struct kernel *k, double us
     json_object_set_new(row, "executed_tflop_per_s", json_number(1e-6 * executed / us));
 }
 
-static json_t *row_of(const struct attention_table *t, const struct session *s,
-                      const struct kernels *k, const struct candidate *c, bool known)
+static json_t *row_of(const struct session *s, const struct kernels *k, const struct candidate *c,
+                      bool known)
 {
     const struct kernel *one = &k->items[0];
     bool ok = one->trial.status == TRIAL_OK;
@@ -109,8 +94,72 @@ static json_t *row_of(const struct attention_table *t, const struct session *s,
     json_object_set_new(row, "schedule_known", json_boolean(known));
     json_object_set_new(row, "error", json_number(ok ? one->trial.error : NAN));
     set_steps(s, one, us, row);
-    set_peers(t, &s->workload, us, row);
     return row;
+}
+
+/* ---- output -------------------------------------------------------------------------------------
+ */
+
+static const struct column columns[] = {
+    {"batch", NULL, 0},          {"seq_len", NULL, 0},
+    {"mask", NULL, 0},           {"heads", NULL, 0},
+    {"head_size", NULL, 0},      {"dtype", NULL, 0},
+    {"implementation", NULL, 0}, {"schedule", NULL, 0},
+    {"schedule_known", NULL, 0}, {"median_us", NULL, 0},
+    {"ci_low_us", NULL, 0},      {"ci_high_us", NULL, 0},
+    {"kept", NULL, 0},           {"block_steps", NULL, 0},
+    {"units", NULL, 0},          {"us_per_step", NULL, 0},
+    {"flops", NULL, 0},          {"executed_flops", NULL, 0},
+    {"tflop_per_s", NULL, 0},    {"executed_tflop_per_s", NULL, 0},
+    {"error", NULL, 0},          {"reason", NULL, 0},
+};
+
+#define WORKLOAD_COLUMNS                                                                           \
+    {"mask", "mask", 0}, {"batch", "batch", 0},                                                    \
+    {                                                                                              \
+        "seq_len", "seq-len", 0                                                                    \
+    }
+
+static const struct column kernel_columns[] = {
+    WORKLOAD_COLUMNS,     {"heads", "heads", 0},       {"head_size", "head size", 0},
+    {"dtype", "type", 0}, {"implementation", "by", 0}, {"schedule", "schedule", 0},
+};
+
+static const struct column time_columns[] = {
+    WORKLOAD_COLUMNS,
+    {"median_us", "us", 2},
+    {"ci_low_us", "low", 2},
+    {"ci_high_us", "high", 2},
+    {"block_steps", "steps", 0},
+    {"us_per_step", "us/step", 3},
+    {"tflop_per_s", "TFLOP/s", 3},
+    {"executed_tflop_per_s", "executed", 3},
+};
+
+static void print_rows(enum format format, const struct column *list, int count, json_t *rows)
+{
+    struct output out;
+    size_t i;
+    json_t *row;
+    output_begin(&out, format, list, count);
+    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
+    output_end(&out);
+}
+
+static void print(const struct attention_table *t, enum format format)
+{
+    if (format != FORMAT_TABLE) {
+        print_rows(format, columns, ARRAY_LEN(columns), t->rows);
+        return;
+    }
+    if (json_array_size(t->rows) == 0)
+        return;
+    print_rows(FORMAT_TABLE, kernel_columns, ARRAY_LEN(kernel_columns), t->rows);
+    putchar('\n');
+    print_rows(FORMAT_TABLE, time_columns, ARRAY_LEN(time_columns), t->rows);
+    printf("\na step is a 64x64 block of one head, and us/step its time on one of %d %s;\n"
+           "TFLOP/s counts the kept pairs, 'executed' all pairs of the steps\n",
+           t->units, t->gpu ? "multiprocessors" : "threads");
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -137,20 +186,6 @@ static void note_default(const struct options *o, const struct session *s)
          w->batch, w->seq_len, command.ptr);
     buf_release(&texts);
     buf_release(&command);
-}
-
-static void note_peers(const struct options *o, const struct attention_table *t,
-                       const struct workload *w)
-{
-    double us[PEER_VARIANTS_MAX];
-    struct buf mask;
-    if (o->peers == NULL || peers_find(&t->peers, w, us) > 0)
-        return;
-    buf_init(&mask);
-    mask_text(&w->mask_spec, &mask);
-    note(o, "batch %d, seq-len %d: '%s' has no time of %s in %s%s", w->batch, w->seq_len, o->peers,
-         mask.ptr, dtypes[w->dtype].name, w->lengths != NULL ? " with lengths" : "");
-    buf_release(&mask);
 }
 
 struct elsewhere {
@@ -196,8 +231,7 @@ static int measure_open(const struct options *o, struct attention_table *t, stru
     session_note_disturbance(o, s);
     if (note_schedule(o, s, known, st) != 0)
         return -1;
-    note_peers(o, t, &s->workload);
-    json_array_append_new(t->rows, row_of(t, s, k, &c, known));
+    json_array_append_new(t->rows, row_of(s, k, &c, known));
     t->units = bench_fingerprint(s->bench)->units;
     t->gpu = s->target.kind == TARGET_CUDA;
     if (trial->status != TRIAL_OK) {
@@ -248,30 +282,15 @@ static int check_options(const struct options *o, struct status *st)
     return 0;
 }
 
-static int read_peers(const char *path, struct peers *out, struct status *st)
-{
-    enum { PEERS_MAX_BYTES = 16 << 20 };
-    struct buf text;
-    if (path == NULL)
-        return 0;
-    buf_init(&text);
-    int result = file_read_text(path, PEERS_MAX_BYTES, &text, st);
-    if (result == 0)
-        result = peers_parse(path, text.ptr, text.len, out, st);
-    buf_release(&text);
-    return result;
-}
-
 int bench_attention(const struct options *o, struct status *st)
 {
     struct attention_table t = {.rows = json_array(),
                                 .workloads = o->batches.count * o->seq_lens.count};
     int code = -1;
-    if (check_options(o, st) == 0 && read_peers(o->peers, &t.peers, st) == 0)
+    if (check_options(o, st) == 0)
         code = each_workload(o, "bench", measure, &t, st);
     if (code >= 0 || json_array_size(t.rows) > 0)
-        attention_print(&t, o->format);
+        print(&t, o->format);
     json_decref(t.rows);
-    peers_release(&t.peers);
     return code;
 }

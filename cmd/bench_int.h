@@ -36,11 +36,6 @@ void kernels_print(const struct kernels *k, const struct candidate *const *plans
 
 /* ---- bench.c, bench_output.c ----------------------------------------------------------------- */
 
-/* Finds the stored study that is nearest to the session, and notes if the system's database has it;
- * out->db is null where nothing is stored. */
-int bench_find_study(const struct options *o, const struct session *s, struct found_study *out,
-                     struct status *st);
-
 enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 
 /* The plans timed side by side: those given, then the baselines that were not given. */
@@ -77,20 +72,11 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 void comparison_print(const struct options *o, const struct comparison *c,
                       const struct workload *w);
 
-/* ---- bench_attention.c, bench_attention_output.c: attention alone ---------------------------- */
+/* ---- bench_attention.c: attention alone
+ * ---------------------------------------------------------- */
 
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);
-
-/* What all workloads share, and their rows. */
-struct attention_table {
-    struct peers peers;
-    json_t *rows;
-    int workloads, units;
-    bool gpu;
-};
-
-void attention_print(const struct attention_table *t, enum format format);
 
 /* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
 

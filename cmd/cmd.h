@@ -21,7 +21,7 @@
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP)          \
-    X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
+    X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE)         \
     X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE)     \
     X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
@@ -64,7 +64,7 @@ struct options {
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *peers, *weights, *prefix, *data, *name, *compiler, *arch, *db, *events, *before;
+        *weights, *prefix, *data, *name, *compiler, *arch, *db, *events, *before;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     struct strategy_list strategies;

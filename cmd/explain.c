@@ -23,12 +23,10 @@ static int open_stored(const struct options *o, struct session *s, struct measur
                        struct status *st)
 {
     struct found_study found;
-    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
+    if (session_find_known(o, s, "this is", &found, st) != 0)
         return -1;
     s->db = found.db;
     s->study = found.study;
-    if (found.system)
-        note(o, "this is from the system's database, '%s'", db_path(s->db));
     if (found.db != NULL)
         return db_study_read(s->db, s->study, read_device, m, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) /* else the failure says it */

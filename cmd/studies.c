@@ -98,3 +98,13 @@ int study_find_known(const struct options *o, struct target_name target, const s
     *st = missing;
     return -1;
 }
+
+int session_find_known(const struct options *o, const struct session *s, const char *what,
+                       struct found_study *out, struct status *st)
+{
+    if (study_find_known(o, s->target, &s->workload, out, st) != 0)
+        return -1;
+    if (out->system)
+        note(o, "%s from the system's database, '%s'", what, db_path(out->db));
+    return 0;
+}

@@ -28,4 +28,9 @@ int study_find(const struct options *o, enum db_mode mode, bool near, struct tar
 int study_find_known(const struct options *o, struct target_name target, const struct workload *w,
                      struct found_study *out, struct status *st);
 
+/* The same for the workload of a session; notes that `what`, "the schedules are", is from the
+ * system's database if it is. */
+int session_find_known(const struct options *o, const struct session *s, const char *what,
+                       struct found_study *out, struct status *st);
+
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # grid.sh BIN FILE.csv "BATCH SEQ_LEN MASK"...: searches each point, and times its best plan beside PyTorch in turn
-# (bench/peers.py), size after size.  FILE.csv gets PyTorch's times.  FUSEPLAN_DB keeps the searches: those that ended
+# (peers.py), size after size.  FILE.csv gets PyTorch's times.  FUSEPLAN_DB keeps the searches: those that ended
 # are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names PyTorch's variants (sdpa,compile,flex),
 # GRID_OPTIONS are further options of a search (--target cuda).
 set -u
@@ -31,7 +31,7 @@ size() {
     if point "$batch" "$seq_len" "$mask"; then masks=$masks,$mask; else failed=1; fi
   done <"$dir/$1"
   [ -n "$masks" ] || return
-  python3 "$here/../../bench/peers.py" --fuseplan "$bin/fuseplan" \
+  python3 "$here/peers.py" --fuseplan "$bin/fuseplan" \
     --variants "$GRID_VARIANTS" -m "${masks#,}" -o "$dir/peers" "$1" >"$dir/table" || failed=1
   cat "$dir/table"
   cat "$dir/table" >>"$dir/beside"

@@ -58,48 +58,6 @@ fuseplan bench: --dump writes one workload, and 2 are asked for; give one batch 
 $ refused --op attention -b 1 -s 8,70000 --format json
 fuseplan bench: batch 1, seq-len 70000: seq_len is 70000: the workload would take 1.3 TiB of memory; give at most 65536
 2
-$ refused 41115 -b 1 -s 8 --peers p.csv
-fuseplan bench: --peers has times of attention alone; add --op attention
-2
-$ refused --op attention -b 1,2 -s 8 --peers missing.csv
-fuseplan bench: cannot read 'missing.csv': No such file or directory
-1
-$ file() {
->   printf "$1" >p.csv
->   refused --op attention -b 1,2 -s 8 --peers p.csv --format json
-> }
-$ names='variant,dtype,batch,seq_len,mask,us\n'
-$ file ''
-fuseplan bench: p.csv:1:1: the file is empty; expected a line with variant,dtype,batch,seq_len,mask,us
-2
-$ file 'variant,dtype,batch,seq_len,mask\n'
-fuseplan bench: p.csv:1:1: the column 'us' is missing; expected a line with variant,dtype,batch,seq_len,mask,us
-2
-$ file 'us,variant,dtype,batch,seq_len,mask,us\n'
-fuseplan bench: p.csv:1:37: the column 'us' comes twice
-2
-$ file "${names}a,fp32,1,8,full,x\n"
-fuseplan bench: p.csv:2:17: us: 'x' is not a number; give one from 0.001 to 1e+09
-2
-$ file "${names}a,fp32,1,8,full,-3\n"
-fuseplan bench: p.csv:2:17: us: -3 is out of range; give a number from 0.001 to 1e+09
-2
-$ file "${names}a,fp32,1,8,full\n"
-fuseplan bench: p.csv:2:12: the line has 5 fields, and the header has 6; put a field with a comma in double quotes
-2
-$ file "${names}a,fp32,1,8,longformer:g=2,w=1,4\n"
-fuseplan bench: p.csv:2:31: the line has 7 fields, and the header has 6; put a field with a comma in double quotes
-2
-$ file "${names}a,fp32,1,8,cusal,4\n"
-fuseplan bench: p.csv:2:12: mask: unknown mask 'cusal'; did you mean 'causal'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
-2
-$ file "${names}a,fp31,1,8,full,4\n"
-fuseplan bench: p.csv:2:3: dtype: 'fp31' is no type; expected fp32, tf32, fp16 or bf16
-2
-$ file "${names}a,fp32,1,8,full,4\nb,fp32,1,8,full,4\na,fp32,1,8,full,5\n"
-fuseplan bench: p.csv:4:1: line 2 has a time of 'a' for the same workload
-2
-$ rm p.csv
 $ ls
 === bench weights bad
 $ echo none >short

@@ -1,7 +1,7 @@
 #!/bin/sh
-# peers.sh SOURCE_DIR: what bench/peers.py says where it cannot work.
+# peers.sh SOURCE_DIR: what tests/cuda/peers.py says where it cannot work.
 set -u
-script=$1/bench/peers.py
+script=$1/tests/cuda/peers.py
 export PYTHONDONTWRITEBYTECODE=1
 command -v python3 >/dev/null || {
   echo "skipped: there is no python3"
@@ -33,7 +33,7 @@ says 2 "'eager' is no variant of --op attention" --op attention --variants eager
   exit 1
 }
 
-cd "$1/bench" || exit 1
+cd "$1/tests/cuda" || exit 1
 # the second variant is the fastest one; its times and fuseplan's are of the same rounds
 ratio=$(python3 -c "import peers
 rounds = [1.0, 2.0] * 50

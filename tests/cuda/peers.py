@@ -1,5 +1,5 @@
 """Times fuseplan beside PyTorch on one CUDA GPU and prints a table.  FILE.csv gets PyTorch's times, a
-line each, as `fuseplan bench --op attention --peers FILE.csv` reads them.
+line each.
 
     peers.py [OPTION...] -o FILE.csv BATCHxSEQ_LEN...
 
