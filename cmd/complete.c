@@ -9,14 +9,13 @@
 /* A command line up to the word to be completed. */
 struct line {
     const struct command *c;
-    uint64_t given;                            /* OPT() bits */
-    const char *action;                        /* the first operand; null: none is there yet */
-    int operands;                              /* before the word */
-    bool options_ended;                        /* by "--" */
-    int expecting;                             /* the option whose argument the word is; -1: none */
-    const char *batch, *seq_len, *db, *target; /* arguments given */
-    const char *part;                          /* the word's part that answers begin with */
-    struct buf before; /* the word's part in front of it, which is put before each answer */
+    uint64_t given;     /* OPT() bits */
+    const char *action; /* the first operand; null: none is there yet */
+    int operands;       /* before the word */
+    bool options_ended; /* by "--" */
+    int expecting;      /* the option whose argument the word is; -1: none */
+    const char *part;   /* the word's part that answers begin with */
+    struct buf before;  /* the word's part in front of it, which is put before each answer */
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -67,64 +66,6 @@ static void skip_elements(struct line *l, char separator)
     l->part = last + 1;
 }
 
-/* ---- known workloads ------------------------------------------------------------------------- */
-
-struct known {
-    const struct line *l;
-    enum option_id id; /* what is asked for: the batch, the sequence length or the mask */
-    struct buf seen;   /* answers so far, each between two newlines */
-};
-
-static bool matches(const char *given, int64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%lld", (long long)number);
-    return given == NULL || strcmp(given, text) == 0;
-}
-
-static void answer_known(void *ctx, const struct db_workload *w, const char *target_kind)
-{
-    struct known *k = ctx;
-    const struct line *l = k->l;
-    char number[24];
-    struct buf line;
-    int64_t size = k->id == OPTION_BATCH ? w->batch : w->seq_len;
-    snprintf(number, sizeof(number), "%lld", (long long)size);
-    const char *text = k->id == OPTION_MASK ? w->mask : number;
-    if ((k->id != OPTION_BATCH && !matches(l->batch, w->batch)) ||
-        (k->id != OPTION_SEQ_LEN && !matches(l->seq_len, w->seq_len)) ||
-        (l->target != NULL && strncmp(l->target, target_kind, strlen(target_kind)) != 0) ||
-        strncmp(text, "file:", 5) == 0) /* a hash, which names no file */
-        return;
-    buf_init(&line);
-    buf_addf(&line, "\n%s\n", text);
-    if (strstr(k->seen.ptr, line.ptr) == NULL && !in_list(l, text)) {
-        buf_adds(&k->seen, line.ptr);
-        answer(l, text, "of a stored workload");
-    }
-    buf_release(&line);
-}
-
-static void answer_stored(const struct line *l, enum option_id id)
-{
-    struct status ignored = STATUS_INIT;
-    struct known k = {.l = l, .id = id};
-    struct db *db = NULL;
-    buf_init(&k.seen);
-    for (int i = 0; id == OPTION_MASK && i < mask_kind_count(); i++) { /* answered before */
-        const char *name, *usage;
-        struct buf summary;
-        buf_init(&summary);
-        mask_kind_info(i, &name, &usage, &summary);
-        buf_addf(&k.seen, "\n%s\n", name);
-        buf_release(&summary);
-    }
-    if (db_open(l->db, DB_READ, &db, &ignored) == 0)
-        db_workloads(db, answer_known, &k, &ignored);
-    db_close(db);
-    buf_release(&k.seen);
-}
-
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 /* Parameters that the word lacks: "t=" after "strided:". */
@@ -147,7 +88,6 @@ static void answer_parameters(struct line *l, const char *usage)
 static void answer_masks(struct line *l)
 {
     bool parameters = strchr(l->part, ':') != NULL;
-    answer_stored(l, OPTION_MASK);
     if (strncmp(l->part, "file:", 5) == 0) {
         skip_elements(l, ':');
         answer_paths(l, ":files");
@@ -207,16 +147,13 @@ static void answer_argument(struct line *l, enum option_id id)
         answer_masks(l);
         return;
     }
-    bool sizes = id == OPTION_BATCH || id == OPTION_SEQ_LEN;
-    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH || (sizes && l->c->each))
+    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH)
         skip_elements(l, ',');
     if (id == OPTION_BASELINE && in_list(l, "none"))
         return;
     if (id == OPTION_BASELINE && strchr(l->before.ptr, ',') == NULL)
         answer(l, "none", "");
-    if (sizes)
-        answer_stored(l, id);
-    else if (words != NULL)
+    if (words != NULL)
         answer_words(l, words);
     else if (strcmp(info->argument, "DIR") == 0)
         answer_paths(l, ":dirs");
@@ -245,25 +182,12 @@ static int option_of(const struct command *c, const char *word, const char **arg
     return -1;
 }
 
-static void take_argument(struct line *l, int id, const char *text)
-{
-    if (id == OPTION_BATCH)
-        l->batch = text;
-    else if (id == OPTION_SEQ_LEN)
-        l->seq_len = text;
-    else if (id == OPTION_DB)
-        l->db = text;
-    else if (id == OPTION_TARGET)
-        l->target = text;
-}
-
 static void take_word(struct line *l, const char *word)
 {
     const char *argument;
     int id = l->expecting;
     if (id >= 0) {
         l->expecting = -1;
-        take_argument(l, id, word);
     } else if (!l->options_ended && strcmp(word, "--") == 0) {
         l->options_ended = true;
     } else if (!l->options_ended && word[0] == '-') {
@@ -273,9 +197,7 @@ static void take_word(struct line *l, const char *word)
         l->given |= UINT64_C(1) << id;
         if (option_info((enum option_id)id)->argument == NULL)
             return;
-        if (argument != NULL)
-            take_argument(l, id, argument);
-        else
+        if (argument == NULL)
             l->expecting = id;
     } else if (l->operands++ == 0) {
         l->action = word;

@@ -13,30 +13,6 @@ long_files='kernels/cuda/attention.cuh kernels/cuda/handwritten.cuh'
 
 files=tests/lint/files.sh
 
-# The conditions.  Those that macros of jansson contain are not ours.  gcc's __builtin_shuffle is
-# unknown to clang; the predicates of ctype.h are macros without __NO_CTYPE.
-# shellcheck disable=SC2016
-conditions() {
-  $files '^[^k].*/.*\.c$' |
-    xargs -0 -P "$(nproc)" -n 20 sh -c 'build=$1 out=$2; shift 2
-      clang-query -p "$build" -f tests/lint/dialect.query --extra-arg=-w --extra-arg=-UNDEBUG \
-        --extra-arg=-D__NO_CTYPE --extra-arg="-D__builtin_shuffle(a,b,mask)=(a)" "$@" \
-        >"$out/query.$$" 2>&1 || { cat "$out/query.$$" >&2; exit 1; }' sh "$build" "$out" || return
-  awk -v root="$PWD/" '
-    function flush() { if (found != "") print found; found = "" }
-    FNR == 1 { flush() }
-    /: note: ".*" binds here$/ {
-      flush()
-      sub(/ binds here$/, "")
-      split($0, part, /:[0-9]+: note: "|"$/)
-      found = part[1] ": " part[2]
-      sub(/^\.\//, "", found)
-      if (index(found, root) == 1) found = substr(found, length(root) + 1)
-    }
-    /expanded from macro .json_/ { found = "" }
-    END { flush() }' "$out"/query.* | sort -u
-}
-
 # A function begins with { and ends with } in the first column: clang-format sees to that.
 sizes() {
   # shellcheck disable=SC2016
@@ -76,9 +52,7 @@ prose() {
     sed 's/^\([^:]*:[0-9]*\):.*/\1: this line has more than 120 columns: wrap it/'
 }
 
-conditions >"$out/conditions"
 {
-  cat "$out/conditions"
   sizes
   names
   prose
