@@ -106,52 +106,35 @@ static void hear_step(void *ctx, const struct step *step)
     ((struct said *)ctx)->steps++;
 }
 
-/* Says at once for whom, once for each holder. */
+/* Says at once for whom, once for each holder.  _i: that process is stopped. */
 START_TEST(waiting_is_told)
 {
     struct said said = {0};
     struct lock_wait wait = {
         .limit_s = 0.02, .say = hear, .ctx = &said, .listener = {hear_step, &said}};
     int second;
-    char holder[400];
+    char holder[64], advice[64];
     pid_t first = take_elsewhere(cpu);
+    if (_i == 1) {
+        kill(first, SIGSTOP);
+        ck_assert_int_eq(waitpid(first, NULL, WUNTRACED), first);
+    }
     for (int i = 0; i < 2; i++) {
-        st = STATUS_INIT;
         FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st), STATUS_TIMEOUT,
               "no turn on cpu:0");
         ck_assert_int_eq(said.lines, 1);
     }
     ck_assert_int_eq(said.steps, 2);
     snprintf(holder, sizeof(holder), "process %ld (", (long)first);
+    snprintf(advice, sizeof(advice), "'kill -CONT %ld'", (long)first);
     ck_assert_ptr_nonnull(strstr(said.last, holder));
     ck_assert_ptr_nonnull(strstr(said.last, "check_lock"));
     ck_assert_ptr_nonnull(strstr(said.last, "which has had it since 20"));
-    ck_assert_ptr_null(strstr(said.last, "stopped"));
+    ck_assert_int_eq(strstr(said.last, advice) != NULL, _i == 1);
     end_elsewhere(first);
     OK(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st));
     ck_assert_int_eq(said.lines, 1);
     lock_drop(second);
-}
-END_TEST
-
-START_TEST(stopped_holder_is_named)
-{
-    struct said said = {0};
-    struct lock_wait wait = {.limit_s = 0.02, .say = hear, .ctx = &said};
-    int lock, end;
-    pid_t other = take_elsewhere(cpu);
-    kill(other, SIGSTOP);
-    ck_assert_int_eq(waitpid(other, &end, WUNTRACED), other);
-    ck_assert(WIFSTOPPED(end));
-    FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st), STATUS_TIMEOUT, " and is stopped: ");
-    char advice[64];
-    snprintf(advice, sizeof(advice), "'kill -CONT %ld'", (long)other);
-    ck_assert_int_eq(said.lines, 1);
-    ck_assert_ptr_nonnull(strstr(said.last, advice));
-    end_elsewhere(other);
-    st = STATUS_INIT;
-    OK(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st));
-    lock_drop(lock);
 }
 END_TEST
 
@@ -221,32 +204,27 @@ START_TEST(directory_of_locks_must_be_there)
 }
 END_TEST
 
-/* A planted link must not make a user write to a file of somebody's. */
-START_TEST(lock_follows_no_link)
+/* A planted link must not make a user write to a file of somebody's.  What else is in the way is
+ * named with its owner, who alone can remove it from a sticky directory. */
+static const char *const in_the_way[] = {"", "", "this directory belongs to",
+                                         "this special file belongs to"};
+
+START_TEST(lock_that_is_no_file_is_named)
 {
     char *victim = test_path("victim");
     struct stat info;
     int lock;
-    OK(file_write(victim, "", 0, &st));
-    ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path()), 0);
+    write_text(victim, "");
+    ck_assert_int_eq(_i == 0   ? symlink(victim, lock_path())
+                     : _i == 1 ? link(victim, lock_path())
+                     : _i == 2 ? mkdir(lock_path(), 0700)
+                               : mkfifo(lock_path(), 0600),
+                     0);
     FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_ENVIRONMENT, lock_path());
     ck_assert_ptr_nonnull(strstr(st.message, ": remove it, or set FUSEPLAN_LOCK_DIR"));
+    ck_assert_ptr_nonnull(strstr(st.message, in_the_way[_i]));
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
-}
-END_TEST
-
-/* What is in the way is named with its owner, who alone can remove it from a sticky directory. */
-START_TEST(lock_that_is_no_file_is_named)
-{
-    char owner[64];
-    int lock;
-    ck_assert_int_eq(_i == 0 ? mkdir(lock_path(), 0700) : mkfifo(lock_path(), 0600), 0);
-    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_ENVIRONMENT, lock_path());
-    snprintf(owner, sizeof(owner), "(%ld): remove it, or set FUSEPLAN_LOCK_DIR", (long)getuid());
-    ck_assert_ptr_nonnull(strstr(st.message, owner));
-    ck_assert_ptr_nonnull(
-        strstr(st.message, _i == 0 ? "this directory belongs to" : "this special file belongs to"));
 }
 END_TEST
 
@@ -334,15 +312,22 @@ static void check_waited_for(struct holder other)
     ck_assert_int_eq(end, 0);
 }
 
-/* Somebody else's measurement is waited for. */
-START_TEST(measurements_take_turns)
+/* A measurement, a dump and a trace, whose times are times too: each waits for somebody else. */
+START_TEST(sessions_take_turns)
 {
     struct candidate c;
     struct bench *b = open_with(&c);
-    struct trial t;
-    struct holder other = hold_device(LOCK_TO_TIME);
-    OK(bench_segment(b, &c.choices[0], false, &sampling_search, &t, &st));
+    struct launch_time *times = NULL;
+    struct trial t = {.status = TRIAL_OK};
+    struct holder other = hold_device(_i == 2 ? LOCK_TO_RUN : LOCK_TO_TIME);
+    if (_i == 0)
+        OK(bench_segment(b, &c.choices[0], false, &sampling_search, &t, &st));
+    else if (_i == 1)
+        OK(bench_dump(b, &c, test_path("dump"), false, &st));
+    else
+        OK(bench_trace(b, &c, &times, &st));
     check_waited_for(other);
+    free(times);
     trial_release(&t);
     bench_close(b);
 }
@@ -364,37 +349,10 @@ START_TEST(limit_of_a_session_runs_on)
 }
 END_TEST
 
-/* A dump runs a plan on the device too. */
-START_TEST(dump_waits_for_its_turn)
-{
-    struct candidate c;
-    struct bench *b = open_with(&c);
-    struct holder other = hold_device(LOCK_TO_TIME);
-    OK(bench_dump(b, &c, test_path("dump"), false, &st));
-    check_waited_for(other);
-    bench_close(b);
-}
-END_TEST
-
-/* The times in a trace are times too. */
-START_TEST(trace_has_the_device_alone)
-{
-    struct candidate c;
-    struct bench *b = open_with(&c);
-    struct launch_time *times;
-    struct holder other = hold_device(LOCK_TO_RUN);
-    OK(bench_trace(b, &c, &times, &st));
-    check_waited_for(other);
-    free(times);
-    bench_close(b);
-}
-END_TEST
-
-SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(waiting_is_told),
-      ONCE(stopped_holder_is_named), ONCE(limit_of_a_session_runs_on), ONCE(lock_is_shared_by_runs),
+SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), LOOP(waiting_is_told, 0, 2),
+      ONCE(limit_of_a_session_runs_on), ONCE(lock_is_shared_by_runs),
       ONCE(runs_do_not_pass_a_measurement), ONCE(lock_is_for_all_users),
-      LOOP(directory_of_locks_must_be_there, 0, 2), LOOP(lock_follows_no_link, 0, 2),
-      LOOP(lock_that_is_no_file_is_named, 0, 2),
+      LOOP(directory_of_locks_must_be_there, 0, 2),
+      LOOP(lock_that_is_no_file_is_named, 0, ARRAY_LEN(in_the_way)),
       LOOP(lock_of_a_program_without_a_name_is_told, 0, 2), ONCE(removed_lock_is_made_anew),
-      ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
-      ONCE(trace_has_the_device_alone))
+      LOOP(sessions_take_turns, 0, 3))
