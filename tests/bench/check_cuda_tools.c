@@ -7,6 +7,24 @@
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
+static struct cache cache;
+static struct toolchain tc;
+
+/* Looks for a compiler as the CUDA target does. */
+static int look(const char *compiler, const volatile sig_atomic_t *stop)
+{
+    const struct toolchain_request request = {
+        .compiler = compiler, .worker = test_path("worker"), .stop = stop};
+    st = STATUS_INIT;
+    return target_cuda.toolchain(&request, &cache, &tc, &st);
+}
+
+static void teardown(void)
+{
+    toolchain_release(&tc);
+    cache_release(&cache);
+    test_dir_teardown();
+}
 
 static void setup(void)
 {
@@ -40,6 +58,7 @@ static void setup(void)
              "esac\n",
              test_dir, (long)getpid(), FUSEPLAN_WORKER);
     write_script(test_path("worker"), worker);
+    OK(cache_open(test_path("cache"), &cache, &st));
 }
 
 /* ---- which compiler -------------------------------------------------------------------------- */
@@ -114,32 +133,25 @@ END_TEST
 
 START_TEST(compiler_that_serves_is_taken)
 {
-    struct cache cache;
-    struct toolchain tc;
     if (machines[_i].nvrtc != NULL)
         write_text(test_path("nvrtc"), machines[_i].nvrtc);
     if (machines[_i].nvcc != NULL) {
         write_nvcc(machines[_i].nvcc);
         ck_assert_int_eq(rename(test_path("nvcc"), test_path("cuda home/bin/nvcc")), 0);
     }
-    OK(cache_open(test_path("cache"), &cache, &st));
-    const struct toolchain_request request = {.compiler = machines[_i].option,
-                                              .worker = test_path("worker")};
-    int result = target_cuda.toolchain(&request, &cache, &tc, &st);
-    if (machines[_i].taken != NULL) {
-        ck_assert_msg(result == 0, "%s", st.message);
-        ck_assert_str_eq(tc.version, machines[_i].taken);
-        ck_assert_str_eq(tc.flags.items[tc.flags.count - 1], "-arch=sm_80");
-        ck_assert_str_eq(tc.where.device, "Fake GPU");
-        ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
-        ck_assert_int_eq(tc.passed_over.code == STATUS_OK, machines[_i].says[0] == '\0');
-    } else {
+    int result = look(machines[_i].option, NULL);
+    if (machines[_i].taken == NULL) {
         ck_assert_int_eq(result, -1);
         ck_assert_ptr_nonnull(strstr(st.message, machines[_i].says));
         ck_assert_ptr_null(tc.path);
+        return;
     }
-    toolchain_release(&tc);
-    cache_release(&cache);
+    ck_assert_msg(result == 0, "%s", st.message);
+    ck_assert_str_eq(tc.version, machines[_i].taken);
+    ck_assert_str_eq(tc.flags.items[tc.flags.count - 1], "-arch=sm_80");
+    ck_assert_str_eq(tc.where.device, "Fake GPU");
+    ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
+    ck_assert_int_eq(tc.passed_over.code == STATUS_OK, machines[_i].says[0] == '\0');
 }
 END_TEST
 
@@ -147,15 +159,10 @@ END_TEST
  * not let have a bound. */
 START_TEST(compilers_have_a_bound)
 {
-    struct cache cache;
-    struct toolchain tc;
     struct buf text;
     write_text(test_path("nvrtc"), "13 works");
     write_nvcc("13.0");
-    OK(cache_open(test_path("cache"), &cache, &st));
-    const struct toolchain_request request = {.worker = test_path("worker"),
-                                              .compiler = _i == 0 ? "nvcc" : "nvrtc"};
-    OK(target_cuda.toolchain(&request, &cache, &tc, &st));
+    OK(look(_i == 0 ? "nvcc" : "nvrtc", NULL));
     buf_init(&text);
     OK(file_read(test_path("bound"), 100, &text, &st));
 #ifdef __SANITIZE_ADDRESS__
@@ -164,8 +171,6 @@ START_TEST(compilers_have_a_bound)
     ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
 #endif
     buf_release(&text);
-    toolchain_release(&tc);
-    cache_release(&cache);
 }
 END_TEST
 
@@ -183,39 +188,30 @@ static void set_stop(int signal)
 static const char *const questions[] = {"--cuda-probe", "--nvrtc-version", "--nvrtc",
                                         "--cublas-version"};
 
+/* Tells the script in the worker's place what becomes of a question. */
+static void plant(const char *fate, const char *question)
+{
+    char name[64];
+    write_text(test_path("nvrtc"), "13 works");
+    snprintf(name, sizeof(name), "%s%s", fate, question);
+    write_text(test_path(name), "");
+}
+
 START_TEST(interrupt_ends_the_look_at_the_tools)
 {
-    struct cache cache;
-    struct toolchain tc;
-    char stuck[64];
-    write_text(test_path("nvrtc"), "13 works");
-    snprintf(stuck, sizeof(stuck), "stuck%s", questions[_i]);
-    write_text(test_path(stuck), "");
+    plant("stuck", questions[_i]);
     signal(SIGUSR1, set_stop);
-    OK(cache_open(test_path("cache"), &cache, &st));
-    const struct toolchain_request request = {.worker = test_path("worker"), .stop = &stop};
     double start = clock_seconds();
-    FAILS(target_cuda.toolchain(&request, &cache, &tc, &st), STATUS_INTERRUPTED, "");
+    FAILS(look(NULL, &stop), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
-    toolchain_release(&tc);
-    cache_release(&cache);
 }
 END_TEST
 
 /* What is killed says nothing of the machine's libraries. */
 START_TEST(killed_look_is_no_answer)
 {
-    struct cache cache;
-    struct toolchain tc;
-    char killed[64];
-    write_text(test_path("nvrtc"), "13 works");
-    snprintf(killed, sizeof(killed), "killed%s", _i == 0 ? "--nvrtc-version" : "--cublas-version");
-    write_text(test_path(killed), "");
-    OK(cache_open(test_path("cache"), &cache, &st));
-    const struct toolchain_request request = {.worker = test_path("worker")};
-    FAILS(target_cuda.toolchain(&request, &cache, &tc, &st), STATUS_ENVIRONMENT, "asking for ");
-    toolchain_release(&tc);
-    cache_release(&cache);
+    plant("killed", _i == 0 ? "--nvrtc-version" : "--cublas-version");
+    FAILS(look(NULL, NULL), STATUS_ENVIRONMENT, "asking for ");
 }
 END_TEST
 
@@ -234,12 +230,12 @@ static void write_proc(const char *driver, const char *device)
 
 /* Whether the GPU is known without a driver: what the driver would say now is that there
  * is none. */
-static bool is_remembered(const struct cache *c, int device)
+static bool is_remembered(int device)
 {
     struct gpu gpu;
     setenv("FAKE_GPU", "none", 1);
     const struct toolchain_request request = {.device = device, .worker = FUSEPLAN_WORKER};
-    int result = gpu_recall(&request, c, test_path("proc"), &gpu, &st);
+    int result = gpu_recall(&request, &cache, test_path("proc"), &gpu, &st);
     unsetenv("FAKE_GPU");
     if (result != 0)
         ck_assert_ptr_nonnull(strstr(st.message, "sees no GPU"));
@@ -248,75 +244,66 @@ static bool is_remembered(const struct cache *c, int device)
     return result == 0;
 }
 
-static void ask(const struct cache *c)
+static void ask(void)
 {
     struct gpu gpu;
     const struct toolchain_request request = {.worker = FUSEPLAN_WORKER};
-    OK(gpu_recall(&request, c, test_path("proc"), &gpu, &st));
+    OK(gpu_recall(&request, &cache, test_path("proc"), &gpu, &st));
     ck_assert_int_eq(gpu.arch, 80);
     ck_assert_int_eq(gpu.units, 4);
 }
 
+/* Files that are written, or directories that are made where `text` is null; and variables.  Each
+ * is another boot, driver, GPU, job or container. */
+static const struct {
+    const char *file, *text, *variable;
+} changes[] = {
+    {NULL, "1", "CUDA_VISIBLE_DEVICES"},
+    {NULL, "", "CUDA_VISIBLE_DEVICES"},
+    {"proc/sys/kernel/random/boot_id", "0bfb8f74\n", NULL},
+    {"proc/driver/nvidia/version", "590.2", NULL},
+    {"proc/driver/nvidia/gpus/0000:02:00.0", NULL, NULL},
+    {"proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0", NULL, NULL},
+    {"proc/self/cgroup", "0::/slurm/job_7/step_0\n", NULL},
+    {"dev/nvidia1", "", NULL},
+};
+
 START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
 {
-    struct cache cache;
-    OK(cache_open(test_path("cache"), &cache, &st));
     write_proc("580.1", "0000:01:00.0");
-    ck_assert(!is_remembered(&cache, 0)); /* and that there is none is not kept */
-    ask(&cache);
-    ck_assert(is_remembered(&cache, 0));
-    ck_assert(!is_remembered(&cache, 1));
-
-    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    ck_assert(!is_remembered(&cache, 0));
-    setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    ck_assert(!is_remembered(&cache, 0));
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    write_text(test_path("proc/sys/kernel/random/boot_id"), "0bfb8f74\n");
-    ck_assert(!is_remembered(&cache, 0));
-    write_proc("590.2", "0000:01:00.0");
-    ck_assert(!is_remembered(&cache, 0));
-    write_proc("580.1", "0000:02:00.0");
-    ck_assert(!is_remembered(&cache, 0));
-    write_proc("580.1", "0000:01:00.0");
-    ck_assert(is_remembered(&cache, 0));
-    OK(file_make_dirs(test_path("proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0"), &st));
-    ck_assert(!is_remembered(&cache, 0));
-
-    /* Another job, and another container, that has another of the GPUs. */
-    write_proc("580.1", "0000:01:00.0");
-    ck_assert(is_remembered(&cache, 0));
+    ck_assert(!is_remembered(0)); /* and that there is none is not kept */
+    ask();
+    ck_assert(is_remembered(0));
+    ck_assert(!is_remembered(1));
     OK(file_make_dirs(test_path("proc/self"), &st));
-    write_text(test_path("proc/self/cgroup"), "0::/slurm/job_7/step_0\n");
-    ck_assert(!is_remembered(&cache, 0));
-    ask(&cache);
-    ck_assert(is_remembered(&cache, 0));
-    write_text(test_path("proc/self/cgroup"), "0::/slurm/job_8/step_0\n");
-    ck_assert(!is_remembered(&cache, 0));
-    write_proc("580.1", "0000:01:00.0");
     OK(file_make_dirs(test_path("dev"), &st));
-    write_text(test_path("dev/nvidia1"), "");
-    ck_assert(!is_remembered(&cache, 0));
-    cache_release(&cache);
+    ck_assert(is_remembered(0));
+    if (changes[_i].variable != NULL)
+        setenv(changes[_i].variable, changes[_i].text, 1);
+    else if (changes[_i].text != NULL)
+        write_text(test_path(changes[_i].file), changes[_i].text);
+    else
+        OK(file_make_dirs(test_path(changes[_i].file), &st));
+    ck_assert(!is_remembered(0));
+    ask();
+    ck_assert(is_remembered(0) || changes[_i].variable != NULL);
 }
 END_TEST
 
 /* As in a container that shows less of its host. */
 START_TEST(gpu_is_asked_where_the_system_says_too_little)
 {
-    struct cache cache;
-    OK(cache_open(test_path("cache"), &cache, &st));
     write_proc("580.1", "0000:01:00.0");
     ck_assert_int_eq(unlink(test_path("proc/driver/nvidia/version")), 0);
-    ask(&cache);
-    ck_assert(!is_remembered(&cache, 0));
-    cache_release(&cache);
+    ask();
+    ck_assert(!is_remembered(0));
 }
 END_TEST
 
-SUITE("cuda tools", setup, test_dir_teardown, LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits)),
+SUITE("cuda tools", setup, teardown, LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits)),
       LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
       LOOP(compilers_have_a_bound, 0, 2),
       LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),
-      LOOP(killed_look_is_no_answer, 0, 2), ONCE(gpu_is_asked_once_for_a_driver_and_a_boot),
+      LOOP(killed_look_is_no_answer, 0, 2),
+      LOOP(gpu_is_asked_once_for_a_driver_and_a_boot, 0, ARRAY_LEN(changes)),
       ONCE(gpu_is_asked_where_the_system_says_too_little))

@@ -34,15 +34,6 @@ START_TEST(names_are_parsed)
 }
 END_TEST
 
-/* The default is one that this build has. */
-START_TEST(default_target_is_usable)
-{
-    struct target_name t;
-    OK(target_parse(NULL, &t, &st));
-    ck_assert_ptr_nonnull(target_ops_of(t.kind, &st));
-}
-END_TEST
-
 START_TEST(types_are_checked)
 {
     ck_assert_int_eq(target_default_dtype(TARGET_CPU), DTYPE_FP32);
@@ -106,6 +97,5 @@ START_TEST(worker_environment_is_steady)
 }
 END_TEST
 
-SUITE("target", NULL, NULL, LOOP(names_are_parsed, 0, ARRAY_LEN(names)),
-      ONCE(default_target_is_usable), ONCE(types_are_checked),
+SUITE("target", NULL, NULL, LOOP(names_are_parsed, 0, ARRAY_LEN(names)), ONCE(types_are_checked),
       ONCE(fingerprint_text_has_every_field), LOOP(worker_environment_is_steady, 0, 2))

@@ -66,11 +66,6 @@ static const struct {
      "ptxas info    : (C7507) Potential Performance Loss: " REGISTERS_IGNORED "\n",
      {.compiler_warning = SERIALISED},
      true},
-    {"nothing", "", {.registers = 0}, false},
-    {"something else",
-     "warning: registers bytes smem bytes stack frame\n",
-     {.registers = 0},
-     false},
 };
 
 START_TEST(logs_are_read)

@@ -144,17 +144,6 @@ START_TEST(values_that_are_not_finite_are_refused)
 }
 END_TEST
 
-START_TEST(bad_files_are_refused)
-{
-    struct trained *t;
-    FAILS(trained_open("none", NULL, &t, &st), STATUS_USAGE,
-          "--weights: cannot read 'none': No such file or directory");
-    ck_assert_ptr_null(t);
-    OK(file_write(path, "12345678{", 9, &st));
-    FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "the header should have");
-}
-END_TEST
-
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
 START_TEST(path_that_is_not_utf8_is_refused)
 {
@@ -197,5 +186,4 @@ END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       ONCE(other_sizes_are_refused), ONCE(values_that_are_not_finite_are_refused),
-      ONCE(bad_files_are_refused), ONCE(path_that_is_not_utf8_is_refused),
-      ONCE(the_worker_reads_the_same_file))
+      ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file))

@@ -35,30 +35,6 @@ END_TEST
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-static void check_order(const struct launch_time *times, int n)
-{
-    ck_assert_double_eq(times[0].start_s, 0);
-    for (int i = 0; i < n; i++)
-        ck_assert_double_gt(times[i].seconds, 0);
-    for (int i = 1; i < n; i++)
-        ck_assert_double_ge(times[i].start_s, times[i - 1].start_s + times[i - 1].seconds);
-}
-
-START_TEST(plan_is_traced_launch_by_launch)
-{
-    struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_cache());
-    struct bench *b = small_bench(&o);
-    struct candidate c;
-    struct launch_time *times;
-    candidate_default(&build_cpu, plan_from_value(41115), &c);
-    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
-    check_order(times, 2 * c.count); /* two layers */
-    free(times);
-    bench_close(b);
-}
-END_TEST
-
 START_TEST(wrong_plan_is_not_traced)
 {
     struct status st = STATUS_INIT;
@@ -76,17 +52,5 @@ START_TEST(wrong_plan_is_not_traced)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("trace");
-    TCase *t = tcase_create("medians");
-    tcase_add_test(t, times_and_gaps_are_medians);
-    tcase_add_test(t, launches_never_overlap);
-    suite_add_tcase(s, t);
-    t = tcase_create("plans");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, plan_is_traced_launch_by_launch);
-    tcase_add_test(t, wrong_plan_is_not_traced);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("trace", test_dir_setup, test_dir_teardown, ONCE(times_and_gaps_are_medians),
+      ONCE(launches_never_overlap), ONCE(wrong_plan_is_not_traced))
