@@ -32,7 +32,8 @@
 
 /* Allowed whatever their arguments are.  Since Linux 5.11 the kernel keeps a bit for each call
  * whose answer depends on its number alone, and these do not run the filter.  Before that it runs
- * from its first row on: OpenMP's barriers make hundreds of calls of the first ones in a pass. */
+ * from its first row on: OpenMP's barriers make hundreds of calls of the first rows' kind in a
+ * pass. */
 static const int harmless[] =
     LIST(SYS_futex, SYS_sched_yield, SYS_clock_gettime, SYS_read, SYS_write, SYS_sendto,
          SYS_recvfrom, SYS_brk, SYS_clock_getres, SYS_clock_nanosleep, SYS_close, SYS_close_range,
@@ -48,7 +49,7 @@ static const int harmless[] =
          SYS_set_tid_address, SYS_sigaltstack, SYS_statx, SYS_sysinfo, SYS_times, SYS_uname,
          SYS_wait4, SYS_waitid, SYS_writev);
 
-/* Those that newer architectures do without. */
+/* Calls that newer architectures do without. */
 #ifdef SYS_open
 static const int older[] =
     LIST(SYS_access, SYS_dup2, SYS_getpgrp, SYS_getrlimit, SYS_lstat, SYS_pause, SYS_pipe, SYS_poll,

@@ -15,11 +15,11 @@ void child_keep_ends(void)
 enum { COMPILERS = 1u << CHILD_COMPILER, WORKERS = 1u << CHILD_WORKER, ALL = COMPILERS | WORKERS };
 
 /* When a variable may be why a child failed: a wrong one keeps it from working, a list of
- * directories only where the child speaks of one of them. */
+ * directories only where the child speaks of such a directory. */
 enum suspect { NEVER, ALWAYS, IF_NAMED };
 
-/* Variables that reach a child, as in FUSEPLAN_PASS.  Those of OpenMP, OpenBLAS and CUDA that
- * change times are not among them, nor those of the loader that make it print. */
+/* Variables that reach a child, as in FUSEPLAN_PASS.  Variables of OpenMP, OpenBLAS and CUDA that
+ * change times are not among them, nor variables that make the loader print. */
 static const struct passing {
     const char *name;
     unsigned kinds;

@@ -13,7 +13,7 @@ enum child_kind { CHILD_COMPILER, CHILD_WORKER, CHILD_KIND_COUNT };
 
 /* The environment of a child: what such a program needs of this one's, and nothing else.  So no
  * variable of the user's makes its libraries print or changes what it measures, and a candidate
- * finds no secret.  Messages are those of the C locale.  FUSEPLAN_PASS names further variables,
+ * finds no secret.  Messages are in the C locale.  FUSEPLAN_PASS names further variables,
  * between blanks; a name that ends with '*' stands for all that begin with the rest.  own: a
  * variable in the place of the user's, "TMPDIR=...", or null.  Null-terminated; the caller frees
  * the array alone, whose texts are borrowed. */

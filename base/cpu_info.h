@@ -30,7 +30,7 @@ bool cpu_cores_are_known(void);
 
 /* Bytes that the machine and its control group let this process map; UINT64_MAX: unknown. */
 uint64_t mem_available_bytes(void);
-/* The same of a group alone, by a list of groups like /proc/self/cgroup and the directory where
+/* The quota of a group alone, by a list of groups like /proc/self/cgroup and the directory where
  * groups are mounted; UINT64_MAX: no limit. */
 uint64_t mem_group_bytes(const char *list, const char *root);
 

@@ -91,9 +91,9 @@ void file_hold_signals(sigset_t *before);
 
 /* ---- directory.c: directories written as a whole -----------------------------------------------
  *
- * What is to be in a directory is first written to a staging directory.  A commit renames that one
- * if the directory does not exist.  Else it moves the entries into the directory, which may be
- * somebody's working directory or a mount point and stays the one that it is. */
+ * What is to be in a directory is first written to a staging directory.  A commit renames the
+ * staging directory if the directory does not exist.  Else it moves the entries into the directory,
+ * which may be somebody's working directory or a mount point and stays the one that it is. */
 
 struct fresh_dir {
     char *dir;   /* the absolute path of the directory, owned */

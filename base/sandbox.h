@@ -19,7 +19,7 @@ enum { SANDBOX_FILES = 1, SANDBOX_CALLS = 2, SANDBOX_ALL = 3 };
 /* By these an administrator, a scheduler, a limit or the system's lack of memory ends a process. */
 #define SIGNALS_OF_OTHERS SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU
 
-/* Before threads are started: those that run already are not confined.  writable may be null.
+/* Before threads are started: threads that run already are not confined.  writable may be null.
  * Returns what the process is kept from now. */
 unsigned sandbox_enter(const char *readable, const char *writable);
 

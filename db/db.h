@@ -242,7 +242,7 @@ int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, str
  *
  * Results are studies with their searches and trials.  Models are no results: `train` makes them
  * anew.  Of a study's plan, of its segment's schedule and of a comparison's plan there is one
- * result.  Where two databases have different ones, the one measured later stays, so that the
+ * result.  Where two databases have different results, the result measured later stays, so that the
  * outcome does not depend on the order of merging, and merging twice changes nothing. */
 
 struct db_moved {
@@ -253,7 +253,7 @@ struct db_moved {
     int64_t replaced;  /* of the conflicts: took the place of what was there */
 };
 
-/* Adds the results of the databases at paths: of all of them or nothing.  out: (count). */
+/* Adds the results of the databases at paths: of all databases or of none.  out: (count). */
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
              struct status *st);
 
@@ -286,7 +286,7 @@ enum db_change {
 
 /* Ratios and intervals are NaN where a side failed. */
 struct db_change_row {
-    int64_t study; /* of the later side, the first of those compared */
+    int64_t study; /* of the later side, the first that was compared */
     int value;
     bool final; /* both times are from comparisons side by side; else both from searches */
     enum db_change change;
@@ -310,13 +310,13 @@ int db_time_parse(const char *text, char out[CLOCK_UTC_SIZE], struct status *st)
 
 /* ---- forget.c -------------------------------------------------------------------------------- */
 
-/* Of all studies, those that agree with each member that is not null. */
+/* The studies that agree with each member that is not null. */
 struct db_forget {
     const char *workload;    /* its text */
     const char *target_kind; /* "cpu", "cuda" */
     const char *init;        /* "uniform" or "wide" */
     const uint64_t *seed;    /* of the inputs */
-    const char *older_than;  /* a protocol: those of a smaller number */
+    const char *older_than;  /* a protocol: studies of a smaller number */
     bool failed;             /* forget the trials that failed; else all of the study */
     bool dry_run;            /* change nothing */
 };
@@ -331,7 +331,7 @@ int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, v
 
 /* From what a model is trained, each time that it is asked. */
 struct db_model {
-    const char *name; /* unique within a study, or among those of files (study 0) */
+    const char *name; /* unique within a study, or among the models of files (study 0) */
     int features;     /* enum feature_set */
     uint64_t seed;
     double quantile;    /* of "high performance" */
@@ -357,7 +357,7 @@ int db_info(struct db *db, struct db_info *out, struct status *st);
 
 /* ---- check.c: is it whole -------------------------------------------------------------------- */
 
-/* Runs SQLite's own checks, those of foreign keys, and the rules that the schema cannot state.
+/* Runs SQLite's own checks, the checks of foreign keys, and the rules that the schema cannot state.
  * Calls row() for each problem found; *problems: their number. */
 typedef void db_check_row(void *ctx, const char *problem);
 int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st);

@@ -50,8 +50,8 @@ static int find_study(void *ctx, struct db_listed *l, struct status *st)
     return 0;
 }
 
-/* Rows before those that they refer to; which statement takes the study and whether failures alone
- * are meant. */
+/* Rows before the rows that they refer to; which statement takes the study and whether failures
+ * alone are meant. */
 static int forget_study(struct db *db, int64_t study, bool failed, struct status *st)
 {
     static const enum db_statement trials[] = {SQL_FORGET_SAMPLES, SQL_FORGET_CHOICES,

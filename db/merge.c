@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A schedule of the source, and what it is in the database merged into. */
+/* A schedule of the source, and its row in the database merged into. */
 struct mapped {
     int64_t from, to;
     struct segment segment;

@@ -28,7 +28,8 @@ static double same_parameter(const char *name, const char *end, const char *othe
     return NAN;
 }
 
-/* How far parameters are apart: the sum over those of `a` of |log(value / other value)|. */
+/* How far parameters are apart: the sum over the parameters of `a` of |log(value / other value)|.
+ */
 static double distance(const char *a, const char *b)
 {
     double sum = 0;

@@ -269,7 +269,7 @@ static int enter_wal(sqlite3 *handle)
     return result;
 }
 
-/* Pages of a file that is empty get room for checksums as it is filled; those of any other file
+/* Pages of a file that is empty get room for checksums as it is filled; pages of any other file
  * that lacks it are written anew, once. */
 static int make_room(struct db *db, bool empty, struct status *st)
 {

@@ -11,7 +11,7 @@
 enum { ROWS_MAX = 1 << 24 }; /* of samples: more than anyone takes, few enough to be read */
 
 /* In the order of the tables in docs/database.md.  A name of several tables means the same in each;
- * those that differ are renamed where they are read. */
+ * columns that differ are renamed where they are read. */
 static const struct row_rule rules[] = {
     {"text", "workload", ROW_TEXT, 0, 0},
     {"batch", "workload", ROW_INT, 1, BATCH_MAX},

@@ -1,5 +1,5 @@
 /* The statements that db runs, as X(ID, sql); each list of them includes this file.  The names of
- * their columns are those of the rules in rows.c.  EXPLAIN QUERY
+ * their columns are the names in the rules of rows.c.  EXPLAIN QUERY
  * PLAN shows no scan of trial, choice or sample in any but INFO: tests/db/check_schema.c. */
 X(BEGIN_READ, "BEGIN")
 X(BEGIN_WRITE, "BEGIN IMMEDIATE")
@@ -105,8 +105,8 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
            " JOIN segment ON segment.id = schedule.segment"
            " WHERE choice.trial = ? ORDER BY first_op")
 
-/* Merging stores old trials after newer ones: so the order of time is that of stored_utc, and of id
- * only among trials of one millisecond.
+/* Merging stores old trials after newer ones: so the order of time is the order of stored_utc, and
+ * of id only among trials of one millisecond.
  *
  * The winner of the newest comparison of a search.  The last columns are its time in its search and
  * when the comparison was stored. */

@@ -261,7 +261,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* Hands the lines over in the order of their bytes, equal ones once. */
+/* Hands the lines over in the order of their bytes, equal lines once. */
 static int hand_over(const struct lines *l, db_text_sink *sink, void *ctx, struct status *st)
 {
     struct buf out;

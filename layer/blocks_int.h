@@ -17,8 +17,8 @@ int mask_views(const struct mask *m, int batch, const int *lengths);
 /* The matrix of list number `list`. */
 struct mask_view mask_view_of(const struct mask *m, const int *lengths, int list);
 
-/* The bits of one row in one key block, those of keys past the length cleared.  Word k of a mask's
- * row is its part of key block k, as MASK_BLOCK is 64. */
+/* The bits of one row in one key block; bits of keys past the length are cleared.  Word k of a
+ * mask's row is its part of key block k, as MASK_BLOCK is 64. */
 uint64_t mask_row_word(const struct mask_view *v, int row, int key_block);
 
 /* The rows of one query block. */
@@ -43,7 +43,7 @@ void lists_open(struct lists_writer *to, struct block_lists *out, int lists, int
 /* Appends a query block: the first one of list 0 first. */
 void lists_add(struct lists_writer *to, const struct panel *p);
 
-/* batch: the sums count every batch row, also those that share a list. */
+/* batch: the sums count every batch row, also rows that share a list. */
 void lists_close(struct lists_writer *to, int batch);
 
 #endif

@@ -78,7 +78,7 @@ enum op_kind {
 /* Elementwise or a permutation: joins the operator before it. */
 bool kind_is_pointwise(enum op_kind kind);
 
-/* Who has a kernel of a function. */
+/* The targets and libraries that have a kernel of a function. */
 enum { ON_CPU = 1, ON_CUDA = 2, ON_CUBLASLT = 4 };
 
 /* What operators compute: X(id, name, kind, roles, kernels).  The id is the name of its kernel on a

@@ -28,7 +28,7 @@ static int qkv_parts_read(const struct chain *c, struct segment s)
     return parts;
 }
 
-/* Elements of a tensor less those that belong to padding or masked scores. */
+/* Elements of a tensor, without padding and masked scores. */
 static double real_elements(int tensor, const struct workload *w)
 {
     if (tensor_layout(w->chain, tensor) == LAYOUT_SCORES)

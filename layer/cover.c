@@ -39,7 +39,7 @@ static int *summary_order(int seq_len, int blocks, const bool *first)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Which kept elements (i, j) a part holds.  Stripes are those with (i - j) mod step = 0 and
+/* Which kept elements (i, j) a part holds.  Stripes are the elements with (i - j) mod step = 0 and
  * |i - j| >= step. */
 enum held { HELD_ALL, HELD_STRIPES, HELD_OTHERS };
 

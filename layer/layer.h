@@ -178,7 +178,7 @@ double workload_bytes(const struct workload *w);
 /* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
 void workload_text(const struct workload *w, struct buf *out);
-void lengths_text(const struct workload *w, struct buf *out); /* of these "full", or "5,7" */
+void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
 int workload_parse(const char *text, struct workload *out, struct status *st);
 

@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Standard deviations of the priors.  Those of the factor of all slots and of the gap are wide: a
- * few plans tell them.  A slot that was not timed is doubtful by a share of its expected time. */
+/* Standard deviations of the priors.  The deviations of the factor of all slots and of the gap are
+ * wide: a few plans tell them.  A slot that was not timed is doubtful by a share of its expected
+ * time. */
 static const double common_sd = 0.15, gap_sd = 0.01, level_sd = 0.5, untimed_sd = 0.25;
 
 /* How far a boundary that is fused moves an untimed slot, in units of the mean plan. */
@@ -27,7 +28,7 @@ static const double own_sds[] = {0.005, 0.01, 0.02, 0.04, 0.08, 0.16};
 static const double misfits[] = {0.002, 0.004, 0.008, 0.016, 0.032, 0.064};
 enum { OWN_FIRST = 2, MISFIT_FIRST = 1 }; /* where the search for the pair starts */
 
-/* Parameters, before those of slots. */
+/* Parameters, before the parameters of slots. */
 enum { COMMON, GAP, LEVEL, BOUNDARIES, SLOTS = BOUNDARIES + BOUNDARY_COUNT };
 enum { PARAMETERS_MAX = SLOTS + SLOT_COUNT, TERMS_MAX = 4 + BOUNDARY_COUNT };
 
@@ -37,7 +38,7 @@ struct gaussian {
     double prior[SLOT_COUNT];    /* expected without any plan, in units */
     bool timed[SLOT_COUNT];      /* it has a time alone */
     int own[SLOT_COUNT];         /* the parameter of a slot; -1: no measured plan has it */
-    double own_sd, misfit;       /* of those above */
+    double own_sd, misfit;       /* of the priors above */
     int count;                   /* parameters */
     double sd[PARAMETERS_MAX];   /* of the priors */
     double mean[PARAMETERS_MAX]; /* of the posterior */
@@ -74,8 +75,8 @@ static bool is_time(double ms)
     return isfinite(ms) && ms > 0;
 }
 
-/* Operators take what they take alone.  Those that were not timed share what the mean plan takes
- * beside the others. */
+/* Timed operators take their time alone. Operators that were not timed share the rest of the mean
+ * plan's time. */
 static void operator_times(const struct gaussian *g, double op[OP_COUNT])
 {
     double known = 0;

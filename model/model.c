@@ -209,7 +209,7 @@ static struct question question_of(const struct plan *plans, int count)
     return q;
 }
 
-/* Rows, and what the trees of each model say of them: null if nobody asks. */
+/* Rows, and the answer of each model's trees for each row: null if nobody asks. */
 struct rows_asked {
     struct model *model;
     struct matrix x;

@@ -46,8 +46,8 @@ int booster_predict(struct booster *b, struct matrix x, float *out, struct statu
 /* ---- baseline.c: the prediction that trees start from -------------------------------------------
  *
  * Trees cannot learn a sum of 120 terms from a few dozen rows, and they do not extrapolate.  The
- * additive time gives that sum for every plan, so the trees learn only what it leaves over: how the
- * segments of one plan help or hinder each other. */
+ * additive time gives that sum for every plan, so the trees learn only what the sum leaves over:
+ * how the segments of one plan help or hinder each other. */
 
 /* ln(ms) as a line over ln(additive ms). */
 struct baseline {

@@ -57,7 +57,7 @@ struct held_out {
     double *ms, *high;
 };
 
-/* Trains on the plans outside a fold and predicts those in it. */
+/* Trains on the plans outside a fold and predicts the plans in it. */
 static int predict_fold(const struct model_options *options, struct held_out *h,
                         const struct segment_times *times, int fold, struct status *st)
 {
