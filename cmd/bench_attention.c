@@ -1,5 +1,5 @@
-/* bench --op attention: operators 1-6 alone, a row a workload.  With H heads of W columns, a row
- * has
+/* bench --op attention: the operators from the split of heads to their merge alone, 1-6 of BERT, a
+ * row a workload.  With H heads of W columns, a row has
  *
  *   kept       pairs of a query and a key that the mask keeps, over all batch rows
  *   steps      64x64 blocks of pairs that the kernel computes: H * choice_blocks()
@@ -19,12 +19,24 @@ struct attention_table {
     bool gpu;
 };
 
-static const struct segment attention = {1, 6};
-
 /* ---- what runs ------------------------------------------------------------------------------- */
 
-/* The plan in which operators 1-6 are the only segment of several. */
-static struct plan plan_of_attention(void)
+/* From the split of heads to their merge; from scores to context where there is none. */
+static struct segment attention_of(const struct chain *c)
+{
+    struct segment s = {OP_COUNT, 0};
+    for (int op = 0; op < OP_COUNT; op++) {
+        enum op_kind kind = c->ops[op].kind;
+        if ((kind == KIND_SPLIT || kind == KIND_SCORES) && op < s.first)
+            s.first = (int8_t)op;
+        if (kind == KIND_CONTEXT || kind == KIND_MERGE)
+            s.last = (int8_t)op;
+    }
+    return s;
+}
+
+/* The plan in which `attention` is the only segment of several operators. */
+static struct plan plan_with(struct segment attention)
 {
     uint16_t fused = 0;
     for (int op = attention.first; op < attention.last; op++)
@@ -49,7 +61,8 @@ static int choose(const struct options *o, struct session *s, struct candidate *
                   struct status *st)
 {
     const struct build_target *target = bench_target(s->bench);
-    const struct plan p = plan_of_attention();
+    const struct segment attention = attention_of(s->workload.chain);
+    const struct plan p = plan_with(attention);
     struct candidate all;
     struct segment_times times;
     *known = false;
@@ -168,7 +181,7 @@ static void print(const struct attention_table *t, enum format format)
 static void note_default(const struct options *o, const struct session *s)
 {
     const struct workload *w = &s->workload;
-    if (choices_for(bench_target(s->bench), attention, false, 0, NULL) == 1)
+    if (choices_for(bench_target(s->bench), attention_of(w->chain), false, 0, NULL) == 1)
         return;
     struct buf texts, command;
     buf_init(&texts);
