@@ -2,8 +2,6 @@
  * names what they refuse. */
 #include "tests/db/move_fixture.h"
 
-enum { FUZZED = 4, ROUNDS = 10 };
-
 /* What to plant, and what every reader that comes by says. */
 static const struct {
     const char *plant, *said;
@@ -37,23 +35,6 @@ static const struct {
      "INSERT INTO sample VALUES (2, 0, x'00')",
      "'ms' is a blob"},
 };
-
-static const char *const values[] = {"NULL",
-                                     "-1",
-                                     "0",
-                                     "-100",
-                                     "99",
-                                     "65536",
-                                     "4294967296",
-                                     "9223372036854775807",
-                                     "9e999",
-                                     "-9e999",
-                                     "''",
-                                     "'x'",
-                                     "CAST(x'ff1b5b' AS TEXT)",
-                                     "hex(zeroblob(5000))",
-                                     "'{\"baselines\":[99999999999,-1,\"x\"]}'",
-                                     "x'00ff'"};
 
 /* Plans that were searched, one compared, and a segment; a search that asked for them. */
 static struct db *open_full(void)
@@ -194,76 +175,6 @@ START_TEST(planted_value_is_refused_and_found)
 }
 END_TEST
 
-static int keep_assignment(void *out, int columns, char **texts, char **names)
-{
-    (void)columns;
-    (void)names;
-    buf_reset(out);
-    buf_addf(out, "UPDATE OR IGNORE %s SET %s = ", texts[0], texts[1]);
-    return 0;
-}
-
-/* One to three columns drawn at random become values drawn at random.  Some are refused. */
-static void plant_at_random(struct rng *rng)
-{
-    struct buf sql;
-    char place[200];
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    buf_init(&sql);
-    exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;"
-                  "PRAGMA synchronous = OFF");
-    for (uint32_t i = 0, count = 1 + rng_below(rng, 3); i < count; i++) {
-        snprintf(place, sizeof(place),
-                 "SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_info(t.name) AS c"
-                 " WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite%%' LIMIT 1 OFFSET %u",
-                 rng_below(rng, 80));
-        buf_reset(&sql);
-        ck_assert_int_eq(sqlite3_exec(raw, place, keep_assignment, &sql, NULL), SQLITE_OK);
-        if (sql.len == 0)
-            continue;
-        buf_addf(&sql, "%s%s", values[rng_below(rng, ARRAY_LEN(values))],
-                 rng_below(rng, 2) == 0 ? " LIMIT 1" : "");
-        sqlite3_exec(raw, sql.ptr, NULL, NULL, NULL);
-    }
-    sqlite3_close(raw);
-    buf_release(&sql);
-}
-
-/* The tables are not STRICT: who wrote the file need not have kept to the schema. */
-static struct buf make_lenient(void)
-{
-    struct buf bytes;
-    buf_init(&bytes);
-    db_close(open_full());
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    exec_sql(raw, "PRAGMA writable_schema = ON;"
-                  "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')')");
-    sqlite3_close(raw);
-    OK(file_read(test_path("t.db"), 64 << 20, &bytes, &st));
-    return bytes;
-}
-
-START_TEST(random_values_crash_no_reader)
-{
-    struct db *db, *into;
-    struct buf said, bytes = make_lenient();
-    struct rng rng = {.state = splitmix64((uint64_t)_i)};
-    buf_init(&said);
-    OK(db_open(test_path("into.db"), DB_WRITE, &into, &st));
-    for (int i = 0, problems; i < ROUNDS; i++) {
-        OK(file_write(test_path("t.db"), bytes.ptr, bytes.len, &st));
-        plant_at_random(&rng);
-        OK(db_open(test_path("t.db"), DB_READ, &db, &st));
-        read_all(db, into, &said);
-        OK(db_check(db, keep_problem, &said, &problems, &st));
-        db_close(db);
-    }
-    db_close(into);
-    buf_release(&said);
-    buf_release(&bytes);
-}
-END_TEST
-
 static int keep_reason(void *ctx, const struct db_trial *t)
 {
     buf_adds(ctx, t->reason);
@@ -326,5 +237,4 @@ END_TEST
 
 SUITE("db/rows", test_dir_setup, test_dir_teardown,
       LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),
-      LOOP(random_values_crash_no_reader, 0, FUZZED), ONCE(control_characters_are_escaped),
-      ONCE(every_column_has_a_rule))
+      ONCE(control_characters_are_escaped), ONCE(every_column_has_a_rule))

@@ -1,7 +1,7 @@
 /* An entry of the cache of compiled code.  The first byte says of which kind, and whether the hash
  * at its end is right. */
 #include "bench/compile/compile.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* The text form of results, as `db import` reads it, into a database that is empty each time. */
 #include "db/db.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <unistd.h>
 

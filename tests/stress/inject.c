@@ -1,6 +1,6 @@
 /* A library for LD_PRELOAD that lets one call of a program fail, as struct inject says.  The
  * worker's clock runs faster, so that it samples for a shorter time. */
-#include "tests/faults/inject.h"
+#include "tests/stress/inject.h"
 
 #include <dlfcn.h>
 #include <errno.h>

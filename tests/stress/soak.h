@@ -1,9 +1,9 @@
-/* Programs that disturb searches on purpose and check afterwards that nothing was lost.
+/* A program that disturbs searches on purpose and checks afterwards that nothing was lost.
  *
  * machine.c: processes and files as /proc shows them.  lane.c: one fuseplan at a time with a
  * database, a cache and a temporary directory of its own.  account.c: what it reported against what
- * it stored.  samples.c: what searches may not need more and more of.  soak.c, kills.c: the
- * programs behind `tests/soak/disturb.sh`. */
+ * it stored.  samples.c: what searches may not need more and more of.  soak.c: the
+ * program. */
 #ifndef FUSEPLAN_TESTS_SOAK_H
 #define FUSEPLAN_TESTS_SOAK_H
 
@@ -65,6 +65,9 @@ const char *lane_path(const struct lane *l, const char *name);
 /* Writes a compiler that plants faults into sources: see planted[] in account.c. */
 void lane_plant(struct lane *l);
 
+/* Removes some of its binaries, or cuts them short. */
+void lane_touch_binaries(const struct lane *l, bool spoil, struct rng *r);
+
 /* A resource that the next run has little of; resource -1: none. */
 struct lack {
     int resource;
@@ -105,6 +108,7 @@ void tasks_expect_end(struct account *a, const struct lane *other, const char *a
 /* What is wrong; each complaint is printed at once. */
 struct account {
     sqlite3 *db;                                    /* only read; null until there is one */
+    bool planted;                                   /* the faulty lane's candidates have faults */
     int64_t last_id;                                /* of the trials taken into `hash` */
     uint64_t hash;                                  /* of all trials in their order */
     int64_t trials, reported, failed, of_layers[3]; /* trials of workloads of so many layers */

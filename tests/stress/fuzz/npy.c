@@ -1,6 +1,6 @@
 /* A NumPy file, as such and as the mask of a workload. */
 #include "layer/layer.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "tests/soak/soak.h"
+#include "tests/stress/soak.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +73,24 @@ void lane_release(struct lane *l)
     free(l->dir);
     free(l->compiler);
     *l = (struct lane){0};
+}
+
+void lane_touch_binaries(const struct lane *l, bool spoil, struct rng *r)
+{
+    enum { ONE_IN = 12 };
+    struct names names;
+    struct status st = STATUS_INIT;
+    if (directory_list(lane_path(l, "cache/binaries"), &names, &st) != 0)
+        return;
+    for (int i = 0; i < names.count; i++) {
+        struct buf path;
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", lane_path(l, "cache/binaries"), names.items[i]);
+        if (rng_below(r, ONE_IN) == 0 && (!spoil || !file_cut_short(path.ptr)))
+            unlink(path.ptr);
+        buf_release(&path);
+    }
+    names_release(&names);
 }
 
 static void write_text(const char *path, const char *text)

@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * by itself, with success or with exit status 1 and a message; if it leaves no descriptor open and
  * no file behind; and if its database is whole and holds no failure, as the candidates are fine. */
 #include "db/db.h"
-#include "tests/faults/inject.h"
+#include "tests/stress/inject.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,17 +1,18 @@
-/* soak FUSEPLAN DIR HOURS [SEED]: searches with random faults, for hours.
+/* soak FUSEPLAN HOURS [SEED [SEARCHES]]: searches with random faults, for hours; or until so many
+ * searches with faults have ended, whose candidates are all right, so that little is compiled.
  *
- * Two lanes share a database in DIR, which must be empty.  The steady lane is one process that
- * searches one small workload after the other while its workers are killed: its memory, its
- * descriptors and its files must stay flat.  The faulty lane runs one search after the other with
- * a compiler that plants wrong candidates, and does something drawn to each: kills it, interrupts
- * it, kills its compilers, takes its room away.  A search that was cut short is run again until its
- * workload is done.
+ * Two lanes share a database in a directory that it makes below the working directory, which stays
+ * if anything is wrong.  The steady lane is one process that searches one small workload after the
+ * other while its workers are killed: its memory, its descriptors and its files must stay flat. The
+ * faulty lane runs one search after the other with a compiler that plants wrong candidates, and
+ * does something drawn to each: kills it, interrupts it, kills its compilers, takes its room away.
+ * A search that was cut short is run again until its workload is done.
  *
  * SIGINT and SIGTERM end it before its time, with all that it judges at its end.
  *
  * Exit 1 if a trial is lost, doubled or wrongly failed, if memory, descriptors or files grow, or if
  * anything is left running. */
-#include "tests/soak/soak.h"
+#include "tests/stress/soak.h"
 
 #include <math.h>
 #include <poll.h>
@@ -136,25 +137,6 @@ static void kill_one(struct soak *s, struct lane *l, bool worker, struct turn *t
 
 /* ---- the faulty lane ------------------------------------------------------------------------- */
 
-/* Removes or damages some of its binaries. */
-static void touch_binaries(struct soak *s, bool spoil)
-{
-    enum { ONE_IN = 12 };
-    struct names names;
-    struct status st = STATUS_INIT;
-    if (directory_list(lane_path(&s->faulty, "cache/binaries"), &names, &st) != 0)
-        return;
-    for (int i = 0; i < names.count; i++) {
-        struct buf path;
-        buf_init(&path);
-        buf_addf(&path, "%s/%s", lane_path(&s->faulty, "cache/binaries"), names.items[i]);
-        if (rng_below(&s->rng, ONE_IN) == 0 && (!spoil || !file_cut_short(path.ptr)))
-            unlink(path.ptr);
-        buf_release(&path);
-    }
-    names_release(&names);
-}
-
 static const struct fault *draw_fault(struct soak *s)
 {
     int sum = 0;
@@ -162,10 +144,12 @@ static const struct fault *draw_fault(struct soak *s)
         return &faults[0];
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
         sum += faults[i].weight;
-    int drawn = (int)rng_below(&s->rng, (uint32_t)sum);
-    const struct fault *f = faults;
-    for (; drawn >= f->weight; f++)
-        drawn -= f->weight;
+    const struct fault *f;
+    do {
+        int drawn = (int)rng_below(&s->rng, (uint32_t)sum);
+        for (f = faults; drawn >= f->weight; f++)
+            drawn -= f->weight;
+    } while (f->act == FLAG && !s->account.planted);
     return f;
 }
 
@@ -180,13 +164,13 @@ static void start_faulty(struct soak *s)
     s->act_s = s->resume_s = INFINITY;
     s->kills_of_run = 0;
     if (s->fault->act == LOSE || s->fault->act == SPOIL)
-        touch_binaries(s, s->fault->act == SPOIL);
+        lane_touch_binaries(&s->faulty, s->fault->act == SPOIL, &s->rng);
     if (s->fault->act == LACK)
         lack = (struct lack){.resource = s->fault->which,
                              .amount = (unsigned long)between(s, (double)s->fault->most / 64,
                                                               (double)s->fault->most)};
     if (s->fault->act == SIGNAL || s->fault->act == SUSPEND || s->fault->act == FLAG)
-        s->act_s = clock_seconds() + between(s, 0.01, 20);
+        s->act_s = clock_seconds() + between(s, 0.01, s->account.planted ? 20 : 2);
 
     struct buf text;
     buf_init(&text);
@@ -321,7 +305,8 @@ static void stop_lane(struct lane *l)
 /* Ends both lanes, then a search that nothing disturbs sweeps what they left. */
 static void finish(struct soak *s)
 {
-    static const struct fault stopped = {.name = "the end", .act = SIGNAL, .exit_code = 130};
+    static const struct fault stopped = {
+        .name = "the end", .act = SIGNAL, .which = SIGINT, .exit_code = 130};
     bool lacked = s->fault != NULL && s->fault->act == LACK;
     stop_lane(&s->faulty);
     s->fault = lacked && WIFEXITED(s->faulty.status) &&
@@ -363,28 +348,35 @@ int main(int argc, char **argv)
     static struct soak s;
     struct status st = STATUS_INIT;
     double hours;
-    int64_t seed = 0;
-    if (argc < 4 || argc > 5 || number_parse_double("HOURS", argv[3], 0, 1000, &hours, &st) != 0 ||
-        (argc == 5 && number_parse("SEED", argv[4], 0, INT64_MAX, &seed, &st) != 0)) {
-        fprintf(stderr, "usage: soak FUSEPLAN DIR HOURS [SEED]\n%s\n", st.message);
+    int64_t seed = 0, searches = INT32_MAX;
+    if (argc < 3 || argc > 5 || number_parse_double("HOURS", argv[2], 0, 1000, &hours, &st) != 0 ||
+        (argc > 3 && number_parse("SEED", argv[3], 0, INT64_MAX, &seed, &st) != 0) ||
+        (argc > 4 && number_parse("SEARCHES", argv[4], 1, INT32_MAX, &searches, &st) != 0)) {
+        fprintf(stderr, "usage: soak FUSEPLAN HOURS [SEED [SEARCHES]]\n%s\n", st.message);
         return 2;
     }
+    char name[] = "soak-XXXXXX", *dir = mkdtemp(name) != NULL ? realpath(name, NULL) : NULL;
+    if (dir == NULL)
+        give_up("'%s': cannot be made", name);
+    printf("in %s\n", dir);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the lanes leave behind becomes a child of this one */
     s.rng.state = (uint64_t)seed;
     s.told.once = true;
     struct buf db;
     buf_init(&db);
-    buf_addf(&db, "%s/results.db", argv[2]);
+    buf_addf(&db, "%s/results.db", dir);
     s.db = buf_detach(&db);
-    lane_init(&s.steady, argv[1], argv[2], "steady");
-    lane_init(&s.faulty, argv[1], argv[2], "faulty");
-    lane_plant(&s.faulty);
+    lane_init(&s.steady, argv[1], dir, "steady");
+    lane_init(&s.faulty, argv[1], dir, "faulty");
+    s.account.planted = argc < 5;
+    if (s.account.planted)
+        lane_plant(&s.faulty);
     s.start_s = s.told_s = clock_seconds();
     s.end_s = s.start_s + hours * 3600;
     start_steady(&s);
     signal(SIGINT, set_stop);
     signal(SIGTERM, set_stop);
-    for (; clock_seconds() < s.end_s && stop == 0; poll(NULL, 0, 20))
+    for (; clock_seconds() < s.end_s && s.faulty.runs <= searches && stop == 0; poll(NULL, 0, 20))
         tick(&s);
     finish(&s);
     summarize(&s);
@@ -393,5 +385,8 @@ int main(int argc, char **argv)
     lane_release(&s.faulty);
     samples_release(&s.samples);
     free(s.db);
+    if (s.account.complaints == 0)
+        file_remove_all(dir, &st);
+    free(dir);
     return s.account.complaints > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -4,7 +4,7 @@
  *
  * libFuzzer takes the same arguments and is far better at finding inputs.  This driver needs no
  * clang, and takes the same time every time. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <errno.h>
 #include <stdio.h>

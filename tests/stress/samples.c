@@ -1,4 +1,4 @@
-#include "tests/soak/soak.h"
+#include "tests/stress/soak.h"
 
 #include <stdio.h>
 #include <stdlib.h>

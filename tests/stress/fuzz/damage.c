@@ -1,4 +1,4 @@
-#include "tests/fuzz/damage.h"
+#include "tests/stress/fuzz/damage.h"
 
 #include "db/db_int.h"
 

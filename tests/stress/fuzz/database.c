@@ -1,92 +1,25 @@
 /* A database that another wrote: rows that hold anything, or pages with changed bytes, with or
  * without checksums that say so.  Every reader must refuse it or read it. */
 #include "db/db.h"
-#include "tests/fuzz/damage.h"
+#include "tests/stress/fuzz/damage.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- the database before --------------------------------------------------------------------- */
 
-static const struct db_workload workload = {.text = "b=1 s=128 mask=causal",
-                                            .batch = 1,
-                                            .seq_len = 128,
-                                            .heads = 12,
-                                            .head_size = 64,
-                                            .ffn = 3072,
-                                            .layers = 12,
-                                            .eps = 1e-5,
-                                            .dtype = "fp32",
-                                            .lengths = "full",
-                                            .mask = "causal",
-                                            .init = "uniform"};
-static const struct db_target target = {.kind = "cpu",
-                                        .device = "a processor",
-                                        .uuid = "1",
-                                        .capability = "avx2",
-                                        .driver = "6.1",
-                                        .compiler = "gcc 12.2.0",
-                                        .libraries = "OpenBLAS",
-                                        .units = 2};
-
-static void add_trial(struct db *db, int64_t study, enum db_trial_kind kind, int value, double ms,
-                      const char *search)
-{
-    static const double samples[] = {1, 2, 3, 4, 5, 6};
-    struct segment segments[OP_COUNT];
-    struct db_choice choices[OP_COUNT];
-    struct status st = STATUS_INIT;
-    int count =
-        kind == DB_TRIAL_SEGMENT ? 1 : plan_segments(plan_from_value((unsigned)value), segments);
-    if (kind == DB_TRIAL_SEGMENT)
-        segments[0] = segment_at(value);
-    for (int i = 0; i < count; i++)
-        choices[i] = (struct db_choice){segments[i], "generated", "rows=8"};
-    bool ran = ms > 0;
-    const struct db_trial t = {.kind = kind,
-                               .value = kind == DB_TRIAL_SEGMENT ? -1 : value,
-                               .status = ran ? TRIAL_OK : TRIAL_FAILED,
-                               .reason_code = ran ? "" : "wrong",
-                               .reason = ran ? "" : "because",
-                               .median_ms = ran ? ms : NAN,
-                               .ci_low_ms = ran ? ms - 0.1 : NAN,
-                               .ci_high_ms = ran ? ms + 0.1 : NAN,
-                               .error = 1e-6,
-                               .layers_timed = 4,
-                               .choice_count = count,
-                               .sample_count = ran ? ARRAY_LEN(samples) : 0,
-                               .choices = choices,
-                               .samples_ms = samples,
-                               .comparison = kind == DB_TRIAL_FINAL ? "c" : "",
-                               .resources = "{\"registers\": 96}",
-                               .conditions = "{\"waited_share\": 0.1, \"other_cores\": 1}",
-                               .search = search};
-    fuzz_require(db_trial_add(db, study, &t, &st) == 0, "a trial can be stored");
-}
-
 static void make_database(const char *path)
 {
+    static const char *const results = FUZZ_CORPUS "/import/results";
     struct db *db;
-    int64_t study;
-    char search[HASH_TEXT_SIZE];
+    struct db_moved moved;
     struct status st = STATUS_INIT;
     const struct db_model model = {.name = "plans", .quantile = 0.1, .rows = "", .report = "{}"};
     fuzz_require(db_open(path, DB_WRITE, &db, &st) == 0 &&
-                     db_study(db, &workload, &target, "4", &study, &st) == 0 &&
-                     db_search_start(db, study, "guided", "{\"baselines\":[43690]}", search, &st) ==
-                         0 &&
-                     db_model_put(db, study, &model, &st) == 0,
+                     db_import(db, &results, 1, &moved, &st) == 0 && moved.added > 3 &&
+                     db_model_put(db, 1, &model, &st) == 0,
                  "a database can be made");
-    static const int plans[] = {43690, 41115, 36507};
-    for (size_t i = 0; i < ARRAY_LEN(plans); i++) {
-        add_trial(db, study, DB_TRIAL_PLAN, plans[i], i < 2 ? 2 + (double)i : 0, search);
-        add_trial(db, study, DB_TRIAL_SEGMENT, (int)i, 0.5, search);
-        if (i < 2)
-            add_trial(db, study, DB_TRIAL_FINAL, plans[i], 2.5 + (double)i, search);
-    }
-    fuzz_require(db_search_end(db, search, "budget", &st) == 0, "a search can end");
     db_close(db);
 }
 
@@ -171,7 +104,7 @@ static void read_all(struct db *db, int64_t study)
         db_trials(db, study, (enum db_trial_kind)kind, see_trial, NULL, &said[kind]);
     if (db_best(db, study, &best, &said[3]) == 0)
         db_best_release(&best);
-    db_time(db, study, 41115, "c", &time, &said[4]);
+    db_time(db, study, 36507, "9b38128c", &time, &said[4]);
     db_time_release(&time);
     db_compare(db, NULL, "2020-01-01", see_change, NULL, &said[5]);
     db_list(db, see_listed, NULL, &said[6]);

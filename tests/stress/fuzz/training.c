@@ -1,6 +1,6 @@
 /* Training data: plans and times as text. */
 #include "model/model.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* What a worker says, or a candidate in its place: lines of JSON, each read as a trial, as a
  * status and as an event. */
 #include "bench/bench_int.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tests/soak/soak.h"
+#include "tests/stress/soak.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -104,7 +104,8 @@ static uint64_t hash_row(sqlite3_stmt *s, uint64_t hash)
 static void judge(struct account *a, sqlite3_stmt *s)
 {
     bool failed = strcmp(text_of(s, STATUS), "failed") == 0, expected = false, right = false;
-    for (size_t i = 0; i < ARRAY_LEN(planted) && sqlite3_column_int(s, LAYERS) == FAULTY_LAYERS;
+    for (size_t i = 0;
+         i < ARRAY_LEN(planted) && a->planted && sqlite3_column_int(s, LAYERS) == FAULTY_LAYERS;
          i++)
         if (has_segment(text_of(s, SEGMENTS), planted[i].segment)) {
             expected = expected || planted[i].always;

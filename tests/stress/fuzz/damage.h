@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_TESTS_DAMAGE_H
 #define FUSEPLAN_TESTS_DAMAGE_H
 
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 /* Makes the tables of a database take any value in any column, as another program's might. */
 void damage_schema(const char *path);

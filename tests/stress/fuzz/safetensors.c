@@ -1,7 +1,7 @@
 /* A file of tensors as an exported library's example reads it, its layers, and an index of shards.
  */
 #include "kernels/library/weights.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

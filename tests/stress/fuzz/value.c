@@ -1,6 +1,6 @@
 /* Values of plans, ranges, lists of segments, and numbers as options take them. */
 #include "layer/layer.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <math.h>
 #include <stdlib.h>

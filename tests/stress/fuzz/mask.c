@@ -1,7 +1,7 @@
 /* The name and parameters of a mask, and the mask, its block lists and its cover that they give.
  * The first byte is the sequence length, the second the batch and whether rows have lengths. */
 #include "layer/layer.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The text of a workload, as the database and recorded spaces have it. */
 #include "layer/layer.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/stress/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Fuzz targets: each hands bytes that anybody may have written to what reads them.
  *
  * A target is a .c file with LLVMFuzzerTestOneInput().  It is linked with driver.c, for the suites,
- * and with libFuzzer, for `tests/fuzz/fuzz.sh`.  corpus/TARGET/ holds what it begins with, and
- * every input that found a defect: crash_WHAT.  To add a target: its file, its corpus, its row in
- * CMakeLists.txt.
+ * and with libFuzzer, for `tests/stress/fuzz/fuzz.sh`.  corpus/TARGET/ holds what it begins with,
+ * and every input that found a defect: crash_WHAT.  To add a target: its file, its corpus, its row
+ * in CMakeLists.txt.
  *
  * An input must leave no state that the next one sees. */
 #ifndef FUSEPLAN_TESTS_FUZZ_H
