@@ -172,7 +172,7 @@ struct groups {
 };
 
 /* Whether n samples fall into two groups: a cut explains nine tenths of their variance, each side
- * has a tenth of the samples and 3 at least, and the medians differ by a twentieth. Of fewer than
+ * has a tenth of the samples and 3 at least, and the medians differ by a twentieth.  Of fewer than
  * 10 samples nobody can say. */
 bool stats_two_groups(const double *samples, size_t n, struct groups *out);
 

@@ -87,8 +87,8 @@ void conditions_json(const struct conditions *c, struct buf *out);
 /* Reads what conditions_json() wrote; from other text nothing is known. */
 void conditions_parse(const char *json, struct conditions *out);
 
-/* Whether the threads of a CPU waited for a core so long that the times are not those of a quiet
- * machine. */
+/* Whether the threads of a CPU waited for a core so long that a quiet machine would have given
+ * other times. */
 bool conditions_crowded(const struct conditions *c);
 
 /* Whether it was rather a control group's quota that kept them waiting than other programs. */
@@ -96,12 +96,12 @@ bool conditions_throttled(const struct conditions *c);
 
 /* What disturbed a number of measurements. */
 struct disturbance {
-    int measured;        /* measurements with known conditions */
-    int crowded;         /* of a CPU: those in which threads waited for a core */
-    int throttled;       /* those of them in which they waited for their quota above all */
-    double waited_share; /* in the worst of these */
-    int slowed;          /* those of them that a slowdown disturbed: any but the power cap's */
-    unsigned slowed_by;  /* the reasons of these slowdowns, as in conditions */
+    int measured;  /* measurements with known conditions */
+    int crowded;   /* of a CPU: measurements in which threads waited for a core */
+    int throttled; /* crowded measurements in which threads waited for their quota above all */
+    double waited_share; /* in the worst crowded measurement */
+    int slowed;          /* measurements that a slowdown disturbed, any but the power cap's */
+    unsigned slowed_by;  /* the reasons of the slowdowns, as in conditions */
     int other_processes; /* the most at a time */
     bool mig;
 };
@@ -199,11 +199,11 @@ struct built {
     struct status status; /* as bench_build() gives it; STATUS_OK until then */
 };
 
-/* Builds count + ahead choices as bench_build(), in this order, until one of the first `count` is
- * done, or, where compilers would disturb the device's times (a CPU), until all are.  Elsewhere
- * compilers go on with the others while the device works, until the next call, which names anew
- * what is wanted; count 0: nothing.  After so many seconds it returns with what is done, if
- * anything. */
+/* Builds count + ahead choices as bench_build(), in their order.  On a GPU it returns once one of
+ * the first `count` choices is done, and compilers go on with the other choices while the device
+ * works.  The next call names anew which choices are wanted.  On a CPU, whose times compilers would
+ * disturb, it returns once all choices are done.  After so many seconds it returns in any case.
+ * count 0: no choice is wanted any more. */
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
                      double seconds, struct built *out, struct status *st);
 
@@ -231,7 +231,7 @@ struct sampling {
     double censor_above_ms; /* 0: never */
     bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
     bool all_rows;   /* with all_layers: compare all rows of each layer with the oracle's, not only
-                        a sample of those after the first */
+                        a sample of the layers after the first */
 };
 extern const struct sampling sampling_search, sampling_exhaustive, sampling_final, sampling_bench;
 

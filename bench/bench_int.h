@@ -29,10 +29,10 @@ struct lock_wait {
 };
 
 /* Takes the lock of a device.  All users' processes wait for it in one queue, and none overtakes
- * the process at its head.  Who has to wait says at once who holds the lock, its command, since
- * when, and whether it is stopped.  Gives up with a message that names the holder: after limit_s
- * with STATUS_TIMEOUT, after LOCK_QUEUE_LIMIT_S with STATUS_ENVIRONMENT, once *stop is set with
- * STATUS_INTERRUPTED.  *lock is for lock_drop(), -1 on failure. */
+ * the process at its head.  A process that has to wait says at once who holds the lock, its
+ * command, since when, and whether it is stopped.  Gives up with a message that names the holder:
+ * after limit_s with STATUS_TIMEOUT, after LOCK_QUEUE_LIMIT_S with STATUS_ENVIRONMENT, once *stop
+ * is set with STATUS_INTERRUPTED.  *lock is for lock_drop(), -1 on failure. */
 int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wait, int *lock,
               struct status *st);
 void lock_drop(int lock); /* -1: does nothing */
@@ -51,7 +51,7 @@ struct target_ops {
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
     /* Adds rows to doctor's report.  tc: the toolchain, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
-    /* Adds those of these rows that say what makes times vary.  May be null. */
+    /* Adds the rows of checks() about what makes times vary: load, clock governor.  May be null. */
     void (*noise)(struct env_list *out);
     bool builds_beside; /* compilers do not disturb what the device times */
 };
@@ -141,7 +141,7 @@ struct bench {
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the choice */
     uint64_t shuffles;                 /* random orders drawn so far */
     int candidates;                    /* of the request that the worker serves */
-    double timing_s;                   /* at most, of one of them */
+    double timing_s;                   /* the longest that one candidate was timed */
     int kills;                         /* of workers from outside, during this measurement */
 };
 

@@ -23,8 +23,8 @@ struct holder {
     char since[CLOCK_UTC_SIZE], command[COMMAND_MAX + 4];
 };
 
-/* Nobody (pid 0) while the name is this process's own: it had the lock before, and who has it now
- * has left no name yet. */
+/* Nobody (pid 0) while the name is this process's own: it had the lock before, and the process that
+ * has it now has left no name yet. */
 static void read_holder(int fd, struct holder *out)
 {
     char text[RECORD_MAX + 1] = "";
@@ -293,7 +293,7 @@ static int open_and_wait(const char *path, int how, double until, int holder,
 }
 
 /* A process asks for the lock only while it is at the head of the queue, which is a lock of its
- * own. Else those that share the lock could keep away forever one that wants it alone. */
+ * own. Else processes that share the lock could keep a process that wants it alone away forever. */
 int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wait, int *lock,
               struct status *st)
 {

@@ -34,9 +34,8 @@ static double memory_needed(const struct workload *w)
 }
 
 /* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,
- * what its threads do (stacks, OpenBLAS, the allocator) and those of the oracle that starts beside
- * them, and code.  A GPU's driver and
- * AddressSanitizer map more than any machine has. */
+ * what its threads and the oracle's, which starts beside them, map (stacks, OpenBLAS, the
+ * allocator), and code.  A GPU's driver and AddressSanitizer map more than any machine has. */
 static uint64_t worker_bound(enum target_kind target, const struct workload *w)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -133,7 +132,8 @@ static int begin_worker(struct bench *b, struct status *st)
 static void begin_early(void *ctx)
 {
     struct bench *b = ctx;
-    struct status later = STATUS_INIT; /* whoever needs the worker starts it and says what fails */
+    struct status later =
+        STATUS_INIT; /* the next user of the worker starts it and says what fails */
     if (b->began_early)
         return;
     b->began_early = true;

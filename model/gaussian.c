@@ -75,7 +75,7 @@ static bool is_time(double ms)
     return isfinite(ms) && ms > 0;
 }
 
-/* Timed operators take their time alone. Operators that were not timed share the rest of the mean
+/* Timed operators take their time alone.  Operators that were not timed share the rest of the mean
  * plan's time. */
 static void operator_times(const struct gaussian *g, double op[OP_COUNT])
 {

@@ -173,7 +173,7 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     return found;
 }
 
-/* Makes room for a file where something else lies: a pipe, which would block whoever writes, or a
+/* Makes room for a file where something else lies: a pipe, which would block a writer, or a
  * file of another user's, who could change it at any time. */
 static void remove_foreign(const char *path)
 {

@@ -155,7 +155,7 @@ struct scratch {
 /* The caller releases *out even after a failure. */
 int scratch_make(const struct cache *c, struct scratch *out, struct status *st);
 void scratch_release(struct scratch *s);   /* removes it with all it holds */
-void scratch_sweep(const struct cache *c); /* removes those of processes that are gone */
+void scratch_sweep(const struct cache *c); /* removes the directories of processes that are gone */
 
 /* ---- compile.c: one compiler at work --------------------------------------------------------- */
 
@@ -256,8 +256,9 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
 int worker_find(const char *option, struct buf *path, struct status *st);
 
 /* The worker's environment: child_environment() with the settings of its threads, which only where
- * they run plans are bound to cores: elsewhere they run the oracle, beside those of other workers.
- * preload: "LD_PRELOAD=..." or null.  Null-terminated; the caller frees the array alone. */
+ * they run plans are bound to cores: elsewhere threads run the oracle, beside the threads of other
+ * workers. preload: "LD_PRELOAD=..." or null.  Null-terminated; the caller frees the array alone.
+ */
 char **worker_environment(bool bound, char *preload);
 
 enum { PROBE_LIMIT_S = 60 }; /* a driver takes seconds to start */

@@ -21,7 +21,7 @@ struct failure {
 /* Binaries that were asked for. */
 struct wanted {
     struct binary **binaries; /* owned array */
-    int count, begun;         /* begun: of the first ones a compiler runs, ran or is not needed */
+    int count, begun;         /* of the first `begun`, a compiler runs, ran or is not needed */
 };
 
 struct crew {
@@ -29,7 +29,7 @@ struct crew {
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct build *builds;
     int running;
-    double charged;         /* until when, as clock_seconds(), the running ones were charged */
+    double charged;         /* until when, as clock_seconds(), the running builds were charged */
     struct failure *failed; /* (failed_count) to be compiled again, owned array */
     int failed_count;
     struct wanted ahead; /* of builder_build_some(), which may go on after its return */
@@ -162,7 +162,7 @@ static int collect(struct crew *crew, double until, struct status *st)
     return ended < 0 ? -1 : take(crew, ended, st);
 }
 
-/* Compiles one of those that failed again, alone, until a time.  Where the machine stops its
+/* Compiles a source that failed again, alone, until a time.  Where the machine stops its
  * compiler twice, that says nothing about the source and ends the work. */
 static int build_again(struct crew *crew, double until, struct status *st)
 {
@@ -340,7 +340,7 @@ int builder_build_some(struct builder *b, const struct choice *choices, int coun
 bool builder_advance(struct builder *b)
 {
     struct crew *crew = b->crew;
-    struct status failed = STATUS_INIT; /* whoever needs the binary meets it again */
+    struct status failed = STATUS_INIT; /* the next user of the binary meets it again */
     if (crew == NULL || crew->busy || crew->running == 0)
         return false;
     crew->busy = true;

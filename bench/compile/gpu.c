@@ -87,7 +87,7 @@ static bool add_file(const char *proc, const char *name, struct buf *out)
 }
 
 /* Adds the devices on their bus, the instances (MIG) that each is divided into, and the nodes of
- * those that a container gives to its processes, in order. */
+ * the devices that a container gives to its processes, in order. */
 static void add_devices(const char *proc, struct buf *out)
 {
     static const char *const patterns[] = {"driver/nvidia/gpus/*",

@@ -170,7 +170,7 @@ static double *cleared_row(const struct layer *l, struct span s, int tensor, int
     return y;
 }
 
-/* Scores of the kept pairs; nothing reads those of the others. */
+/* Scores of the kept pairs; nothing reads the scores of other pairs. */
 FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size, qkv = op_of(l, op)->qkv;

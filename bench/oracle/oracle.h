@@ -37,7 +37,7 @@ struct spans spans_sample(const struct workload *w, int layer, uint64_t seed);
 
 /* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
  *
- * Scores, masked or not, are computed of kept pairs alone; those of other pairs are 0. */
+ * Scores, masked or not, are computed of kept pairs alone; the scores of other pairs are 0. */
 
 /* Gets rows of the tensors in a set, by several threads at once. */
 struct oracle_taker {
@@ -63,7 +63,7 @@ struct oracle_results {
     int64_t *kept;               /* (B*S+1) the pairs that the rows before keep in one head */
 };
 
-/* Makes room for the tensors in a set and for these rows of them. */
+/* Makes room for these rows of the tensors in a set. */
 void oracle_results_init(struct oracle_results *r, const struct workload *w, uint32_t tensors,
                          const struct spans *spans);
 void oracle_results_release(struct oracle_results *r);
@@ -97,7 +97,7 @@ struct comparison {
 
 void comparison_init(struct comparison *c, const struct oracle_results *right, int tensor);
 
-/* Leaves of these rows those from the first to the last one that count; false: none does. */
+/* Narrows the rows to the range from the first to the last row that counts; false: none does. */
 bool comparison_narrow(const struct comparison *c, struct rows *rows);
 
 /* Compares rows as stored in the workload's type. */

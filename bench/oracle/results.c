@@ -52,8 +52,8 @@ static void count_kept(struct oracle_results *r)
         r->kept[row + 1] += r->kept[row];
 }
 
-/* The tensor whose memory holds this one too; itself if none does.  Of scores the mask only drops
- * those that are not stored. */
+/* The tensor whose memory holds this one too; itself if none does.  The mask only drops scores that
+ * are not stored. */
 static int stored_as(const struct oracle_results *r, int tensor)
 {
     const struct op *op = tensor != TENSOR_X ? &r->w->chain->ops[tensor - 1] : NULL;

@@ -47,7 +47,7 @@ int message_take(struct buf *received, json_t **out);
 /* A workload without the bits of its mask, which the worker reads from WORKER_MASK. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: those of the mask, which out borrows; bytes: their size.  Builds the block lists too.  The
+/* bits: the mask's, which out borrows; bytes: their size.  Builds the block lists too.  The
  * caller releases *out even after a failure. */
 int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st);

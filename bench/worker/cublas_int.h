@@ -1,5 +1,5 @@
 /* The part of cuBLASLt that the worker uses, declared here so that fuseplan builds without CUDA's
- * headers.  Names and numbers are those of its header.  The library takes half a gigabyte, so it is
+ * headers.  Names and numbers are its header's.  The library takes half a gigabyte, so it is
  * opened when the first candidate needs it. */
 #ifndef FUSEPLAN_BENCH_CUBLAS_INT_H
 #define FUSEPLAN_BENCH_CUBLAS_INT_H

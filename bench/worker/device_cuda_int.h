@@ -41,7 +41,7 @@ struct device {
     int shared_bytes;            /* the most that a thread block may have */
     bool dependent;              /* a launch may begin before the one in front of it has ended */
     uint64_t available_at_first; /* bytes, when the device was opened */
-    uint64_t taken;              /* of these, by cuda_take() */
+    uint64_t taken;              /* of available_at_first, by cuda_take() */
     struct CUstream_st *stream;
     struct CUevent_st *events[SAMPLES_AT_ONCE + 1];
     struct staging staging;
@@ -51,8 +51,8 @@ struct device {
     struct conditions conditions;
     double conditions_read_s;     /* when, clock_seconds() */
     struct fp_args common;        /* the arguments that all launches share */
-    const int *unpacked, *offset; /* those of packed launches, in device memory */
-    struct tiles *tiles;          /* (tiles_count) those asked for so far */
+    const int *unpacked, *offset; /* of packed launches, in device memory */
+    struct tiles *tiles;          /* (tiles_count) asked for so far */
     int tiles_count;
     struct scratch sync, workspace;
 };

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Counts the bank's weights and tensors, except those of (B,H,S,S): a plan that keeps scores in
+/* Counts the bank's weights and tensors, except tensors (B,H,S,S): a plan that keeps scores in
  * memory and finds none is unfit by itself. */
 static int check_memory(struct device *d, struct status *st)
 {

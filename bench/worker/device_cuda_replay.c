@@ -69,8 +69,8 @@ static struct cuda_launch_attribute cluster_of(int thread_blocks)
                                           .cluster = {(unsigned)thread_blocks, 1, 1}};
 }
 
-/* Thread blocks that the device holds at once.  Those of a cluster share a part of the device, so
- * that some multiprocessors may be left over. */
+/* Thread blocks that the device holds at once.  The thread blocks of a cluster share a part of the
+ * device, so that some multiprocessors may be left over. */
 static int64_t resident_blocks(const struct device *d, const struct function *f,
                                const struct cuda_launch *l, int blocks)
 {
@@ -322,7 +322,7 @@ int cuda_run(struct replay *r, int first, int count, struct status *st)
 }
 
 /* A graph begins some time after the one in front of it has ended, and its first kernel waits for
- * all of that one.  So the repeats of a sample run as few graphs, each of about NODES launches. */
+ * that whole graph.  So the repeats of a sample run as few graphs, each of about NODES launches. */
 static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
@@ -371,8 +371,8 @@ int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struc
 
 /* ---- trace ----------------------------------------------------------------------------------- */
 
-/* One graph runs all launches, each between two events.  So the gaps are those of a graph, plus
- * what the events take, and no launch begins before the one in front of it has ended. */
+/* One graph runs all launches, each between two events.  So the gaps are a graph's gaps, plus the
+ * time of the events, and no launch begins before the one in front of it has ended. */
 int cuda_trace(struct replay *r, struct launch_time *out, struct status *st)
 {
     const struct device *d = r->device;

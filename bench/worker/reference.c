@@ -165,7 +165,7 @@ static void stop_sampler(struct reference *r)
     r->sampling = false;
 }
 
-/* Takes over from the sampler: all cores take less time than some of them. */
+/* Takes over from the sampler: all cores take less time than a quarter. */
 static void need_samples(struct reference *r, int layers, void (*beat)(void *ctx, int layer),
                          void *ctx)
 {

@@ -105,7 +105,7 @@ static const struct contender *fastest_of(const struct contender *contenders, in
     return going_on > 1 ? fastest : NULL;
 }
 
-/* Of the contender's times over those of another in the same rounds. */
+/* The contender's times over another contender's times in the same rounds. */
 static struct interval ratio_of(const struct contender *c, const struct contender *other)
 {
     const struct trial *t = c->trial, *u = other->trial;
@@ -126,8 +126,8 @@ static bool has_least(const struct contender *c, const struct sampling *how)
     return c->trial->sample_count >= how->min_samples && c->elapsed_s >= how->min_seconds;
 }
 
-/* Before a round: who is far slower than the fastest one rests from now on, also if that one fails
- * or slows down.  Else sample k would not be of round k. */
+/* Before a round: a contender that is far slower than the fastest rests from now on, even if the
+ * fastest fails or slows down.  Else sample k would not be of round k. */
 static void lay_to_rest(struct contender *contenders, int n, const struct sampling *how)
 {
     const struct contender *fastest = fastest_of(contenders, n);

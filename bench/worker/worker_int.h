@@ -108,7 +108,7 @@ void core_use_end(const struct core_use *begin, struct conditions *out);
  * x, the input of layer 0, is kept apart.  The other tensors of a layer are shared by all layers.
  *
  * Layers of packed programs hand over tensors whose real rows lie one after another.  The bank's
- * functions take and give rows as they lie with padding; those of padding hold anything.
+ * functions take and give rows as they lie with padding; rows of padding hold anything.
  *
  * bank_init() allocates what every plan needs: x, the two alternating tensors and all weights.
  * bank_tensor() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
@@ -119,7 +119,7 @@ struct bank {
     const struct device_ops *ops;
     struct device *device; /* borrowed */
     struct inputs inputs;
-    void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
+    void *tensor[TENSOR_COUNT]; /* tensors inside a layer; 0 and the last are unused */
     bool packed;                /* of the program at hand */
     void *x[2], *flow[2];       /* x[packed] */
     bool x_filled[2];
@@ -204,7 +204,7 @@ struct reference {
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */
     struct oracle_results *sample; /* (L) samples of the outputs of layers after the first */
-    double sample_s;               /* seconds that one of them is expected to take */
+    double sample_s;               /* seconds that one sample is expected to take */
 };
 
 /* How long the samples that are not computed yet will take, in seconds; after reference_need(). */
@@ -220,9 +220,9 @@ void reference_start(struct reference *r);
 /* Once layer 0 is known, computes samples of the others in a thread, by a quarter of the cores. */
 void reference_start_samples(struct reference *r);
 
-/* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each, and again
- * and again while it computes all rows of one: however slow the machine, no candidate is
- * to blame. */
+/* Computes the layers of 0..layers-1 that are not known yet; calls beat() before each, and again
+ * and again while it computes all rows of a layer: however slow the machine, no candidate is to
+ * blame. */
 void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx);
 
@@ -283,8 +283,8 @@ void program_feed(struct worker *k, struct segment s);
  * Of a segment alone, the result of its first whole run is what later runs must give. */
 int verify_program(struct worker *k, struct program *p, int compared, struct status *st);
 
-/* Poisons all tensors that a program writes, or those of its result.  What is found there later was
- * written later. */
+/* Fills all tensors that a program writes, or its result, with NaN.  A number that is found there
+ * later was written later. */
 void verify_spoil(struct worker *k, const struct program *p);
 void verify_spoil_result(struct worker *k, const struct program *p);
 
@@ -329,7 +329,7 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
 /* How far it is. */
 struct pace {
     int rounds, most; /* taken; what the slowest may take until its limits stop it */
-    double left_s;    /* of these rounds */
+    double left_s;    /* until `most` rounds are taken */
 };
 struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how);
 
