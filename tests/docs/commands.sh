@@ -59,11 +59,13 @@ chmod +x "$tools/fuseplan"
 PATH=$tools
 export PATH LC_ALL=C TERM=dumb
 
-# state NAME: a home like the one after the demo, and in it a working directory, both new.
+# state NAME: a home like the one after the demo, and in it a working directory, both new.  The results of one workload
+# are there to be replayed.
 state() {
   mkdir -p "$root/$1/work" "$root/$1/.cache"
   ln -s "$root/cache" "$root/$1/.cache/fuseplan"
   ln -s "$source/docs" "$source/tests" "$source/README.md" "$root/$1/work/"
+  gzip -dc "$source/tests/data/h200-b1-s128-causal-fp16.ndjson.gz" >"$root/$1/work/results.ndjson"
   if [ -e "$root/demo/.local" ]; then cp -r "$root/demo/.local" "$root/$1/"; fi
 }
 
