@@ -87,6 +87,11 @@ static int read_one(struct db *db, int64_t study, const struct db_best *best,
     const struct trial *baseline = value == best->value && compared ? best_trial : &trial;
     if (found >= 0)
         *out = baseline_beside(p, baseline, compared ? best_trial : NULL, stored_utc);
+    if (found > 0 && baseline->status != TRIAL_OK) {
+        out->reason = STATUS_INIT;
+        status_set(&out->reason, STATUS_UNFIT, "%s (measured %s)", baseline->reason.message,
+                   stored_utc);
+    }
     trial_release(&trial);
     if (found < 0)
         return -1;

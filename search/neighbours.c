@@ -54,31 +54,33 @@ static void find_neighbours(struct explanation *e)
 
 /* ---- what is known of them ------------------------------------------------------------------- */
 
-/* A plan's stored trials, as db_time() gives them. */
+/* What is stored of a plan. */
 struct stored {
-    struct db_time searched, compared;
-    bool tried;
+    struct trial searched,
+        compared; /* of its search, and of the comparison that the best plan won */
+    bool tried;   /* in a search */
 };
 
 static int read_stored(struct db *db, int64_t study, struct plan p, const char *comparison,
                        struct stored *out, struct status *st)
 {
     int value = (int)plan_value(p), searched, compared = 0;
-    *out =
-        (struct stored){.searched = {.ms = {NAN, NAN, NAN}}, .compared = {.ms = {NAN, NAN, NAN}}};
+    char stored_utc[CLOCK_UTC_SIZE];
+    *out = (struct stored){.searched = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}},
+                           .compared = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}}};
     if (db == NULL)
         return 0;
-    searched = db_time(db, study, value, "", &out->searched, st);
+    searched = trial_read(db, study, value, "", &out->searched, NULL, stored_utc, st);
     if (searched >= 0 && comparison[0] != '\0')
-        compared = db_time(db, study, value, comparison, &out->compared, st);
+        compared = trial_read(db, study, value, comparison, &out->compared, NULL, stored_utc, st);
     out->tried = searched > 0;
     return searched < 0 || compared < 0 ? -1 : 0;
 }
 
 static void release_stored(struct stored *s)
 {
-    db_time_release(&s->searched);
-    db_time_release(&s->compared);
+    trial_release(&s->searched);
+    trial_release(&s->compared);
 }
 
 /* The sum of the segments of one plan that another one lacks, in microseconds; NaN if one of them
@@ -97,14 +99,6 @@ static double own_us(const struct slot_record slots[SLOT_COUNT], struct plan p, 
     return sum;
 }
 
-static struct trial trial_of(const struct db_time *t)
-{
-    return (struct trial){.status = isfinite(t->ms.median) ? TRIAL_OK : TRIAL_FAILED,
-                          .ms = t->ms,
-                          .sample_count = t->sample_count,
-                          .samples_ms = t->samples_ms};
-}
-
 /* Like is compared with like: times of one comparison, times of searches, sums of segments. */
 static void judge(struct neighbour *n, const struct explanation *e, const struct stored *plan,
                   const struct stored *other, double change_ms)
@@ -113,17 +107,16 @@ static void judge(struct neighbour *n, const struct explanation *e, const struct
     n->ms = NAN;
     n->ratio = (struct interval){NAN, NAN, NAN};
     if (isfinite(plan->compared.ms.median) && isfinite(other->compared.ms.median)) {
-        struct trial a = trial_of(&plan->compared), b = trial_of(&other->compared);
         n->source = TIME_COMPARED;
         n->ms = other->compared.ms.median;
-        n->ratio = baseline_beside(n->plan, &b, &a, other->compared.stored_utc).speedup;
+        n->ratio = times_ratio(&other->compared, &plan->compared);
     } else if (isfinite(other->searched.ms.median)) {
         n->source = TIME_SEARCHED;
         n->ms = other->searched.ms.median;
         n->ratio.median = n->ms / plan->searched.ms.median;
     } else if (other->tried) {
         n->source = TIME_TRIED;
-        snprintf(n->reason, sizeof(n->reason), "%s", other->searched.reason);
+        snprintf(n->reason, sizeof(n->reason), "%.159s", other->searched.reason.message);
         utf8_mend(n->reason);
     } else if (isfinite(base_ms + change_ms)) {
         n->source = TIME_PREDICTED;

@@ -53,7 +53,7 @@ int trial_read(struct db *db, int64_t study, int value, const char *comparison, 
     if (found == 0)
         status_set(&out->reason, STATUS_NOT_FOUND, "it was not measured");
     else if (found > 0 && out->status != TRIAL_OK)
-        status_set(&out->reason, STATUS_UNFIT, "%s (measured %s)", t.reason, t.stored_utc);
+        status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
     snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
     conditions_parse(t.conditions != NULL ? t.conditions : "", &out->conditions);
     t.samples_ms = NULL; /* out owns them */
