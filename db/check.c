@@ -114,7 +114,7 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
 /* Tables whose rows are held against the rules of rows.c; the first column names the row. */
 static const char *const tables[] = {
     "SELECT id AS workload, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
-    " lengths, mask FROM workload",
+    " lengths, mask, chain FROM workload",
     "SELECT id AS target, kind AS target_kind, device, uuid, capability, units, driver, compiler,"
     " libraries FROM target",
     "SELECT id AS study, protocol, seed, init, created_utc, trials, plans FROM study",

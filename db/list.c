@@ -15,6 +15,7 @@ static struct db_listed listed_of(const struct query *q)
                                            .dtype = column_text(q, 9),
                                            .lengths = column_text(q, 10),
                                            .mask = column_text(q, 11),
+                                           .chain = column_text(q, 27),
                                            .seed = (uint64_t)column_int(q, 12),
                                            .init = column_text(q, 13)},
                               .target = {.kind = column_text(q, 14),

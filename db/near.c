@@ -7,11 +7,12 @@
 /* ---- masks of a family ----------------------------------------------------------------------- */
 
 /* Where the mask's parameters begin in the text of a workload, which its mask ends: at ':' or at
- * the end.  Null for the mask of a file, which has no family. */
+ * the end.  Null for the mask of a file and for another chain than BERT's, which have no family. */
 static const char *parameters_of(const char *workload)
 {
     const char *mask = strstr(workload, " mask=");
-    if (mask == NULL || strncmp(mask, " mask=file:", strlen(" mask=file:")) == 0)
+    if (mask == NULL || strncmp(mask, " mask=file:", strlen(" mask=file:")) == 0 ||
+        strstr(mask, " chain=") != NULL)
         return NULL;
     return mask + strcspn(mask, ":");
 }

@@ -24,6 +24,7 @@ static const struct row_rule rules[] = {
     {"dtype", "workload", ROW_TEXT, 0, 0},
     {"lengths", "workload", ROW_TEXT, 0, 0},
     {"mask", "workload", ROW_TEXT, 0, 0},
+    {"chain", "workload", ROW_TEXT_OR_NONE, 0, 0},
     {"target_kind", "target", ROW_TARGET, 0, 0},
     {"device", "target", ROW_TEXT, 0, 0},
     {"uuid", "target", ROW_TEXT, 0, 0},

@@ -216,9 +216,13 @@ static const char retrain_models[] =
     "  report, trained_utc FROM stored_model WHERE study IS NOT NULL;"
     "DROP TABLE stored_model;";
 
-const char *const schema_migrations[] = {create_all,   add_conditions, rename_ranges,
-                                         count_trials, checksums,      keep_failures,
-                                         add_packed,   pack_all,       retrain_models};
+/* Every workload before was a layer of BERT. */
+static const char add_chain[] =
+    "ALTER TABLE workload ADD COLUMN chain TEXT NOT NULL DEFAULT 'bert';";
+
+const char *const schema_migrations[] = {
+    create_all,    add_conditions, rename_ranges, count_trials,   checksums,
+    keep_failures, add_packed,     pack_all,      retrain_models, add_chain};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -8,7 +8,8 @@ X(ROLLBACK, "ROLLBACK")
 
 /* Each adds a row or finds it: RETURNING gives the id of a row that is there only if it is set. */
 X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, heads, head_size, ffn, layers,"
-                " eps, dtype, lengths, mask) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+                " eps, dtype, lengths, mask, chain) VALUES"
+                " (?,?,?,?,?,?,?,?,?,?,?,coalesce(nullif(?,''),'bert'))"
                 " ON CONFLICT DO UPDATE SET text = text RETURNING id")
 X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver, compiler,"
               " libraries) VALUES (?,?,?,?,?,?,?,?)"
@@ -42,7 +43,8 @@ X(STUDIES_BESIDE,
 
 X(WORKLOADS,
   "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"
-  " kind AS target_kind FROM study JOIN workload ON workload.id = study.workload"
+  " kind AS target_kind, nullif(chain, 'bert') AS chain FROM study JOIN workload ON workload.id = "
+  "study.workload"
   " JOIN target ON target.id = study.target"
   " WHERE EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
@@ -62,7 +64,8 @@ X(STUDIES,
   "   UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'plan' UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'final')"
-  " ) AS newest_utc FROM study JOIN workload ON workload.id = study.workload"
+  " ) AS newest_utc, nullif(chain, 'bert') AS chain FROM study JOIN workload ON workload.id = "
+  "study.workload"
   " JOIN target ON target.id = study.target ORDER BY newest_utc DESC, study.id DESC")
 
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")

@@ -21,7 +21,8 @@ struct db_workload db_workload_of(const struct workload *w, struct buf *text)
                                 .eps = w->eps,
                                 .dtype = dtypes[w->dtype].name,
                                 .lengths = text->ptr + lengths,
-                                .mask = text->ptr + mask};
+                                .mask = text->ptr + mask,
+                                .chain = w->chain->name};
 }
 
 static int add_workload(struct db *db, const struct db_workload *w, int64_t *id, struct status *st)
@@ -38,6 +39,7 @@ static int add_workload(struct db *db, const struct db_workload *w, int64_t *id,
     query_text(&add, w->dtype);
     query_text(&add, w->lengths);
     query_text(&add, w->mask);
+    query_text(&add, w->chain);
     return query_one_int(&add, id, st);
 }
 
@@ -163,7 +165,8 @@ int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *
                                 .eps = column_real(&q, 7),
                                 .dtype = column_text(&q, 8),
                                 .lengths = column_text(&q, 9),
-                                .mask = column_text(&q, 10)};
+                                .mask = column_text(&q, 10),
+                                .chain = column_text(&q, 12)};
         row(ctx, &w, column_text(&q, 11));
     }
     query_end(&q);

@@ -26,6 +26,7 @@ static const struct text_field workload[] = {
     {"eps", TEXT_REAL, IN(db_workload, eps)},
     {"dtype", TEXT_REQUIRED, IN(db_workload, dtype)},
     {"lengths", TEXT_REQUIRED, IN(db_workload, lengths)},
+    {"chain", TEXT_STRING, IN(db_workload, chain)},
 };
 const struct text_table text_workload = TABLE(workload);
 

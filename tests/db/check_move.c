@@ -16,12 +16,15 @@ START_TEST(export_import_export)
     struct db_workload other = a_workload;
     other.text = "another";
     other.init = "wide";
+    other.chain = "raw";
     fill(db, study);
     OK(db_study(db, &other, &a_target, "2", &study, &st));
     fill(db, study);
     db_close(db);
 
     char *text = text_at("a.db");
+    ck_assert_ptr_nonnull(strstr(text, "\"chain\":\"raw\""));
+    ck_assert_ptr_null(strstr(text, "\"chain\":\"bert\""));
     struct db_moved moved = import_text("b.db", text);
     ck_assert_int_eq(moved.results, 8);
     ck_assert_int_eq(moved.added, 8);

@@ -53,6 +53,15 @@ START_TEST(the_workload_on_this_model_or_on_any)
 }
 END_TEST
 
+START_TEST(another_chain_is_no_relative)
+{
+    int64_t other = add("b=1 mask=full chain=raw", "here", "1", true);
+    check("b=1 mask=full", false, true, 0);
+    check("b=1 mask=causal:w=3 chain=raw", false, true, 0);
+    check("b=1 mask=full chain=raw", false, false, other);
+}
+END_TEST
+
 START_TEST(a_study_in_which_nothing_ran_is_none)
 {
     add("b=1 mask=full", "here", "1", false);
@@ -88,5 +97,5 @@ START_TEST(several_parameters_and_none)
 END_TEST
 
 SUITE("db/near", setup, teardown, ONCE(the_workload_on_this_model_or_on_any),
-      ONCE(a_study_in_which_nothing_ran_is_none), ONCE(nearest_parameters_of_the_family),
-      ONCE(several_parameters_and_none))
+      ONCE(another_chain_is_no_relative), ONCE(a_study_in_which_nothing_ran_is_none),
+      ONCE(nearest_parameters_of_the_family), ONCE(several_parameters_and_none))

@@ -7,7 +7,7 @@ static const char *const shipped[] = {
     "2ab951aa7dcf50917f1c1ef799abc692", "4c0ebd37e14851744983511c7ef3c709",
     "99aa06d3014798d86001c324468d497f", "6e1834c9c9ac07aa9aa705f5eaec90d9",
     "ec00da66b48c96a29d6f00e0c403ebbb", "c5e59f84d8596d4737fa5d598d97c175",
-    "957b5d5e8f93145924310fd01663ba14"};
+    "957b5d5e8f93145924310fd01663ba14", "b38d54e5313f2bfe8dd7ed3a3d9c56a5"};
 
 START_TEST(shipped_migrations_are_unchanged)
 {
@@ -74,6 +74,8 @@ START_TEST(old_rows_are_kept)
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM study WHERE init ="
                                            " iif(id = 1, 'uniform', 'wide')"),
                      2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'bert'"),
+                     1);
     ck_assert_int_eq(count_sql(db->handle, "SELECT trials * 10 + plans FROM study WHERE id = 1"),
                      11);
     db_close(db);

@@ -1,4 +1,5 @@
 /* Studies, which trials are compared within, and searches, which ask for them. */
+#include "tests/chains.h"
 #include "tests/db/one_fixture.h"
 
 START_TEST(study_is_found_again)
@@ -14,6 +15,36 @@ START_TEST(study_is_found_again)
     ck_assert_int_eq(info.studies, 1);
     ck_assert_int_eq(info.workloads, 1);
     ck_assert_int_eq(info.targets, 1);
+}
+END_TEST
+
+/* A workload's chain is a part of its text, and a column; BERT's is neither in a text. */
+START_TEST(chains_are_kept)
+{
+    struct workload w;
+    struct buf text;
+    struct db_workload of;
+    int64_t id;
+    buf_init(&text);
+    workload_init(&w);
+    w.batch = w.seq_len = 1;
+    of = db_workload_of(&w, &text);
+    ck_assert_ptr_null(strstr(of.text, "chain"));
+    of.init = "uniform";
+    OK(db_study(db, &of, &a_target, "1", &id, &st));
+    w.chain = chain_of_test(CHAIN_RAW_SKIP);
+    buf_reset(&text);
+    of = db_workload_of(&w, &text);
+    ck_assert_str_eq(strstr(of.text, " mask="), " mask=full chain=raw");
+    of.init = "uniform";
+    OK(db_study(db, &of, &a_target, "1", &id, &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'bert'"),
+                     2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'raw' AND"
+                                           " text LIKE '% chain=raw'"),
+                     1);
+    workload_release(&w);
+    buf_release(&text);
 }
 END_TEST
 
@@ -161,7 +192,7 @@ START_TEST(searches_have_ids_of_their_own)
 }
 END_TEST
 
-SUITE("db/study", setup, teardown, ONCE(study_is_found_again),
+SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
       ONCE(find_prefers_the_study_most_like_what_is_asked_for),
       ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),

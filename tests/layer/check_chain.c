@@ -184,6 +184,20 @@ START_TEST(a_next_layer_gets_what_it_reads)
 }
 END_TEST
 
+/* A chain that cannot be is no workload's. */
+START_TEST(chain_is_checked)
+{
+    struct chain c = chain_bert;
+    struct workload w;
+    workload_init(&w);
+    w.batch = w.seq_len = 1;
+    w.chain = &c;
+    c.ops[8].skip = TENSOR_NONE;
+    FAILS(workload_check(&w, &st), STATUS_USAGE, "operator 8");
+    workload_release(&w);
+}
+END_TEST
+
 /* What another layer or operator reads is an output of its segment. */
 START_TEST(outputs_follow_the_rows)
 {
@@ -203,4 +217,4 @@ SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
       LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),
       LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
       LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
-      ONCE(outputs_follow_the_rows))
+      ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))

@@ -1,3 +1,4 @@
+#include "tests/chains.h"
 #include "tests/masks.h"
 
 #include <limits.h>
@@ -54,6 +55,21 @@ START_TEST(text_names_everything)
 }
 END_TEST
 
+/* Only a chain that is not BERT's is named. */
+START_TEST(text_names_other_chains)
+{
+    struct buf text;
+    buf_init(&text);
+    struct workload w = workload_of(1, 8);
+    w.chain = chain_of_test(CHAIN_NO_BIAS);
+    OK(workload_check(&w, &st));
+    workload_text(&w, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, " mask=full chain=nobias"));
+    buf_release(&text);
+    workload_release(&w);
+}
+END_TEST
+
 static const char *const texts[] = {
     "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
     "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 lengths=7,100,1 "
@@ -90,6 +106,10 @@ static const struct {
      "it goes on after its mask: 'mask=full'"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal ",
      "it goes on after its mask: ''"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bart",
+     "there is no other chain 'bart'"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert",
+     "there is no other chain 'bert'"},
 };
 
 START_TEST(other_texts_are_refused)
@@ -361,7 +381,7 @@ START_TEST(copies_of_unbuilt_workloads)
 END_TEST
 
 SUITE("workload", NULL, NULL, ONCE(defaults_are_bert_base), ONCE(text_names_everything),
-      LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
+      ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
       LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)), ONCE(dtypes_have_names),
       LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)), ONCE(refuses_everything_absurd_at_once),
       LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)), ONCE(the_largest_workload_can_be_counted),
