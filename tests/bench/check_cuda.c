@@ -82,6 +82,28 @@ START_TEST(kernel_is_run_and_judged)
 }
 END_TEST
 
+/* The fake device has 4 multiprocessors with room for thread blocks of up to 100000 bytes. */
+static const struct {
+    const char *gpu;
+    int op, seq_len;
+    bool few, spread;
+} spreads[] = {{"hopper", 14, SEQ_LEN, true, true},
+               {"hopper", 8, SCORES_SEQ_LEN, false, false},
+               {"", 14, SEQ_LEN, true, false}};
+
+START_TEST(few_thread_blocks_have_a_multiprocessor_each)
+{
+    setenv("FAKE_GPU", spreads[_i].gpu, 1);
+    struct bench_options o = gpu_options();
+    struct bench *b = gpu_bench_of(&o, spreads[_i].seq_len);
+    struct trial t = segment_trial(b, spreads[_i].op, spreads[_i].op);
+    ck_assert_int_eq(t.resources.grid[0] <= 4, spreads[_i].few);
+    ck_assert_int_eq(t.resources.shared_dynamic_bytes, spreads[_i].spread ? 50001 : 0);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 static void check_limit(double is, double expected)
 {
     if (isnan(expected))
@@ -364,6 +386,7 @@ END_TEST
 
 SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
       ONCE(architecture_can_be_chosen), LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels)),
+      LOOP(few_thread_blocks_have_a_multiprocessor_each, 0, ARRAY_LEN(spreads)),
       LOOP(limits_are_the_devices, 0, 3),
       LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states)),
       LOOP(the_compilers_log_is_kept, 0, ARRAY_LEN(logs)), ONCE(a_lost_log_is_made_again),

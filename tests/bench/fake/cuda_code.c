@@ -11,7 +11,7 @@ enum { INVALID_IMAGE = 200, NOT_FOUND = 500 };
 FAKE cuModuleLoadData(void **out, const void *image)
 {
     struct fake_code *code = calloc(1, sizeof(*code));
-    code->rested_runs = 60; /* more than it takes to verify a plan before it is timed */
+    code->rested_runs = 12; /* more than it takes to verify a plan before it is timed */
     if (sscanf(image, "fake %15[a-z]%*1[ ]%d", code->kind, &code->rested_runs) < 1) {
         free(code);
         return INVALID_IMAGE;
