@@ -104,48 +104,35 @@ START_TEST(tiles_of_a_launch)
 }
 END_TEST
 
-static const char refusals[] = /* of a cluster */
-    "a cluster shares the weight, or the rows of a layernorm\n"
-    "so few tiles of this width make no row for the layernorm\n"
-    "a cluster has two thread blocks or more, and a tile of this width has whole rows\n";
-
-/* The thread blocks of a layernorm's cluster: the tiles that make up a row, by the number of heads
- * of 64. */
+/* Heads of 64; whether there is a tile whose cluster makes up a row. */
 static const struct {
     int heads;
-    const char *tiles;
-} clusters[] = {
-    {12, "128x192:4 128x192_cooperative:4 64x96:8 64x128:6 64x192:4 128x128:6 128x256:3 "
-         "192x128:6 192x192:4 16x128_swap:6 96x128_swap:6 96x192_swap_pingpong:4 "
-         "144x128_swap:6 "},
-    {16, "64x128:8 128x128:8 128x256:4 192x128:8 16x128_swap:8 96x128_swap:8 144x128_swap:8 "},
-    {3, "64x64:3 64x96:2 "},
-    {17, ""},
-};
+    bool any;
+} clusters[] = {{12, true}, {16, true}, {3, true}, {17, false}};
 
 START_TEST(clusters_have_whole_rows)
 {
     struct workload w = small();
-    struct buf tiles;
     struct choice c = choice_of((struct segment){7, 9}, "");
     const struct knob *tile = &c.impl->knobs[0];
     const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
                                    CUDA_ARCH_HOPPER, false,       false,      &w};
     const char *why;
+    bool any = false;
     w.heads = clusters[_i].heads;
-    buf_init(&tiles);
     for (int pick = 0; pick < tile->count; pick++) {
         struct cuda_launch l;
+        int rows, columns;
         c.schedule.pick[0] = (int8_t)pick;
-        if (!choice_applicable(&c, &t, &why)) {
-            ck_assert_ptr_nonnull(strstr(refusals, why));
+        if (!choice_applicable(&c, &t, &why))
             continue;
-        }
+        any = true;
         choice_launch(&c, &w, &l);
-        buf_addf(&tiles, "%s:%d ", tile->labels[pick], l.cluster);
+        ck_assert_int_eq(sscanf(tile->labels[pick], "%dx%d", &rows, &columns), 2);
+        ck_assert_int_eq(l.cluster * columns, w.heads * 64);
+        ck_assert(l.cluster >= 2 && l.cluster <= 8);
     }
-    ck_assert_str_eq(tiles.len > 0 ? tiles.ptr : "", clusters[_i].tiles);
-    buf_release(&tiles);
+    ck_assert_int_eq(any, clusters[_i].any);
 }
 END_TEST
 

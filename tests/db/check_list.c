@@ -96,27 +96,5 @@ START_TEST(plan_values_are_told_once)
 }
 END_TEST
 
-START_TEST(system_database_is_read_where_it_exists)
-{
-    struct db *system;
-    ck_assert_int_eq(unsetenv("FUSEPLAN_SYSTEM_DB"), 0);
-    OK(db_open_system(&system, &st));
-    ck_assert_ptr_null(system);
-    ck_assert_int_eq(setenv("FUSEPLAN_SYSTEM_DB", test_path("none.db"), 1), 0);
-    OK(db_open_system(&system, &st));
-    ck_assert_ptr_null(system);
-
-    ck_assert_int_eq(setenv("FUSEPLAN_SYSTEM_DB", test_path("t.db"), 1), 0);
-    OK(db_open_system(&system, &st));
-    struct db_trial t = plan_trial(50, 2);
-    FAILS(db_trial_add(system, study, &t, &st), STATUS_DATABASE, "cannot be written");
-    db_close(system);
-
-    ck_assert_int_eq(setenv("FUSEPLAN_SYSTEM_DB", "/etc/passwd", 1), 0);
-    FAILS(db_open_system(&system, &st), STATUS_DATABASE, "FUSEPLAN_SYSTEM_DB");
-}
-END_TEST
-
 SUITE("db/list", setup, teardown, ONCE(studies_by_time_with_their_best),
-      ONCE(counts_follow_what_is_removed), ONCE(plan_values_are_told_once),
-      ONCE(system_database_is_read_where_it_exists))
+      ONCE(counts_follow_what_is_removed), ONCE(plan_values_are_told_once))

@@ -92,35 +92,7 @@ START_TEST(read_leaves_the_file_alone)
 }
 END_TEST
 
-START_TEST(empty_file_becomes_a_database)
-{
-    struct db *db;
-    write_text(test_path("t.db"), "", 0);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    assert_whole(db);
-    db_close(db);
-}
-END_TEST
-
 /* ---- what is not a database of ours ---------------------------------------------------------- */
-
-START_TEST(directory_is_refused)
-{
-    struct db *db;
-    FAILS(db_open(test_dir, _i == 0 ? DB_READ : DB_WRITE, &db, &st), STATUS_DATABASE,
-          "is a directory");
-    ck_assert_ptr_null(db);
-}
-END_TEST
-
-START_TEST(file_as_a_directory_is_refused)
-{
-    struct db *db;
-    write_text(test_path("f"), "x", 1);
-    FAILS(db_open(test_path("f/t.db"), _i == 0 ? DB_READ : DB_WRITE, &db, &st), STATUS_DATABASE,
-          "Not a directory");
-}
-END_TEST
 
 START_TEST(random_bytes_are_refused)
 {
@@ -283,9 +255,8 @@ END_TEST
 SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
       ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
       ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
-      ONCE(empty_file_becomes_a_database), LOOP(directory_is_refused, 0, 2),
-      LOOP(file_as_a_directory_is_refused, 0, 2), LOOP(random_bytes_are_refused, 0, 2),
-      ONCE(damaged_file_is_told), LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
+      LOOP(random_bytes_are_refused, 0, 2), ONCE(damaged_file_is_told),
+      LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
       ONCE(newer_version_is_refused), ONCE(older_version_is_not_migrated_by_a_reader),
       ONCE(updating_creates_nothing), LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped)),
       ONCE(link_leads_to_a_database_that_exists), LOOP(lack_of_inodes_is_told, 1, 4),

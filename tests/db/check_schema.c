@@ -158,22 +158,6 @@ static const char *const history[] = {
     "DROP TABLE person; ALTER TABLE new RENAME TO person",
 };
 
-START_TEST(made_up_versions_become_the_last)
-{
-    sqlite3 *raw = open_raw(test_path("m.db"));
-    OK(schema_migrate(raw, "m.db", history, _i, &st));
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), _i);
-    OK(schema_migrate(raw, "m.db", history, ARRAY_LEN(history), &st));
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), ARRAY_LEN(history));
-    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM person WHERE name IN ('ANN', 'BOB')"), 2);
-    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM pet JOIN person ON person.id = owner"),
-                     1);
-    ck_assert_int_eq(count_sql(raw, "PRAGMA foreign_keys"), 1);
-    OK(schema_migrate(raw, "m.db", history, ARRAY_LEN(history), &st)); /* nothing left to do */
-    sqlite3_close(raw);
-}
-END_TEST
-
 static const struct {
     const char *migration, *message;
 } broken[] = {
@@ -192,16 +176,6 @@ START_TEST(failed_migration_leaves_the_old_version)
     ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM person WHERE name IN ('ann', 'bob')"), 2);
     ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM pet"), 1);
     ck_assert_int_eq(sqlite3_get_autocommit(raw), 1);
-    sqlite3_close(raw);
-}
-END_TEST
-
-START_TEST(migration_never_goes_back)
-{
-    sqlite3 *raw = open_raw(test_path("m.db"));
-    OK(schema_migrate(raw, "m.db", history, 3, &st));
-    OK(schema_migrate(raw, "m.db", history, 2, &st)); /* another process was faster, and newer */
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), 3);
     sqlite3_close(raw);
 }
 END_TEST
@@ -245,6 +219,5 @@ SUITE("db/schema", test_dir_setup, test_dir_teardown,
       LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
       ONCE(old_packed_trials_are_kept), ONCE(old_models_are_trained_again),
       ONCE(tables_are_strict_and_marked),
-      LOOP(made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1),
       LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken)),
-      ONCE(migration_never_goes_back), LOOP(statements_use_indexes, 0, SQL_COUNT))
+      LOOP(statements_use_indexes, 0, SQL_COUNT))
