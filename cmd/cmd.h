@@ -59,7 +59,7 @@ struct strategy_list {
  * no default. */
 struct options {
     uint64_t given;     /* OPT() bits of the options given */
-    int batch, seq_len; /* the first of these lists */
+    int batch, seq_len; /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;

@@ -27,7 +27,7 @@ static const struct {
     {"a library of the system or a target of CMake",
      " all c clean cudart dl edit_cache gomp help install m openblas package rebuild_cache rt test "
      "util "},
-    /* Python's own, and those that PyTorch and transformers import. */
+    /* Python's own, and modules that PyTorch and transformers import. */
     {"a Python module, and the library's own would hide it",
      " abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb "
      "binascii bisect builtins bz2 calendar cgi cgitb chunk cmath cmd code codecs codeop "

@@ -59,7 +59,7 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
     return 0;
 }
 
-/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run. */
+/* Chooses the architectures: --arch, else the device's own, else two that most GPUs run. */
 static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
                         struct status *st)
 {

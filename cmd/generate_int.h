@@ -49,7 +49,7 @@ struct choosing {
     struct target_name target;
     struct build_target build; /* its arch is arch_common() of `archs` */
     struct arch_list archs;    /* of a GPU */
-    struct chosen *parts;      /* (count), owned: those of fewest tokens first */
+    struct chosen *parts;      /* (count), owned: plans of fewest tokens first */
     int count;
     struct standalone_plan *plans; /* (count), owned: choosing_spec()'s */
 };
@@ -84,7 +84,7 @@ char *place_directory(const struct options *o, struct status *st);
  * case. */
 int place_check(const char *dir, bool force, struct names *ours, struct status *st);
 
-/* Writes all files, then removes those of `ours` that have no successor. */
+/* Writes all files, then removes the files of `ours` that have no successor. */
 int place_write(const char *dir, const struct names *ours, const struct standalone *p,
                 const json_t *manifest, struct status *st);
 
@@ -96,7 +96,7 @@ int library_name_check(const struct options *o, const char *name, struct status 
 /* ---- generate_write.c ------------------------------------------------------------------------ */
 
 /* Writes what the options name into a directory and notes what was taken and how to build it.
- * inputs: those of a program; null: a library, whose functions begin with `name`. */
+ * inputs: a program's; null: a library, whose functions begin with `name`. */
 int generate_write(const struct options *o, const char *dir, const char *name,
                    const struct inputs *inputs, struct status *st);
 

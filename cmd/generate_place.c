@@ -60,7 +60,7 @@ static bool is_linked(const char *library, const char *name)
     return linked;
 }
 
-/* Whether the Makefile builds `name`: what it links, or the object of a source file. */
+/* Whether the Makefile builds `name`: a library or program, or the object of a source file. */
 static bool is_built(const json_t *manifest, const char *name)
 {
     size_t i, stem = strlen(name) > 2 ? strlen(name) - 2 : 0;
@@ -97,7 +97,7 @@ static bool is_python_cache(const json_t *manifest, const struct stat *info, con
            json_is_string(json_object_get(manifest, "library"));
 }
 
-/* Whether a file is as this command wrote it, or was built from what it wrote. */
+/* Whether a file is as this command wrote it, or was built from its files. */
 static bool is_ours(const json_t *manifest, const char *dir, const char *name)
 {
     size_t i;

@@ -25,7 +25,7 @@ extern const int help_exit_count;
 
 struct help_variable {
     const char *name;
-    uint64_t options; /* a command that takes one of these reads the variable */
+    uint64_t options; /* a command that takes one of the options reads the variable */
     const char *means;
 };
 extern const struct help_variable help_variables[];

@@ -10,7 +10,7 @@ json_t *json_text(const char *text)
     return value;
 }
 
-/* \u202e; beyond U+FFFF two of them, as UTF-16 has it. */
+/* \u202e; beyond U+FFFF two such escapes, as UTF-16 has it. */
 static void add_escape(uint32_t number, struct buf *out)
 {
     if (number > 0xffff) {

@@ -100,7 +100,7 @@ static json_t *extent_json(const int extent[3], bool is)
     return is ? json_pack("[iii]", extent[0], extent[1], extent[2]) : json_null();
 }
 
-/* A library does not tell what it launches: its resources are null. */
+/* A library does not describe its launches: its resources are null. */
 static void set_resources(json_t *row, const struct resources *r)
 {
     bool code = r->registers > 0, launch = r->grid[0] > 0;

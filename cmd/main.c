@@ -159,7 +159,7 @@ static int close_stdout(void)
 }
 
 /* OpenMP, which XGBoost brings, reads its variables before main(), binds this process to some cores
- * as they say, and warns of those that it does not understand.  Nothing here is theirs to say, so
+ * as they say, and warns of values that it does not understand.  Nothing here is theirs to say, so
  * they go before any library has begun.  The sanitizers have not begun either. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static void
 forget_threads(int argc, char **argv, char **env)

@@ -1,4 +1,4 @@
-/* cmd, continued: plans that options name, and those that others are compared with. */
+/* cmd, continued: plans that options name, and baselines. */
 #ifndef FUSEPLAN_CMD_PLANS_H
 #define FUSEPLAN_CMD_PLANS_H
 

@@ -82,7 +82,7 @@ static int keep_fastest(struct prediction *all, int count, int most)
     return n < most ? n : most;
 }
 
-/* The lines of plain text have no header: time, blank, 1 or 0.  Those of --top begin with the
+/* The lines of plain text have no header: time, blank, 1 or 0.  Lines of --top begin with the
  * value. */
 static void print_plain(const struct options *o, const struct prediction *all, int count)
 {

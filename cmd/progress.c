@@ -14,7 +14,7 @@
 #define DRAW_EVERY_S  0.25
 #define EVENT_EVERY_S 0.1
 
-/* One command runs at a time, so there is one of these. */
+/* One command runs at a time, so there is one line. */
 static struct {
     pthread_mutex_t lock;   /* of all that follows */
     pthread_cond_t changed; /* running or ticks */
@@ -75,7 +75,7 @@ static json_t *phase_json(const struct progress_phase *p)
         "total", counted ? json_integer(p->total) : json_null(), "left_s", json_number(p->left_s));
 }
 
-/* Steps may follow each other faster than anybody reads: those of a phase are thinned out. */
+/* Steps may follow each other faster than anybody reads: the steps of a phase are thinned out. */
 static void write_step(double now)
 {
     const struct progress_phase *work = &shown.line.work, *part = &shown.line.part;

@@ -31,8 +31,8 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     return 0;
 }
 
-/* Reads the baselines of the search that measured the best plan; the default ones if that search
- * names none. */
+/* Reads the baselines of the search that measured the best plan; the default baselines if that
+ * search names none. */
 static int read_baselines(const struct options *o, struct db *db, int64_t study,
                           struct tune_report *r, struct status *st)
 {

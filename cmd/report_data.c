@@ -110,7 +110,8 @@ static int finals_json(const struct reported *r, json_t **out, struct status *st
     return db_trial_times(r->db, r->study, DB_TRIAL_FINAL, keep_final, &f, st);
 }
 
-/* The baselines of the search that measured the best plan; the default ones if it names none. */
+/* The baselines of the search that measured the best plan; the default baselines if it names none.
+ */
 static int add_baselines(const struct reported *r, json_t *data, struct status *st)
 {
     const struct options by_default = {.baseline = BASELINE_DEFAULT};

@@ -25,7 +25,7 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     return code;
 }
 
-/* Says which plans are searched, if the values of --space are not their canonical ones. */
+/* Says which plans are searched, if the values of --space are not canonical. */
 static void note_space(const struct options *o)
 {
     unsigned lo = o->space[0], hi = o->space[1], others = 0;

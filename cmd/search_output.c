@@ -30,7 +30,7 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
                      "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
 }
 
-/* How many plans each signal proposed, of those that proposed any. */
+/* How many plans each signal proposed, if it proposed any. */
 static json_t *proposed_json(const struct tune_report *r)
 {
     json_t *out = json_object();

@@ -99,13 +99,13 @@ struct choice {
 struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
-    bool handwritten; /* for pos0 = 1; where one is applicable, the generated ones are not chosen */
+    bool handwritten; /* for pos0 = 1; where it is applicable, no generated code is chosen */
     bool library; /* a library call, see choice_product(); its source is a comment that names it */
     /* Whether it can run the segment there, and every knob that is not at its first value makes a
      * difference.  If not, *why is the reason.  That it has the segment's functions and stores its
      * outputs is no question for it: see choice_applicable(). */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
-    /* Which functions it has: those that have one of these kernels, ON_CPU | ..., and the kinds of
+    /* Which functions it has: functions with one of these kernels, ON_CPU | ..., and the kinds of
      * operators among them, as bits.  Which weights they can do without, as bits of enum
      * weight_role. */
     unsigned kernels, kinds, without;
@@ -144,7 +144,7 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 /* Every choice for a segment on a target, the default of each implementation first: the schedule
  * expected to be the fastest, or the first one that is applicable.  Implementations come in the
  * order of impls[], those first that usually win.  Writes at most max, returns how many there are.
- * handwritten: those of hand-written implementations if one is applicable, else those of the
+ * handwritten: the choices of hand-written implementations if one is applicable, else of the
  * others. */
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
@@ -210,7 +210,7 @@ int segment_stages(enum target_kind target, const struct chain *chain, struct se
 /* How a kernel takes the mask by tiles of query blocks. */
 struct tiling {
     int rows;     /* query blocks of a tile, 1 to 3; 0: it reads no tiles */
-    bool ordered; /* those of the workload's cover, if it has one; else of the plain lists */
+    bool ordered; /* the tiles of the workload's cover, if it has one; else of the plain lists */
 };
 
 /* A matrix that a kernel copies by TMA: what cuTensorMapEncodeTiled() needs beside its address. All
@@ -274,23 +274,22 @@ void choice_product(const struct choice *c, struct cuda_product *out);
  * `rows` neighbouring query blocks of one list; in a list's last tile some may lie past its end.
  * An entry is a key block followed by one word for each of the tile's query blocks: TILE_FULL,
  * TILE_SKIP, or the index of its 64 row words.
- *
- * Tiles are in parts, those of the workload's cover.  Every kept element of the mask is in exactly
- * one word of one part.  The kernel joins the results of two parts. */
+ * Tiles are in parts, the parts of the workload's cover.  Every kept element of the mask is in
+ * exactly one word of one part.  The kernel joins the results of two parts. */
 
 enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_INTS = 4 };
 
 struct query_tiles {
     int rows, parts, count; /* count: tiles of all parts and lists */
     int entry_ints;         /* 2 for one query block, else 4, so that an entry is one vector load */
-    int *tile;              /* (count, TILE_INTS), part by part, in each those with the most entries
-                               first: list; first query block, plus `blocks` for each part before;
-                               entries; the place in `rest` of entry TILE_HEAD */
-    int *head;              /* (count, TILE_HEAD, entry_ints): a tile's first entries */
+    int *tile; /* (count, TILE_INTS), part by part, in each the tiles with the most entries
+                  first: list; first query block, plus `blocks` for each part before;
+                  entries; the place in `rest` of entry TILE_HEAD */
+    int *head; /* (count, TILE_HEAD, entry_ints): a tile's first entries */
     int *rest; /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
     int64_t rest_count;
 
-    /* Of a cover; null for the plain lists, whose row words are those of the workload's lists. */
+    /* Of a cover; null for the plain lists, whose row words the workload's lists have. */
     uint64_t *words; /* (word_blocks, 64) */
     int64_t word_blocks;
     int *query_token, *key_token; /* (parts, blocks*64) the token at each place, -1: none */
@@ -353,7 +352,7 @@ struct standalone_spec {
     struct build_target target;
     struct arch_list archs; /* of a GPU: the library runs on all; target.arch is one of them */
     const char *name;       /* of the library and of its functions */
-    const struct standalone_plan *plans; /* those of fewest tokens first */
+    const struct standalone_plan *plans; /* plans of fewest tokens first */
     int count;
     const struct inputs *inputs; /* of the program; null: a library with an example */
 };

@@ -58,7 +58,7 @@ int knob_find(const struct impl *impl, const char *name, size_t len);
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void add_stage_name(const struct chain *c, int first, int last, struct buf *out);
 
-/* Appends a line of the comment at the top: stage `index` (from 0), its operators, what it does. */
+/* Appends a line of the comment at the top: stage `index` (from 0), its operators, its work. */
 void add_stage_line(const struct chain *c, int index, int first, int last, const char *summary,
                     struct buf *out);
 
@@ -71,7 +71,7 @@ int attention_qkv(const struct chain *c, int first, int last);
 /* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* The same of a kernel that these segments share. */
+/* The head of a kernel that these segments share. */
 void add_shared_header(const struct choice *c, const struct segment *segments, int count,
                        const struct build_target *t, struct buf *out);
 

@@ -1,4 +1,4 @@
-/* CUDA: a segment's stages, its source text, and how to launch what it compiles to. */
+/* CUDA: a segment's stages, its source text, and how to launch its kernel. */
 #ifndef FUSEPLAN_CUDA_INT_H
 #define FUSEPLAN_CUDA_INT_H
 
@@ -31,7 +31,7 @@ enum cuda_hand_warps { CUDA_HAND_KEYS, CUDA_HAND_ROWS };
 enum { CUDA_ATTENTION_THREADS = 128 };
 
 /* Tiles of GEMMs by mma.sync, X(bm, bn, warps_m, warps_n, depth), the default first.  Depths are
- * the fastest of those tried on an H200. */
+ * the fastest that was tried on an H200. */
 #define CUDA_TILES(X)                                                                              \
     X(64, 64, 2, 2, 3)                                                                             \
     X(128, 96, 2, 2, 3)                                                                            \
@@ -144,7 +144,7 @@ enum hopper_gemm_knob {
     HOPPER_GEMM_KNOB_COUNT
 };
 
-/* How thread blocks that share the rows of a layernorm exchange what they know of them: through the
+/* How thread blocks that share the rows of a layernorm exchange the rows' moments: through the
  * shared memory of a cluster, or through memory. */
 enum hopper_gemm_norm { HOPPER_GEMM_NORM_NONE, HOPPER_GEMM_NORM_CLUSTER, HOPPER_GEMM_NORM_MEMORY };
 
@@ -237,9 +237,9 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
 
 /* ---- emit_cuda.c ----------------------------------------------------------------------------- */
 
-/* What the sources of all kernels share: element type and head size; the kernel's head.  resident:
- * thread blocks for which registers must suffice; cluster: those of a cluster; parameters: from the
- * name of the first one's type on. */
+/* What the sources of all kernels share: element type and head size; the kernel's head. resident:
+ * thread blocks on a multiprocessor for which registers must suffice; cluster: thread blocks of a
+ * cluster; parameters: such as "fp_args a"; the first becomes a __grid_constant__. */
 void add_types(const struct build_target *t, struct buf *out);
 void open_kernel(const struct choice *c, int threads, int resident, int cluster,
                  const char *parameters, struct buf *out);

@@ -1,6 +1,6 @@
 /* The source of a kernel of `hopper_gemm`: kernels/cuda/hopper_gemm.cuh with the operators of a
  * segment. Segments that differ in their operands alone have the same source, so that a layer's
- * kernels are fewer: those that exceed the instruction cache together are fetched anew in every
+ * kernels are fewer: kernels that exceed the instruction cache together are fetched anew in every
  * layer. */
 #include "codegen/cuda_int.h"
 

@@ -5,7 +5,7 @@
 
 static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 
-/* The fastest of those tried on an H200, by head size.  Which one wins depends on the lists.  At
+/* The fastest that was tried on an H200, by head size.  Which one wins depends on the lists.  At
  * 128 a block takes twice the shared memory, and q has no registers beside the next scores. */
 static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
     {[HOPPER_ATTENTION_64] = {{64, 1, 1, 2, 1, 1, true, false, false, false}, 4},

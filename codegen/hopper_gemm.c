@@ -55,7 +55,7 @@ static bool adds_between(const struct hopper_gemm *g)
     return g->adds && g->teams == 2 && g->bm == 128 && !g->swap && panel_of(g) == 64;
 }
 
-/* Rows of a residual that TMA copies at once: those of a panel or, where it comes in the ring,
+/* Rows of a residual that TMA copies at once: the rows of a panel or, where it comes in the ring,
  * PIECE of hopper_gemm_shape. */
 static int residual_rows(const struct hopper_gemm *g)
 {

@@ -36,7 +36,7 @@ static bool cuda_handwritten_applicable(const struct choice *c, const struct bui
     HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
 #define GEMM_LABEL(bm, bn, step, teams, groups, cluster, swap, name) name,
 
-/* Of those that serve a segment the first is the default: on a GPU the one that usually wins. */
+/* The first implementation that serves a segment is the default: on a GPU it usually wins. */
 const struct impl impls[] = {
     {.name = "generated",
      .target = TARGET_CPU,

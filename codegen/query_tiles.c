@@ -6,7 +6,7 @@
 struct part {
     const struct block_lists *lists;
     int number;
-    int64_t first_word; /* where its row words begin among those of all parts */
+    int64_t first_word; /* where its row words begin among the words of all parts */
 };
 
 struct tile_rank {
@@ -72,7 +72,7 @@ static int users(const int *words, int rows)
     return n;
 }
 
-/* Writes the entries of a tile to s->entries, those that all its query blocks use first; returns
+/* Writes the entries of a tile to s->entries, entries that all its query blocks use first; returns
  * how many there are. */
 static int list_entries(const struct part *p, const struct tile_rank *t,
                         const struct query_tiles *q, struct scratch *s)
@@ -100,7 +100,7 @@ static int by_entries(const void *a, const void *b)
     return x->list != y->list ? x->list - y->list : x->block - y->block;
 }
 
-/* The tiles of a part, those with the most entries first. */
+/* The tiles of a part, the tiles with the most entries first. */
 static void rank_tiles(const struct part *p, const struct query_tiles *q, struct scratch *s,
                        int count, struct tile_rank *ranked)
 {
@@ -128,7 +128,7 @@ static void write_tile(const struct part *p, const struct tile_rank *r, struct q
     q->count++;
 }
 
-/* Row words and orders of a cover: those of each part behind those of the part before. */
+/* Row words and orders of a cover, part by part. */
 static void copy_cover(const struct workload *w, struct query_tiles *q)
 {
     const struct cover *c = &w->cover;

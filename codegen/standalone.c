@@ -155,7 +155,7 @@ static void add_plan(const struct filling *f, const struct standalone_plan *p,
     buf_release(&name);
 }
 
-/* Moves the files of another output behind those of `to`. */
+/* Moves the files of another output behind the files of `to`. */
 static void append(struct standalone *to, struct standalone *from)
 {
     size_t count = (size_t)to->count + (size_t)from->count;

@@ -10,7 +10,7 @@
 
 #define FP_BLOCK 64 /* rows and columns of an attention block */
 
-/* The mask: for each block of query rows the key blocks of which it keeps an element, full ones
+/* The mask: for each block of query rows the key blocks of which it keeps an element, full blocks
  * first.  There is one list for the whole batch, or one for each batch row. */
 struct fp_blocks {
     int lists, blocks;     /* lists: 1 or B; blocks: ceil(S/64) */
@@ -28,10 +28,10 @@ struct fp_args {
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
     const int *unpacked;     /* (tokens) the row in (B*S) of each; null: they are not packed */
     const int *offset;       /* (B+1) the first row of each sequence; likewise */
-    float *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
+    float *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; null if unused */
     const float *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
-    int knob[6]; /* values of the implementation's knobs; compile-time ones are not read */
+    int knob[6]; /* values of the implementation's knobs; compile-time knobs are not read */
 };
 
 typedef void fp_segment(const struct fp_args *a);

@@ -35,7 +35,7 @@ struct fp_group {
 
 /* The group that limits what a controller, "cpu" or "memory", controls.  list: a file like
  * FP_GROUPS, with a line "4:cpu,cpuacct:/above/own" for groups of version 1, which are mounted at
- * root/cpu, and "0::/above/own" for those of version 2, mounted at root.  A controller belongs to
+ * root/cpu, and "0::/above/own" for groups of version 2, mounted at root.  A controller belongs to
  * one version at a time; where both lines are there, it is the first one's.  A container may see
  * its own group as the root, and be told of a name that it cannot see: nothing is in that
  * directory. */

@@ -1,4 +1,4 @@
-/* The contract between an emitted CUDA segment and whoever launches it.
+/* The contract between an emitted CUDA segment and its launcher.
  *
  * One kernel runs one segment of one layer and takes one fp_args by value.  All pointers are device
  * pointers and borrowed.  Tensors have elements of the kernel's storage type: token rows (B,S,C),
@@ -16,7 +16,7 @@
 #define FP_CONSTANT static inline
 #endif
 
-/* The mask: for each block of query rows the key blocks of which it keeps an element, full ones
+/* The mask: for each block of query rows the key blocks of which it keeps an element, full blocks
  * first.  There is one list for the whole batch, or one for each batch row. */
 struct fp_blocks {
     int lists, blocks;               /* lists: 1 or B; blocks: ceil(S/64) */
@@ -37,7 +37,7 @@ struct fp_tiles {
                          place in `rest` of entry 32 */
     const int *head;  /* (count, 32, entry): the first entries of each tile */
     const int *rest;  /* those behind them */
-    const unsigned long long *words; /* (n, 64): as those of fp_blocks */
+    const unsigned long long *words; /* (n, 64): as in fp_blocks */
     const int *query_token; /* (parts, blocks*64) the token of each row, -1: none; null: in order */
     const int *key_token;   /* (parts, blocks*64) likewise, of each key */
 };
@@ -57,10 +57,10 @@ struct fp_args {
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
     const int *unpacked; /* (tokens) the row in (B*S) of each; null: they are not packed */
     const int *offset;   /* (B+1) the first row of each sequence; likewise */
-    const int *live;  /* how many tokens are real, where only the device knows; null: all of them */
+    const int *live;  /* how many tokens are real, where only the device knows; null: all tokens */
     float eps;        /* of the layernorms */
     int early;        /* not 0: the next kernel may begin at once, see common.cuh */
-    void *tensor[16]; /* 0: the layer's input; 1+i: output of operator i; unused ones null */
+    void *tensor[16]; /* 0: the layer's input; 1+i: output of operator i; null if unused */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
     struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */

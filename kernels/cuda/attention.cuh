@@ -1,4 +1,4 @@
-/* Scores, mask, softmax and context, or some of them that follow each other, for all heads by lists
+/* Scores, mask, softmax and context, or neighbours among these operators, for all heads by lists
  * of 64x64 blocks.  Whole attention may begin with the split of heads and end with their merge.
  *
  * Four warps take 64 query rows of one head, 16 rows each, and walk the key blocks that hold a kept
@@ -8,7 +8,7 @@
  *   scores   q k^T / sqrt(W), or read from (B,H,S,S)
  *   biases   that of q is added to q, that of v to the result, as the probabilities of a row sum to
  *            1; that of k shifts a row of scores by a constant, which softmax ignores
- *   result   scores; probabilities, masked ones as 0; or the context
+ *   result   scores; probabilities, 0 where masked; or the context
  *
  * There are two buffers of 64 rows.  An attention that reads k and v has one of each: v is copied
  * during the scores, the next k during the product with v, and a step has two barriers.  Two of
@@ -452,8 +452,8 @@ template <class D, int W, int OPS, int THREADS> struct attention {
         turn();
     }
 
-    /* Stores 0 in the blocks that the list lacks.  It has full blocks first and partial ones after
-     * them, each group ascending. */
+    /* Stores 0 in the blocks that the list lacks.  The list has full blocks first and partial
+     * blocks after them, each group ascending. */
     FP_DEVICE void store_zeros()
     {
         fragment<D, BLOCK> c;

@@ -15,7 +15,8 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
 
-/* Rows and columns of a block of the mask; its rows that one warp takes; threads of four warps. */
+/* Rows and columns of a block of the mask; rows of a block that one warp takes; threads of four
+ * warps. */
 constexpr int BLOCK = FP_BLOCK, WARP_ROWS = 16, FOUR_WARPS = 128;
 
 /* ---- storage types ------------------------------------------------------------------------------
@@ -325,9 +326,9 @@ FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
  * tensor, the workspace or fp_args.sync calls await_dependencies() before.
  *
  * Who launches sets fp_args.early if a multiprocessor holds one thread block of the next kernel.
- * Smaller ones that begin beside others gather on the few multiprocessors that have room, and stay
- * there: on an H200 plans became slower by up to 48 %.  So a launch of no more thread blocks than
- * multiprocessors asks for more shared memory than it uses. */
+ * Smaller thread blocks that begin beside others gather on the few multiprocessors that have room,
+ * and stay there: on an H200 plans became slower by up to 48 %.  So a launch of no more thread
+ * blocks than multiprocessors asks for more shared memory than it uses. */
 
 FP_DEVICE void begin_next(const fp_args &a)
 {

@@ -97,7 +97,7 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
     const int tid = threadIdx.x, warp = tid / 32;
     const int ac = tid % S::A_ROW * VEC<D>, ar = tid / S::A_ROW;
 
-    /* What this thread copies in each step: rows, offsets, and bits of those inside the matrix. */
+    /* What this thread copies in each step: rows, offsets, bits of rows inside the matrix. */
     const elem<D> *rows[S::A_CHUNKS];
     int offset[S::B_CHUNKS];
     u32 a_live = 0, b_live = 0;

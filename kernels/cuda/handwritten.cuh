@@ -7,7 +7,7 @@
  *
  * With SPLIT_KEYS, for few or short sequences, a thread block has 16 query rows and each warp a
  * quarter of every key block; the four partial results are joined by their maxima and sums. Without
- * it a thread block has 64 query rows, each warp 16 of them and all keys. */
+ * it a thread block has 64 query rows, each warp 16 rows and all keys. */
 #ifndef FUSEPLAN_CUDA_HANDWRITTEN_CUH
 #define FUSEPLAN_CUDA_HANDWRITTEN_CUH
 
@@ -330,7 +330,7 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
     }
 };
 
-/* fp32: a thread block has 16 query rows, a warp 4 of them; lanes are keys for the scores and
+/* fp32: a thread block has 16 query rows, a warp 4 rows; lanes are keys for the scores and
  * columns for the result. */
 template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
     static constexpr int PARTS = 4, COLS = W < 32 ? 1 : W / 32;

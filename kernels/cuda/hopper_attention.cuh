@@ -43,8 +43,8 @@
  * once a counter says that all warps of the first part have stored the head.  It may wait for a
  * thread block that has not begun: thread block b has tile b before any is drawn, so a drawn tile
  * of the second part can come after the tile of a thread block that is still to begin.  That one
- * begins because the grid is no larger than what the GPU holds, and whoever has its place will
- * return: all but a launch of a higher priority that waits for thread blocks of its own.
+ * begins because the grid is no larger than what the GPU holds, and the launch that has its place
+ * will return: all but a launch of a higher priority that waits for thread blocks of its own.
  *
  * This file has the roles of a thread block's warps.  Steps: hopper_attention_load.cuh (in the
  * order of _tiles.cuh), _compute.cuh (on _softmax.cuh) and _finish.cuh.  What all of them know:

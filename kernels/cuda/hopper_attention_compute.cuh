@@ -110,8 +110,8 @@ template <class S> struct compute {
     int group, share;
     u32 base, first; /* of shared memory; of its entries */
     u32 &slot, &phase;
-    u32 i, entries;    /* the entry, those of the tile */
-    u32 skip, partial; /* bits of the entry and of those after it */
+    u32 i, entries;    /* the entry, and how many the tile has */
+    u32 skip, partial; /* bits of the entry and of the entries after it */
 
     FP_DEVICE compute(smem &shared, int wg, u32 &ring_slot, u32 &ring_phase)
         : s(shared), group(S::C == 1 ? 0 : wg % G), share(SHARES == 1 ? 0 : wg / G),

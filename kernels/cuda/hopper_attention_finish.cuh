@@ -7,8 +7,8 @@
 namespace fp::hopper_attention
 {
 
-/* How those who share the keys of a tile join their partial results: the first one adds up what the
- * others leave in shared memory. */
+/* How warpgroups or thread blocks that share the keys of a tile join their partial results: the
+ * first one adds up what the others leave in shared memory. */
 template <class S> struct join {
     using D = typename S::D;
     static constexpr int W = S::W, G = S::G, SHARES = S::SHARES, CLUSTER = S::CLUSTER;
@@ -49,7 +49,8 @@ template <class S> struct join {
         }
     }
 
-    /* The warpgroup of the second share leaves what it has; that of the first one adds it up. */
+    /* The warpgroup of the second share leaves its partial result; the warpgroup of the first share
+     * adds it up. */
     FP_DEVICE void add_shares(fragment<D, W> &o, row_state &state, int group, int share) const
     {
         const int tid = static_cast<int>(threadIdx.x) % FOUR_WARPS;
@@ -158,7 +159,7 @@ template <class S> struct store {
         }
     }
 
-    /* The second part: weighs its rows against those of the first. */
+    /* The second part: weighs its rows against the first part's. */
     FP_DEVICE void weigh(shares &by, const row_state &state, const float (&sums)[2],
                          const place &to, const tile_item &item, int row) const
     {

@@ -26,7 +26,7 @@ template <class S> struct block_copy {
 
     /* Where this thread's 16 bytes of row 4*P*i + tid/8 of a block go.
      *
-     * Rows of q lie in order.  Those of keys are dealt out: key 16t + 2p + e is row 8p + 2t + e.
+     * Rows of q lie in order.  Rows of keys are dealt out: key 16t + 2p + e is row 8p + 2t + e.
      * Of the scores a lane then holds 16 neighbouring keys, and finds them in 16 neighbouring bits
      * of a row word. */
     template <bool KEYS> static FP_DEVICE u32 place(u32 to, int i)
@@ -158,7 +158,7 @@ template <class S> struct load {
         }
     }
 
-    /* Gives the tile that the first loading thread drew to all of them. */
+    /* Gives the tile that the first loading thread drew to all loading threads. */
     FP_DEVICE int share_drawn(int drawn, int n, int tid) const
     {
         if constexpr (P == 1)
@@ -295,8 +295,8 @@ template <class S> struct load {
         }
     }
 
-    /* q, unless who computes loads it, the biases, and what the warpgroups that compute must know
-     * of the tile. */
+    /* q, unless the warps that compute load it, the biases, and what the warpgroups that compute
+     * must know of the tile. */
     FP_DEVICE void load_tile(const tile &t, const entry &e, const head_rows &from,
                              const tile_buffer &to, const loader &me) const
     {

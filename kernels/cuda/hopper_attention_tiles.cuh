@@ -48,7 +48,7 @@ template <class S> struct tile_order {
         return a.mask.lists == 1 ? a.batch * a.heads : a.heads;
     }
 
-    /* The first tile of this thread block.  Those of a cluster have the same one. */
+    /* The first tile of this thread block.  The thread blocks of a cluster have the same tile. */
     static FP_DEVICE int first()
     {
         return static_cast<int>(blockIdx.x) / S::CLUSTER;

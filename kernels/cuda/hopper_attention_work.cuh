@@ -91,7 +91,7 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     }
 };
 
-/* Counts the warps that have stored a head: those of the first part of the mask before those of the
+/* Counts the warps that have stored a head: warps of the first part of the mask before warps of the
  * second. */
 template <class S> struct part_counter {
     const fp_args &a;

@@ -71,8 +71,8 @@ static void upload_all(struct upload *u, const struct plan *p, const int *order,
         upload_tiles(u, tiles_of(p), &out->mask, &out->tiles);
 }
 
-/* The query blocks, those with the most key blocks first, so that the last ones are short.  The
- * caller frees; null where memory runs out. */
+/* The query blocks, the blocks with the most key blocks first, so that the last lists are short.
+ * The caller frees; null where memory runs out. */
 static int *sort_blocks(const struct fp_blocks *m)
 {
     int rows = m->lists * m->blocks, n = 0;

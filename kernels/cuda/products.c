@@ -80,8 +80,9 @@ static int describe(struct product *p, const struct plan_product *of, const void
     return status;
 }
 
-/* Takes number `algorithm` of those that cuBLASLt proposes, its best guess first.  Another version
- * of cuBLASLt than the one that the plan was tuned with may propose fewer: then the best guess. */
+/* Takes number `algorithm` of the algorithms that cuBLASLt proposes, its best guess first.  Another
+ * version of cuBLASLt than the one that the plan was tuned with may propose fewer: then the best
+ * guess. */
 static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
                   int algorithm, cublasLtMatmulAlgo_t *algo)
 {

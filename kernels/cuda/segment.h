@@ -10,7 +10,7 @@
 
 typedef unsigned long long fp_word; /* of the mask */
 
-/* The mask by tiles of query blocks, see fp_tiles of abi.h.  Null words are those of the mask. */
+/* The mask by tiles of query blocks, see fp_tiles of abi.h.  Null words: the words of the mask. */
 struct plan_tiles {
     int count, parts, rows, entry_ints; /* rows: query blocks of a tile; ints of an entry */
     const int *tile, *head, *rest;
@@ -52,8 +52,8 @@ struct plan_segment {
     const void *kernel;                   /* null: it runs as a product */
     int threads, shared_bytes;            /* of a thread block */
     bool cooperative;                     /* thread blocks meet in it */
-    bool persistent;                      /* no more of them than the GPU holds at once */
-    bool at_once;                         /* all of them: they wait for each other */
+    bool persistent;                      /* no more thread blocks than the GPU holds at once */
+    bool at_once;                         /* all thread blocks: they wait for each other */
     int cluster;                          /* thread blocks; 0: the launch gives none */
     const struct plan_map *maps;          /* (PLAN_MAPS); null: it takes none */
     struct plan_gemm gemm;                /* with maps */

@@ -80,7 +80,7 @@ static bool overlap(const struct memory *a, const struct memory *b)
     return first <= second ? second - first < a->bytes : first - second < b->bytes;
 }
 
-/* workspace_bytes: those that the run uses. */
+/* workspace_bytes: the bytes that the run uses. */
 static int check_overlaps(const struct encoder_call *c, size_t workspace_bytes)
 {
     const struct encoder_info *l = &encoder_library;

@@ -74,7 +74,7 @@ static struct encoder *create_loaded(const char *path, const char *prefix, int *
     return e;
 }
 
-/* All layers share one layer's weights; those of a trained model differ. */
+/* All layers share one layer's weights; a trained model's layers differ. */
 static struct encoder *create_drawn(int layers)
 {
     const struct encoder_info *l = encoder_describe();

@@ -1,5 +1,5 @@
-/* The mask's lists of blocks for sequences of given lengths, made from those without padding: keys
- * past a sequence's length are dropped.  C, and CUDA for host and device. */
+/* The mask's lists of blocks for sequences of given lengths, made from the lists without padding:
+ * keys past a sequence's length are dropped.  C, and CUDA for host and device. */
 #ifndef LENGTHS_H
 #define LENGTHS_H
 

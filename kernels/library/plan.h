@@ -14,9 +14,9 @@ struct plan {
     struct encoder_plan about;
     const struct plan_segment *segments; /* (about.kernels), in the order in which they run */
     /* Where tensors lie in the workspace, in elements from the first one's place; -1: nowhere.
-     * Tensor 0 is a layer's input, 1+i the output of operator i.  Those that are not in use at the
-     * same time share memory.  Where tensor 0 has a place, layers write their outputs to it and to
-     * the call's y in turn, otherwise to y. */
+     * Tensor 0 is a layer's input, 1+i the output of operator i.  Tensors that are not in use at
+     * the same time share memory.  Where tensor 0 has a place, layers write their outputs to it and
+     * to the call's y in turn, otherwise to y. */
     long tensor_at[TENSORS];
     long tensor_elements;          /* of all places */
     struct fp_blocks mask;         /* of sequences without padding, in host memory */
@@ -46,7 +46,7 @@ void *encoder_carve(struct carving *c, size_t bytes);
 
 struct run;
 
-/* Real tokens of a sequence of the plan's batch, which may have more of them than the call's. */
+/* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
 int encoder_length(const struct run *r, int sequence);
 
 /* Does a call's work, or puts it into r->stream: from the call's x to its y. */

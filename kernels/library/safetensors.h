@@ -46,8 +46,9 @@ const struct safetensor *safetensors_find(const struct safetensors *f, const cha
 
 /* ---- safetensors_open.c: files --------------------------------------------------------------- */
 
-/* Reads a file, or those that an index of shards (model.safetensors.index.json) names, which are in
- * the index's directory.  The error says what else a file is: a pickle, a web page, ...  0 or -1.
+/* Reads a file, or the files that an index of shards (model.safetensors.index.json) names, which
+ * are in the index's directory.  The error says what else a file is: a pickle, a web page, ...  0
+ * or -1.
  */
 int safetensors_open(const char *path, struct safetensors *out);
 void safetensors_close(struct safetensors *f);
@@ -63,7 +64,7 @@ struct safetensors_index {
     const char *error; /* why it was refused, a literal */
 };
 
-/* Reads an index; the names of shards are those of files in its directory.  `bytes` stay the
+/* Reads an index; the names of shards are names of files in its directory.  `bytes` stay the
  * caller's and must outlive *out.  0, or -1 with out->error.  Release *out in any case. */
 int safetensors_index_parse(const void *bytes, size_t len, struct safetensors_index *out);
 void safetensors_index_release(struct safetensors_index *index);

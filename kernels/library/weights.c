@@ -48,7 +48,7 @@ static bool has_shape(const struct safetensor *t, size_t in, size_t out)
                    : t->dims == 2 && t->shape[0] == out && t->shape[1] == in;
 }
 
-/* Where the values' type is known; -1: it is none of these. */
+/* The values' type; -1: a type that no library takes. */
 static int dtype_of(const struct safetensor *t)
 {
     return strcmp(t->dtype, "F32") == 0    ? ENCODER_FP32

@@ -46,7 +46,7 @@ struct weights_file {
 int weights_open(const char *path, const char *prefix, struct weights_file *out);
 void weights_close(struct weights_file *f);
 
-/* The same of tensors that were read already: sets layers, tensors and error. */
+/* Layers from tensors that were read already: sets layers, tensors and error. */
 int weights_find(const char *prefix, struct weights_file *f);
 
 /* Reads one of a layer's twelve arrays, numbered as in struct encoder_weights, and in the type and

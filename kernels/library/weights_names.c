@@ -1,4 +1,4 @@
-/* Names of tensors in files of HuggingFace's models: a table with a row for each family of them. */
+/* Names of tensors in files of HuggingFace's models: a table with a row for each family. */
 #include "weights_int.h"
 
 #include <stdio.h>
@@ -98,7 +98,7 @@ int weights_refuse(char *error, const char *format, ...)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Copies a name without the components that wrappers of PyTorch add anywhere: 'module' of its
- * parallel models, '_orig_mod' of compiled ones.  Returns the end of the copy. */
+ * parallel models, '_orig_mod' of compiled models.  Returns the end of the copy. */
 static char *unwrap(const char *name, size_t len, char *out)
 {
     static const char *const wrappers[] = {"module", "_orig_mod"};
