@@ -11,14 +11,15 @@
 enum { GRAPHS = 8, IDLE = 64 };            /* as graphs.c of the library has them */
 enum { THREADS = 3, CALLS = 3, RUNS = 9 }; /* together they need more graphs than there are */
 
+static struct encoder_call c; /* of the test that runs, with memory of its own */
+static bool direct;           /* calls with lengths in host memory take no graphs */
+
 /* ---- what is tested -------------------------------------------------------------------------- */
 
 /* The second call in the same memory records a graph, and later ones launch it, in any stream. */
 static void test_calls_that_come_again(void)
 {
     cudaStream_t stream;
-    open_handle();
-    struct encoder_call c = begin();
     struct fake_counts before = fake_counts();
     CHECK(is_right(&c, want, NULL) && went_directly(before));
     before = fake_counts();
@@ -31,33 +32,27 @@ static void test_calls_that_come_again(void)
     before = fake_counts();
     CHECK(is_right(&c, want, NULL) && went_by_graph(before, 0));
     cudaStreamDestroy(stream);
-    end(&c);
-    close_handle();
 }
 
 /* Memory that never comes again costs no graph. */
 static void test_new_memory(void)
 {
-    struct encoder_call c[GRAPHS + 1];
-    open_handle();
+    struct encoder_call calls[GRAPHS + 1];
     fake_compute(false);
     struct fake_counts before = fake_counts();
     for (int i = 0; i <= GRAPHS; i++) {
-        c[i] = begin();
-        CHECK(encoder_run(handle, &c[i]) == ENCODER_OK);
+        calls[i] = begin();
+        CHECK(encoder_run(handle, &calls[i]) == ENCODER_OK);
     }
     CHECK(went_directly(before));
     fake_compute(true);
     for (int i = 0; i <= GRAPHS; i++)
-        end(&c[i]);
-    close_handle();
+        end(&calls[i]);
 }
 
 /* A graph reads the lengths that lie in the device's memory at the time. */
 static void test_device_lengths(void)
 {
-    open_handle();
-    struct encoder_call c = begin();
     int *real = device_new(sizeof(lengths));
     c.device_lengths = real;
     for (int i = 0; i < 6; i++) {
@@ -67,15 +62,11 @@ static void test_device_lengths(void)
         CHECK(is_right(&c, i % 2 == 0 ? want_lengths : want_others, now));
         CHECK(i < 2 || went_by_graph(before, 0));
     }
-    end(&c);
-    close_handle();
 }
 
 /* Lengths in host memory differ from call to call, too, and a smaller batch has its own. */
-static void test_host_lengths(bool direct)
+static void test_host_lengths(void)
 {
-    open_handle();
-    struct encoder_call c = begin();
     for (int i = 0; i < 6; i++) {
         struct fake_counts before = fake_counts();
         c.lengths = i % 2 == 0 ? lengths : others;
@@ -94,37 +85,33 @@ static void test_host_lengths(bool direct)
     struct fake_counts before = fake_counts();
     c.lengths = NULL; /* the same memory without lengths is another graph */
     CHECK(is_right(&c, want, NULL) && went_directly(before));
-    end(&c);
-    close_handle();
 }
 
 /* A graph gives way to another once it is idle, not before: memory that takes turns with more than
  * a handle has graphs for does not make it record graphs all the time. */
 static void test_many_addresses(void)
 {
-    struct encoder_call c[GRAPHS + 1];
-    open_handle();
+    struct encoder_call calls[GRAPHS + 1];
     fake_compute(false);
     struct fake_counts before = fake_counts();
     for (int i = 0; i <= GRAPHS; i++)
-        c[i] = begin();
+        calls[i] = begin();
     for (int round = 0; round < 3; round++)
         for (int i = 0; i <= GRAPHS; i++)
-            CHECK(encoder_run(handle, &c[i]) == ENCODER_OK);
+            CHECK(encoder_run(handle, &calls[i]) == ENCODER_OK);
     CHECK(since(before).instantiated == GRAPHS && since(before).executables == GRAPHS);
     before = fake_counts();
     for (int i = 0; i <= IDLE; i++)
-        CHECK(encoder_run(handle, &c[i % 2]) == ENCODER_OK);
+        CHECK(encoder_run(handle, &calls[i % 2]) == ENCODER_OK);
     fake_compute(true);
     CHECK(since(before).graph_launches == IDLE + 1 && since(before).enqueued == 0);
     before = fake_counts();
-    CHECK(is_right(&c[GRAPHS], want, NULL));
+    CHECK(is_right(&calls[GRAPHS], want, NULL));
     CHECK(since(before).instantiated == 1 && since(before).executables == GRAPHS);
     before = fake_counts();
-    CHECK(is_right(&c[GRAPHS], want, NULL) && went_by_graph(before, 0));
+    CHECK(is_right(&calls[GRAPHS], want, NULL) && went_by_graph(before, 0));
     for (int i = 0; i <= GRAPHS; i++)
-        end(&c[i]);
-    close_handle();
+        end(&calls[i]);
 }
 
 /* In a stream that the caller captures every launch is one of the caller's graph. */
@@ -133,8 +120,6 @@ static void test_capture(void)
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t all;
-    open_handle();
-    struct encoder_call c = begin();
     for (int i = 0; i < 3; i++)
         CHECK(is_right(&c, want, NULL));
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -151,8 +136,6 @@ static void test_capture(void)
     CHECK(cudaGraphLaunch(all, NULL) == cudaSuccess && same_rows(c.y, want, NULL));
     cudaGraphExecDestroy(all);
     cudaStreamDestroy(stream);
-    end(&c);
-    close_handle();
 }
 
 /* While the caller captures a stream, in the mode that forbids allocations everywhere, a call in
@@ -162,8 +145,6 @@ static void test_beside_a_capture(void)
     cudaStream_t stream;
     cudaGraph_t graph;
     void *memory;
-    open_handle();
-    struct encoder_call c = begin();
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
     struct fake_counts before = fake_counts();
@@ -174,37 +155,41 @@ static void test_beside_a_capture(void)
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
     cudaGraphDestroy(graph);
     cudaStreamDestroy(stream);
-    end(&c);
-    close_handle();
 }
 
 /* Where no graph can be made, calls do without, and no more are tried. */
-static void test_failures(void)
+static void check_without_graphs(enum fake_failure failure)
 {
-    static const enum fake_failure failures_of_graphs[] = {FAIL_CAPTURE, FAIL_INSTANTIATE};
-    for (int f = 0; f < 2; f++) {
-        open_handle();
-        struct encoder_call c = begin();
-        struct fake_counts before = fake_counts();
-        fake_fail(failures_of_graphs[f]);
-        for (int i = 0; i < 3; i++)
-            CHECK(is_right(&c, want, NULL) && went_directly(before));
-        fake_fail(FAIL_NOTHING);
+    struct fake_counts before = fake_counts();
+    fake_fail(failure);
+    for (int i = 0; i < 3; i++)
         CHECK(is_right(&c, want, NULL) && went_directly(before));
-        end(&c);
-        close_handle();
-    }
-    open_handle();
-    struct encoder_call c = begin();
+    fake_fail(FAIL_NOTHING);
+    CHECK(is_right(&c, want, NULL) && went_directly(before));
+}
+
+static void test_no_capture(void)
+{
+    check_without_graphs(FAIL_CAPTURE);
+}
+
+static void test_no_graph(void)
+{
+    check_without_graphs(FAIL_INSTANTIATE);
+}
+
+/* While the graph is recorded, and directly after that. */
+static void test_no_launch(void)
+{
     CHECK(is_right(&c, want, NULL));
-    fake_fail(FAIL_LAUNCH); /* while the graph is recorded, and directly after that */
+    fake_fail(FAIL_LAUNCH);
     CHECK(encoder_run(handle, &c) == ENCODER_DEVICE_FAILED);
     CHECK(strstr(encoder_message(), "cannot launch a kernel") != NULL);
-    end(&c);
     fake_fail(FAIL_NOTHING);
-    close_handle();
-    open_handle();
-    c = begin();
+}
+
+static void test_no_graph_launch(void)
+{
     for (int i = 0; i < 2; i++)
         CHECK(is_right(&c, want, NULL));
     fake_fail(FAIL_GRAPH_LAUNCH);
@@ -212,19 +197,17 @@ static void test_failures(void)
     CHECK(strstr(encoder_message(), "cannot launch a graph") != NULL);
     fake_fail(FAIL_NOTHING);
     CHECK(is_right(&c, want, NULL));
-    end(&c);
-    close_handle();
 }
 
 static void *run_in_turns(void *right)
 {
-    struct encoder_call c[CALLS];
+    struct encoder_call calls[CALLS];
     for (int i = 0; i < CALLS; i++)
-        c[i] = begin();
+        calls[i] = begin();
     for (int i = 0; i < RUNS; i++)
-        *(int *)right += is_right(&c[i % CALLS], want, NULL);
+        *(int *)right += is_right(&calls[i % CALLS], want, NULL);
     for (int i = 0; i < CALLS; i++)
-        end(&c[i]);
+        end(&calls[i]);
     return NULL;
 }
 
@@ -240,16 +223,12 @@ static void *run_call(void *call)
 static void test_same_memory(void)
 {
     pthread_t threads[THREADS];
-    open_handle();
-    struct encoder_call c = begin();
     for (int i = 0; i < 2; i++)
         CHECK(is_right(&c, want, NULL));
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, run_call, &c);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    end(&c);
-    close_handle();
 }
 
 /* Threads that share a handle. */
@@ -257,7 +236,6 @@ static void test_threads(void)
 {
     pthread_t threads[THREADS];
     int right[THREADS] = {0};
-    open_handle();
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, run_in_turns, &right[i]);
     for (int i = 0; i < THREADS; i++) {
@@ -265,12 +243,20 @@ static void test_threads(void)
         CHECK(right[i] == RUNS);
     }
     CHECK(fake_counts().executables == GRAPHS);
-    close_handle();
 }
+
+/* The tests of lengths come first. */
+static void (*const tests[])(void) = {
+    test_device_lengths,  test_host_lengths,     test_calls_that_come_again,
+    test_new_memory,      test_many_addresses,   test_capture,
+    test_no_capture,      test_no_graph,         test_no_launch,
+    test_no_graph_launch, test_beside_a_capture, test_same_memory,
+    test_threads};
+enum { TESTS = sizeof(tests) / sizeof(tests[0]), TESTS_OF_LENGTHS = 2 };
 
 int main(int argc, char **argv)
 {
-    bool direct = argc > 1 && strcmp(argv[1], "direct") == 0;
+    direct = argc > 1 && strcmp(argv[1], "direct") == 0;
     draw_model(1);
     x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
     open_handle();
@@ -278,17 +264,12 @@ int main(int argc, char **argv)
     want_lengths = compute(lengths);
     want_others = compute(others);
     close_handle();
-    test_device_lengths();
-    test_host_lengths(direct);
-    if (argc == 1) {
-        test_calls_that_come_again();
-        test_new_memory();
-        test_many_addresses();
-        test_capture();
-        test_beside_a_capture();
-        test_failures();
-        test_same_memory();
-        test_threads();
+    for (int i = 0; i < (argc == 1 ? TESTS : TESTS_OF_LENGTHS); i++) {
+        open_handle();
+        c = begin();
+        tests[i]();
+        end(&c);
+        close_handle();
     }
     free(x);
     free(want);
