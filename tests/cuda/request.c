@@ -100,46 +100,34 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     struct workload *w = &r->workload;
     struct status st = STATUS_INIT;
     char letters[64];
-    int letter, average = 0;
+    int letter, average = 0, deadline_s = 0;
     *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}, .afresh = true}};
     workload_init(w);
     w->layers = 1;
+    const struct {
+        char letter;
+        int *number;
+    } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size},
+                   {'F', &w->ffn},  {'L', &w->layers}, {'d', &deadline_s}};
     snprintf(letters, sizeof(letters), "a:H:W:F:L:w:t:C:d:%s", more);
-    while ((letter = getopt(argc, argv, letters)) != -1)
-        switch (letter) {
-        case 'a':
-            average = read_number("-a", optarg);
-            break;
-        case 'H':
-            w->heads = read_number("-H", optarg);
-            break;
-        case 'W':
-            w->head_size = read_number("-W", optarg);
-            break;
-        case 'F':
-            w->ffn = read_number("-F", optarg);
-            break;
-        case 'L':
-            w->layers = read_number("-L", optarg);
-            break;
-        case 'w':
-            r->options.weights = optarg;
-            break;
-        case 't':
-            if (target_parse(optarg, &r->options.target, &st) != 0)
-                give_up(&st);
-            break;
-        case 'C':
-            r->options.compiler = optarg;
-            break;
-        case 'd':
-            r->options.run_deadline_s = read_number("-d", optarg);
-            break;
-        case '?':
+    while ((letter = getopt(argc, argv, letters)) != -1) {
+        size_t n = 0;
+        while (n < ARRAY_LEN(numbers) && numbers[n].letter != letter)
+            n++;
+        if (letter == '?')
             end_with_usage(usage);
-        default:
+        else if (n < ARRAY_LEN(numbers))
+            *numbers[n].number = read_number((const char[]){'-', (char)letter, '\0'}, optarg);
+        else if (letter == 'w')
+            r->options.weights = optarg;
+        else if (letter == 'C')
+            r->options.compiler = optarg;
+        else if (letter != 't')
             option(letter, optarg);
-        }
+        else if (target_parse(optarg, &r->options.target, &st) != 0)
+            give_up(&st);
+    }
+    r->options.run_deadline_s = deadline_s;
     if (argc - optind != 4)
         end_with_usage(usage);
     w->dtype = dtype_from_name(argv[optind]);
