@@ -1,6 +1,6 @@
 #include "codegen/cuda_int.h"
 
-static const struct cuda_tile cuda_tiles[] = {
+static const struct fp_gemm_tile cuda_tiles[] = {
 #define X(...) {__VA_ARGS__},
     CUDA_TILES(X)
 #undef X
@@ -76,7 +76,7 @@ int64_t cuda_gemm_inner(const struct cuda_stage *s, const struct workload *w)
 
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
-    const struct cuda_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
+    const struct fp_gemm_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
     *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
     out->count = cuda_stages_of(c->chain, c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
@@ -97,6 +97,19 @@ uint32_t cuda_tensors(const struct choice *c)
             written |= SET_OF(TENSOR_OF(cuda_gemm_stored(&k.stages[i])));
     }
     return written;
+}
+
+/* Stages use the same memory one after another. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size)
+{
+    int element = dtypes[dtype].bytes, gemm = 0, attention = 0;
+    bool tensor_cores = dtype != DTYPE_FP32;
+    if (k->of_kind[STAGE_GEMM] > 0)
+        gemm = fp_gemm_tile_shared(*k->tile, element, tensor_cores);
+    if (k->of_kind[STAGE_ATTENTION] > 0)
+        attention = k->threads / CUDA_ATTENTION_THREADS *
+                    fp_attention_shared(head_size, element, tensor_cores);
+    return (int)max_of(gemm, attention);
 }
 
 /* ---- which choices are applicable ------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #define FUSEPLAN_CUDA_INT_H
 
 #include "codegen/codegen_int.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/hopper_attention.h"
 
 /* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
@@ -40,15 +41,6 @@ enum { CUDA_ATTENTION_THREADS = 128 };
     X(128, 64, 2, 2, 3)                                                                            \
     X(32, 64, 2, 2, 4)
 
-struct cuda_tile {
-    int bm, bn;           /* tokens, columns */
-    int warps_m, warps_n; /* the grid of warps that share it */
-    int depth;            /* buffers, each of CUDA_STEP_BYTES */
-};
-
-/* Bytes of the inner dimension that one step of a GEMM takes: BK of the kernels. */
-enum { CUDA_STEP_BYTES = 128 };
-
 enum cuda_tile_row {
 #define X(bm, bn, ...) CUDA_TILE_##bm##X##bn,
     CUDA_TILES(X)
@@ -69,7 +61,7 @@ struct cuda_kernel {
     struct cuda_stage stages[OP_COUNT];
     int count;
     int of_kind[STAGE_ATTENTION + 1]; /* how many stages, by enum stage_kind */
-    const struct cuda_tile *tile;     /* of its GEMMs */
+    const struct fp_gemm_tile *tile;  /* of its GEMMs */
     int split;
     int threads, resident; /* of its launch bounds */
 };
@@ -90,6 +82,9 @@ const struct op *cuda_gemm_ending(const struct cuda_stage *s);
 int cuda_gemm_weight(const struct cuda_stage *s);
 int64_t cuda_gemm_columns(const struct cuda_stage *s, const struct workload *w);
 int64_t cuda_gemm_inner(const struct cuda_stage *s, const struct workload *w);
+
+/* Bytes of dynamic shared memory of a thread block. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint32_t cuda_tensors(const struct choice *c);
@@ -219,10 +214,6 @@ void emit_cuda_library(const struct choice *c, const struct build_target *t, str
 
 double hopper_gemm_expected_us(const struct choice *c, const struct workload *w);
 double hopper_attention_expected_us(const struct choice *c, const struct workload *w);
-
-/* ---- cuda_shared.c: dynamic shared memory of a thread block ---------------------------------- */
-
-int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 
 static inline int64_t max_of(int64_t a, int64_t b)
 {

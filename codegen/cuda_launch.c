@@ -20,7 +20,7 @@ static int64_t query_blocks(const struct workload *w)
 static void add_gemm(const struct cuda_kernel *k, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
-    const struct cuda_tile *t = k->tile;
+    const struct fp_gemm_tile *t = k->tile;
     int64_t strips = ceil_div(workload_tokens(w), t->bm);
     int64_t tiles = strips * ceil_div(cuda_gemm_columns(s, w), t->bn);
     int64_t parts = tiles * k->split;

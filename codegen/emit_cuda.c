@@ -28,7 +28,7 @@ void add_types(const struct build_target *t, struct buf *out)
 
 static void add_tile(const struct cuda_kernel *k, struct buf *out)
 {
-    const struct cuda_tile *t = k->tile;
+    const struct fp_gemm_tile *t = k->tile;
     if (k->of_kind[STAGE_GEMM] == 0)
         return;
     buf_addf(out,

@@ -7,6 +7,7 @@
 #ifndef FUSEPLAN_CUDA_GEMM_CUH
 #define FUSEPLAN_CUDA_GEMM_CUH
 
+#include "gemm.h"
 #include "mma.cuh"
 #include "tokens.cuh"
 
@@ -16,9 +17,6 @@ namespace fp
 struct gemm_size {
     int n, k;
 };
-
-/* Bytes of k in one buffer.  A step of 64 would make as many copies for half the products. */
-constexpr int STEP_BYTES = 128;
 
 /* How many row tiles take the same columns of the weight one after another, while these are
  * in L2. */
@@ -34,7 +32,8 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
 
 template <class D_, int BM_, int BN_, int STAGES_, int WM_, int WN_, int SPLIT_> struct gemm_shape {
     using D = D_;
-    static constexpr int BM = BM_, BN = BN_, BK = STEP_BYTES / sizeof(elem<D>), STAGES = STAGES_;
+    static constexpr int BM = BM_, BN = BN_, BK = FP_GEMM_STEP_BYTES / sizeof(elem<D>),
+                         STAGES = STAGES_;
     static constexpr int WM = WM_, WN = WN_, THREADS = 32 * WM * WN, SPLIT = SPLIT_;
     static constexpr int WARP_M = BM / WM, WARP_N = BN / WN, MI = WARP_M / 16;
     static constexpr int LDA = BK + VEC<D>, LDB = BN + D::b_pad, LDS = WARP_N + 8;
@@ -55,6 +54,9 @@ template <class D_, int BM_, int BN_, int STAGES_, int WM_, int WN_, int SPLIT_>
         alignas(16) float slab[WM * WN][16 * LDS]; /* 16 rows of a warp's tile on their way out */
     };
     static constexpr int ALIGN = 16;
+    static_assert(sizeof(smem) ==
+                      fp_gemm_tile_shared({BM, BN, WM, WN, STAGES}, sizeof(elem<D>), D::lanes == 4),
+                  "what the host gives");
 
     template <class View>
     static FP_DEVICE void tile(const fp_args &a, const gemm_size &g, const View &in,
