@@ -71,7 +71,7 @@ static int add_rates(const struct reported *r, json_t *data, struct status *st)
     struct limits rates = {NAN, NAN};
     bool of_device = false;
     if (r->drawn &&
-        study_rates(r->db, r->study, r->slots, r->workload, &rates, &of_device, st) != 0)
+        study_rates(r->db, r->study, &r->times, r->workload, &rates, &of_device, st) != 0)
         return -1;
     json_object_set_new(data, "rates",
                         json_pack("{so so sb}", "flops_per_s", json_number(rates.flops_per_s),
@@ -187,6 +187,8 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
     if (db_best(r->db, r->study, &r->best, st) != 0 ||
         slot_records_read(r->db, r->study, r->target, r->slots, st) != 0)
         return -1;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        r->times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
     buf_init(&key);
     workload_text(r->workload, &key);
     json_t *data = json_pack(

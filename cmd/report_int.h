@@ -14,6 +14,7 @@ struct reported {
     const char *options; /* that name the workload on a command line */
     struct db_best best;
     struct slot_record slots[SLOT_COUNT];
+    struct segment_times times; /* of the slots */
 };
 
 /* ---- report_plans.c -------------------------------------------------------------------------- */

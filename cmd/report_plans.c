@@ -147,9 +147,7 @@ static json_t *columns_json(const struct plans *p)
 
 int report_plans_json(struct reported *r, json_t **out, struct status *st)
 {
-    struct plans p = {.layers = r->workload->layers};
-    for (int i = 0; i < SLOT_COUNT; i++)
-        p.times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
+    struct plans p = {.layers = r->workload->layers, .times = r->times};
     p.searches = json_array();
     p.reasons = json_object();
     int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);

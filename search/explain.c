@@ -3,7 +3,6 @@
 #include "search/study_int.h"
 
 #include <math.h>
-#include <string.h>
 
 const char *const time_source_names[TIME_SOURCE_COUNT] = {
     [TIME_UNKNOWN] = "unknown",   [TIME_PREDICTED] = "predicted", [TIME_SEARCHED] = "searched",
@@ -85,19 +84,15 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
                  const struct workload *w, struct plan p, struct explanation *out,
                  struct status *st)
 {
-    struct slot_record slots[SLOT_COUNT];
-    int result = 0;
+    struct segment_times times;
     *out = (struct explanation){.plan = p, .ms = unknown_ms, .rates = {NAN, NAN}};
-    memset(slots, 0, sizeof(slots));
-    if (db != NULL && (slot_records_read(db, study, target->kind, slots, st) != 0 ||
-                       study_rates(db, study, slots, w, &out->rates, &out->device_rates, st) != 0))
-        result = -1;
-    if (result == 0)
-        result = choose_kernels(db, study, target, out, st);
-    if (result == 0) {
-        explain_kernels(w, out);
-        result = explain_neighbours(db, study, slots, w->layers, out, st);
-    }
-    slot_records_release(slots);
-    return result;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        times.ms[i] = NAN;
+    if (db != NULL && (study_segments(db, study, target, &times, st) != 0 ||
+                       study_rates(db, study, &times, w, &out->rates, &out->device_rates, st) != 0))
+        return -1;
+    if (choose_kernels(db, study, target, out, st) != 0)
+        return -1;
+    explain_kernels(w, out);
+    return explain_neighbours(db, study, &times, w->layers, out, st);
 }

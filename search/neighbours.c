@@ -83,9 +83,9 @@ static void release_stored(struct stored *s)
     trial_release(&s->compared);
 }
 
-/* The sum of the segments of one plan that another one lacks, in microseconds; NaN if one of them
- * was not measured alone. */
-static double own_us(const struct slot_record slots[SLOT_COUNT], struct plan p, struct plan other)
+/* The sum of the segments of one plan that another one lacks, in one layer; NaN if one of them was
+ * not measured alone. */
+static double own_ms(const struct segment_times *times, struct plan p, struct plan other)
 {
     int at[OP_COUNT], theirs[OP_COUNT], count = plan_slots(p, at), n = plan_slots(other, theirs);
     double sum = 0;
@@ -94,7 +94,7 @@ static double own_us(const struct slot_record slots[SLOT_COUNT], struct plan p, 
         for (int k = 0; k < n; k++)
             shared |= theirs[k] == at[i];
         if (!shared)
-            sum += slots[at[i]].impl != NULL ? slots[at[i]].us.median : NAN;
+            sum += times->ms[at[i]];
     }
     return sum;
 }
@@ -154,7 +154,7 @@ static void judge_plan(const struct stored *plan, int layers, struct explanation
     }
 }
 
-static int read_all(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+static int read_all(struct db *db, int64_t study, const struct segment_times *times,
                     const char *comparison, int layers, struct explanation *out, struct status *st)
 {
     struct stored plan, other;
@@ -163,16 +163,16 @@ static int read_all(struct db *db, int64_t study, const struct slot_record slots
     for (int i = 0; i < out->neighbour_count && result == 0; i++) {
         struct neighbour *n = &out->neighbours[i];
         result = read_stored(db, study, n->plan, comparison, &other, st);
-        double change_us = own_us(slots, n->plan, out->plan) - own_us(slots, out->plan, n->plan);
-        judge(n, out, &plan, &other, 1e-3 * change_us * layers);
+        double change_ms = own_ms(times, n->plan, out->plan) - own_ms(times, out->plan, n->plan);
+        judge(n, out, &plan, &other, change_ms * layers);
         release_stored(&other);
     }
     release_stored(&plan);
     return result;
 }
 
-int explain_neighbours(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
-                       int layers, struct explanation *out, struct status *st)
+int explain_neighbours(struct db *db, int64_t study, const struct segment_times *times, int layers,
+                       struct explanation *out, struct status *st)
 {
     struct db_best best = {.value = -1};
     struct status none = STATUS_INIT;
@@ -183,7 +183,7 @@ int explain_neighbours(struct db *db, int64_t study, const struct slot_record sl
     out->packed = best.packed && best.value == (int)plan_value(out->plan);
     find_neighbours(out);
     int result =
-        read_all(db, study, slots, best.comparison != NULL ? best.comparison : "", layers, out, st);
+        read_all(db, study, times, best.comparison != NULL ? best.comparison : "", layers, out, st);
     qsort(out->neighbours, (size_t)out->neighbour_count, sizeof(out->neighbours[0]), by_ratio);
     db_best_release(&best);
     return result;

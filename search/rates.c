@@ -17,26 +17,26 @@ static int read_peaks(void *ctx, const struct db_trial *row)
     return 1;
 }
 
-static void highest_reached(const struct slot_record slots[SLOT_COUNT], const struct workload *w,
+static void highest_reached(const struct segment_times *times, const struct workload *w,
                             struct limits *out)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
-        if (slots[i].impl == NULL)
+        if (isnan(times->ms[i]))
             continue;
-        double seconds = 1e-6 * slots[i].us.median;
+        double seconds = 1e-3 * times->ms[i];
         struct segment s = slot_segment(i);
         out->flops_per_s = fmax(out->flops_per_s, segment_flops(s, w) / seconds);
         out->bytes_per_s = fmax(out->bytes_per_s, segment_bytes(s, w) / seconds);
     }
 }
 
-int study_rates(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+int study_rates(struct db *db, int64_t study, const struct segment_times *times,
                 const struct workload *w, struct limits *out, bool *of_device, struct status *st)
 {
     *out = (struct limits){.flops_per_s = NAN, .bytes_per_s = NAN};
     int result = db_trial_times(db, study, DB_TRIAL_SEGMENT, read_peaks, out, st);
     *of_device = !isnan(out->flops_per_s);
     if (!*of_device)
-        highest_reached(slots, w, out);
+        highest_reached(times, w, out);
     return result;
 }

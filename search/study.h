@@ -31,7 +31,7 @@ void slot_records_release(struct slot_record slots[SLOT_COUNT]);
 
 /* The rates of the roofline: the device's peaks if a trial has them, else the highest that a
  * segment reached; NaN if unknown. */
-int study_rates(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+int study_rates(struct db *db, int64_t study, const struct segment_times *times,
                 const struct workload *w, struct limits *out, bool *of_device, struct status *st);
 
 /* "code: reason" of a trial that did not run, as UTF-8; the caller frees it. */

@@ -119,7 +119,7 @@ struct interval times_ratio(const struct trial *a, const struct trial *b);
 /* ---- neighbours.c ---------------------------------------------------------------------------- */
 
 /* Fills in the plan's time and its neighbours.  db may be null. */
-int explain_neighbours(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
-                       int layers, struct explanation *out, struct status *st);
+int explain_neighbours(struct db *db, int64_t study, const struct segment_times *times, int layers,
+                       struct explanation *out, struct status *st);
 
 #endif

@@ -68,13 +68,9 @@ static int chain_least_ms(struct tuner *t, double *out, struct status *st)
 {
     const struct workload *w = bench_workload(t->bench);
     const struct segment chain = {0, OP_COUNT - 1};
-    struct slot_record slots[SLOT_COUNT];
     struct limits rates;
     bool of_device;
-    int result = slot_records_read(t->db, t->study, t->segments.target, slots, st);
-    if (result == 0)
-        result = study_rates(t->db, t->study, slots, w, &rates, &of_device, st);
-    slot_records_release(slots);
+    int result = study_rates(t->db, t->study, &t->segments.times, w, &rates, &of_device, st);
     if (result == 0)
         *out = 1e3 * w->layers *
                fmax(segment_flops(chain, w) / rates.flops_per_s,
