@@ -62,19 +62,19 @@ static const struct {
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
-static double products_of(const struct hopper_gemm *g, double steps, bool once)
+static double products_of(const struct fp_hopper_gemm *g, double steps, bool once)
 {
-    double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow : 1); /* PANEL of hopper_gemm_shape */
+    double width = g->columns * (fp_hopper_gemm_panel(*g) < 64 ? gemm.narrow : 1);
     double line = g->step * 2 / gemm.bytes_per_cycle;
-    double multiply = (double)g->bm * g->bn * g->step / gemm.fmas_per_cycle;
+    double multiply = (double)g->rows * g->columns * g->step / gemm.fmas_per_cycle;
     double early = once ? fmin(steps, g->depth) : 0;
-    return steps * gemm.step + early * fmax(multiply, g->bm * line) +
-           (steps - early) * fmax(multiply, (g->bm + width) * line);
+    return steps * gemm.step + early * fmax(multiply, g->rows * line) +
+           (steps - early) * fmax(multiply, (g->rows + width) * line);
 }
 
 double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
-    struct hopper_gemm g;
+    struct fp_hopper_gemm g;
     struct cuda_stage stage;
     hopper_gemm_of(c, &g);
     hopper_gemm_stage(c->chain, c->segment, &stage);
@@ -82,21 +82,21 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
         return NAN; /* not among the times that the model was fitted to */
     const struct op *ending = cuda_gemm_ending(&stage);
     int64_t n = cuda_gemm_columns(&stage, w), k = cuda_gemm_inner(&stage, w);
-    bool norm = g.norm != HOPPER_GEMM_NORM_NONE, by_strips = norm && g.split == 1;
+    bool norm = g.norm != FP_NORM_NONE, by_strips = norm && g.split == 1;
     int epilogue = by_strips ? 3 : ending == NULL ? 0 : ending->skip >= 0 ? 2 : 1;
-    int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
+    int64_t strips = rounds(workload_tokens(w), g.rows), across = rounds(n, g.columns);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
-    if (g.bm < FEW_ROWS && !beside)
+    if (g.rows < FEW_ROWS && !beside)
         return NAN; /* 7-9 at 256 rows takes 5.2 us so, and the model would expect 3.2 */
-    bool clusters = g.split > 1 || g.norm != HOPPER_GEMM_NORM_MEMORY;
+    bool clusters = g.split > 1 || g.norm != FP_NORM_MEMORY;
     int64_t groups =
         clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
     int64_t turns = rounds(by_strips ? strips : strips * across, groups);
     double steps = (double)rounds(k, (int64_t)g.step * g.split);
-    double elements = (double)g.bm * g.bn;
+    double elements = (double)g.rows * g.columns;
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];
-    if (g.split == 1 && !g.swap && g.groups == 1 && g.bm >= 128 && turns == 1)
+    if (g.split == 1 && !g.swap && g.groups == 1 && g.rows >= 128 && turns == 1)
         store *= gemm.alone;
     if (g.swap && g.groups > 1)
         store *= gemm.swap_store[by_strips];

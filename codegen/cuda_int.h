@@ -5,6 +5,7 @@
 #include "codegen/codegen_int.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/hopper_attention.h"
+#include "kernels/cuda/hopper_gemm.h"
 
 /* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
@@ -135,13 +136,9 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
 enum hopper_gemm_knob {
     HOPPER_GEMM_KNOB_TILE,  /* enum hopper_gemm_row */
     HOPPER_GEMM_KNOB_SPLIT, /* thread blocks of a cluster that share a tile's inner dimension */
-    HOPPER_GEMM_KNOB_NORM,  /* enum hopper_gemm_norm */
+    HOPPER_GEMM_KNOB_NORM,  /* enum fp_norm */
     HOPPER_GEMM_KNOB_COUNT
 };
-
-/* How thread blocks that share the rows of a layernorm exchange the rows' moments: through the
- * shared memory of a cluster, or through memory. */
-enum hopper_gemm_norm { HOPPER_GEMM_NORM_NONE, HOPPER_GEMM_NORM_CLUSTER, HOPPER_GEMM_NORM_MEMORY };
 
 /* Its tiles, X(bm, bn, step, teams, groups, cluster, swap, name): a step is that much of the inner
  * dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each; two
@@ -174,29 +171,12 @@ enum hopper_gemm_row {
 #undef X
 };
 
-struct hopper_gemm {
-    int bm, bn;                 /* tokens, columns of a tile */
-    int step;                   /* elements of the inner dimension that a step takes */
-    int teams, groups;          /* teams, warpgroups of each */
-    int depth;                  /* steps in flight */
-    int split;                  /* thread blocks of a cluster that share a sum */
-    int cluster;                /* thread blocks that load the weight for each other */
-    bool swap;                  /* the weight is the first operand of wgmma */
-    bool adds;                  /* a residual is added */
-    enum hopper_gemm_norm norm; /* of the layernorm that follows */
-};
-
 /* Of a choice of `hopper_gemm`. */
-void hopper_gemm_of(const struct choice *c, struct hopper_gemm *out);
+void hopper_gemm_of(const struct choice *c, struct fp_hopper_gemm *out);
 
 /* The stage of a segment that is one GEMM with its epilogue, a layernorm included; false if it is
  * anything else. */
 bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_stage *out);
-
-int hopper_gemm_threads(const struct hopper_gemm *g); /* of a thread block */
-
-/* Appends the template's arguments that follow the type. */
-void hopper_gemm_arguments(const struct choice *c, struct buf *out);
 
 bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);

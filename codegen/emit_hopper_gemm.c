@@ -49,16 +49,18 @@ static void add_comment(const struct choice *c, const struct build_target *t, st
     buf_adds(out, " */\n");
 }
 
-static void add_tile(const struct choice *c, struct buf *out)
+/* NVRTC takes no names of members in C++17. */
+static void add_config(const struct fp_hopper_gemm *g, struct buf *out)
 {
-    buf_adds(out,
-             "/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in "
-             "flight, thread\n * blocks that share a sum, how a layernorm follows, thread blocks "
-             "that load the weight for each\n * other; whether the weight is the first operand, "
-             "whether a residual is added */\n"
-             "using tile =\n    fp::hopper_gemm_shape<dtype, ");
-    hopper_gemm_arguments(c, out);
-    buf_adds(out, ">;\n\n");
+    static const char *const norms[] = {
+        [FP_NORM_NONE] = "NONE", [FP_NORM_CLUSTER] = "CLUSTER", [FP_NORM_MEMORY] = "MEMORY"};
+    buf_addf(out,
+             "constexpr fp_hopper_gemm config = {\n"
+             "    /* rows */ %d, /* columns */ %d, /* step */ %d, /* teams */ %d, /* groups */ %d, "
+             "/* depth */ %d,\n"
+             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s};\n\n",
+             g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
+             norms[g->norm], g->swap ? "true" : "false", g->adds ? "true" : "false");
 }
 
 static void add_view(const struct cuda_stage *s, struct buf *out)
@@ -89,7 +91,7 @@ static void add_ending(const struct cuda_stage *s, struct buf *out)
 {
     const struct op *op = cuda_gemm_ending(s);
     const char *activation = op != NULL ? op_activation(op) : NULL;
-    buf_adds(out, "    using ending = fp::gemm_end<dtype, ");
+    buf_adds(out, "    using ending = fp::hopper_gemm::ending<dtype, ");
     if (activation != NULL)
         buf_addf(out, "fp::apply_%s<dtype, fp::keep>", activation);
     else
@@ -107,19 +109,17 @@ static void add_ending(const struct cuda_stage *s, struct buf *out)
 void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct cuda_stage s;
-    struct hopper_gemm g;
+    struct fp_hopper_gemm g;
     hopper_gemm_stage(c->chain, c->segment, &s);
     hopper_gemm_of(c, &g);
     add_comment(c, t, out);
     buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");
     add_types(t, out);
-    add_tile(c, out);
-    open_kernel(c, hopper_gemm_threads(&g), 1, g.split,
+    add_config(&g, out);
+    open_kernel(c, fp_hopper_gemm_threads(g), 1, g.split,
                 "fp_args a, const __grid_constant__ fp_maps maps", out);
     add_view(&s, out);
     add_store(&s, out);
     add_ending(&s, out);
-    buf_adds(out, "    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, "
-                  "a.gemm.inner, in, end,\n                                                shared)"
-                  ".run();\n}\n");
+    buf_adds(out, "    fp::hopper_gemm::run<dtype, config>(a, maps, in, end, shared);\n}\n");
 }

@@ -79,7 +79,7 @@ const struct impl impls[] = {
                [HOPPER_GEMM_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4)},
                [HOPPER_GEMM_KNOB_NORM] = {.name = "norm",
                                           .compile_time = true,
-                                          VALUES(HOPPER_GEMM_NORM_CLUSTER, HOPPER_GEMM_NORM_MEMORY),
+                                          VALUES(FP_NORM_CLUSTER, FP_NORM_MEMORY),
                                           .labels = {"cluster", "memory"}}}},
     {.name = "library",
      .target = TARGET_CUDA,

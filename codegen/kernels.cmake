@@ -7,9 +7,10 @@ set(cpu_host host.h threads.h)
 set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h handwritten.cuh hopper.cuh
   hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh hopper_attention_finish.cuh
   hopper_attention_load.cuh hopper_attention_softmax.cuh hopper_attention_tiles.cuh
-  hopper_attention_work.cuh hopper_gemm.cuh hopper_gemm_add.cuh hopper_gemm_load.cuh
-  hopper_gemm_multiply.cuh hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_shape.cuh
-  hopper_gemm_share.cuh hopper_gemm_split.cuh hopper_gemm_store.cuh mma.cuh tokens.cuh wgmma.cuh)
+  hopper_attention_work.cuh hopper_gemm.cuh hopper_gemm.h hopper_gemm_compute.cuh
+  hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
+  hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
+  hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
 set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)

@@ -143,26 +143,17 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
     const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, 64,
                                    CUDA_ARCH_HOPPER, false,       true,  NULL};
-    /* Bare, with a residual, with a layernorm, too. */
-    static const struct segment endings[] = {{0, 0}, {7, 8}, {7, 9}};
-    struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
-    int count = 0;
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-        count += choices_for(&t, endings[i], false, CUDA_CHOICES_MAX, choices + count);
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        const struct choice *c = &choices[i];
-        buf_addf(out, "static_assert(needs<fp::%s<fp::%s, ",
-                 c->impl->emit == emit_hopper_gemm ? "hopper_gemm_shape" : "gemm_shape",
-                 dtypes[dtype].name);
-        if (c->impl->emit == emit_hopper_gemm) {
-            hopper_gemm_arguments(c, out);
-        } else {
-            struct cuda_kernel k;
-            cuda_kernel_of(c, &k);
-            buf_addf(out, "%d, %d, %d, %d, %d, %d", k.tile->bm, k.tile->bn, k.tile->depth,
-                     k.tile->warps_m, k.tile->warps_n, k.split);
-        }
-        buf_addf(out, ">> == %d);\n", shared_bytes(c, dtype, 64));
+        struct cuda_kernel k;
+        if (choices[i].impl->launch != cuda_launch)
+            continue;
+        cuda_kernel_of(&choices[i], &k);
+        buf_addf(out,
+                 "static_assert(needs<fp::gemm_shape<fp::%s, %d, %d, %d, %d, %d, %d>> == %d);\n",
+                 dtypes[dtype].name, k.tile->bm, k.tile->bn, k.tile->depth, k.tile->warps_m,
+                 k.tile->warps_n, k.split, shared_bytes(&choices[i], dtype, 64));
     }
 }
 
@@ -203,8 +194,7 @@ static void write_sizes(void)
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"hopper_attention.cuh\"\n"
-                    "#include \"gemm.cuh\"\n#include \"hopper_gemm.cuh\"\n"
-                    "#include \"handwritten.cuh\"\n\n"
+                    "#include \"gemm.cuh\"\n#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
                     "template <class S> constexpr int needs = sizeof(typename S::smem) + "
                     "(S::ALIGN > 16 ? S::ALIGN : 0);\n\n");

@@ -23,11 +23,9 @@
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
- * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
- * other; whether the weight is the first operand, whether a residual is added */
-using tile =
-    fp::hopper_gemm_shape<dtype, 64, 64, 128, 1, 1, 6, 4, fp::NORM_NONE, 1, false, true>;
+constexpr fp_hopper_gemm config = {
+    /* rows */ 64, /* columns */ 64, /* step */ 128, /* teams */ 1, /* groups */ 1, /* depth */ 6,
+    /* split */ 4, /* cluster */ 1, FP_NORM_NONE, /* swap */ false, /* adds */ true};
 
 extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
 segment_gemm_bias_residual_hopper_gemm_64x64_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
@@ -36,9 +34,8 @@ segment_gemm_bias_residual_hopper_gemm_64x64_split4(const __grid_constant__ fp_a
     fp::begin_next(a);
     const fp::token_view<dtype> in{fp::elements<dtype>(a.gemm.in), a.gemm.inner};
     const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), a.gemm.columns};
-    using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
+    using ending = fp::hopper_gemm::ending<dtype, fp::keep, decltype(store)>;
     const ending end{fp::elements<dtype>(a.gemm.bias),
                      fp::elements<dtype>(a.gemm.residual), {}, store};
-    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
-                                                shared).run();
+    fp::hopper_gemm::run<dtype, config>(a, maps, in, end, shared);
 }

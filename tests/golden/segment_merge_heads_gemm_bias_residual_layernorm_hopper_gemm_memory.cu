@@ -17,11 +17,9 @@
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
- * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
- * other; whether the weight is the first operand, whether a residual is added */
-using tile =
-    fp::hopper_gemm_shape<dtype, 128, 192, 64, 2, 1, 4, 1, fp::NORM_MEMORY, 1, false, true>;
+constexpr fp_hopper_gemm config = {
+    /* rows */ 128, /* columns */ 192, /* step */ 64, /* teams */ 2, /* groups */ 1, /* depth */ 4,
+    /* split */ 1, /* cluster */ 1, FP_NORM_MEMORY, /* swap */ false, /* adds */ true};
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 segment_merge_heads_gemm_bias_residual_layernorm_hopper_gemm_memory(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
@@ -31,11 +29,10 @@ segment_merge_heads_gemm_bias_residual_layernorm_hopper_gemm_memory(const __grid
     const fp::head_view<dtype, W> in{fp::elements<dtype>(a.gemm.in), a.seq_len, a.heads,
                                        a.unpacked};
     const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), a.gemm.columns};
-    using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
+    using ending = fp::hopper_gemm::ending<dtype, fp::keep, decltype(store)>;
     const ending end{fp::elements<dtype>(a.gemm.bias),
                      fp::elements<dtype>(a.gemm.residual), {}, store,
                      fp::elements<dtype>(a.gemm.gamma),
                      fp::elements<dtype>(a.gemm.beta), a.eps};
-    fp::hopper_gemm<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
-                                                shared).run();
+    fp::hopper_gemm::run<dtype, config>(a, maps, in, end, shared);
 }

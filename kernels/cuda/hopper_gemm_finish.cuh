@@ -1,0 +1,51 @@
+/* Finish: what becomes of a tile's sums, once bias and residual are in them. */
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
+
+#include "hopper_gemm_norm.cuh"
+#include "hopper_gemm_norm_swap.cuh"
+
+namespace fp::hopper_gemm
+{
+
+template <class W> struct finish {
+    using S = typename W::S;
+
+    const W &w;
+    const u32 ready, done; /* mbarriers of a team, if SWAP */
+    u32 panels = 0;        /* that the warp has stored */
+
+    FP_DEVICE finish(const W &work, int team)
+        : w(work), ready(address(w.s.ready[team])), done(address(w.s.done[team]))
+    {
+    }
+
+    /* A team leaves out the product that the other team finishes; NONE: it has the whole tile. */
+    static constexpr int NONE = -1;
+
+    FP_DEVICE void rows(typename S::sums &c, const item &i, u32 phase, int left_out)
+    {
+        await_dependencies(); /* what is stored now may have been read or written before */
+        if constexpr (S::SWAP)
+            mbarrier_wait(ready, phase);
+        if constexpr (S::STRIPS && S::SWAP)
+            norm_swap<W>::normalise(w, c, i, done);
+        else if constexpr (S::STRIPS)
+            norm<W>::normalise(w, c, left_out, i, panels);
+        else if constexpr (S::SWAP)
+            store<W>::hand_over(w, c, i.member, done);
+        else
+            store<W>::store_rows(w, c, i.t, i.member, panels);
+    }
+
+    /* All that this warp has asked to be stored has left shared memory. */
+    FP_DEVICE void end() const
+    {
+        if constexpr (S::BY_WARPS && !W::SCATTERS)
+            box_stores_read<0>();
+    }
+};
+
+} // namespace fp::hopper_gemm
+
+#endif
