@@ -56,18 +56,6 @@ const char *status_name(enum status_code code);
 /* STATUS_CODE_COUNT for an unknown name. */
 enum status_code status_from_name(const char *name);
 
-/* How a trial ended: the attempt to compile, verify and time one candidate.  It stands here because
- * bench, which runs trials, and db, which stores them, do not include each other. */
-enum trial_status {
-    TRIAL_OK,
-    TRIAL_CENSORED, /* timing stopped early: the time is a lower bound */
-    TRIAL_FAILED    /* a struct status beside it says why */
-};
-
-/* "ok", "censored", "failed".  An unknown name means TRIAL_FAILED. */
-const char *trial_status_name(enum trial_status status);
-enum trial_status trial_status_from_name(const char *name);
-
 /* ---- memory.c: allocation -----------------------------------------------------------------------
  *
  * These never return null for a size above 0: if memory runs out, the process ends with a message.

@@ -1,5 +1,5 @@
 #include "base/base.h"
-#include "kernels/cpu/threads.h"
+#include "base/threads.h"
 
 #include <dlfcn.h>
 #include <math.h>

@@ -73,19 +73,3 @@ enum status_code status_from_name(const char *name)
         code++;
     return (enum status_code)code;
 }
-
-static const char *const trial_names[] = {
-    [TRIAL_OK] = "ok", [TRIAL_CENSORED] = "censored", [TRIAL_FAILED] = "failed"};
-
-const char *trial_status_name(enum trial_status status)
-{
-    return trial_names[status];
-}
-
-enum trial_status trial_status_from_name(const char *name)
-{
-    int status = TRIAL_OK;
-    while (status < TRIAL_FAILED && strcmp(trial_names[status], name) != 0)
-        status++;
-    return (enum trial_status)status;
-}

@@ -8,7 +8,9 @@
 #ifndef FUSEPLAN_BENCH_H
 #define FUSEPLAN_BENCH_H
 
+#include "bench/trained/trained.h"
 #include "codegen/codegen.h"
+#include "layer/trial.h"
 
 #include <jansson.h>
 #include <signal.h>

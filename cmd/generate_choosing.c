@@ -99,7 +99,7 @@ int choosing_schedules(const struct options *o, struct choosing *c, struct statu
 }
 
 struct standalone_spec choosing_spec(struct choosing *c, const char *name,
-                                     const struct inputs *inputs)
+                                     const struct drawing *inputs)
 {
     c->plans = mem_resize(c->plans, (size_t)c->count, sizeof(*c->plans));
     for (int i = 0; i < c->count; i++)

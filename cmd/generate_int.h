@@ -62,7 +62,7 @@ int choosing_schedules(const struct options *o, struct choosing *c, struct statu
 
 /* The same for standalone_emit(); borrows from *c.  inputs: of a program; null: a library. */
 struct standalone_spec choosing_spec(struct choosing *c, const char *name,
-                                     const struct inputs *inputs);
+                                     const struct drawing *inputs);
 void choosing_note(const struct options *o, const struct choosing *c);
 void choosing_close(struct choosing *c);
 
@@ -98,6 +98,6 @@ int library_name_check(const struct options *o, const char *name, struct status 
 /* Writes what the options name into a directory and notes what was taken and how to build it.
  * inputs: a program's; null: a library, whose functions begin with `name`. */
 int generate_write(const struct options *o, const char *dir, const char *name,
-                   const struct inputs *inputs, struct status *st);
+                   const struct drawing *inputs, struct status *st);
 
 #endif

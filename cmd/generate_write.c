@@ -15,7 +15,7 @@ static void note_written(const struct options *o, int files, const char *dir, bo
 }
 
 int generate_write(const struct options *o, const char *dir, const char *name,
-                   const struct inputs *inputs, struct status *st)
+                   const struct drawing *inputs, struct status *st)
 {
     struct choosing c = {.count = 0};
     struct standalone out = {.count = 0};

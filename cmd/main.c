@@ -1,6 +1,6 @@
+#include "base/threads.h"
 #include "cmd/help_int.h"
 #include "cmd/options_int.h"
-#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <limits.h>

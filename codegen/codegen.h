@@ -354,7 +354,7 @@ struct standalone_spec {
     const char *name;       /* of the library and of its functions */
     const struct standalone_plan *plans; /* plans of fewest tokens first */
     int count;
-    const struct inputs *inputs; /* of the program; null: a library with an example */
+    const struct drawing *inputs; /* of the program; null: a library with an example */
 };
 
 struct standalone_file {

@@ -3,7 +3,7 @@
 set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
 set(cpu_library launch.c segment.h)
-set(cpu_host host.h threads.h)
+set(cpu_host host.h)
 set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h handwritten.cuh hopper.cuh
   hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh hopper_attention_finish.cuh
   hopper_attention_load.cuh hopper_attention_softmax.cuh hopper_attention_tiles.cuh
@@ -24,5 +24,6 @@ foreach(folder cpu cuda library)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)
   endforeach()
 endforeach()
+list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
 embed_texts(codegen cpu_kernels cpu_library cpu_host cuda_kernels cuda_library cuda_products
   cuda_host library_files library_host library_program library_export)

@@ -8,6 +8,7 @@
 #define FUSEPLAN_DB_H
 
 #include "layer/layer.h"
+#include "layer/trial.h"
 
 struct db;
 

@@ -191,13 +191,10 @@ enum ranges {
 };
 extern const char *const ranges_names[RANGES_COUNT]; /* "uniform", "wide" */
 
-struct trained; /* bench/trained/ */
-
-/* Determines all values of all layers. */
-struct inputs {
+/* Determines all values of all layers that are drawn. */
+struct drawing {
     uint64_t seed;
     enum ranges ranges;
-    const struct trained *trained; /* weights of a file; null: they are drawn too */
 };
 
 struct drawn {

@@ -1,6 +1,6 @@
+#include "base/threads.h"
 #include "bench/compile/compile.h"
 #include "bench/wire/wire.h"
-#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <signal.h>

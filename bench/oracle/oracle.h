@@ -4,7 +4,7 @@
 #ifndef FUSEPLAN_BENCH_ORACLE_H
 #define FUSEPLAN_BENCH_ORACLE_H
 
-#include "layer/layer.h"
+#include "bench/trained/trained.h"
 
 /* Rows of a tensor, numbered as they lie in memory; a row is the last axis. */
 struct rows {

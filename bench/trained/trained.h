@@ -9,6 +9,13 @@
 
 struct trained;
 
+/* Determines all values of all layers, as struct drawing does. */
+struct inputs {
+    uint64_t seed;
+    enum ranges ranges;
+    const struct trained *trained; /* weights of a file; null: they are drawn too */
+};
+
 /* STATUS_USAGE if the file cannot be read, is none of safetensors, has no layers of a BERT, or has
  * a path that is not UTF-8.  prefix: of the names of its model's tensors; null: there is one model.
  */

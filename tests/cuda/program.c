@@ -44,13 +44,14 @@ static void write_program(const struct request *r, const struct build_target *t,
     struct workload full = r->workload; /* a call gives lengths */
     full.lengths = NULL;
     block_lists_build(&full.mask, full.batch, NULL, &full.blocks);
+    const struct drawing drawn = {r->options.inputs.seed, r->options.inputs.ranges};
     const struct standalone_plan plan = {.workload = &r->workload, .full = &full, .candidate = c};
     const struct standalone_spec spec = {.target = *t,
                                          .archs = {.count = 1, .arch = {t->arch}},
                                          .name = STANDALONE_NAME,
                                          .plans = &plan,
                                          .count = 1,
-                                         .inputs = &r->options.inputs};
+                                         .inputs = &drawn};
     standalone_emit(&spec, &p);
     file_make_dirs(path_of("program", path), &st);
     for (int i = 0; i < p.count && st.code == STATUS_OK; i++) {

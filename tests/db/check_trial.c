@@ -241,9 +241,18 @@ START_TEST(trial_of_no_study_is_refused)
 }
 END_TEST
 
+START_TEST(names_of_ends_go_both_ways)
+{
+    for (int end = TRIAL_OK; end <= TRIAL_FAILED; end++)
+        ck_assert_int_eq(trial_status_from_name(trial_status_name((enum trial_status)end)), end);
+    ck_assert_int_eq(trial_status_from_name("nonsense"), TRIAL_FAILED);
+}
+END_TEST
+
 SUITE("db/trial", setup, teardown, ONCE(trials_come_back_as_stored),
       ONCE(second_trial_yields_to_the_first), ONCE(failure_yields_and_is_kept),
       ONCE(comparison_is_stored_whole_or_not_at_all), ONCE(walk_stops_when_told),
       ONCE(times_come_without_choices),
       LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),
-      LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS), ONCE(trial_of_no_study_is_refused))
+      LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS), ONCE(trial_of_no_study_is_refused),
+      ONCE(names_of_ends_go_both_ways))

@@ -1,4 +1,5 @@
 /* The page as text: its data, its structure, what it must not hold. */
+#include "layer/trial.h"
 #include "tests/page/fixture.h"
 
 #include <ctype.h>
