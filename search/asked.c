@@ -27,8 +27,7 @@ static int measure_one(struct tuner *t, struct plan p, struct search_result *fou
  * the search ends.  They run the fastest schedules known by then.  In an exhaustive search all
  * plans run the schedules that stage 1 ends with.  Where a time limit leaves no time for the
  * segments of one, and there is a plan to print, it is left out, unless the first plan stands for
- * it.
- */
+ * it. */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *found,
                             struct status *st)
 {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- how plans ran side by side ---------------------------------------------------------------
- */
+/* ---- how plans ran side by side ------------------------------------------------------------- */
 
 const struct candidate *fitted_find(const struct fitted_plans *p, struct plan plan)
 {
@@ -86,8 +85,7 @@ int fitted_read(struct db *db, int64_t study, const struct build_target *target,
     return result;
 }
 
-/* ---- what runs a segment that was not timed ----------------------------------------------------
- */
+/* ---- what runs a segment that was not timed ------------------------------------------------- */
 
 /* What kind of work a slot does: that of its stage, or of several ones. */
 static int kind_of(const struct segment_table *t, int slot)
@@ -122,7 +120,7 @@ static const struct attempt *untried_default(const struct segment_table *t, int 
     const struct slot *s = &t->slots[slot];
     const struct attempt *found = NULL;
     int most = -1, kind = kind_of(t, slot);
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; s->attempts != NULL && i < s->count; i++) {
         const struct attempt *a = &s->attempts[i];
         if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
             continue;
@@ -132,8 +130,7 @@ static const struct attempt *untried_default(const struct segment_table *t, int 
     return found;
 }
 
-/* ---- a plan ------------------------------------------------------------------------------------
- */
+/* ---- a plan ---------------------------------------------------------------------------------- */
 
 /* What was chosen for segment i of the plan in a comparison, if its attempts have that. */
 static const struct attempt *fitted_attempt(const struct candidate *fitted, int i,

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- what they share --------------------------------------------------------------------------
- */
+/* ---- what they share ------------------------------------------------------------------------ */
 
 static bool proposal_has(const struct proposal *p, struct plan plan)
 {

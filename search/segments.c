@@ -140,8 +140,7 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
     return db_trials(db, study, DB_TRIAL_SEGMENT, read_row, t, st);
 }
 
-/* ---- what that says of plans ------------------------------------------------------------------
- */
+/* ---- what that says of plans ---------------------------------------------------------------- */
 
 bool slot_failed(const struct slot *s)
 {

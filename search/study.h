@@ -37,8 +37,7 @@ int study_rates(struct db *db, int64_t study, const struct segment_times *times,
 /* "code: reason" of a trial that did not run, as UTF-8; the caller frees it. */
 char *trial_reason(const struct db_trial *row);
 
-/* ---- candidate.c: how a plan runs -------------------------------------------------------------
- */
+/* ---- candidate.c: how a plan runs ----------------------------------------------------------- */
 
 /* What is known of choices. */
 struct choice_source {

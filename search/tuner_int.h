@@ -237,8 +237,7 @@ void lineup_release(struct lineup *l);
  * baselines. */
 double least_finals_seconds(const struct tuner *t);
 
-/* ---- schedules.c: schedules in plans ----------------------------------------------------------
- */
+/* ---- schedules.c: schedules in plans -------------------------------------------------------- */
 
 /* Notes in t->fitted the fastest choices found for these plans, as long as there is time before the
  * finals. */
@@ -258,8 +257,7 @@ int measure_finals(struct tuner *t, struct status *st);
 /* Times a plan that ran and the baselines anew, interleaved. */
 int compare_again(struct tuner *t, struct plan p, struct status *st);
 
-/* ---- learned.c --------------------------------------------------------------------------------
- */
+/* ---- learned.c ------------------------------------------------------------------------------ */
 
 /* About what training the report's model will take; 0 if report_fill() trains none. */
 double learn_seconds(const struct tuner *t);
