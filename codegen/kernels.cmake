@@ -25,5 +25,7 @@ foreach(folder cpu cuda library)
   endforeach()
 endforeach()
 list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
+list(APPEND cpu_kernels kernels/activations.h)
+list(APPEND cuda_kernels kernels/activations.h)
 embed_texts(codegen cpu_kernels cpu_library cpu_host cuda_kernels cuda_library cuda_products
   cuda_host library_files library_host library_program library_export)

@@ -10,19 +10,19 @@
 
 enum fp_pointwise {
     FP_NONE,
-    FP_BIAS_SPLIT_HEADS,    /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
-    FP_MERGE_HEADS,         /* input (B,H,S,W), out (rows,D) */
-    FP_BIAS_RESIDUAL,       /* input (rows,N) + bias (N) + residual (rows,N) */
-#define X(id, function) id, /* function(input (rows,N) + bias (N)) */
+    FP_BIAS_SPLIT_HEADS, /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
+    FP_MERGE_HEADS,      /* input (B,H,S,W), out (rows,D) */
+    FP_BIAS_RESIDUAL,    /* input (rows,N) + bias (N) + residual (rows,N) */
+#define X(id, name) id,  /* fp_name(input (rows,N) + bias (N)) */
     FP_ACTIVATIONS(X)
 #undef X
 };
 
 FP_TEMPLATE float fp_activate(enum fp_pointwise activation, float x)
 {
-#define X(id, function)                                                                            \
+#define X(id, name)                                                                                \
     if (activation == id)                                                                          \
-        return function(x);
+        return fp_##name(x);
     FP_ACTIVATIONS(X)
 #undef X
     return x;

@@ -1,4 +1,5 @@
-/* exp and GELU as straight-line code that a compiler can vectorise, and transposition. */
+/* exp, erf and activations as straight-line code that a compiler can vectorise, and transposition.
+ */
 #ifndef FUSEPLAN_CPU_VECMATH_H
 #define FUSEPLAN_CPU_VECMATH_H
 
@@ -50,14 +51,10 @@ FP_TEMPLATE float fp_erf(float x)
     return x * p / q;
 }
 
-/* x Phi(x), Hendrycks and Gimpel: Gaussian Error Linear Units (2016). */
-FP_TEMPLATE float fp_gelu(float x)
-{
-    return 0.5f * x * (1.0f + fp_erf(x * 0.70710678118654752f));
-}
-
-/* Activations by the names that emitted code has for them. */
-#define FP_ACTIVATIONS(X) X(FP_BIAS_GELU, fp_gelu)
+#define FP_FUNCTION FP_TEMPLATE
+#define FP_EXP      fp_exp
+#define FP_ERF      fp_erf
+#include "activations.h"
 
 typedef float fp_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int fp_four_lanes __attribute__((vector_size(16)));

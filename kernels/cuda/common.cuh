@@ -196,12 +196,6 @@ FP_DEVICE float exp2_fast(float x)
     return r;
 }
 
-/* x/2 (1 + erf(x / sqrt 2)) */
-FP_DEVICE float gelu(float x)
-{
-    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
-}
-
 /* Two values in fp16, and what GELU multiplies them by: 1/2 + 1/2 tanh(c0 x + c1 x^3), in fp16,
  * which a large x leaves at 0 or 1.  A value below fp16's range becomes its least number, as minus
  * infinity times 0 is no number. */
@@ -233,14 +227,9 @@ FP_DEVICE void gelu_pair(float &x, float &y)
     y *= g;
 }
 
-/* The same as elements.  In fp16 the values are rounded before the product as well as after it, as
+/* The same as elements of fp16: the values are rounded before the product as well as after it, as
  * they are where GELU is an operator of its own. */
-template <class D> FP_DEVICE u32 gelu_packed(float x, float y)
-{
-    gelu_pair(x, y);
-    return D::pack(x, y);
-}
-template <> FP_DEVICE u32 gelu_packed<fp16>(float x, float y)
+FP_DEVICE u32 gelu_packed(float x, float y)
 {
     gelu_parts g = gelu_parts_of(x, y);
     asm("mul.f16x2 %0, %0, %1;" : "+r"(g.x) : "r"(g.factor));

@@ -8,6 +8,11 @@
 
 #include "common.cuh"
 
+#define FP_FUNCTION FP_DEVICE
+#define FP_EXP      __expf
+#define FP_ERF      erff
+#include "activations.h"
+
 namespace fp
 {
 
@@ -128,22 +133,66 @@ template <class D, class Next> struct add_residual {
     }
 };
 
-template <class D, class Next> struct apply_gelu {
+/* An activation of two neighbours, and of two as elements. */
+template <class D, class Function> struct activation {
+    static FP_DEVICE void pair(float &x, float &y)
+    {
+        x = Function::of(x), y = Function::of(y);
+    }
+    static FP_DEVICE u32 packed(float x, float y)
+    {
+        pair(x, y);
+        return D::pack(x, y);
+    }
+};
+
+template <class D, class Function, class Next> struct apply {
     Next next;
 
     FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
     {
 #pragma unroll
         for (int i = 0; i < VEC<D>; i += 2)
-            if constexpr (is_half<D>)
-                gelu_pair(v[i], v[i + 1]);
-            else
-                v[i] = gelu(v[i]), v[i + 1] = gelu(v[i + 1]);
+            activation<D, Function>::pair(v[i], v[i + 1]);
         next.at(row, col, v);
     }
     template <class> static FP_DEVICE u32 packed(float x, float y)
     {
-        return gelu_packed<D>(x, y);
+        return activation<D, Function>::packed(x, y);
+    }
+};
+
+#define X(id, name)                                                                                \
+    struct name##_function {                                                                       \
+        static FP_DEVICE float of(float x)                                                         \
+        {                                                                                          \
+            return fp_##name(x);                                                                   \
+        }                                                                                          \
+    };                                                                                             \
+    template <class D, class Next> using apply_##name = apply<D, name##_function, Next>;
+FP_ACTIVATIONS(X)
+#undef X
+
+/* GELU of half types: by tanh, which is one instruction. */
+template <> struct activation<bf16, gelu_function> {
+    static FP_DEVICE void pair(float &x, float &y)
+    {
+        gelu_pair(x, y);
+    }
+    static FP_DEVICE u32 packed(float x, float y)
+    {
+        pair(x, y);
+        return bf16::pack(x, y);
+    }
+};
+template <> struct activation<fp16, gelu_function> {
+    static FP_DEVICE void pair(float &x, float &y)
+    {
+        gelu_pair(x, y);
+    }
+    static FP_DEVICE u32 packed(float x, float y)
+    {
+        return gelu_packed(x, y);
     }
 };
 

@@ -21,7 +21,7 @@ fi
 sed -i '/^segment_.*_hopper_gemm/s/$/ --keep/' list
 # shellcheck disable=SC2016
 xargs -P "$(nproc)" -L 1 sh -c '
-  nvcc -cubin -std=c++17 -Werror all-warnings -Xptxas --warning-as-error -I "$0" \
+  nvcc -cubin -std=c++17 -Werror all-warnings -Xptxas --warning-as-error -I "$0" -I "$0/.." \
     "$2" $3 -o "$1.cubin" "$1" >"$1.log" 2>&1 || { echo "$1 $2:"; cat "$1.log"; exit 1; }' \
   "$kernels" <list
 if grep -H 'Potential Performance Loss' ./*.log; then
@@ -40,7 +40,7 @@ if [ -e "$nvrtc" ]; then
   [ "$what" != sample ] || sed -i '/_hopper_gemm_[1-9][0-9]*\.cu /d' nvrtc_list
   # shellcheck disable=SC2016
   xargs -P "$(nproc)" -L 1 sh -c '
-    "$0" --nvrtc "$1" -std=c++17 "$4" -I "$2" -o "$3.nvrtc" "$3" >"$3.log" 2>&1 ||
+    "$0" --nvrtc "$1" -std=c++17 "$4" -I "$2" -I "$2/.." -o "$3.nvrtc" "$3" >"$3.log" 2>&1 ||
       { echo "$3 $4 by NVRTC:"; cat "$3.log"; exit 1; }' "$worker" "$nvrtc" "$kernels" <nvrtc_list
 else
   echo "there is no $nvrtc: nothing is compiled with NVRTC"

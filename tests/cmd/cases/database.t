@@ -218,7 +218,7 @@ $ fuseplan generate best $w -o plan --db none.db
 ! fuseplan: the best plan known is 41115: 108.000 ms on 'a processor', another device than the one here
 ! fuseplan: the schedules are from the system's database, 'k.db'
 ! fuseplan: segments run with the fastest schedules known, measured on 'a processor', another device than the one here
-! fuseplan: wrote 33 files; 'make -C plan && plan/plan' builds and runs them
+! fuseplan: wrote 34 files; 'make -C plan && plan/plan' builds and runs them
 $ diff -r own plan && echo "the same plan"
 the same plan
 $ fuseplan explain 41115 $w --db none.db | diff own.txt - && echo "the same picture"
