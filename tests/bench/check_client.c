@@ -68,18 +68,18 @@ END_TEST
  * the worker suspends it and goes on, and does not answer at once. */
 START_TEST(suspended_parent_waits_as_long_as_another)
 {
-    struct client c = {.channel = -1, .limit_s = 2, .until = INFINITY, .event = ignore_event};
+    struct client c = {.channel = -1, .limit_s = 1, .until = INFINITY, .event = ignore_event};
     char text[512];
     snprintf(text, sizeof(text),
              "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
-             "token=${token%%%%\\\"*}\nkill -STOP %ld; sleep 2.5; kill -CONT %ld; sleep 0.1\n"
+             "token=${token%%%%\\\"*}\nkill -STOP %ld; sleep 1.3; kill -CONT %ld; sleep 0.1\n"
              "printf '{\"reply\":true,\"code\":\"ok\",\"message\":\"\",\"token\":\"%%s\"}\\n' "
              "\"$token\" >&3\n",
              (long)getpid(), (long)getpid());
     write_script(test_path("worker"), text);
     OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
     json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
-    OK(client_call(&c, request, 2, &reply, &st));
+    OK(client_call(&c, request, 1, &reply, &st));
     json_decref(reply);
     json_decref(request);
     client_stop(&c);

@@ -4,6 +4,26 @@
 #include <signal.h>
 
 static struct status st; /* of the call that a test is about */
+static struct bench *b;  /* null: it could not be opened */
+
+/* Opens a session that runs the script test_dir/tool in the compiler's place. */
+static int look(const char *script, struct bench_options *o)
+{
+    struct workload w;
+    o->compiler = test_path("tool");
+    write_script(o->compiler, script);
+    small_workload(&w);
+    st = STATUS_INIT;
+    int result = bench_open(o, &w, &b, &st);
+    workload_release(&w);
+    return result;
+}
+
+static void teardown(void)
+{
+    bench_close(b);
+    test_dir_teardown();
+}
 
 /* The compiler is asked for its version, builds a probe, and a worker runs that: each may be killed
  * once by another program. */
@@ -12,21 +32,15 @@ static const char *const first_looks[] = {"--version", "*.so", "--probe"};
 START_TEST(first_look_survives_a_kill)
 {
     char text[1024];
-    struct workload w;
-    struct bench *b;
     snprintf(text, sizeof(text),
              "#!/bin/sh\n"
              "for arg; do case $arg in %s) mkdir '%s' 2>/dev/null && kill -9 $$ ;; esac; done\n"
              "case $1 in --probe) exec '%s' \"$@\" ;; *) exec cc \"$@\" ;; esac\n",
              first_looks[_i], test_path("killed"), FUSEPLAN_WORKER);
-    write_script(test_path("tool"), text);
     struct bench_options o = small_options(test_path("new cache"));
-    o.compiler = o.worker_path = test_path("tool");
-    small_workload(&w);
-    OK(bench_open(&o, &w, &b, &st));
+    o.worker_path = test_path("tool");
+    OK(look(text, &o));
     ck_assert(file_exists(test_path("killed")));
-    bench_close(b);
-    workload_release(&w);
 }
 END_TEST
 
@@ -44,31 +58,19 @@ static const char *const versions[][2] = {
 START_TEST(version_is_found_among_other_lines)
 {
     char text[512];
-    struct workload w;
-    struct bench *b;
+    struct bench_options o = small_options(test_path("cache"));
     snprintf(text, sizeof(text), "#!/bin/sh\n[ \"$1\" = --version ] || exec cc \"$@\"\n%s\n",
              versions[_i][0]);
-    write_script(test_path("tool"), text);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("tool");
-    small_workload(&w);
-    OK(bench_open(&o, &w, &b, &st));
+    OK(look(text, &o));
     ck_assert_str_eq(bench_fingerprint(b)->compiler, versions[_i][1]);
-    bench_close(b);
-    workload_release(&w);
 }
 END_TEST
 
 START_TEST(compiler_without_a_version_is_refused)
 {
-    struct workload w;
-    struct bench *b;
-    write_script(test_path("tool"), "#!/bin/sh\necho Killed\n");
     struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("tool");
-    small_workload(&w);
-    FAILS(bench_open(&o, &w, &b, &st), STATUS_ENVIRONMENT, "does not say which version it is");
-    workload_release(&w);
+    FAILS(look("#!/bin/sh\necho Killed\n", &o), STATUS_ENVIRONMENT,
+          "does not say which version it is");
 }
 END_TEST
 
@@ -83,28 +85,22 @@ static void set_stop(int signal)
 /* A compiler that hangs when it is first looked at keeps nobody waiting. */
 START_TEST(interrupt_ends_the_first_look)
 {
-    struct workload w;
-    struct bench *b;
     char hangs[128];
+    struct bench_options o = small_options(test_path("cache"));
     snprintf(hangs, sizeof(hangs),
              "#!/bin/sh\n"
              "[ \"$1\" %s --version ] || exec cc \"$@\"\n"
              "kill -USR1 %ld; exec sleep 54321\n",
              _i == 0 ? "=" : "!=", (long)getpid());
-    write_script(test_path("compiler"), hangs);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("compiler");
     o.stop = &stop;
-    small_workload(&w);
     signal(SIGUSR1, set_stop);
     double start = clock_seconds();
-    FAILS(bench_open(&o, &w, &b, &st), STATUS_INTERRUPTED, "");
+    FAILS(look(hangs, &o), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 9);
-    workload_release(&w);
 }
 END_TEST
 
-SUITE("bench/compiler_look", test_dir_setup, test_dir_teardown,
+SUITE("bench/compiler_look", test_dir_setup, teardown,
       LOOP(version_is_found_among_other_lines, 0, ARRAY_LEN(versions)),
       ONCE(compiler_without_a_version_is_refused),
       LOOP(first_look_survives_a_kill, 0, ARRAY_LEN(first_looks)),

@@ -11,67 +11,72 @@ enum { EVE = 65533 }; /* another user; only root can act for her */
 
 static struct status st; /* of the call that a test is about */
 
-static struct cache open_cache(void)
+static struct cache c;
+static struct buf path; /* room for a test */
+
+static void teardown(void)
 {
-    struct cache c;
-    OK(cache_open(test_path("cache"), &c, &st));
-    return c;
+    buf_release(&path);
+    cache_release(&c);
+    test_dir_teardown();
 }
 
-static void put(const struct cache *c)
+static void setup(void)
 {
-    OK(cache_put(c, CACHE_BINARY, "k", "some bytes", 10, &st));
-    ck_assert(cache_get(c, CACHE_BINARY, "k", NULL, NULL));
+    test_dir_setup();
+    buf_init(&path);
+    OK(cache_open(test_path("cache"), &c, &st));
+}
+
+/* A new cache, in the place of the one before. */
+static int open_anew(const char *place)
+{
+    cache_release(&c);
+    st = STATUS_INIT;
+    return cache_open(place, &c, &st);
+}
+
+static void put(void)
+{
+    OK(cache_put(&c, CACHE_BINARY, "k", "some bytes", 10, &st));
+    ck_assert(cache_get(&c, CACHE_BINARY, "k", NULL, NULL));
 }
 
 /* What lies in the cache is run: nobody else may put something there. */
 START_TEST(place_that_others_can_write_to_is_refused)
 {
-    struct cache c = open_cache();
     struct stat info;
-    cache_release(&c);
     ck_assert_int_eq(stat(test_path("cache"), &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0700);
     static const char *const dirs[] = {"cache", "cache/binaries", "."};
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        st = STATUS_INIT;
         ck_assert_int_eq(chmod(test_path(dirs[i]), 0770), 0);
-        FAILS(cache_open(test_path("cache"), &c, &st), STATUS_ENVIRONMENT,
-              "other users may write to '");
+        FAILS(open_anew(test_path("cache")), STATUS_ENVIRONMENT, "other users may write to '");
         ck_assert_ptr_nonnull(strstr(st.message, "set FUSEPLAN_CACHE"));
         ck_assert_int_eq(chmod(test_path(dirs[i]), 0700), 0);
     }
     ck_assert_int_eq(chmod(test_path("."), 01777), 0); /* as /tmp is */
-    st = STATUS_INIT;
-    c = open_cache();
-    cache_release(&c);
+    OK(open_anew(test_path("cache")));
 }
 END_TEST
 
 START_TEST(place_of_another_user_is_refused)
 {
-    struct cache c = open_cache();
-    cache_release(&c);
     if (chown(test_path("cache/binaries"), EVE, EVE) != 0)
         return; /* only root can give a directory away */
-    FAILS(cache_open(test_path("cache"), &c, &st), STATUS_ENVIRONMENT, "(65533), who could put");
+    FAILS(open_anew(test_path("cache")), STATUS_ENVIRONMENT, "(65533), who could put");
 }
 END_TEST
 
 /* _i: of another user, or for others to write. */
 START_TEST(entry_that_another_user_could_write_is_not_used)
 {
-    struct cache c = open_cache();
-    struct buf path;
-    buf_init(&path);
-    put(&c);
+    put();
     cache_path(&c, CACHE_BINARY, "k", &path);
     int result = _i == 0 ? chown(path.ptr, EVE, EVE) : chmod(path.ptr, 0620);
     ck_assert(result != 0 ||
               !cache_get(&c, CACHE_BINARY, "k", NULL, NULL)); /* only root can give a file away */
-    put(&c);
-    buf_release(&path);
-    cache_release(&c);
+    put();
 }
 END_TEST
 
@@ -79,17 +84,12 @@ END_TEST
 START_TEST(headers_are_of_the_user_alone)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
-    struct buf dir;
     struct stat info;
-    buf_init(&dir);
     umask(S_IWOTH);
-    struct cache c = open_cache();
-    OK(cache_headers(&c, &header, 1, &dir, &st));
-    ck_assert_int_eq(stat(dir.ptr, &info), 0);
+    OK(cache_headers(&c, &header, 1, &path, &st));
+    ck_assert_int_eq(stat(path.ptr, &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0700);
     ck_assert_uint_eq(umask(0), S_IWOTH);
-    buf_release(&dir);
-    cache_release(&c);
 }
 END_TEST
 
@@ -216,10 +216,8 @@ START_TEST(relative_path_begins_here)
 {
     make_dir("good", 0700, false);
     ck_assert_int_eq(chdir(test_path("good")), 0);
-    struct cache c;
-    OK(cache_open("-cache", &c, &st)); /* a compiler would take its files for options */
+    OK(open_anew("-cache")); /* a compiler would take its files for options */
     ck_assert_str_eq(c.dir, test_path("good/-cache"));
-    cache_release(&c);
 }
 END_TEST
 
@@ -227,26 +225,21 @@ END_TEST
 START_TEST(path_is_resolved_once)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
-    struct buf dir;
-    struct cache c;
     struct scratch scratch;
-    buf_init(&dir);
     make_dir("good", 0700, false);
     make_dir("evil", 0700, false);
     make_link("good", "link", false);
-    OK(cache_open(test_path("link"), &c, &st));
+    OK(open_anew(test_path("link")));
     ck_assert_int_eq(unlink(test_path("link")), 0);
     make_link("evil", "link", false);
     OK(cache_make_dirs(&c, &st));
-    OK(cache_headers(&c, &header, 1, &dir, &st));
+    OK(cache_headers(&c, &header, 1, &path, &st));
     OK(scratch_make(&c, &scratch, &st));
-    put(&c);
-    ck_assert_int_eq(strncmp(dir.ptr, test_path("good/"), strlen(test_path("good/"))), 0);
+    put();
+    ck_assert_int_eq(strncmp(path.ptr, test_path("good/"), strlen(test_path("good/"))), 0);
     ck_assert_int_eq(strncmp(scratch.dir, test_path("good/"), strlen(test_path("good/"))), 0);
     ck_assert_int_eq(rmdir(test_path("evil")), 0); /* nothing was made there */
     scratch_release(&scratch);
-    cache_release(&c);
-    buf_release(&dir);
 }
 END_TEST
 
@@ -254,26 +247,21 @@ END_TEST
 START_TEST(header_of_another_user_is_replaced)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
-    struct buf dir, path;
-    struct cache c = open_cache();
+    struct buf dir;
     buf_init(&dir);
-    buf_init(&path);
     OK(cache_headers(&c, &header, 1, &dir, &st));
     buf_addf(&path, "%s/a.h", dir.ptr);
     if (chown(path.ptr, EVE, EVE) == 0) {
         OK(cache_headers(&c, &header, 1, &dir, &st));
         ck_assert(file_is_ours(path.ptr));
     }
-    buf_release(&path);
     buf_release(&dir);
-    cache_release(&c);
 }
 END_TEST
 
 /* sudo may leave the user's HOME.  _i: its .cache is missing, or a link of hers to what is ours. */
 START_TEST(home_of_another_user_is_refused)
 {
-    struct cache c;
     if (geteuid() != 0)
         return;
     make_dir("home", 0755, true);
@@ -283,37 +271,37 @@ START_TEST(home_of_another_user_is_refused)
     setenv("HOME", test_path("home"), 1);
     unsetenv("FUSEPLAN_CACHE");
     unsetenv("XDG_CACHE_HOME");
-    FAILS(cache_open(NULL, &c, &st), STATUS_ENVIRONMENT, "set HOME ('sudo -H' does)");
+    FAILS(open_anew(NULL), STATUS_ENVIRONMENT, "set HOME ('sudo -H' does)");
     ck_assert_ptr_nonnull(strstr(st.message, "home' belongs to user "));
     ck_assert_int_eq(rmdir(test_path("good")), 0); /* nothing was made in either */
     ck_assert(_i == 1 || rmdir(test_path("home")) == 0);
     make_dir("homely", 0755, true); /* a neighbour of HOME */
     setenv("FUSEPLAN_CACHE", test_path("homely/cache"), 1);
-    FAILS(cache_open(NULL, &c, &st), STATUS_ENVIRONMENT, "homely' belongs to user ");
+    FAILS(open_anew(NULL), STATUS_ENVIRONMENT, "homely' belongs to user ");
     ck_assert_ptr_null(strstr(st.message, "set HOME"));
 }
 END_TEST
 
 /* ---- another user at work -------------------------------------------------------------------- */
 
-/* Eve swaps what is at `path`, for ever: links to `good` and to `evil`, in place by a rename.
+/* Eve swaps what is at `place`, for ever: links to `good` and to `evil`, in place by a rename.
  * gaps: and in between nothing is there. */
-static pid_t start_eve(const char *path, bool gaps)
+static pid_t start_eve(const char *place, bool gaps)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     struct buf next;
     buf_init(&next);
-    buf_addf(&next, "%s.next", path);
+    buf_addf(&next, "%s.next", place);
     if (setresgid(EVE, EVE, EVE) != 0 || setresuid(EVE, EVE, EVE) != 0)
         _exit(1);
     for (int i = 0;; i++) {
         if (symlink(i % 2 == 0 ? test_path("evil") : test_path("good"), next.ptr) != 0 ||
-            rename(next.ptr, path) != 0)
+            rename(next.ptr, place) != 0)
             unlink(next.ptr);
         if (gaps)
-            unlink(path);
+            unlink(place);
     }
 }
 
@@ -322,7 +310,6 @@ static pid_t start_eve(const char *path, bool gaps)
 START_TEST(swapped_link_leads_nowhere)
 {
     enum { TRIES = 500 };
-    struct cache c;
     if (geteuid() != 0)
         return;
     ck_assert_int_eq(chmod(test_dir, 0755), 0);
@@ -335,14 +322,12 @@ START_TEST(swapped_link_leads_nowhere)
     pid_t eve = start_eve(place, _i == 1);
     int opened = 0;
     for (int i = 0; i < TRIES; i++) {
-        st = STATUS_INIT;
-        if (cache_open(place, &c, &st) != 0) {
+        if (open_anew(place) != 0) {
             ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
             continue;
         }
         ck_assert_str_eq(c.dir, place);
         ck_assert_int_eq(file_remove_all(place, &st), 0);
-        cache_release(&c);
         opened++;
     }
     ck_assert_int_eq(kill(eve, SIGKILL), 0);
@@ -353,7 +338,7 @@ START_TEST(swapped_link_leads_nowhere)
 }
 END_TEST
 
-SUITE("trust", test_dir_setup, test_dir_teardown, ONCE(place_that_others_can_write_to_is_refused),
+SUITE("trust", setup, teardown, ONCE(place_that_others_can_write_to_is_refused),
       ONCE(place_of_another_user_is_refused),
       LOOP(entry_that_another_user_could_write_is_not_used, 0, 2),
       ONCE(headers_are_of_the_user_alone),
