@@ -241,6 +241,9 @@ void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out);
 /* "gemm_bias_residual_layernorm": what the GEMM of a segment computes. */
 void add_gemm_name(const struct choice *c, struct buf *out);
 
+/* Appends the initialiser of the kernel's configuration. */
+void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out);
+
 void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
 
 #endif

@@ -49,16 +49,16 @@ static void add_comment(const struct choice *c, const struct build_target *t, st
     buf_adds(out, " */\n");
 }
 
-/* NVRTC takes no names of members in C++17. */
-static void add_config(const struct fp_hopper_gemm *g, struct buf *out)
+/* C++17 takes no names of members. */
+void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
 {
     static const char *const norms[] = {
         [FP_NORM_NONE] = "NONE", [FP_NORM_CLUSTER] = "CLUSTER", [FP_NORM_MEMORY] = "MEMORY"};
     buf_addf(out,
-             "constexpr fp_hopper_gemm config = {\n"
+             "{\n"
              "    /* rows */ %d, /* columns */ %d, /* step */ %d, /* teams */ %d, /* groups */ %d, "
              "/* depth */ %d,\n"
-             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s};\n\n",
+             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s}",
              g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
              norms[g->norm], g->swap ? "true" : "false", g->adds ? "true" : "false");
 }
@@ -115,7 +115,9 @@ void emit_hopper_gemm(const struct choice *c, const struct build_target *t, stru
     add_comment(c, t, out);
     buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");
     add_types(t, out);
-    add_config(&g, out);
+    buf_adds(out, "constexpr fp_hopper_gemm config = ");
+    add_hopper_gemm(&g, out);
+    buf_adds(out, ";\n\n");
     open_kernel(c, fp_hopper_gemm_threads(g), 1, g.split,
                 "fp_args a, const __grid_constant__ fp_maps maps", out);
     add_view(&s, out);

@@ -107,7 +107,7 @@ static bool norm_of_split_applicable(const struct fp_hopper_gemm *g, const struc
 bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     enum {
-        TILES_MAX = (1 << 20) - 1 /* up to there quotient() of hopper_gemm_shape.cuh is exact */
+        TILES_MAX = (1 << 20) - 1 /* up to there quotient() of hopper_gemm_work.cuh is exact */
     };
     struct cuda_stage stage;
     struct fp_hopper_gemm g;

@@ -69,13 +69,6 @@ FP_CONSTANT int fp_hopper_gemm_residual_rows(struct fp_hopper_gemm g)
     return fp_hopper_gemm_between(g) ? g.rows : g.rows / fp_hopper_gemm_pieces(g);
 }
 
-/* Each warp stores its own rows.  With swapped operands a warp has some columns of all rows, and
- * there is room for the whole tile. */
-FP_CONSTANT bool fp_hopper_gemm_by_warps(struct fp_hopper_gemm g)
-{
-    return !g.swap && g.split == 1;
-}
-
 /* Panels of a warp that are on their way to memory at once. */
 FP_CONSTANT int fp_hopper_gemm_slots(struct fp_hopper_gemm g)
 {

@@ -147,12 +147,6 @@ template <class W> struct norm {
             });
     }
 
-    /* The mbarrier on which a team arrives when it has read the moments of a tile. */
-    static FP_DEVICE u32 taken(const W &w, int team)
-    {
-        return address(w.s.taken[team]);
-    }
-
     /* The tile of a strip. */
     static FP_DEVICE void normalise(const W &w, sums &c, int left_out, const item &i, u32 &panels)
     {
@@ -164,7 +158,7 @@ template <class W> struct norm {
             mbarrier_expect(full, w.ranks() * BM * static_cast<int>(sizeof(moments)));
         __syncwarp();
         if constexpr (ORDERED)
-            mbarrier_wait(taken(w, 1 - team), team == 0 ? phase ^ 1 : phase);
+            mbarrier_wait(address(w.s.taken[1 - team]), team == 0 ? phase ^ 1 : phase);
         send(w, c, left_out, strip, buffer, member);
         if constexpr (NORM == FP_NORM_CLUSTER)
             mbarrier_wait(full, phase);
@@ -173,7 +167,7 @@ template <class W> struct norm {
 #pragma unroll
             for (int m = 0; m < MI; m++)
                 receive(w, k[m], strip, buffer, S::warp_row(member, m));
-            mbarrier_arrive_warp(taken(w, team));
+            mbarrier_arrive_warp(address(w.s.taken[team]));
         }
         mbarrier_wait(address(w.s.columns), 0);
 #pragma unroll

@@ -1,5 +1,5 @@
-/* Finish, by a layernorm of swapped operands: a thread has two columns of many
- * rows: a row's columns are with the lanes and warps of a team.
+/* Finish, by a layernorm of swapped operands.  A thread has two columns of many rows, and a row's
+ * columns are with the lanes and warps of a team.
  *
  * Each warp leaves in shared memory what it knows of its columns of all rows.  Then one thread for
  * each row joins that of the warps, sends it to the group, waits for the group's, and leaves the

@@ -29,16 +29,6 @@ template <class W> struct pingpong {
     static_assert(STAGES > S::RESIDUAL_STEPS, "a place in the ring beside those of a residual");
     static_assert(!S::SHARES || STAGES > 2, "the last step has another place than the sums");
 
-    static FP_DEVICE u32 turn(const W &w, int team)
-    {
-        return address(w.s.turn[team]);
-    }
-
-    static FP_DEVICE u32 landed(const W &w, int team)
-    {
-        return address(w.s.landed[team]);
-    }
-
     static FP_DEVICE void run(const W &w, int team)
     {
         const int count = w.steps();
@@ -65,7 +55,7 @@ template <class W> struct pingpong {
                         hand_product(w, c, at, team);
                 });
             }
-            products::add_residual(w, c, at, 0, landed(w, team));
+            products::add_residual(w, c, at, 0, address(w.s.landed[team]));
             results.rows(c, i, phase, left_out);
         }
         results.end();
@@ -78,8 +68,8 @@ template <class W> struct pingpong {
     {
         const u32 phase = i.nth / S::TEAMS & 1;
         if constexpr (S::BETWEEN) {
-            mbarrier_wait(turn(w, i.team), i.team == 0 ? phase ^ 1 : phase);
-            multiply_and_add(w, c, at, count, i.nth, turn(w, 1 - i.team), then);
+            mbarrier_wait(address(w.s.turn[i.team]), i.team == 0 ? phase ^ 1 : phase);
+            multiply_and_add(w, c, at, count, i.nth, address(w.s.turn[1 - i.team]), then);
         } else {
             multiply_alone(w, c, at, count, i.team, phase);
         }
@@ -94,10 +84,10 @@ template <class W> struct pingpong {
     {
         const int other = (team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
         const u32 parity = team == 0 ? phase ^ 1 : phase;
-        mbarrier_wait(turn(w, team), parity);
-        products::multiply(w, c, at, count, 0, turn(w, other), [&](int i) {
+        mbarrier_wait(address(w.s.turn[team]), parity);
+        products::multiply(w, c, at, count, 0, address(w.s.turn[other]), [&](int i) {
             if (S::RESIDUAL_STEPS > 0 && i == first_there)
-                mbarrier_wait(landed(w, other), parity);
+                mbarrier_wait(address(w.s.landed[other]), parity);
         });
     }
 

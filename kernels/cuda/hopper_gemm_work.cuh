@@ -48,7 +48,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                          GROUPS = G.groups, STAGES = G.depth, SPLIT = G.split, CLUSTER = G.cluster;
     static constexpr fp_norm NORM = G.norm;
     static constexpr bool SWAP = G.swap, ADDS = G.adds, BETWEEN = fp_hopper_gemm_between(G),
-                          BY_WARPS = fp_hopper_gemm_by_warps(G), STRIPS = fp_hopper_gemm_strips(G),
+                          BY_WARPS = !SWAP && SPLIT == 1, STRIPS = fp_hopper_gemm_strips(G),
                           LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;

@@ -125,39 +125,37 @@ static void write_all(int arch)
 
 /* ---- sizes.cu -------------------------------------------------------------------------------- */
 
-static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
-{
-    struct cuda_launch launch;
-    const struct workload w = {.chain = &chain_bert,
-                               .batch = 1,
-                               .seq_len = 64,
-                               .heads = 2,
-                               .head_size = head_size,
-                               .ffn = 8,
-                               .dtype = dtype};
-    choice_launch(c, &w, &launch);
-    return launch.shared_bytes;
-}
-
+/* Kernels compare the sizes themselves where they are instantiated. */
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
     const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, 64,
                                    CUDA_ARCH_HOPPER, false,       true,  NULL};
-    struct choice choices[CUDA_CHOICES_MAX];
-    int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
+    /* Bare, with a residual, with a layernorm, too. */
+    static const struct segment endings[] = {{0, 0}, {7, 8}, {7, 9}};
+    struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
+    int count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
+        count += choices_for(&t, endings[i], false, CUDA_CHOICES_MAX, choices + count);
     for (int i = 0; i < count; i++) {
+        const char *name = dtypes[dtype].name;
         struct cuda_kernel k;
-        if (choices[i].impl->launch != cuda_launch)
-            continue;
-        cuda_kernel_of(&choices[i], &k);
-        buf_addf(out,
-                 "static_assert(needs<fp::gemm_shape<fp::%s, %d, %d, %d, %d, %d, %d>> == %d);\n",
-                 dtypes[dtype].name, k.tile->bm, k.tile->bn, k.tile->depth, k.tile->warps_m,
-                 k.tile->warps_n, k.split, shared_bytes(&choices[i], dtype, 64));
+        struct fp_hopper_gemm g;
+        if (choices[i].impl->emit == emit_hopper_gemm) {
+            hopper_gemm_of(&choices[i], &g);
+            buf_addf(out, "constexpr fp_hopper_gemm %s_%d = ", name, i);
+            add_hopper_gemm(&g, out);
+            buf_addf(out, ";\nstatic_assert(sizeof(fp::hopper_gemm::shape<fp::%s, %s_%d>) > 0);\n",
+                     name, name, i);
+        } else if (choices[i].impl->launch == cuda_launch) {
+            cuda_kernel_of(&choices[i], &k);
+            buf_addf(out,
+                     "static_assert(sizeof(fp::gemm_shape<fp::%s, %d, %d, %d, %d, %d, %d>) > 0);\n",
+                     name, k.tile->bm, k.tile->bn, k.tile->depth, k.tile->warps_m, k.tile->warps_n,
+                     k.split);
+        }
     }
 }
 
-/* Kernels compare the sizes themselves where they are instantiated. */
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
     const char *name = dtypes[dtype].name;
@@ -194,10 +192,8 @@ static void write_sizes(void)
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"hopper_attention.cuh\"\n"
-                    "#include \"gemm.cuh\"\n#include \"handwritten.cuh\"\n\n"
-                    "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
-                    "template <class S> constexpr int needs = sizeof(typename S::smem) + "
-                    "(S::ALIGN > 16 ? S::ALIGN : 0);\n\n");
+                    "#include \"gemm.cuh\"\n#include \"handwritten.cuh\"\n"
+                    "#include \"hopper_gemm.cuh\"\n\n");
     buf_addf(&text,
              "static_assert(sizeof(fp_args) == %zu && sizeof(fp_maps) == %zu && "
              "FP_SYNC_TILES == %d);\n",
