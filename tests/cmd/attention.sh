@@ -2,25 +2,9 @@
 # attention.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_CUDA: `bench --op attention` on layers that take microseconds: its
 # figures follow from the mask and the time, it stores nothing, and its JSON is as its schema says.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+. "$(dirname "$0")/suite.sh"
 check_json=$2 schemas=$3 fake=$4
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
-unset FUSEPLAN_DB FUSEPLAN_SYSTEM_DB
-# shared with other suites: what they compiled
-mkdir cache
-[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 layer='--target cpu -H 2 -W 4 -L 1'
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
-
-# change DATABASE SQL: as a user does it; VACUUM renews the checksums
-change() { sqlite3 "$1" "$2; VACUUM"; }
 
 # words of $layer are options
 # shellcheck disable=SC2086
@@ -62,7 +46,7 @@ grep -q '^fuseplan bench: batch 64, seq-len 65536: .* of memory' said || fail "d
 
 # A CPU has one schedule: it needs no search.  Nothing is stored.
 grep -q 'default schedule' said && fail "called the only schedule the default one"
-[ ! -e .local ] || fail "it made a database"
+[ ! -e "$FUSEPLAN_DB" ] || fail "it made a database"
 fuseplan bench 48981 -b 1 -s 40 -m strided --target cpu -H 2 -W 4 -L 1 --baseline none -q --db known.db >bench.txt
 sqlite3 known.db .dump >before.sql
 attention -b 1,2 -s 40 -m strided --db known.db --format json >out.json 2>said
@@ -73,18 +57,12 @@ attention -b 1 -s 40 -m strided --db known.db >table.txt 2>said
 grep -q "the schedule is the fastest of those measured on 'an abacus'" said || fail "did not say where"
 
 # On a GPU of sm_90, whose driver is a fake: its kernels write nothing.
-cat >nvcc <<'END'
-#!/bin/sh
-[ "$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
-while [ $# -gt 1 ]; do [ "$1" = -o ] && out=$2; shift; done
-echo 'fake nothing' >"$out"
-END
-chmod +x nvcc
-for name in libnvrtc.so libnvrtc.so.12 libnvrtc.so.13; do : >$name; done # hides those of this machine
 gpu() {
   code=0
-  PATH=$root:$PATH LD_LIBRARY_PATH=$root:$fake CUDA_HOME=$fake FAKE_GPU=hopper fuseplan bench "$@" \
-    -b 2 -s 256 -m fixed --target cuda --compiler nvcc -H 2 -L 1 --ffn 64 --db gpu.db >out.json 2>said || code=$?
+  (
+    use_fake_gpu "$fake" nothing
+    FAKE_GPU=hopper fuseplan bench "$@" -b 2 -s 256 -m fixed --target cuda --compiler nvcc -H 2 -L 1 --ffn 64 --db gpu.db
+  ) >out.json 2>said || code=$?
 }
 gpu --op attention --format json
 [ "$code" -eq 3 ] || fail "exit $code for a wrong result"

@@ -2,22 +2,10 @@
 # compilers.sh FUSEPLAN: each C compiler that is here compiles the sources of plans on a CPU without a warning, for
 # several standards and instruction sets; builds a library of them; and builds plans that a worker finds right.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/c.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
-unset FUSEPLAN_SYSTEM_DB CFLAGS LDFLAGS LDLIBS MAKEFLAGS
-mkdir cache
-[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+. "$(dirname "$0")/suite.sh"
 layer='--target cpu -b 2 -s 100 -H 2 -W 16 -L 2 -m strided'
 warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wformat=2 -Wvla
   -Wstrict-prototypes -Wmissing-prototypes -Werror'
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
 
 # Between them these have each kind of stage, and the hand-written attention.  Options are words.
 # shellcheck disable=SC2086

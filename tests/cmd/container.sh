@@ -2,22 +2,12 @@
 # container.sh FUSEPLAN: what containers lack and limit: /sys, a quota of CPU time, and file systems that run nothing.
 # Exit 77 where mounts cannot be changed for a test alone.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
+. "$(dirname "$0")/suite.sh"
 
 # A user who is not root would take all above her own directories for a stranger's in such a namespace.
 if [ "$(id -u)" -ne 0 ] || ! unshare -m --propagation private mount -t tmpfs none /mnt; then
   exit 77
 fi
-
-fail() {
-  echo "FAILED: $*" >&2
-  cat said >&2
-  exit 1
-}
 
 # with MOUNTS COMMAND...: runs it where these have been mounted, in the place of a subshell.
 with() {
@@ -72,9 +62,7 @@ grep -qE 'stopped_share.{1,4}: (1|0\.0*[1-9])' rows.txt || fail "no time was tak
 
 # ---- a cache where nothing can be run
 
-mkdir cache
 noexec="mount -t tmpfs -o noexec,mode=0700 none $root/cache"
-export FUSEPLAN_CACHE="$root/cache"
 # shellcheck disable=SC2086
 (with "$noexec" $bench) && fail "it ran code on a file system that is mounted noexec"
 grep -q "'$root/cache', .* mounted noexec: .*; set FUSEPLAN_CACHE" said || fail "the message does not name the cache"

@@ -2,23 +2,10 @@
 # end_to_end.sh FUSEPLAN CHECK_JSON SCHEMAS: the commands that measure, on a workload that takes
 # microseconds; what they store, what they print, and that every JSON output is as its schema says.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+. "$(dirname "$0")/suite.sh"
+export FUSEPLAN_DB="$root/e2e.db"
 check_json=$2 schemas=$3
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/e2e.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
-# shared with other suites: what they compiled
-mkdir cache
-[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 workload='--target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1'
-
-# Where the commands' own standard error is redirected, this is not.
-exec 9>&2
-fail() {
-  echo "FAILED: $*" >&9
-  exit 1
-}
 
 # expect CODE COMMAND...
 expect() {
@@ -37,11 +24,6 @@ json() {
   "$check_json" "$schemas/$schema.json" out.json || fail "schema $schema: $*"
   "$@" --format ndjson >"out.ndjson"
   "$check_json" "$schemas/$schema.json" out.ndjson || fail "schema $schema, ndjson: $*"
-}
-
-# change DATABASE SQL: as a user does it; VACUUM renews the checksums
-change() {
-  sqlite3 "$1" "$2; VACUUM"
 }
 
 echo "nothing known"

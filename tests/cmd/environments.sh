@@ -3,37 +3,20 @@
 # is one study of one target, in which nothing is measured twice.  TARGET: cpu, cuda, or fake with the directory of the
 # fake driver.
 set -eu
-fuseplan=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+. "$(dirname "$0")/suite.sh"
+fuseplan=$(command -v fuseplan)
+export FUSEPLAN_DB="$root/e.db"
 target=$2
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
 fake=${3:-}
-cd "$root"
-export HOME="$root" FUSEPLAN_DB="$root/e.db" FUSEPLAN_CACHE="$root/cache"
-unset FUSEPLAN_SYSTEM_DB LC_ALL OMP_WAIT_POLICY OPENBLAS_CORETYPE
-mkdir cache
-[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+unset LC_ALL OMP_WAIT_POLICY OPENBLAS_CORETYPE
 if [ "$target" = fake ]; then
   target=cuda
-  export PATH="$root:$PATH" LD_LIBRARY_PATH="$root:$fake" CUDA_HOME="$fake"
-  for name in libnvrtc.so libnvrtc.so.12 libnvrtc.so.13; do : >$name; done # hides those of this machine
-  cat >nvcc <<'END'
-#!/bin/sh
-[ "$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
-while [ $# -gt 1 ]; do [ "$1" = -o ] && out=$2; shift; done
-echo 'fake right' >"$out"
-END
-  chmod +x nvcc
+  use_fake_gpu "$fake" right
 fi
 workload="--target $target -t fp32 -b 1 -s 16 -H 2 -W 16 -L 1"
 cat >shell_file <<'END'
 echo 'a file that shells read'
 END
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
 
 # Each line is the environment of one search: variables without blanks in their values.
 cat >environments <<END

@@ -2,18 +2,9 @@
 # export.sh FUSEPLAN SOURCE written|built: exports libraries for the CPU.  `written`: what the program writes and reads,
 # weights too.  `built`: uses them as other programs do, with a sanitizer.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+. "$(dirname "$0")/suite.sh"
 source=$2 part=$3
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
 flags='-O1 -march=native -fopenmp -fsanitize=address -g -Werror'
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
 
 value=$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 -q -o library
@@ -42,7 +33,7 @@ if [ "$part" = written ]; then
   sizes='--target cpu -b 1 -s 8 -H 2 -W 8'
   # shellcheck disable=SC2086
   fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.safetensors -q >out || fail "bench --weights"
-  [ ! -e none.db ] || fail "bench --weights stores times"
+  [ ! -e "$FUSEPLAN_DB" ] || fail "bench --weights stores times"
   # shellcheck disable=SC2086
   fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.index --prefix . -q >out || fail "bench of shards"
   # shellcheck disable=SC2086

@@ -3,20 +3,10 @@
 # The words of $full and $some are options.
 # shellcheck disable=SC2086
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-mkdir "$root/cache"
-[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$root/cache/binaries"
-export PATH FUSEPLAN_CACHE="$root/cache" FUSEPLAN_DB="$root/a.db" FUSEPLAN_LOCK_DIR="$root" LC_ALL=C
-cd "$root"
+. "$(dirname "$0")/suite.sh"
+export FUSEPLAN_DB="$root/a.db" FUSEPLAN_LOCK_DIR="$root"
 full='--target cpu -b 2 -s 16 -H 2 -W 4 -L 2'
 some="$full --lengths 16,5"
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # how DB PLAN [OPTION...]: whether bench runs a plan packed, for each plan that it times.
 how() {

@@ -1,16 +1,7 @@
 #!/bin/sh
 # program.sh FUSEPLAN: the command line of a generated program, its threads, and the file it writes.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
+. "$(dirname "$0")/suite.sh"
 
 # expect CODE ARGUMENT...: the program prints to out and said.
 expect() {

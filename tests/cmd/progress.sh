@@ -2,18 +2,10 @@
 # progress.sh FUSEPLAN CHECK_JSON SCHEMAS: what a command that takes long shows on a terminal and
 # elsewhere, and the events that it writes.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+. "$(dirname "$0")/suite.sh"
+export TERM=xterm
 check_json=$2 schemas=$3
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/p.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C TERM=xterm
 bench='fuseplan bench 32769 --target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1 --baseline none'
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
 
 # Waits until a command succeeds, a minute at most: what a loaded machine shows late is right too.
 wait_until() {

@@ -1,0 +1,38 @@
+# What the scripts of this folder share; they source it, with FUSEPLAN as their first argument.  It leads into an empty
+# directory, which goes at the end: home, database and cache are there.
+# shellcheck shell=sh
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+unset FUSEPLAN_SYSTEM_DB CFLAGS LDFLAGS LDLIBS MAKEFLAGS
+# shared with other suites: what they compiled
+mkdir cache
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+
+# Where the commands' own standard error is redirected, this is not.
+exec 9>&2
+fail() {
+  echo "FAILED: $*" >&9
+  [ ! -s said ] || cat said >&9
+  exit 1
+}
+
+# change DATABASE SQL: as a user does it; VACUUM renews the checksums
+change() { sqlite3 "$1" "$2; VACUUM"; }
+
+# use_fake_gpu DIR KERNELS: the driver in DIR takes the place of the real one; nvcc writes kernels that are `right`, or
+# write `nothing`.
+use_fake_gpu() {
+  export PATH="$root:$PATH" LD_LIBRARY_PATH="$root:$1" CUDA_HOME="$1"
+  for name in libnvrtc.so libnvrtc.so.12 libnvrtc.so.13; do : >"$name"; done # hides those of this machine
+  cat >nvcc <<END
+#!/bin/sh
+[ "\$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
+while [ \$# -gt 1 ]; do [ "\$1" = -o ] && out=\$2; shift; done
+echo 'fake $2' >"\$out"
+END
+  chmod +x nvcc
+}
