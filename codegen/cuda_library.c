@@ -14,13 +14,14 @@ static const struct {
     [FUNCTION_BIAS_GELU_TANH] = {.gelu = true},
 };
 
-/* A GEMM with at most one elementwise operator after it. */
+/* A GEMM with at most one elementwise operator after it, no activation but those above. */
 static bool is_product(const struct choice *c)
 {
     struct segment s = c->segment;
-    const struct op *ops = c->chain->ops;
-    bool pair = s.last == s.first + 1 && kind_is_pointwise(ops[s.last].kind);
-    return ops[s.first].kind == KIND_GEMM && (s.last == s.first || pair);
+    const struct op *first = &c->chain->ops[s.first], *last = &c->chain->ops[s.last];
+    bool known = last->kind != KIND_ACTIVATION || epilogues[last->function].gelu;
+    bool pair = s.last == s.first + 1 && kind_is_pointwise(last->kind) && known;
+    return first->kind == KIND_GEMM && (s.last == s.first || pair);
 }
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t, const char **why)

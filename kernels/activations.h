@@ -1,5 +1,6 @@
 /* Activations: those of layer/chain.h for which kernels of both targets have code.  Who includes
- * this defines FP_FUNCTION, what stands before a function, and FP_EXP and FP_ERF of a float. */
+ * this defines FP_FUNCTION, what stands before a function, and of a float FP_EXP, up to 88, and
+ * FP_ERF. */
 #ifndef FUSEPLAN_ACTIVATIONS_H
 #define FUSEPLAN_ACTIVATIONS_H
 

@@ -91,13 +91,13 @@ enum { ON_CPU = 1, ON_CUDA = 2, ON_CUBLASLT = 4 };
 /* clang-format off */
 #define CHAIN_FUNCTIONS(X)                                                                         \
     X(GEMM, "gemm", KIND_GEMM, MATRIX, ON_CPU | ON_CUDA | ON_CUBLASLT)                             \
-    X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                          \
+    X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                               \
     X(SCORES, "scores", KIND_SCORES, 0, ON_CPU | ON_CUDA)       /* times 1/sqrt(W) */              \
     X(MASK, "mask", KIND_SCORE_MOD, 0, ON_CPU | ON_CUDA)        /* drops keys that it does not keep */ \
     X(SOFTMAX, "softmax", KIND_SOFTMAX, 0, ON_CPU | ON_CUDA)                                       \
     X(CONTEXT, "context", KIND_CONTEXT, 0, ON_CPU | ON_CUDA)                                       \
     X(MERGE_HEADS, "merge_heads", KIND_MERGE, 0, ON_CPU | ON_CUDA)                                 \
-    X(BIAS_RESIDUAL, "residual", KIND_ADD, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT)              \
+    X(BIAS_RESIDUAL, "residual", KIND_ADD, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT)                   \
     X(BIAS_GELU, "gelu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + erf(y / sqrt(2))) */ \
     X(BIAS_GELU_TANH, "gelu_tanh", KIND_ACTIVATION, BIAS, ON_CUBLASLT) /* y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */ \
     X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)
