@@ -112,8 +112,8 @@ template <class W> struct norm_swap {
     }
 
     /* Sends a row's moments to all thread blocks of the group, waits for theirs, and joins them. */
-    static FP_DEVICE scaling exchange(const W &w, const moments &x, int strip, u32 buffer,
-                                      u32 phase, int row)
+    static FP_DEVICE scaling exchange_row(const W &w, const moments &x, int strip, u32 buffer,
+                                          u32 phase, int row)
     {
         moments of[FP_GEMM_RANKS];
 #pragma unroll
@@ -214,7 +214,7 @@ template <class W> struct norm_swap {
         write_spreads(w, c, parts + tid / 32 * BM);
         S::meet(team);
         if (tid < BM)
-            scalings[tid] = exchange(w, join(parts + tid), strip, buffer, phase, tid);
+            scalings[tid] = exchange_row(w, join(parts + tid), strip, buffer, phase, tid);
         S::meet(team);
         scale(w, c, scalings, out, member, done);
     }
