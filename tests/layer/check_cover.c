@@ -205,28 +205,5 @@ START_TEST(known_covers)
 }
 END_TEST
 
-START_TEST(a_workload_has_a_cover_and_copies_it)
-{
-    struct status st = STATUS_INIT;
-    struct workload w, copy;
-    workload_init(&w);
-    w.batch = 1;
-    w.seq_len = 1024;
-    ck_assert_int_eq(mask_parse("strided", &w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
-    workload_copy(&copy, &w);
-    ck_assert_int_eq(copy.cover.parts, 2);
-    ck_assert_int_eq(cover_entries(&copy.cover), 47);
-    ck_assert_ptr_ne(copy.cover.part[1].key_token, w.cover.part[1].key_token);
-    ck_assert_int_eq(copy.cover.part[1].key_token[1], 32);
-    ck_assert_ptr_null(copy.cover.part[0].key_token);
-    workload_release(&w);
-    workload_release(&copy);
-    cover_release(NULL);
-}
-END_TEST
-
 SUITE("cover", NULL, NULL, LOOP(a_cover_holds_each_kept_element_once, 0, ARRAY_LEN(seq_lens)),
-      ONCE(a_cover_of_a_file_depends_on_its_bits_alone), LOOP(known_covers, 0, ARRAY_LEN(known)),
-      ONCE(a_workload_has_a_cover_and_copies_it))
+      ONCE(a_cover_of_a_file_depends_on_its_bits_alone), LOOP(known_covers, 0, ARRAY_LEN(known)))

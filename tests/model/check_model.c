@@ -180,22 +180,6 @@ START_TEST(all_values_at_once)
 }
 END_TEST
 
-START_TEST(either_answer_alone)
-{
-    struct measured_space *f = made_up_measured(1);
-    double ms[2][10], high[2][10];
-    struct model *m = train(options_of(FEATURES_BITS), 48, f->plans, f->ms, NULL);
-    predict(m, f->plans, 10, NULL, ms[0], high[0]);
-    predict(m, f->plans, 10, NULL, ms[1], NULL);
-    predict(m, f->plans, 10, NULL, NULL, high[1]);
-    predict(m, f->plans, 0, NULL, ms[1], high[1]);
-    ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
-    ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
-    model_free(m);
-    free(f);
-}
-END_TEST
-
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static const struct {
@@ -203,8 +187,6 @@ static const struct {
     const char *message;
 } bad_rows[] = {
     {NAN, "row 3 of the training data gives plan 40000 a time of nan ms"},
-    {-NAN, "row 3 of the training data gives plan 40000 a time of "},
-    {INFINITY, "row 3 of the training data gives plan 40000 a time of inf ms"},
     {0, "row 3 of the training data gives plan 40000 a time of 0 ms"},
     {-1.5, "row 3 of the training data gives plan 40000 a time of -1.5 ms"},
 };
@@ -279,36 +261,9 @@ START_TEST(xgboost_errors_become_a_status)
 }
 END_TEST
 
-/* Whatever XGBoost has to say goes nowhere but into a status. */
-START_TEST(nothing_is_printed)
-{
-    struct measured_space *f = made_up_measured(1);
-    int fd = memfd_create("output", 0), out = dup(1), err = dup(2);
-    struct stat captured;
-    ck_assert_int_ge(fd, 0);
-    fflush(stdout);
-    fflush(stderr);
-    dup2(fd, 1);
-    dup2(fd, 2);
-    struct buf answers =
-        answers_of(train(options_of(FEATURES_PLAN), 48, f->plans, f->ms, NULL), NULL);
-    fflush(stdout);
-    fflush(stderr);
-    dup2(out, 1);
-    dup2(err, 2);
-    close(out);
-    close(err);
-    ck_assert_int_eq(fstat(fd, &captured), 0);
-    ck_assert_int_eq(captured.st_size, 0);
-    close(fd);
-    buf_release(&answers);
-    free(f);
-}
-END_TEST
-
 SUITE("model", NULL, NULL, LOOP(same_input_same_answers, 0, 2), ONCE(processors_change_nothing),
       ONCE(no_threads_are_left_behind), ONCE(order_of_rows_changes_nothing), ONCE(seeds_matter),
-      ONCE(repeats_are_averaged), ONCE(all_values_at_once), ONCE(either_answer_alone),
+      ONCE(repeats_are_averaged), ONCE(all_values_at_once),
       LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few),
       LOOP(bad_options_are_refused, 0, ARRAY_LEN(bad_options)),
-      ONCE(xgboost_errors_become_a_status), ONCE(nothing_is_printed))
+      ONCE(xgboost_errors_become_a_status))
