@@ -123,6 +123,6 @@ START_TEST(as_in_the_finals_where_that_runs)
 }
 END_TEST
 
-SUITE("learned", test_dir_setup, test_dir_teardown,
+SUITE("search/candidate", test_dir_setup, test_dir_teardown,
       LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted)),
       LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)))

@@ -96,5 +96,5 @@ START_TEST(plan_begins_with_its_fastest_way)
 }
 END_TEST
 
-SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(fastest_alone_stay),
+SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win), ONCE(fastest_alone_stay),
       ONCE(noise_changes_nothing), ONCE(plan_begins_with_its_fastest_way))
