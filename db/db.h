@@ -240,7 +240,7 @@ struct db_search {
 typedef void db_search_row(void *ctx, const struct db_search *s);
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st);
 
-/* ---- merge.c: results of other databases --------------------------------------------------------
+/* ---- import.c: results of other databases -------------------------------------------------------
  *
  * Results are studies with their searches and trials.  Models are no results: `train` makes them
  * anew.  Of a study's plan, of its segment's schedule and of a comparison's plan there is one

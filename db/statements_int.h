@@ -173,9 +173,6 @@ X(SEARCH_PUT_END, "UPDATE search SET ended_utc = ?2, stopped_by = ?3 WHERE id = 
 X(SEARCH_STUDY, "SELECT study FROM search WHERE id = ?")
 X(SEARCHES, "SELECT id AS search, strategy, options, started_utc, ended_utc, stopped_by FROM search"
             " WHERE study = ? ORDER BY started_utc, id")
-X(SCHEDULES, "SELECT schedule.id AS schedule, first_op, last_op, impl, knobs FROM schedule"
-             " JOIN segment ON segment.id = schedule.segment ORDER BY schedule.id")
-X(TRIAL_SCHEDULES, "SELECT schedule FROM choice WHERE trial = ?")
 /* +: as above. */
 X(TWIN_PLAN,
   "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"

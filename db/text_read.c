@@ -63,6 +63,9 @@ int text_fail(const struct text_reader *r, const char *object, const char *membe
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
+    if (r->database)
+        return status_set(st, STATUS_DATABASE, "'%s' is damaged: %s; 'fuseplan db check' says more",
+                          r->path, what);
     const char *at = r->line, *inner = object != NULL ? find_member(at, object) : NULL;
     if (inner != NULL)
         at = inner;
