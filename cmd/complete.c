@@ -229,7 +229,7 @@ static void answer_operand(struct line *l)
         answer_masks(l);
     else if (l->c->words != NULL && (l->operands == 0 || strncmp(l->c->operands, "ACTION", 6) != 0))
         answer_words(l, l->c->words);
-    else if (strstr(l->c->operands, "FILE") != NULL || strstr(l->c->operands, ".db") != NULL)
+    else if (strstr(l->c->operands, "FILE") != NULL)
         answer_paths(l, ":files");
 }
 

@@ -249,7 +249,6 @@ static const struct row option_rows[] = {
     [OPTION_EVENTS] = {{"events", 0, "FILE", "write what happens as NDJSON, a line an event", NULL}, parse_text, FIELD(events), 0, 0},
     [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv (table)", words_format}, parse_word, FIELD(format), 0, 0},
     [OPTION_TOP] = {{"top", 0, "N", "print the N fastest plans", NULL}, parse_int, FIELD(top), 1, PLAN_SPACE},
-    [OPTION_BEFORE] = {{"before", 0, "TIME", "compare what was measured before 2026-01-31T12:34 with the rest", NULL}, parse_text, FIELD(before), 0, 0},
     [OPTION_FAILED] = {{"failed", 0, NULL, "only trials that failed", NULL}, NULL, 0, 0, 0},
     [OPTION_OLDER_PROTOCOL] = {{"older-protocol", 0, NULL, "only results of an older protocol than this fuseplan's", NULL}, NULL, 0, 0, 0},
     [OPTION_DRY_RUN] = {{"dry-run", 0, NULL, "change nothing, print what would change", NULL}, NULL, 0, 0, 0},

@@ -276,40 +276,6 @@ int db_import(struct db *db, const char *const *paths, int count, struct db_move
 /* Whether a file begins as db_import() expects; true of "-". */
 int db_import_check(const char *path, struct status *st);
 
-/* ---- compare.c: the same plans in two databases, or before and after a time ------------------ */
-
-enum db_change {
-    DB_SAME,   /* the intervals overlap, or it failed both times */
-    DB_FASTER, /* the interval lies below the one before */
-    DB_SLOWER, /* above */
-    DB_FIXED,  /* it failed before */
-    DB_BROKEN  /* it ran before, and fails */
-};
-
-/* Ratios and intervals are NaN where a side failed. */
-struct db_change_row {
-    int64_t study; /* of the later side, the first that was compared */
-    int value;
-    bool final; /* both times are from comparisons side by side; else both from searches */
-    enum db_change change;
-    struct interval before, after; /* ms */
-    struct interval ratio;         /* after / before, from end to end of the intervals */
-    const char *before_utc, *after_utc;
-};
-typedef void db_change_sink(void *ctx, const struct db_change_row *row);
-
-/* Calls sink() for each plan that both sides measured, a study after the other, what got worse
- * first.  The sides are a and b or, if time is not null, the trials of a before that time and those
- * of b from it on.  b null: a itself.  Studies correspond if they differ at most in versions of
- * compiler, driver and libraries; of several results of a side the newest counts.  STATUS_NOT_FOUND
- * if no plan is on both sides. */
-int db_compare(struct db *a, struct db *b, const char *time, db_change_sink *sink, void *ctx,
-               struct status *st);
-
-/* Reads 2026-01-31, 2026-01-31T12:34, ...T12:34:56 or ...T12:34:56.789, with or without Z, as a
- * stored time. */
-int db_time_parse(const char *text, char out[CLOCK_UTC_SIZE], struct status *st);
-
 /* ---- forget.c -------------------------------------------------------------------------------- */
 
 /* The studies that agree with each member that is not null. */

@@ -25,7 +25,7 @@ enum {
 
 static const char *const command_names[] = {"translate",  "mask",  "generate", "export", "bench",
                                             "search",     "query", "explain",  "train",  "predict",
-                                            "replay",     "db",    "doctor",   "help",   "compare",
+                                            "replay",     "db",    "doctor",   "help",
                                             "completion", "report"};
 
 /* clang-format off */

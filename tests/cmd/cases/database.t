@@ -126,8 +126,6 @@ $ fuseplan db check --db a.db
 $ fuseplan db check --db a.db
 'a.db' is whole
 ## A mistyped name is an error of the command line.
-2$ fuseplan compare a.db none.db
-! fuseplan compare: there is no database at 'none.db'
 2$ fuseplan db merge none.db --db a.db
 ! fuseplan db: there is no database at 'none.db'
 ## A page goes to standard output, too.
@@ -179,8 +177,8 @@ $ echo 'this is no database, whatever it may be called' >text.db
 $ known_db k.db
 $ sqlite3 k.db "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
 >   UPDATE trial SET plan = 9999999 WHERE id = (SELECT max(id) FROM trial WHERE kind = 'final'); VACUUM"
-1$ fuseplan compare k.db k.db
-! fuseplan compare: database 'k.db' holds what no fuseplan stores: table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
+1$ fuseplan db merge k.db --db m.db
+! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 1$ fuseplan db export --db k.db >out
 ! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 $ sqlite3 k.db "UPDATE workload SET layers = 4000000000 WHERE batch = 2; UPDATE trial SET sample_count = -7 WHERE id = 1; VACUUM"
@@ -235,46 +233,6 @@ the same plan
 ## The user's own comes first.
 $ FUSEPLAN_SYSTEM_DB=u.db fuseplan explain 41115 $w --db k.db | diff own.txt - && echo "the same picture"
 the same picture
-=== compare
-## Faster and slower plans; exit 4 if one got slower, 3 where none is common.
-$ cp "$CASES/results.ndjson" old.txt
-$ sed '/"value":41115/s/"stored_utc":"2026-01-01/"stored_utc":"2026-02-01/;s/"median_ms":2,"ci_low_ms":1.75,"ci_high_ms":2.25/"median_ms":3,"ci_low_ms":2.5,"ci_high_ms":3.5/;s/gcc 12/gcc 13/' old.txt >new.txt
-$ fuseplan db import old.txt --db old.db -q >out
-$ fuseplan db import new.txt --db new.db -q >out
-4$ fuseplan compare old.db new.db
-workload                                  plan  before, ms  after, ms  ratio    low   high  change
--b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1  41115       2.000      3.000  1.500  1.111  2.000  slower
-
-2 plans on both sides: 1 slower, 0 faster, 1 the same
-$ fuseplan compare new.db old.db
-workload                                  plan  before, ms  after, ms  ratio    low   high  change
--b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1  41115       3.000      2.000  0.667  0.500  0.900  faster
-
-2 plans on both sides: 0 slower, 1 faster, 1 the same
-$ fuseplan compare old.db old.db
-2 plans on both sides: 0 slower, 0 faster, 2 the same
-4$ fuseplan compare old.db new.db --format csv
-options,value,before_ms,before_low_ms,before_high_ms,after_ms,after_low_ms,after_high_ms,ratio,ratio_low,ratio_high,change,compared,before_utc,after_utc,device
--b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1,41115,2,1.75,2.25,3,2.5,3.5,1.5,1.11111111,2,slower,false,2026-01-01T00:00:00.000Z,2026-02-01T00:00:00.000Z,a processor
--b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1,43690,4,3.5,4.5,4,3.5,4.5,1,0.777777778,1.28571429,same,false,2026-01-01T00:00:01.000Z,2026-01-01T00:00:01.000Z,a processor
-$ fuseplan db merge old.db new.db --db both.db -q >out
-4$ fuseplan compare both.db --before 2026-01-15
-workload                                  plan  before, ms  after, ms  ratio    low   high  change
--b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1  41115       2.000      3.000  1.500  1.111  2.000  slower
-
-1 plan on both sides: 1 slower, 0 faster, 0 the same
-3$ fuseplan compare old.db --before 2026-01-15
-! fuseplan compare: no plan was measured on both sides for one workload, kind of device and protocol: 'old.db' and the same from 2026-01-15T00:00:00.000Z on
-2$ fuseplan compare old.db
-! fuseplan compare: two databases, or one and --before TIME, are compared; found 1
-2$ fuseplan compare old.db new.db --before 2026-01-15
-! fuseplan compare: two databases, or one and --before TIME, are compared; found 2 and --before
-2$ fuseplan compare old.db new.db old.db
-! fuseplan compare: unexpected operand 'old.db'; expected A.db [B.db], for example: fuseplan compare ~/.local/share/fuseplan/fuseplan.db --before 2026-01-31 || echo none
-2$ fuseplan compare old.db none.db
-! fuseplan compare: there is no database at 'none.db'
-2$ fuseplan compare old.db --before soon
-! fuseplan compare: 'soon' is no time; write it in UTC as 2026-01-31, 2026-01-31T12:34 or 2026-01-31T12:34:56Z
 === file kinds
 ## Files that another command takes are named; a byte order mark does not count.
 $ mark='\357\273\277' line='{"format":"fuseplan results","version":1}'

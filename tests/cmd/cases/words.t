@@ -17,7 +17,6 @@
 !   train        Train the model of a workload, or one from a file of times
 !   predict      Predict the time of plans with a trained model
 !   db           List, check, keep and move what is stored
-!   compare      Say which plans became faster or slower
 !   doctor       Check what this machine has, and say what to do about what it lacks
 !   completion   Print a completion script for a shell
 ! 
@@ -25,7 +24,7 @@
 $ fuseplan help | sed -n 5p
   translate    Say which operators a fusion mask fuses, or which mask fuses these
 2$ fuseplan --help serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
 $ fuseplan --version
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
@@ -85,9 +84,9 @@ exit status:
   2                          the command line or a file that it names is wrong; nothing was done
 === what is unknown, and where an option belongs
 2$ fuseplan serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
 2$ fuseplan frobnicate
-! fuseplan: unknown command 'frobnicate'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+! fuseplan: unknown command 'frobnicate'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
 2$ fuseplan translate 5 --format xml
 ! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson or csv
 2$ fuseplan bench 5 -z
@@ -125,7 +124,7 @@ exit status:
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
-! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, compare, doctor or completion
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
 ! fuseplan query: unknown mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"
@@ -277,5 +276,3 @@ $ paths generate 41115 -o tr
 $ paths bench 1 --dump ar
 [bench 1 --dump ar]
 :dirs||ar
-$ fuseplan --complete compare a.db ''; fuseplan --complete compare a.db b.db ''
-:files		
