@@ -23,10 +23,9 @@ enum {
     FILE_BYTES_MAX = 16 << 20
 };
 
-static const char *const command_names[] = {"translate",  "mask",  "generate", "export", "bench",
-                                            "search",     "query", "explain",  "train",  "predict",
-                                            "replay",     "db",    "doctor",   "help",
-                                            "completion", "report"};
+static const char *const command_names[] = {
+    "translate", "mask",    "generate", "export", "bench",  "search", "query",      "explain",
+    "train",     "predict", "replay",   "db",     "doctor", "help",   "completion", "report"};
 
 /* clang-format off */
 static const char *const options[] = {
