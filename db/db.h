@@ -240,7 +240,7 @@ struct db_search {
 typedef void db_search_row(void *ctx, const struct db_search *s);
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st);
 
-/* ---- import.c: results of other databases -------------------------------------------------------
+/* ---- merge.c: results of other databases --------------------------------------------------------
  *
  * Results are studies with their searches and trials.  Models are no results: `train` makes them
  * anew.  Of a study's plan, of its segment's schedule and of a comparison's plan there is one
@@ -259,7 +259,7 @@ struct db_moved {
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
              struct status *st);
 
-/* ---- text_write.c, import.c: results as text ----------------------------------------------------
+/* ---- text_write.c, merge.c: results as text -----------------------------------------------------
  *
  * docs/database.md describes the lines.  Equal results give equal bytes, in whatever order they
  * were stored. */

@@ -1,6 +1,5 @@
 #include "db/text_read_int.h"
 
-#include <errno.h>
 #include <math.h>
 #include <search.h>
 #include <stdlib.h>
@@ -357,12 +356,14 @@ static void tell(const struct importing *m)
     step_tell(&m->db->listener, &(struct step){"importing", m->moved->results, 0, left_s});
 }
 
-/* Reads what the reader of *m is open on, and closes it. */
-static int import_lines(struct importing *m, struct status *st)
+int import_text(struct db *db, const struct text_reader *from, struct db_moved *moved,
+                struct status *st)
 {
+    struct importing *m = mem_alloc(1, sizeof(*m)); /* large */
     json_t *line = NULL;
-    int found = -1;
-    m->start_s = clock_seconds();
+    int found;
+    *moved = (struct db_moved){0};
+    *m = (struct importing){.db = db, .reader = *from, .moved = moved, .start_s = clock_seconds()};
     while ((found = text_next(&m->reader, &line, st)) > 0) {
         int result = import_line(m, line, st);
         json_decref(line);
@@ -372,65 +373,9 @@ static int import_lines(struct importing *m, struct status *st)
         }
         tell(m);
     }
+    text_close(&m->reader);
     tdestroy(m->studies, free_study);
     tdestroy(m->schedules, free_schedule);
+    free(m);
     return found;
-}
-
-static int write_text(void *ctx, const char *text, size_t len, struct status *st)
-{
-    return fwrite(text, 1, len, ctx) == len
-               ? 0
-               : status_set(st, STATUS_ENVIRONMENT, "cannot write a temporary file: %s",
-                            strerror(errno));
-}
-
-/* Opens the text of a database's results, in a file that nobody else sees. */
-static int open_database(struct text_reader *r, const char *path, struct status *st)
-{
-    struct db *from;
-    *r = (struct text_reader){.path = path, .database = true, .in = tmpfile()};
-    if (r->in == NULL)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot make a temporary file: %s",
-                          strerror(errno));
-    int result = db_open(path, DB_READ, &from, st);
-    if (result == 0)
-        result = db_export(from, write_text, r->in, st);
-    db_close(from);
-    if (result == 0 && fseek(r->in, 0, SEEK_SET) != 0)
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot write a temporary file: %s",
-                            strerror(errno));
-    return result;
-}
-
-typedef int open_source(struct text_reader *r, const char *path, struct status *st);
-
-static int move(struct db *db, open_source *open, const char *const *paths, int count,
-                struct db_moved *out, struct status *st)
-{
-    if (db_put_begin(db, st) != 0)
-        return -1;
-    int result = 0;
-    for (int i = 0; i < count && result == 0; i++) {
-        struct importing *m = mem_alloc(1, sizeof(*m)); /* large */
-        m->db = db;
-        m->moved = &out[i];
-        out[i] = (struct db_moved){0};
-        result = open(&m->reader, paths[i], st) == 0 ? import_lines(m, st) : -1;
-        text_close(&m->reader);
-        free(m);
-    }
-    return db_put_end(db, result, st);
-}
-
-int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
-              struct status *st)
-{
-    return move(db, text_open, paths, count, out, st);
-}
-
-int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
-             struct status *st)
-{
-    return move(db, open_database, paths, count, out, st);
 }

@@ -38,4 +38,10 @@ int text_fail(const struct text_reader *r, const char *object, const char *membe
 int text_read_fields(const struct text_reader *r, const char *object, json_t *from,
                      const struct text_table *t, const char *also, void *out, struct status *st);
 
+/* ---- import.c -------------------------------------------------------------------------------- */
+
+/* Stores the results of a text, and closes it.  Between db_put_begin() and db_put_end(). */
+int import_text(struct db *db, const struct text_reader *from, struct db_moved *moved,
+                struct status *st);
+
 #endif
