@@ -142,7 +142,7 @@ struct trial {
 
 void trial_release(struct trial *t);
 
-/* ---- session.c, run.c, dump.c, trace.c: a workload on a target ------------------------------- */
+/* ---- session.c, run.c, dump.c: a workload on a target ---------------------------------------- */
 
 struct bench_options {
     struct target_name target;
@@ -263,17 +263,6 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
  * tokens: its inputs and outputs are files by the names of their tensors. */
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st);
-
-/* When a kernel launch ran, and how long. */
-struct launch_time {
-    double start_s; /* since the first launch began */
-    double seconds;
-};
-
-/* Runs a candidate a few times with a clock beside each launch.  (*out)[l * c->count + i] is of
- * choice i in layer l: the median of its time and of the gap before it.  The caller frees *out. */
-int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
-                struct status *st);
 
 /* ---- workload_json.c: a workload as it is printed -------------------------------------------- */
 

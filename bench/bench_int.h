@@ -112,7 +112,7 @@ bool client_works(struct client *c);
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
                 struct status *st);
 
-/* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
+/* ---- session.c, run.c, dump.c ---------------------------------------------------------------- */
 
 #define PROTOCOL_VERSION "7"
 

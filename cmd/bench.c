@@ -56,8 +56,6 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
         return status_set(st, STATUS_USAGE,
                           "--fail-above compares with stored times, and those with --weights are "
                           "not stored; leave one of them out");
-    if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
-        return -1;
     c->given = c->count;
     c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
     if (baselines_from_options(o, &best, &c->baselines, st) != 0)
@@ -226,8 +224,6 @@ static int measure(const struct options *o, struct comparison *c, struct session
     if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &c->candidates[0], o->dump, options_has(o, OPT(FORCE)), st) != 0)
         goto out;
-    if (o->trace != NULL && trace_write(s, plans, n, o->trace, st) != 0)
-        goto out;
     result = verdict(o, c);
 out:
     db_close(schedules.db);
@@ -268,9 +264,8 @@ const struct command cmd_bench = {
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) | OPT(PADDED) |
-               OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) |
-               OPT(RETRY_FAILED) | OPT(OP) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
-               OPT(EVENTS),
+               OPT(BASELINE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) |
+               OPT(OP) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -290,7 +285,6 @@ const struct command cmd_bench = {
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench best -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
-                "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
                 "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",

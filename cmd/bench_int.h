@@ -78,10 +78,4 @@ void comparison_print(const struct options *o, const struct comparison *c,
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);
 
-/* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
-
-/* Runs n plans with a clock beside each launch and writes Chrome trace events, a process a plan. */
-int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
-                struct status *st);
-
 #endif

@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
-    X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP)          \
+    X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE)         \
     X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
@@ -63,7 +63,7 @@ struct options {
     struct sizes batches, seq_lens;
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
-    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
+    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
         *weights, *prefix, *data, *name, *compiler, *arch, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
@@ -294,7 +294,7 @@ int study_near_workload(const struct options *o, struct db *const databases[2],
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
 /* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
- * what: "--trace". */
+ * what: "--svg". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
 /* STATUS_USAGE if a file to write is one that the command reads, such as the database. */

@@ -37,11 +37,11 @@ int each_check(const struct options *o, const struct command *c, struct status *
         if (lists[i].sizes->count > 1 && !c->each)
             return refuse_list(lists[i].name, lists[i].sizes->count, c, st);
     int workloads = o->batches.count * o->seq_lens.count;
-    if (workloads > 1 && options_has(o, OPT(DUMP) | OPT(TRACE)))
+    if (workloads > 1 && options_has(o, OPT(DUMP)))
         return status_set(st, STATUS_USAGE,
-                          "%s writes one workload, and %d are asked for; give one batch size and "
-                          "one sequence length",
-                          options_has(o, OPT(DUMP)) ? "--dump" : "--trace", workloads);
+                          "--dump writes one workload, and %d are asked for; give one batch size "
+                          "and one sequence length",
+                          workloads);
     return 0;
 }
 

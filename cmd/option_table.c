@@ -223,7 +223,6 @@ static const struct row option_rows[] = {
     [OPTION_FORCE] = {{"force", 0, NULL, "write where other files are: they stay, files of the same names do not", NULL}, NULL, 0, 0, 0},
     [OPTION_BUILD] = {{"build", 0, NULL, "run make in the directory", NULL}, NULL, 0, 0, 0},
     [OPTION_BASELINE] = {{"baseline", 0, "VALUE,...", "plans to compare with, or none (" BASELINE_DEFAULT ")", NULL}, parse_text, FIELD(baseline), 0, 0},
-    [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each kernel launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of what ran as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its last comparison's time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
     [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_only_word, 0, 0, 0},

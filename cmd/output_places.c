@@ -28,7 +28,6 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
     } written[] = {{"--output", o->output},
                    {"--npy", o->npy},
                    {"--svg", o->svg},
-                   {"--trace", o->trace},
                    {"--events", o->events}};
     char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
     const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;

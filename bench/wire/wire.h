@@ -12,7 +12,7 @@
 /* ---- message.c: requests, events and replies ----------------------------------------------------
  *
  * One JSON object a line over a socket.  The parent sends a request, {"do": "begin" | "open" |
- * "measure" | "dump" | "trace", ...}.  The worker answers with any number of events, {"event":
+ * "measure" | "dump", ...}.  The worker answers with any number of events, {"event":
  * "doing" | "passed", ...}, and then one reply, {"reply": true, ...}.
  *
  * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]} with 1 to OP_COUNT

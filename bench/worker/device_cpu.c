@@ -205,17 +205,6 @@ static int cpu_time(struct replay *r, int repeats, int samples, double *seconds,
     return 0;
 }
 
-static int cpu_trace(struct replay *r, struct launch_time *out, struct status *st)
-{
-    double start = clock_seconds();
-    for (int i = 0; i < r->count; i++) {
-        out[i].start_s = clock_seconds() - start;
-        cpu_run(r, i, 1, st);
-        out[i].seconds = clock_seconds() - start - out[i].start_s;
-    }
-    return 0;
-}
-
 /* The second-level cache of each core, and of the third level at most CORE_SHARE_BYTES for each
  * core: a virtual machine reports a whole third level that it shares with others. */
 static int64_t cpu_cache_bytes(struct device *d)
@@ -250,7 +239,6 @@ const struct device_ops device_cpu = {
     .release = cpu_release,
     .run = cpu_run,
     .time = cpu_time,
-    .trace = cpu_trace,
     .cache_bytes = cpu_cache_bytes,
     .watch = cpu_watch,
     .conditions = cpu_conditions,

@@ -206,7 +206,6 @@ const struct device_ops device_cuda = {
     .release = cuda_release,
     .run = cuda_run,
     .time = cuda_time,
-    .trace = cuda_trace,
     .resources = cuda_resources,
     .limits = cuda_limits,
     .cache_bytes = cuda_cache_bytes,

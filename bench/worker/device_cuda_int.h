@@ -131,6 +131,5 @@ void cuda_resources(const struct replay *r, struct resources *out);
 
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
-int cuda_trace(struct replay *r, struct launch_time *out, struct status *st);
 
 #endif

@@ -215,26 +215,9 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     return check_launch(d, error, st);
 }
 
-/* Launches a node, between two events unless events is null. */
-static int capture_node(const struct device *d, struct node *n, struct CUevent_st *const *events,
-                        struct status *st)
-{
-    const struct cuda_driver *cu = d->cu;
-    int error = CUDA_SUCCESS;
-    if (events != NULL)
-        error = cu->cuEventRecordWithFlags(events[0], d->stream, CU_EVENT_RECORD_EXTERNAL);
-    if (error == CUDA_SUCCESS && launch_node(d, n, st) != 0)
-        return -1;
-    if (error == CUDA_SUCCESS && events != NULL)
-        error = cu->cuEventRecordWithFlags(events[1], d->stream, CU_EVENT_RECORD_EXTERNAL);
-    return check_launch(d, error, st);
-}
-
-/* Makes one graph of all launches `times` times, which the caller destroys; launch i runs between
- * events 2i and 2i+1, unless events is null.  The capture is relaxed because a library loads its
- * kernels when it needs them. */
-static int capture(struct replay *r, int times, struct CUevent_st *const *events,
-                   struct CUgraphExec_st **out, struct status *st)
+/* Makes one graph of all launches `times` times, which the caller destroys.  The capture is
+ * relaxed because a library loads its kernels when it needs them. */
+static int capture(struct replay *r, int times, struct CUgraphExec_st **out, struct status *st)
 {
     const struct device *d = r->device;
     struct CUgraph_st *graph = NULL;
@@ -242,8 +225,7 @@ static int capture(struct replay *r, int times, struct CUevent_st *const *events
     int result = check_launch(d, error, st);
     *out = NULL;
     for (int i = 0; i < times * r->count && result == 0; i++)
-        result =
-            capture_node(d, &r->nodes[i % r->count], events != NULL ? &events[2 * i] : NULL, st);
+        result = launch_node(d, &r->nodes[i % r->count], st);
     error = d->cu->cuStreamEndCapture(d->stream, &graph);
     if (result == 0 && error == CUDA_SUCCESS)
         error = d->cu->cuGraphInstantiate(out, graph, 0);
@@ -327,14 +309,14 @@ static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
     const int graphs = (repeats * r->count + NODES - 1) / NODES, times = repeats / graphs;
-    if (r->once == NULL && capture(r, 1, NULL, &r->once, st) != 0)
+    if (r->once == NULL && capture(r, 1, &r->once, st) != 0)
         return -1;
     if (times <= 1 || times == r->times)
         return 0;
     if (r->often != NULL)
         r->device->cu->cuGraphExecDestroy(r->often);
     r->often = NULL;
-    if (capture(r, times, NULL, &r->often, st) != 0)
+    if (capture(r, times, &r->often, st) != 0)
         return -1;
     r->times = times;
     return 0;
@@ -367,31 +349,4 @@ int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struc
     for (int i = 0; i < samples; i++)
         seconds[i] = seconds_between(d, d->events[i], d->events[i + 1]);
     return 0;
-}
-
-/* ---- trace ----------------------------------------------------------------------------------- */
-
-/* One graph runs all launches, each between two events.  So the gaps are a graph's gaps, plus the
- * time of the events, and no launch begins before the one in front of it has ended. */
-int cuda_trace(struct replay *r, struct launch_time *out, struct status *st)
-{
-    const struct device *d = r->device;
-    int count = r->count;
-    struct CUevent_st **events = mem_alloc(2 * (size_t)count, sizeof(struct CUevent_st *));
-    struct CUgraphExec_st *graph;
-    for (int i = 0; i < 2 * count; i++)
-        cuda_must(d, d->cu->cuEventCreate(&events[i], 0), "tracing");
-    int result = capture(r, 1, events, &graph, st);
-    if (result == 0) {
-        cuda_must(d, d->cu->cuGraphLaunch(graph, d->stream), "tracing");
-        cuda_finish(d, "tracing");
-        for (int i = 0; i < count; i++)
-            out[i] = (struct launch_time){seconds_between(d, events[0], events[2 * i]),
-                                          seconds_between(d, events[2 * i], events[2 * i + 1])};
-        d->cu->cuGraphExecDestroy(graph);
-    }
-    for (int i = 0; i < 2 * count; i++)
-        d->cu->cuEventDestroy(events[i]);
-    free(events);
-    return result;
 }

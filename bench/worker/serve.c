@@ -82,7 +82,7 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
     return 0;
 }
 
-/* ---- dump, trace ----------------------------------------------------------------------------- */
+/* ---- dump ------------------------------------------------------------------------------------ */
 
 /* Loads the candidate of a request and verifies it, all layers of a plan.  Release it even if that
  * fails. */
@@ -112,16 +112,6 @@ static int do_dump(struct worker *k, const json_t *request, json_t *reply, struc
     return result;
 }
 
-static int do_trace(struct worker *k, const json_t *request, json_t *reply, struct status *st)
-{
-    struct program program;
-    int result = load_verified(k, request, &program, st);
-    if (result == 0)
-        result = trace_program(k, &program, reply, st);
-    program_release(k, &program);
-    return result;
-}
-
 /* ---- serve ----------------------------------------------------------------------------------- */
 
 /* What a worker has: nothing, the workload, the device. */
@@ -141,7 +131,6 @@ static const struct {
 } requests[] = {
     {"begin", STAGE_NEW, do_begin},          {"open", STAGE_BEGUN, do_open},
     {"measure", STAGE_OPEN, worker_measure}, {"dump", STAGE_OPEN, do_dump},
-    {"trace", STAGE_OPEN, do_trace},
 };
 
 static void serve(struct worker *k, const json_t *request)

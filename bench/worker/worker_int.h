@@ -17,7 +17,7 @@
 /* ---- device_cpu.c, device_cuda.c: memory, code and time of one target ---------------------------
  *
  * Memory is addressed by the device's own pointers and holds elements of the workload's type.  A
- * device queues its work and does it in that order; only upload(), view(), time() and trace() wait
+ * device queues its work and does it in that order; only upload(), view() and time() wait
  * for the queue's end.  A failure that leaves the device unusable ends the worker: its parent
  * starts another. */
 
@@ -59,9 +59,6 @@ struct device_ops {
     /* Takes `samples` samples, at most SAMPLES_AT_ONCE.  Sample i runs all launches `repeats`
      * times, which takes seconds[i]. */
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
-
-    /* Runs all launches once; out[i] is when launch i ran. */
-    int (*trace)(struct replay *r, struct launch_time *out, struct status *st);
 
     /* The resources of the first launch.  The pointer is null where the target does not say, as are
      * conditions and limits. */
@@ -332,16 +329,6 @@ struct pace {
     double left_s;    /* until `most` rounds are taken */
 };
 struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how);
-
-/* ---- trace.c: when each launch runs ---------------------------------------------------------- */
-
-/* Runs a program a few times.  reply gets "times": [[start_s, seconds], ...], one pair a launch. */
-int trace_program(struct worker *k, struct program *p, json_t *reply, struct status *st);
-
-/* passes is (pass_count, launches); a pass is ascending and without overlap.  Each launch gets its
- * median time, after the median of the gaps before it. */
-void trace_settle(const struct launch_time *passes, int pass_count, int launches,
-                  struct launch_time *out);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 

@@ -312,22 +312,18 @@ static void check_waited_for(struct holder other)
     ck_assert_int_eq(end, 0);
 }
 
-/* A measurement, a dump and a trace, whose times are times too: each waits for somebody else. */
+/* A measurement and a dump: each waits for somebody else. */
 START_TEST(sessions_take_turns)
 {
     struct candidate c;
     struct bench *b = open_with(&c);
-    struct launch_time *times = NULL;
     struct trial t = {.status = TRIAL_OK};
-    struct holder other = hold_device(_i == 2 ? LOCK_TO_RUN : LOCK_TO_TIME);
+    struct holder other = hold_device(LOCK_TO_TIME);
     if (_i == 0)
         OK(bench_segment(b, &c.choices[0], false, &sampling_search, &t, &st));
-    else if (_i == 1)
-        OK(bench_dump(b, &c, test_path("dump"), false, &st));
     else
-        OK(bench_trace(b, &c, &times, &st));
+        OK(bench_dump(b, &c, test_path("dump"), false, &st));
     check_waited_for(other);
-    free(times);
     trial_release(&t);
     bench_close(b);
 }
@@ -355,4 +351,4 @@ SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), LOOP(waiting_is_t
       LOOP(directory_of_locks_must_be_there, 0, 2),
       LOOP(lock_that_is_no_file_is_named, 0, ARRAY_LEN(in_the_way)),
       LOOP(lock_of_a_program_without_a_name_is_told, 0, 2), ONCE(removed_lock_is_made_anew),
-      LOOP(sessions_take_turns, 0, 3))
+      LOOP(sessions_take_turns, 0, 2))

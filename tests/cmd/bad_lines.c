@@ -32,7 +32,7 @@ static const char *const options[] = {
     "-b", "--batch", "-s", "--seq-len", "-m", "--mask", "-H", "--heads", "-W", "--head-size",
     "-L", "--layers", "--ffn", "--eps", "-t", "--dtype", "--lengths", "--avg-seq-len", "--target",
     "--init", "--preset", "--segments", "--npy", "--svg", "-o", "--output", "--baseline",
-    "--trace", "--dump", "--fail-above", "--space", "--budget", "--time-limit", "--rigor",
+    "--dump", "--fail-above", "--space", "--budget", "--time-limit", "--rigor",
     "--strategy", "--data", "--name", "--quantile", "--features", "--seed", "--compiler",
     "--arch", "-j", "--jobs", "--db", "--format", "--top", "--events", "--before",
     "--handwritten", "-q", "--quiet", "-v", "--verbose", "-h", "--help", "--force", "--again",

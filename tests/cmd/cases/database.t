@@ -119,8 +119,8 @@ $ fuseplan db check --db a.db
 ! fuseplan report: --output: 'a.db' is a file that the command reads; name another one
 2$ fuseplan search -b 1 -s 8 --target cpu --db a.db --events ./a.db
 ! fuseplan search: --events: './a.db' is a file that the command reads; name another one
-2$ FUSEPLAN_DB=a.db fuseplan bench 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --trace a.db
-! fuseplan bench: --trace: 'a.db' is a file that the command reads; name another one
+2$ FUSEPLAN_DB=a.db fuseplan bench 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --events a.db
+! fuseplan bench: --events: 'a.db' is a file that the command reads; name another one
 2$ fuseplan train --data old.txt --db a.db --events old.txt
 ! fuseplan train: --events: 'old.txt' is a file that the command reads; name another one
 $ fuseplan db check --db a.db

@@ -12,12 +12,6 @@
 2$ fuseplan bench 1 -b 1 -s 4 -m stridd
 ! fuseplan: 1 names the same plan as 32769
 ! fuseplan bench: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
-2$ fuseplan bench 1 -b 1 -s 4 --trace no/such
-! fuseplan: 1 names the same plan as 32769
-! fuseplan bench: --trace: cannot write 'no/such': No such file or directory
-2$ fuseplan bench 1 -b 1 -s 4 --trace .
-! fuseplan: 1 names the same plan as 32769
-! fuseplan bench: --trace: cannot write '.': Is a directory
 2$ fuseplan bench 5 -b 1 -s 4 --baseline 43690,70000
 ! fuseplan: 5 names the same plan as 32773
 ! fuseplan bench: --baseline: '70000' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
@@ -39,9 +33,6 @@ fuseplan bench: unknown --op 'atention'; did you mean 'attention'? expected atte
 2
 $ refused --op attention -b 1 -s 8 --baseline none
 fuseplan bench: --baseline is about plans, and --op attention times none; leave one of them out
-2
-$ refused --op attention -b 1 -s 8 --trace x
-fuseplan bench: --trace is about plans, and --op attention times none; leave one of them out
 2
 $ refused --op attention -b 1 -s 8 --fail-above 2
 fuseplan bench: --fail-above is about plans, and --op attention times none; leave one of them out
