@@ -73,11 +73,7 @@ enum { /* of tensor maps */
        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
 };
 
-enum {
-    CU_STREAM_NON_BLOCKING = 1,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-    CU_EVENT_RECORD_EXTERNAL = 1
-};
+enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
 /* name, symbol, parameters.  A device pointer is an unsigned long long, a device an int. */
 #define CUDA_FUNCTIONS(X)                                                                          \
@@ -119,8 +115,6 @@ enum {
     X(cuGraphDestroy, "cuGraphDestroy", (struct CUgraph_st * graph))                               \
     X(cuEventCreate, "cuEventCreate", (struct CUevent_st * *out, unsigned flags))                  \
     X(cuEventRecord, "cuEventRecord", (struct CUevent_st * event, struct CUstream_st * stream))    \
-    X(cuEventRecordWithFlags, "cuEventRecordWithFlags",                                            \
-      (struct CUevent_st * event, struct CUstream_st * stream, unsigned flags))                    \
     X(cuEventDestroy, "cuEventDestroy_v2", (struct CUevent_st * event))                            \
     X(cuEventElapsedTime, "cuEventElapsedTime",                                                    \
       (float *ms, struct CUevent_st *start, struct CUevent_st *end))                               \
