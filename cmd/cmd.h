@@ -63,8 +63,8 @@ struct options {
     struct sizes batches, seq_lens;
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
-    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
-        *weights, *prefix, *data, *name, *compiler, *arch, *db, *events;
+    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump, *weights,
+        *prefix, *data, *name, *compiler, *arch, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     struct strategy_list strategies;

@@ -129,8 +129,10 @@ static const struct {
     enum stage needs;
     int (*run)(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 } requests[] = {
-    {"begin", STAGE_NEW, do_begin},          {"open", STAGE_BEGUN, do_open},
-    {"measure", STAGE_OPEN, worker_measure}, {"dump", STAGE_OPEN, do_dump},
+    {"begin", STAGE_NEW, do_begin},
+    {"open", STAGE_BEGUN, do_open},
+    {"measure", STAGE_OPEN, worker_measure},
+    {"dump", STAGE_OPEN, do_dump},
 };
 
 static void serve(struct worker *k, const json_t *request)
