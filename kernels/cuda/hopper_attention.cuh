@@ -34,17 +34,13 @@
  *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and
  *            the mask may be in two parts
  *
- * At W = 64 a row is one line of 128 bytes, so any order of tokens costs what a block of neighbours
- * costs.  Where the mask is in two parts, each part softmaxes its own elements.  The first part
- * stores its result and l = log2 of each row's sum; the second one joins these with its own,
+ * Where the mask is in two parts, each part softmaxes its own elements.  The first part stores its
+ * result and l = log2 of each row's sum; the second one joins these with its own,
  *
  *   out = (2^l1 out1 + 2^l2 out2) / (2^l1 + 2^l2)
  *
- * once a counter says that all warps of the first part have stored the head.  It may wait for a
- * thread block that has not begun: thread block b has tile b before any is drawn, so a drawn tile
- * of the second part can come after the tile of a thread block that is still to begin.  That one
- * begins because the grid is no larger than what the GPU holds, and the launch that has its place
- * will return: all but a launch of a higher priority that waits for thread blocks of its own.
+ * once a counter says that all warps of the first part have stored the head.  README.md says why
+ * that comes to an end.
  *
  * This file has the roles of a thread block's warps.  Steps: hopper_attention_load.cuh (in the
  * order of _tiles.cuh), _compute.cuh (on _softmax.cuh) and _finish.cuh.  What all of them know:
