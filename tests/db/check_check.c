@@ -144,6 +144,6 @@ START_TEST(info_counts_and_measures)
 }
 END_TEST
 
-SUITE("db/check", test_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
+SUITE("db/check", memory_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
       ONCE(each_rule_is_told), LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)),
       ONCE(info_counts_and_measures))

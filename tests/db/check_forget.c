@@ -8,7 +8,7 @@ static void setup(void)
 {
     static const char *const protocols[] = {"1", "2", "10"};
     struct db_workload other = a_workload;
-    test_dir_setup();
+    memory_dir_setup();
     db = open_named("t.db", &of_protocol[0]);
     for (size_t i = 0; i < ARRAY_LEN(protocols); i++) {
         OK(db_study(db, &a_workload, &a_target, protocols[i], &of_protocol[i], &st));
@@ -59,7 +59,7 @@ static void forget(struct db_forget what, int studies, int64_t trials)
     ck_assert_int_eq(dry.trials, trials);
     ck_assert_int_eq(wet.trials, trials);
     assert_whole(db);
-    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
+    expect_sql(db->handle, 1, "PRAGMA foreign_keys");
 }
 
 static int rows(const char *table)

@@ -89,9 +89,9 @@ START_TEST(merge_is_all_or_nothing)
     FAILS(db_merge(db, paths, 2, moved, &st), STATUS_DATABASE, damage[_i].message);
     paths[1] = test_path("none.db");
     FAILS(db_merge(db, paths, 2, moved, &st), STATUS_NOT_FOUND, "there is no database");
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
-    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
-    ck_assert_int_eq(count_sql(db->handle, "PRAGMA ignore_check_constraints"), 0);
+    expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
+    expect_sql(db->handle, 1, "PRAGMA foreign_keys");
+    expect_sql(db->handle, 0, "PRAGMA ignore_check_constraints");
     db_close(db);
 }
 END_TEST
@@ -112,8 +112,8 @@ START_TEST(merge_keeps_failures_that_it_replaces)
     add_plan_at(b, study, 41115, 2, "2026-01-01T00:00:09.000Z");
     db_close(b);
     ck_assert_int_eq(merge("a.db", "b.db").replaced, 1);
-    ck_assert_int_eq(count_sql(a->handle, "SELECT count(*) FROM failure WHERE reason = 'no'"), 1);
-    ck_assert_int_eq(count_sql(a->handle, "SELECT count(*) FROM trial WHERE status = 'ok'"), 1);
+    expect_sql(a->handle, 1, "SELECT count(*) FROM failure WHERE reason = 'no'");
+    expect_sql(a->handle, 1, "SELECT count(*) FROM trial WHERE status = 'ok'");
     db_close(a);
 }
 END_TEST
@@ -227,7 +227,7 @@ START_TEST(kill_leaves_the_database_as_before_or_after)
 }
 END_TEST
 
-SUITE("db/merge", test_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
+SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
       LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)),
       ONCE(merge_keeps_failures_that_it_replaces), LOOP(merge_mends_the_rows_of_plans, 0, 2),
       ONCE(kill_leaves_the_database_as_before_or_after))

@@ -57,7 +57,7 @@ START_TEST(putting_again_replaces)
         OK(db_model_put(db, places[i], &better, &st));
         expect(places[i], &better);
     }
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model"), 2);
+    expect_sql(db->handle, 2, "SELECT count(*) FROM model");
 }
 END_TEST
 

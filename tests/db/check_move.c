@@ -252,7 +252,7 @@ START_TEST(texts_can_be_joined)
 }
 END_TEST
 
-SUITE("db/move", test_dir_setup, test_dir_teardown, ONCE(export_import_export),
+SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
       ONCE(lines_are_sorted_and_distinct), ONCE(best_is_the_same_after_a_move),
       LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)),
       ONCE(line_and_column_are_told), ONCE(pipe_is_read_once), ONCE(texts_can_be_joined))

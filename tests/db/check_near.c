@@ -7,7 +7,7 @@ static const struct db_study here = {
 
 static void setup(void)
 {
-    test_dir_setup();
+    memory_dir_setup();
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
 }
 

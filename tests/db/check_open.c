@@ -142,7 +142,7 @@ START_TEST(other_applications_files_are_refused)
     FAILS(db_open(test_path("other"), DB_WRITE, &db, &st), STATUS_DATABASE, "another application");
 
     raw = open_raw(test_path("other")); /* untouched: not even its journal mode changed */
-    ck_assert_int_eq(count_sql(raw, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+    expect_sql(raw, 1, "SELECT journal_mode = 'delete' FROM pragma_journal_mode");
     sqlite3_close(raw);
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(older_version_is_not_migrated_by_a_reader)
     sqlite3 *raw = open_raw(test_path("t.db"));
     exec_sql(raw, "PRAGMA user_version = 0");
     FAILS(db_open(test_path("t.db"), DB_READ, &db, &st), STATUS_DATABASE, "version 0");
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), 0);
+    expect_sql(raw, 0, "PRAGMA user_version");
     sqlite3_close(raw);
 }
 END_TEST
@@ -252,7 +252,7 @@ START_TEST(lack_of_inodes_is_told)
 }
 END_TEST
 
-SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
+SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
       ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
       ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
       LOOP(random_bytes_are_refused, 0, 2), ONCE(damaged_file_is_told),

@@ -164,14 +164,14 @@ START_TEST(older_database_gets_checksums)
     exec_sql(plain, "INSERT INTO plan VALUES (43690, '0 1')");
     sqlite3_close(plain);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT value FROM plan"), 43690);
+    expect_sql(db->handle, 43690, "SELECT value FROM plan");
     assert_whole(db);
     db_close(db);
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
 END_TEST
 
-SUITE("db/pages", test_dir_setup, test_dir_teardown, LOOP(flipped_bit_is_noticed, 0, 2),
+SUITE("db/pages", memory_dir_setup, test_dir_teardown, LOOP(flipped_bit_is_noticed, 0, 2),
       ONCE(page_in_anothers_place_is_noticed), ONCE(copy_of_a_database_in_use_is_whole),
       ONCE(change_by_another_program_is_told_and_vacuum_mends_it),
       ONCE(older_database_gets_checksums))

@@ -276,5 +276,5 @@ START_TEST(unsynced_writes_may_be_missing)
 }
 END_TEST
 
-SUITE("db/power", test_dir_setup, test_dir_teardown, ONCE(cut_after_each_write),
+SUITE("db/power", memory_dir_setup, test_dir_teardown, ONCE(cut_after_each_write),
       LOOP(unsynced_writes_may_be_missing, 0, SHUFFLES))

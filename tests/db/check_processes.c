@@ -96,8 +96,8 @@ START_TEST(writers_at_once_lose_nothing)
     }
     ck_assert_int_eq(stored_finals(), WRITERS * EACH);
     sqlite3 *raw = open_raw(test_path("t.db"));
-    ck_assert_int_eq(count_sql(raw, "SELECT count(DISTINCT plan) FROM trial"), WRITERS * EACH);
-    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM study"), 1);
+    expect_sql(raw, WRITERS * EACH, "SELECT count(DISTINCT plan) FROM trial");
+    expect_sql(raw, 1, "SELECT count(*) FROM study");
     sqlite3_close(raw);
 }
 END_TEST
@@ -156,6 +156,6 @@ START_TEST(readers_and_a_writer_live_together)
 }
 END_TEST
 
-SUITE("db/processes", test_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
+SUITE("db/processes", memory_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
       ONCE(writers_at_once_lose_nothing), ONCE(killed_writer_loses_nothing),
       ONCE(readers_and_a_writer_live_together))

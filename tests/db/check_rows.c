@@ -189,12 +189,8 @@ START_TEST(control_characters_are_escaped)
     struct db_trial failed = failed_trial(50, "wrong");
     failed.reason = said;
     OK(db_trial_add(db, study, &failed, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE reason = '"
-                                           "\\x1b[31mred\\x9b\\n'"),
-                     1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM target WHERE device = '"
-                                           "\\x1b]0;a processor'"),
-                     1);
+    expect_sql(db->handle, 1, "SELECT count(*) FROM trial WHERE reason = '\\x1b[31mred\\x9b\\n'");
+    expect_sql(db->handle, 1, "SELECT count(*) FROM target WHERE device = '\\x1b]0;a processor'");
     plant("UPDATE trial SET reason = CAST(x'1b5b33316d7265649b0a' AS TEXT)");
     OK(db_trials(db, study, DB_TRIAL_PLAN, keep_reason, &found, &st));
     ck_assert_str_eq(found.ptr, escaped);
@@ -227,6 +223,6 @@ START_TEST(every_column_has_a_rule)
 }
 END_TEST
 
-SUITE("db/rows", test_dir_setup, test_dir_teardown,
+SUITE("db/rows", memory_dir_setup, test_dir_teardown,
       LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),
       ONCE(control_characters_are_escaped), ONCE(every_column_has_a_rule))

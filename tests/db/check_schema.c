@@ -40,7 +40,7 @@ START_TEST(every_old_version_becomes_todays)
     int64_t study;
     sqlite3 *raw = open_raw(test_path("t.db"));
     OK(schema_migrate(raw, "t.db", schema_migrations, _i, &st));
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), _i);
+    expect_sql(raw, _i, "PRAGMA user_version");
     sqlite3_close(raw);
 
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
@@ -68,16 +68,12 @@ START_TEST(old_rows_are_kept)
                   "1,6,'','','')");
     sqlite3_close(raw);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE median_ms = 2.5"
-                                           " AND conditions = ''"),
-                     1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM study WHERE init ="
-                                           " iif(id = 1, 'uniform', 'wide')"),
-                     2);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'bert'"),
-                     1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT trials * 10 + plans FROM study WHERE id = 1"),
-                     11);
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM trial WHERE median_ms = 2.5 AND conditions = ''");
+    expect_sql(db->handle, 2,
+               "SELECT count(*) FROM study WHERE init = iif(id = 1, 'uniform', 'wide')");
+    expect_sql(db->handle, 1, "SELECT count(*) FROM workload WHERE chain = 'bert'");
+    expect_sql(db->handle, 11, "SELECT trials * 10 + plans FROM study WHERE id = 1");
     db_close(db);
 }
 END_TEST
@@ -99,7 +95,7 @@ START_TEST(old_packed_trials_are_kept)
              "6,'a','','','',1)");
     sqlite3_close(raw);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT sum(id * packed) FROM trial"), 2);
+    expect_sql(db->handle, 2, "SELECT sum(id * packed) FROM trial");
     exec_sql(db->handle, "INSERT INTO trial (study,kind,plan,status,reason_code,reason,median_ms,"
                          "layers_timed,sample_count,comparison,resources,stored_utc,packed)"
                          " VALUES (1,'plan',41115,'ok','','',2.5,1,6,'','','',1)");
@@ -122,10 +118,10 @@ START_TEST(old_models_are_trained_again)
                   " (2,NULL,'gpu','k',1,'h',7,0.2,1.5,x'00','{}','t')");
     sqlite3_close(raw);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model"), 1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model WHERE study = 1 AND seed = 7"
-                                           " AND name = 'plans' AND quantile = 0.2 AND rows = ''"),
-                     1);
+    expect_sql(db->handle, 1, "SELECT count(*) FROM model");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM model WHERE study = 1 AND seed = 7 AND name = 'plans' AND "
+               "quantile = 0.2 AND rows = ''");
     db_close(db);
 }
 END_TEST
@@ -134,13 +130,12 @@ START_TEST(tables_are_strict_and_marked)
 {
     int64_t study;
     struct db *db = open_fresh(&study);
-    ck_assert_int_eq(count_sql(db->handle, "PRAGMA application_id"), DB_APPLICATION_ID);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM pragma_table_list WHERE schema ="
-                                           " 'main' AND name NOT LIKE 'sqlite%' AND NOT strict"),
-                     0);
-    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
-                     1);
+    expect_sql(db->handle, DB_APPLICATION_ID, "PRAGMA application_id");
+    expect_sql(db->handle, 0,
+               "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE "
+               "'sqlite%' AND NOT strict");
+    expect_sql(db->handle, 1, "PRAGMA foreign_keys");
+    expect_sql(db->handle, 1, "SELECT journal_mode = 'wal' FROM pragma_journal_mode");
     db_close(db);
 }
 END_TEST
@@ -172,9 +167,9 @@ START_TEST(failed_migration_leaves_the_old_version)
     OK(schema_migrate(raw, "m.db", history, 1, &st));
     FAILS(schema_migrate(raw, "m.db", steps, ARRAY_LEN(steps), &st), STATUS_DATABASE,
           broken[_i].message);
-    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), 1);
-    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM person WHERE name IN ('ann', 'bob')"), 2);
-    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM pet"), 1);
+    expect_sql(raw, 1, "PRAGMA user_version");
+    expect_sql(raw, 2, "SELECT count(*) FROM person WHERE name IN ('ann', 'bob')");
+    expect_sql(raw, 1, "SELECT count(*) FROM pet");
     ck_assert_int_eq(sqlite3_get_autocommit(raw), 1);
     sqlite3_close(raw);
 }
@@ -213,7 +208,7 @@ START_TEST(statements_use_indexes)
 }
 END_TEST
 
-SUITE("db/schema", test_dir_setup, test_dir_teardown,
+SUITE("db/schema", memory_dir_setup, test_dir_teardown,
       LOOP(shipped_migrations_are_unchanged, 0, schema_version),
       ONCE(page_describes_todays_version),
       LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),

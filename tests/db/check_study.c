@@ -38,11 +38,9 @@ START_TEST(chains_are_kept)
     ck_assert_str_eq(strstr(of.text, " mask="), " mask=full chain=raw");
     of.init = "uniform";
     OK(db_study(db, &of, &a_target, "1", &id, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'bert'"),
-                     2);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM workload WHERE chain = 'raw' AND"
-                                           " text LIKE '% chain=raw'"),
-                     1);
+    expect_sql(db->handle, 2, "SELECT count(*) FROM workload WHERE chain = 'bert'");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM workload WHERE chain = 'raw' AND text LIKE '% chain=raw'");
     workload_release(&w);
     buf_release(&text);
 }
@@ -181,11 +179,10 @@ START_TEST(searches_have_ids_of_their_own)
     ck_assert_uint_eq(strlen(first), HASH_TEXT_SIZE - 1);
     ck_assert_str_ne(first, second);
     OK(db_search_end(db, second, "budget", &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM search WHERE stopped_by = 'budget'"
-                                           " AND ended_utc >= started_utc"),
-                     1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM search WHERE stopped_by IS NULL"),
-                     1);
+    expect_sql(
+        db->handle, 1,
+        "SELECT count(*) FROM search WHERE stopped_by = 'budget' AND ended_utc >= started_utc");
+    expect_sql(db->handle, 1, "SELECT count(*) FROM search WHERE stopped_by IS NULL");
     FAILS(db_search_end(db, "nobody's", "budget", &st), STATUS_NOT_FOUND, "nobody's");
     FAILS(db_search_start(db, study + 1, "guided", "{}", first, &st), STATUS_DATABASE, "");
     ck_assert_str_eq(first, "");

@@ -195,7 +195,7 @@ START_TEST(disk_full_at_creation_is_told)
 }
 END_TEST
 
-SUITE("db/system", test_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
+SUITE("db/system", memory_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
       ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),
       ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing),
       ONCE(full_database_is_told), ONCE(disk_full_at_creation_is_told))

@@ -69,14 +69,11 @@ START_TEST(trials_come_back_as_stored)
         OK(db_trials(db, study, (enum db_trial_kind)k, compare_trial, &e, &st));
         ck_assert_int_eq(e.seen, e.count);
     }
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM sample"),
-                     2 * (int)ARRAY_LEN(some_samples));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM sample WHERE trial = 5"
-                                           " AND round = 1 AND ms = 1.5"),
-                     1);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM plan WHERE value = 43690"
-                                           " AND segments = '0-1 2-6 7-14'"),
-                     1);
+    expect_sql(db->handle, 2 * (int)ARRAY_LEN(some_samples), "SELECT count(*) FROM sample");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM sample WHERE trial = 5 AND round = 1 AND ms = 1.5");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM plan WHERE value = 43690 AND segments = '0-1 2-6 7-14'");
     assert_whole(db);
 }
 END_TEST
@@ -94,11 +91,9 @@ START_TEST(second_trial_yields_to_the_first)
         OK(db_trial_add(i == 0 ? db : other, study, &segments[i], &st));
         OK(db_trial_add(i == 0 ? db : other, study, &finals[i], &st));
     }
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 4);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM choice"), 9);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE kind <> 'final'"
-                                           " AND median_ms = 3"),
-                     2);
+    expect_sql(db->handle, 4, "SELECT count(*) FROM trial");
+    expect_sql(db->handle, 9, "SELECT count(*) FROM choice");
+    expect_sql(db->handle, 2, "SELECT count(*) FROM trial WHERE kind <> 'final' AND median_ms = 3");
     assert_whole(db);
     db_close(other);
 }
@@ -117,17 +112,15 @@ START_TEST(failure_yields_and_is_kept)
         OK(db_trial_add(db, study, &plan[i], &st));
     for (size_t i = 0; i < ARRAY_LEN(segment); i++)
         OK(db_trial_add(db, study, &segment[i], &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE status = 'ok'"), 2);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT trials * 10 + plans FROM study"), 21);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM choice"), 3);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM failure WHERE plan = 50 AND"
-                                           " reason = 'because' AND stored_utc <> '' AND"
-                                           " reason_code = iif(id = 1, 'compile', 'launch')"),
-                     2);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM failure"
-                                           " WHERE schedule IS NOT NULL AND kind = 'segment'"),
-                     1);
+    expect_sql(db->handle, 2, "SELECT count(*) FROM trial");
+    expect_sql(db->handle, 2, "SELECT count(*) FROM trial WHERE status = 'ok'");
+    expect_sql(db->handle, 21, "SELECT trials * 10 + plans FROM study");
+    expect_sql(db->handle, 3, "SELECT count(*) FROM choice");
+    expect_sql(db->handle, 2,
+               "SELECT count(*) FROM failure WHERE plan = 50 AND reason = 'because' AND stored_utc "
+               "<> '' AND reason_code = iif(id = 1, 'compile', 'launch')");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM failure WHERE schedule IS NOT NULL AND kind = 'segment'");
     assert_whole(db);
 }
 END_TEST
@@ -136,10 +129,10 @@ START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
     FAILS(db_trials_add(db, study, finals, 2, &st), STATUS_DATABASE, "");
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
+    expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
     finals[1].median_ms = finals[1].ci_low_ms = finals[1].ci_high_ms = 4;
     OK(db_trials_add(db, study, finals, 2, &st));
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
+    expect_sql(db->handle, 2, "SELECT count(*) FROM trial");
     assert_whole(db);
 }
 END_TEST
@@ -200,9 +193,9 @@ static const struct {
 static void expect_refusal(const struct db_trial *nonsense)
 {
     FAILS(db_trial_add(db, study, nonsense, &st), STATUS_DATABASE, "");
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM schedule"), 0);
-    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM segment"), 0);
+    expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
+    expect_sql(db->handle, 0, "SELECT count(*) FROM schedule");
+    expect_sql(db->handle, 0, "SELECT count(*) FROM segment");
     struct db_trial good = plan_trial(43690, 2);
     OK(db_trial_add(db, study, &good, &st));
     assert_whole(db);

@@ -9,6 +9,14 @@
 
 #define UNUSED __attribute__((unused))
 
+/* test_dir in memory, where the system has one: databases are synced to no disk. */
+static inline void memory_dir_setup(void)
+{
+    strcpy(test_dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuseplan-check-XXXXXX"
+                                                   : "/tmp/fuseplan-check-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(test_dir));
+}
+
 static struct status st UNUSED; /* of the call that a test is about */
 
 static const struct db_workload a_workload UNUSED = {.text = "b=1 s=128 mask=causal",
@@ -132,6 +140,12 @@ static inline int count_sql(sqlite3 *handle, const char *sql)
     int count = -1;
     ck_assert_int_eq(sqlite3_exec(handle, sql, keep_count, &count, NULL), SQLITE_OK);
     return count;
+}
+
+static inline void expect_sql(sqlite3 *handle, int count, const char *sql)
+{
+    int found = count_sql(handle, sql);
+    ck_assert_msg(found == count, "%s: %d, expected %d", sql, found, count);
 }
 
 static inline void print_problem(void *ctx, const char *problem)

@@ -9,7 +9,7 @@ static int64_t study;
 
 static inline void setup(void)
 {
-    test_dir_setup();
+    memory_dir_setup();
     db = open_fresh(&study);
 }
 
