@@ -12,38 +12,45 @@ static void ignore_event(void *ctx, const json_t *event)
     (void)ctx, (void)event;
 }
 
+static struct client c;
+
+/* Starts a script in the worker's place, of which signs of life are expected each limit_s, and asks
+ * it to do something within request_s. */
+static int ask(const char *script, double limit_s, const char *what, const char *more,
+               double request_s)
+{
+    json_t *reply;
+    c = (struct client){
+        .channel = -1, .limit_s = limit_s, .until = INFINITY, .event = ignore_event};
+    write_script(test_path("worker"), script);
+    OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
+    json_t *request = json_pack("{s:s, s:s, s:s}", "do", what, "token", c.token, "more", more);
+    int result = client_call(&c, request, request_s, &reply, &st);
+    ck_assert_int_eq(reply == NULL, result != 0);
+    json_decref(reply);
+    json_decref(request);
+    return result;
+}
+
+#define READ_TOKEN                                                                                 \
+    "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\ntoken=${token%%\\\"*}\n"
+
 /* A worker that says for ever that it works, as a candidate could make it that has read
  * its memory. */
 START_TEST(request_has_a_limit)
 {
-    struct client c = {.channel = -1, .limit_s = 60, .until = INFINITY, .event = ignore_event};
-    char *path = test_path("worker");
-    write_text(path,
-               "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
-               "token=${token%%\\\"*}\nwhile printf "
-               "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' \"$token\" >&3\n"
-               "do sleep 0.01; done\n");
-    ck_assert_int_eq(chmod(path, 0700), 0);
-    OK(client_start(&c, TARGET_CPU, path, -1, &st));
-    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
-    FAILS(client_call(&c, request, 1, &reply, &st), STATUS_TIMEOUT,
-          "dozing: stopped after 1 s in all");
-    ck_assert_ptr_null(reply);
-    json_decref(request);
+    FAILS(ask(READ_TOKEN "while printf "
+                         "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' "
+                         "\"$token\" >&3\ndo sleep 0.01; done\n",
+              60, "open", "", 1),
+          STATUS_TIMEOUT, "dozing: stopped after 1 s in all");
 }
 END_TEST
 
 /* As JSON has no place for text that is not UTF-8. */
 START_TEST(request_that_cannot_be_written_is_not_the_workers_fault)
 {
-    struct client c = {.channel = -1, .limit_s = 60, .until = INFINITY, .event = ignore_event};
-    char *path = test_path("worker");
-    write_script(path, "#!/bin/sh\nsleep 60\n");
-    OK(client_start(&c, TARGET_CPU, path, -1, &st));
-    json_t *reply, *request = json_pack("{s:s}", "do", "\xff");
-    FAILS(client_call(&c, request, 60, &reply, &st), STATUS_ENVIRONMENT, "is not UTF-8");
-    ck_assert_ptr_null(reply);
-    json_decref(request);
+    FAILS(ask("#!/bin/sh\nsleep 60\n", 60, "\xff", "", 60), STATUS_ENVIRONMENT, "is not UTF-8");
 }
 END_TEST
 
@@ -51,15 +58,10 @@ END_TEST
 START_TEST(limit_holds_while_a_request_is_sent)
 {
     enum { LONG = 4 << 20 };
-    struct client c = {.channel = -1, .limit_s = 0.5, .until = INFINITY, .event = ignore_event};
-    char *path = test_path("worker"), *text = mem_alloc(LONG + 1, 1);
-    write_text(path, "#!/bin/sh\nkill -STOP $$\n");
-    ck_assert_int_eq(chmod(path, 0700), 0);
+    char *text = mem_alloc(LONG + 1, 1);
     memset(text, 'a', LONG);
-    OK(client_start(&c, TARGET_CPU, path, -1, &st));
-    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "long", text);
-    FAILS(client_call(&c, request, 60, &reply, &st), STATUS_TIMEOUT, "starting: stopped after");
-    json_decref(request);
+    FAILS(ask("#!/bin/sh\nkill -STOP $$\n", 0.5, "open", text, 60), STATUS_TIMEOUT,
+          "starting: stopped after");
     free(text);
 }
 END_TEST
@@ -68,20 +70,13 @@ END_TEST
  * the worker suspends it and goes on, and does not answer at once. */
 START_TEST(suspended_parent_waits_as_long_as_another)
 {
-    struct client c = {.channel = -1, .limit_s = 1, .until = INFINITY, .event = ignore_event};
     char text[512];
     snprintf(text, sizeof(text),
-             "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
-             "token=${token%%%%\\\"*}\nkill -STOP %ld; sleep 1.3; kill -CONT %ld; sleep 0.1\n"
+             "%skill -STOP %ld; sleep 1.3; kill -CONT %ld; sleep 0.1\n"
              "printf '{\"reply\":true,\"code\":\"ok\",\"message\":\"\",\"token\":\"%%s\"}\\n' "
              "\"$token\" >&3\n",
-             (long)getpid(), (long)getpid());
-    write_script(test_path("worker"), text);
-    OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
-    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
-    OK(client_call(&c, request, 1, &reply, &st));
-    json_decref(reply);
-    json_decref(request);
+             READ_TOKEN, (long)getpid(), (long)getpid());
+    OK(ask(text, 1, "open", "", 1));
     client_stop(&c);
 }
 END_TEST

@@ -1,8 +1,7 @@
 /* Candidates that crash, hang or lie, planted by a compiler that edits their source. */
 #include "tests/bench/fixture.h"
+#include "tests/processes.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <unistd.h>
@@ -170,38 +169,6 @@ START_TEST(broken_compiler_ends_the_work)
 }
 END_TEST
 
-/* Whether any process has this text in its command line. */
-static bool runs(const char *text)
-{
-    bool found = false;
-    DIR *proc = opendir("/proc");
-    for (struct dirent *e; (e = readdir(proc)) != NULL && !found;) {
-        char path[300], line[4096];
-        snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
-        int fd = open(path, O_RDONLY);
-        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
-        if (fd >= 0)
-            close(fd);
-        for (ssize_t i = 0; i < n; i++)
-            if (line[i] == '\0')
-                line[i] = ' ';
-        found = n > 0 && (line[n] = '\0', strstr(line, text) != NULL);
-    }
-    closedir(proc);
-    return found;
-}
-
-/* A killed grandchild is gone only when it has been scheduled once more: within 20 s. */
-static bool ends(const char *text)
-{
-    for (int tries = 0; tries < 400; tries++) {
-        if (!runs(text))
-            return true;
-        usleep(50000);
-    }
-    return false;
-}
-
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -224,14 +191,16 @@ START_TEST(hanging_compiler_is_stopped)
     struct bench_options o = faulty_options(test_path("cache"));
     o.compile_deadline_s = 1;
     struct bench *b = small_bench(&o);
-    plant(8, 9, "sh", "sleep 54321; exit 1");
+    char script[128];
+    snprintf(script, sizeof(script), "sleep 54321 & echo $!. >%s/sleeps; wait", test_dir);
+    plant(8, 9, "sh", script);
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
     double start = clock_seconds();
     OK(bench_build(b, c, 2, results, &st));
     ck_assert_int_eq(results[0].code, STATUS_TIMEOUT);
     ck_assert_int_eq(results[1].code, STATUS_OK);
     ck_assert_double_lt(clock_seconds() - start, 20);
-    ck_assert(ends("sleep 54321"));
+    ck_assert(pid_ends(pid_written(test_path("sleeps"))));
     bench_close(b);
 }
 END_TEST

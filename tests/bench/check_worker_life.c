@@ -1,5 +1,6 @@
 /* How a worker ends, what ends with it, and whose fault its end is. */
 #include "tests/bench/fixture.h"
+#include "tests/processes.h"
 
 #include "bench/bench_int.h"
 
@@ -30,44 +31,6 @@ static void plant(const char *body)
     write_text(test_path("faults/14_14.c"), text);
 }
 
-/* A process's state as /proc shows it; 'X': there is none. */
-static char state_of(pid_t pid)
-{
-    char path[64], state = 'X';
-    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    FILE *f = fopen(path, "r");
-    if (f != NULL && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'X';
-    if (f != NULL)
-        fclose(f);
-    return state;
-}
-
-/* Whether it ends, which is waited for no longer than needed: by itself it would run for a minute
- * or for ever. */
-static bool ends(pid_t pid)
-{
-    for (double until = clock_seconds() + 20; clock_seconds() < until; usleep(1000))
-        if (strchr("XZ", state_of(pid)) != NULL)
-            return true;
-    return false;
-}
-
-/* Waits for a number that a process writes to a file. */
-static pid_t written_pid(const char *path)
-{
-    long pid = 0;
-    while (pid == 0) {
-        FILE *f = fopen(path, "r");
-        if (f != NULL && fscanf(f, "%ld.", &pid) != 1)
-            pid = 0;
-        if (f != NULL)
-            fclose(f);
-        usleep(1000);
-    }
-    return (pid_t)pid;
-}
-
 /* ---- death ----------------------------------------------------------------------------------- */
 
 /* A worker that was killed while it had nothing to do leaves the next candidate both of
@@ -77,7 +40,7 @@ START_TEST(idle_workers_death_counts_for_nobody)
     struct bench *b = faulty_bench(10);
     OK(session_start_worker(b, &st));
     kill(program_of(b->client.process.pid), SIGKILL);
-    while (state_of(b->client.process.pid) != 'Z')
+    while (pid_state(b->client.process.pid) != 'Z')
         usleep(1000);
     plant("if (access(path, F_OK) != 0) { fclose(fopen(path, \"w\")); abort(); } honest(a);");
     struct trial t = segment_trial(b, 14, 14);
@@ -249,10 +212,10 @@ START_TEST(daemon_of_a_candidate_ends_with_its_worker)
     plant(DAEMON " honest(a);");
     struct trial t = segment_trial(b, 14, 14);
     trial_release(&t);
-    pid_t left = written_pid(test_path("file"));
-    ck_assert_int_ne(state_of(left), 'X');
+    pid_t left = pid_written(test_path("file"));
+    ck_assert_int_ne(pid_state(left), 'X');
     client_stop(&b->client);
-    ck_assert(ends(left));
+    ck_assert(pid_ends(left));
     bench_close(b);
 }
 END_TEST
@@ -260,11 +223,11 @@ END_TEST
 /* Whatever a search runs ends with it, also where it is killed with SIGKILL. */
 static void expect_end(pid_t search)
 {
-    pid_t left = written_pid(test_path("file"));
-    ck_assert_int_ne(state_of(left), 'X');
+    pid_t left = pid_written(test_path("file"));
+    ck_assert_int_ne(pid_state(left), 'X');
     kill(search, SIGKILL);
     waitpid(search, NULL, 0);
-    ck_assert(ends(left));
+    ck_assert(pid_ends(left));
 }
 
 START_TEST(daemon_of_a_candidate_ends_with_the_search)

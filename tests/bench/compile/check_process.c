@@ -1,4 +1,5 @@
 #include "bench/compile/compile.h"
+#include "tests/processes.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>
@@ -78,26 +79,6 @@ START_TEST(long_output_is_cut)
 }
 END_TEST
 
-static bool alive(pid_t pid)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    int fd = open(path, O_RDONLY);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    return n > 0 && strstr(text, ") Z") == NULL; /* a zombie waits for its reaper */
-}
-
-/* Waits, as signals need a moment: at most 20 s. */
-static bool gone(pid_t pid)
-{
-    for (int i = 0; i < 2000 && alive(pid); i++)
-        usleep(10000);
-    return !alive(pid);
-}
-
 START_TEST(overdue_ones_are_killed_with_their_children)
 {
     double start = clock_seconds();
@@ -107,7 +88,7 @@ START_TEST(overdue_ones_are_killed_with_their_children)
     ck_assert(WIFSIGNALED(p.wait_status));
     pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
     ck_assert_int_gt(child, 1);
-    ck_assert(gone(child));
+    ck_assert(pid_ends(child));
     process_release(&p);
 }
 END_TEST
@@ -119,7 +100,7 @@ START_TEST(leftover_children_are_killed)
     pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
     ck_assert_int_eq(p.wait_status, 0);
     ck_assert_int_gt(child, 1);
-    ck_assert(gone(child));
+    ck_assert(pid_ends(child));
     process_release(&p);
 }
 END_TEST
@@ -225,10 +206,10 @@ START_TEST(child_dies_with_its_parent)
     }
     pid_t child = 0;
     ck_assert_int_eq(read(ends[0], &child, sizeof(child)), sizeof(child));
-    ck_assert(alive(child));
+    ck_assert_int_ne(pid_state(child), 'X');
     kill(parent, SIGKILL);
     waitpid(parent, NULL, 0);
-    ck_assert(gone(child));
+    ck_assert(pid_ends(child));
 }
 END_TEST
 
