@@ -84,7 +84,7 @@ k.db
 ## The chain as boxes; a neighbour's time is compared with the plan's where both were measured alike.
 $ known_db k.db
 $ export FUSEPLAN_DB=k.db
-$ fuseplan explain 41115 --target cpu -b 1 -s 128 -m causal | sed '/^+- op 7 /,/^+- op 12 /d; 104,$d'
+$ fuseplan explain 41115 --target cpu -b 1 -s 128 -m causal | sed '/^+- op 0 /,/^     |/d; /^+- op 7 /,/^+- op 12 /d; /^41092/,/^48996/d; /^41099/,/^45211/d; /^41124/,/^42852/d'
 workload     b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu
 plan         41115, 8 kernels a layer
 time         108.000 ms [106.920, 109.080] for 12 layers, 9000.0 us a layer
@@ -92,14 +92,6 @@ kernels      1900.0 us a layer, each alone
 at least     538.5 us a layer, at 4027 GFLOP/s and 76.02 GB/s: the highest rates of a segment here
 measured on  a processor
 
-+- op 0 -----------------------------------------------------------------------------------------+
-|  0 qkv_gemm            x @ Wqkv                                                                |
-| time      150.0 us [148.5, 151.5] alone; moving its data alone takes 113.8 us at least         |
-| by        generated lowering=tiled row_block=128 col_block=even                                |
-| reads     x 384.0 KiB, wqkv 6.8 MiB                                                            |
-| writes    qkv_gemm 1.1 MiB                                                                     |
-+------------------------------------------------------------------------------------------------+
-     |
 +- op 1 -----------------------------------------------------------------------------------------+
 |  1 qkv_bias_split      + bqkv, split into q, k, v, each to heads                               |
 | time      150.0 us [148.5, 151.5] alone; moving its data alone takes 31.2 us at least          |
@@ -143,22 +135,10 @@ plans with one cut less, one more or one elsewhere:
 value  change                                  ms  slower, %  its time is
 40804  fuse 0 and 1                       107.400       -0.6  predicted from its segments
 41060  fuse 6 and 7                       107.400       -0.6  predicted from its segments
-41092  fuse 9 and 10                      107.400       -0.6  predicted from its segments
-41112  fuse 12 and 13                     107.400       -0.6  predicted from its segments
-41116  fuse 11 and 12                     107.400       -0.6  predicted from its segments
-41188  fuse 7 and 8                       107.400       -0.6  predicted from its segments
-48996  fuse 1 and 2                       107.400       -0.6  predicted from its segments
  8347  generated attention                108.000        0.0  predicted from its segments
-41099  move the cut after 9 to after 10   108.000        0.0  predicted from its segments
-41107  move the cut after 11 to after 10  108.000        0.0  predicted from its segments
-41147  move the cut after 9 to after 8    108.000        0.0  predicted from its segments
-41179  move the cut after 7 to after 8    108.000        0.0  predicted from its segments
-41371  move the cut after 6 to after 5    108.000        0.0  predicted from its segments
-45211  move the cut after 1 to after 2    108.000        0.0  predicted from its segments
 41108  cut after 10                       108.600        0.6  predicted from its segments
-41124  cut after 8                        108.600        0.6  predicted from its segments
-41316  cut after 5                        108.600        0.6  predicted from its segments
-41828  cut after 4                        108.600        0.6  predicted from its segments
+44900  cut after 2                        108.600        0.6  predicted from its segments
+of 2 others nothing is known
 $ fuseplan explain best --target cpu -b 1 -s 128 -m causal --format csv
 ops.0,ops.1,operators,implementation,schedule,median_us,ci_low_us,ci_high_us,flops,bytes,least_us,bound
 0,0,qkv_gemm,generated,lowering=tiled row_block=128 col_block=even,150,148.5,151.5,452984832,8650752,113.793103,memory

@@ -35,7 +35,7 @@ $ while read -r command; do
 $ [ "$(wc -l <commands)" -ge 11 ] && echo "none is wider"
 none is wider
 === help mask
-$ fuseplan mask --help
+$ fuseplan mask --help | sed '/^options/,/^examples/d'
 usage: fuseplan mask NAME -s N [OPTION...]
 
 Draw an attention mask and say how dense it is.
@@ -60,20 +60,6 @@ masks:
   document:n=N               n documents side by side, each seeing itself only (n=4)
   file:PATH                  a NumPy file, bool or uint8, (S,S) or (B,S,S)
 
-options:
-  -b, --batch N              sequences in a batch
-  -s, --seq-len N            tokens of a sequence (required)
-      --lengths N,N,...      real tokens of each sequence; the rest is padding
-      --avg-seq-len N        draw the lengths at random with this average
-      --npy FILE             write the mask as a NumPy array of bool, (S,S) or (B,S,S)
-      --svg FILE             write a picture of the mask
-      --seed N               seed of all random draws (0)
-      --format FORMAT        table, json, ndjson or csv (table)
-  -q, --quiet                print only results and errors
-  -v, --verbose              also print device, compiler and database
-  -h, --help                 print this text
-
-examples:
   fuseplan mask strided -s 128
   fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg
   fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy
