@@ -90,6 +90,14 @@ static void add_rows(const struct fields *f, const char *field, int tensor)
         add_whole(f, field, tensor);
 }
 
+/* Says that an operator lacks a weight of its function. */
+static void add_lack(const struct fields *f, const char *field, const struct op *op,
+                     enum weight_role role)
+{
+    if ((op_functions[op->function].roles >> role & 1) != 0 && op->weight[role] == WEIGHT_NONE)
+        add_field(f, field, "1");
+}
+
 /* The fields of a step that one operator sets. */
 static void add_operator(const struct fields *f, const struct op *op)
 {
@@ -103,6 +111,8 @@ static void add_operator(const struct fields *f, const struct op *op)
     add_weight(f, "bias", op->weight[ROLE_BIAS]);
     if (op->skip != TENSOR_NONE)
         add_rows(f, "residual", op->skip);
+    add_lack(f, "no_bias", op, ROLE_BIAS);
+    add_lack(f, "no_beta", op, ROLE_BETA);
 }
 
 static void add_step(const struct fields *f, int first, int last)
@@ -226,8 +236,7 @@ static void stream_body(const struct stage *stage, struct buf *out)
     buf_adds(out, "    const struct fp_stream t = {\n");
     add_whole(&f, "qkv", op_of(stage, first)->input);
     add_weight(&f, "bias", op_of(stage, first)->weight[ROLE_BIAS]);
-    if (op_of(stage, first)->kind == KIND_SPLIT && op_of(stage, first)->weight[ROLE_BIAS] < 0)
-        add_field(&f, "split", "1");
+    add_lack(&f, "no_bias", op_of(stage, first), ROLE_BIAS);
     add_field(&f, "merged", op_of(stage, last)->layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");

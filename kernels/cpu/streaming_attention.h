@@ -25,9 +25,9 @@
 typedef float fp_vec __attribute__((vector_size(4 * FP_LANES), aligned(4)));
 
 struct fp_stream {
-    const float *qkv;  /* 3x(B,H,S,W), or, with a bias or to be split, (B,S,3D) */
+    const float *qkv;  /* 3x(B,H,S,W), or, to be split, (B,S,3D) */
     const float *bias; /* (3D) or null */
-    int split;         /* not 0: to be split without a bias */
+    int no_bias;       /* not 0: to be split without one */
     int merged;        /* out is (B,S,D), else (B,H,S,W) */
     float *out;
 };
@@ -102,7 +102,7 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
                                              const struct fp_query_block *q, int part, int first)
 {
     size_t width = (size_t)a->head_size, hidden = (size_t)fp_hidden(a);
-    if (t->bias == NULL && !t->split)
+    if (t->bias == NULL && !t->no_bias)
         return (struct fp_head_rows){fp_head(a, q, t->qkv, part) + (size_t)first * width, NULL,
                                      width};
     size_t row = fp_first_row(a, q->b) + (size_t)first, column = part * hidden + q->head * width;

@@ -36,9 +36,10 @@ struct fp_step {
     int inner, columns;        /* K and N */
     const float *input;        /* (rows,K) of a GEMM, else (rows,N) */
     const float *weight;       /* (K,N) */
-    const float *bias;         /* (N); null: none */
+    const float *bias;         /* (N) */
     const float *residual;     /* (rows,N) */
-    const float *gamma, *beta; /* (N); beta null: none */
+    const float *gamma, *beta; /* (N) */
+    int no_bias, no_beta;      /* not 0: the operator lacks it */
     float *out;                /* (rows,N) */
 };
 
@@ -56,15 +57,15 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     return s;
 }
 
-/* Columns first.. of a vector that may be missing, and element c of one. */
-FP_TEMPLATE const float *fp_from(const float *vector, int first)
+/* Columns first.. of a vector that an operator may lack, and element c of one. */
+FP_TEMPLATE const float *fp_from(int lacks, const float *vector, int first)
 {
-    return vector != NULL ? vector + first : NULL;
+    return lacks ? NULL : vector + first;
 }
 
-FP_TEMPLATE float fp_element(const float *vector, int c)
+FP_TEMPLATE float fp_element(int lacks, const float *vector, int c)
 {
-    return vector != NULL ? vector[c] : 0.0f;
+    return lacks ? 0.0f : vector[c];
 }
 
 /* The offset of token row `row` of head `head` in a tensor (B,H,S,W). */
@@ -77,17 +78,17 @@ FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
 
 /* Adds the bias to columns `cols` of one row and stores them in q, k and v.  in: the first
  * of them. */
-FP_TEMPLATE void fp_split_row(const struct fp_args *a, int row, struct fp_range cols,
-                              const float *in, const float *bias, float *qkv)
+FP_TEMPLATE void fp_split_row(const struct fp_args *a, const struct fp_step *s, int row,
+                              struct fp_range cols, const float *in)
 {
     int width = a->head_size, end = cols.first + cols.count;
     for (int c = cols.first, next; c < end; c = next) {
         int head = c / width;
         next = fp_min(end, (head + 1) * width);
         size_t third = (size_t)(head / a->heads) * a->batch * a->seq_len * fp_hidden(a);
-        float *out = qkv + third + fp_head_offset(a, row, head % a->heads) + c % width;
+        float *out = s->out + third + fp_head_offset(a, row, head % a->heads) + c % width;
         for (int i = 0; i < next - c; i++)
-            out[i] = in[c - cols.first + i] + fp_element(bias, c + i);
+            out[i] = in[c - cols.first + i] + fp_element(s->no_bias, s->bias, c + i);
     }
 }
 
@@ -107,19 +108,20 @@ FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step
         const float *x = in + (size_t)r * in_stride;
         size_t at = (size_t)r * s->columns + cols.first;
         if (s->pointwise == FP_BIAS_SPLIT_HEADS) {
-            fp_split_row(a, rows.first + r, cols, x, s->bias, s->out);
+            fp_split_row(a, s, rows.first + r, cols, x);
         } else if (s->pointwise == FP_MERGE_HEADS) {
             fp_merge_row(a, rows.first + r, s->input, s->out + at);
         } else if (s->pointwise == FP_BIAS_RESIDUAL) {
-            const float *bias = fp_from(s->bias, cols.first), *residual = s->residual + at;
+            const float *bias = fp_from(s->no_bias, s->bias, cols.first),
+                        *residual = s->residual + at;
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                s->out[at + c] = x[c] + fp_element(bias, c) + residual[c];
+                s->out[at + c] = x[c] + fp_element(s->no_bias, bias, c) + residual[c];
         } else {
-            const float *bias = fp_from(s->bias, cols.first);
+            const float *bias = fp_from(s->no_bias, s->bias, cols.first);
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                s->out[at + c] = fp_activate(s->pointwise, x[c] + fp_element(bias, c));
+                s->out[at + c] = fp_activate(s->pointwise, x[c] + fp_element(s->no_bias, bias, c));
         }
     }
 }
@@ -160,12 +162,13 @@ FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
         fp_sgemm(s, rows.count, cols, 0.0f, tile, cols.count);
         fp_pointwise_tile(a, s, rows, cols, tile, cols.count);
     } else if (s->pointwise == FP_BIAS_RESIDUAL) {
-        const float *bias = fp_from(s->bias, cols.first), *residual = s->residual + cols.first;
+        const float *bias = fp_from(s->no_bias, s->bias, cols.first),
+                    *residual = s->residual + cols.first;
         for (int r = 0; r < rows.count; r++) {
             size_t at = (size_t)r * s->columns;
 #pragma omp simd
             for (int c = 0; c < cols.count; c++)
-                out[at + c] = fp_element(bias, c) + residual[at + c];
+                out[at + c] = fp_element(s->no_bias, bias, c) + residual[at + c];
         }
         fp_sgemm(s, rows.count, cols, 1.0f, out, s->columns);
     } else {
@@ -204,7 +207,7 @@ FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step
         float scale = 1.0f / sqrtf(squares / (float)n + a->eps);
 #pragma omp simd
         for (int c = 0; c < n; c++)
-            out[c] = (x[c] - mean) * scale * s->gamma[c] + fp_element(s->beta, c);
+            out[c] = (x[c] - mean) * scale * s->gamma[c] + fp_element(s->no_beta, s->beta, c);
     }
 }
 
