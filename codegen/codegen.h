@@ -141,24 +141,10 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 
 /* ---- choice.c: what runs a segment, and a plan ----------------------------------------------- */
 
-/* Every choice for a segment on a target, the default of each implementation first: the schedule
- * expected to be the fastest, or the first one that is applicable.  Implementations come in the
- * order of impls[], those first that usually win.  Writes at most max, returns how many there are.
- * handwritten: the choices of hand-written implementations if one is applicable, else of the
- * others. */
-int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
-                struct choice *out);
-
 /* Microseconds that an applicable choice is expected to take; NaN: nothing is known. */
 double choice_expected_us(const struct choice *c, const struct workload *w);
 
 bool choice_equal(const struct choice *a, const struct choice *b);
-
-/* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails
- * with STATUS_NOT_FOUND if the target lacks the implementation, with STATUS_USAGE for anything
- * else; out->impl is null then.  Does not check that the choice is applicable. */
-int choice_parse(enum target_kind target, const struct chain *chain, struct segment s,
-                 const char *impl, const char *schedule, struct choice *out, struct status *st);
 
 /* The value of a knob, by its index in the implementation's knobs or by its name.  0 if the
  * implementation has no knob of that name. */
@@ -188,6 +174,23 @@ uint32_t choice_tensors(const struct choice *c);
  * for what only it knows.  If not, *why is the reason. */
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
+
+/* ---- choices.c: what may run a segment
+ * ------------------------------------------------------------ */
+
+/* Every choice for a segment on a target, the default of each implementation first: the schedule
+ * expected to be the fastest, or the first one that is applicable.  Implementations come in the
+ * order of impls[], those first that usually win.  Writes at most max, returns how many there are.
+ * handwritten: the choices of hand-written implementations if one is applicable, else of the
+ * others. */
+int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
+                struct choice *out);
+
+/* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails
+ * with STATUS_NOT_FOUND if the target lacks the implementation, with STATUS_USAGE for anything
+ * else; out->impl is null then.  Does not check that the choice is applicable. */
+int choice_parse(enum target_kind target, const struct chain *chain, struct segment s,
+                 const char *impl, const char *schedule, struct choice *out, struct status *st);
 
 /* ---- stages.c: the stages of a segment ------------------------------------------------------- */
 

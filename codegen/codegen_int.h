@@ -176,7 +176,7 @@ void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
 
 /* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER", and
  * returns the word's length; 0 for another word.  HuggingFace's names keep theirs. */
-size_t add_name(const char *name, const char *at, struct buf *out);
+size_t add_library_word(const char *name, const char *at, struct buf *out);
 
 /* As library_target.add_placeholder, of a list with constant texts. */
 size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,

@@ -206,7 +206,7 @@ void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_l
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out);
 
-/* ---- emit_cuda.c ----------------------------------------------------------------------------- */
+/* ---- emit_cuda_head.c ------------------------------------------------------------------------ */
 
 /* What the sources of all kernels share: element type and head size; the kernel's head. resident:
  * thread blocks on a multiprocessor for which registers must suffice; cluster: thread blocks of a
@@ -214,6 +214,8 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
 void add_types(const struct build_target *t, struct buf *out);
 void open_kernel(const struct choice *c, int threads, int resident, int cluster,
                  const char *parameters, struct buf *out);
+
+/* ---- emit_cuda.c ----------------------------------------------------------------------------- */
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 

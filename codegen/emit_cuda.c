@@ -20,12 +20,6 @@ static void add_includes(const struct cuda_kernel *k, struct buf *out)
     buf_adds(out, "\n");
 }
 
-void add_types(const struct build_target *t, struct buf *out)
-{
-    buf_addf(out, "using dtype = fp::%s;\nenum { W = %d }; /* head size */\n\n",
-             dtypes[t->dtype].name, t->head_size);
-}
-
 static void add_tile(const struct cuda_kernel *k, struct buf *out)
 {
     const struct fp_gemm_tile *t = k->tile;
@@ -36,21 +30,6 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
              "sum */\n"
              "using tile = fp::gemm_shape<dtype, %d, %d, %d, %d, %d, %d>;\n\n",
              t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
-}
-
-void open_kernel(const struct choice *c, int threads, int resident, int cluster,
-                 const char *parameters, struct buf *out)
-{
-    buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)", threads, resident);
-    if (cluster > 1)
-        buf_addf(out, " __cluster_dims__(%d, 1, 1)", cluster);
-    buf_adds(out, "\n");
-    choice_symbol(c, out);
-    buf_addf(out,
-             "(const __grid_constant__ %s)\n{\n"
-             "    extern __shared__ __align__(16) unsigned char shared[];\n"
-             "    fp::begin_next(a);\n",
-             parameters);
 }
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out)

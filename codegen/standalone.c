@@ -66,8 +66,8 @@ static size_t add_placeholder(const struct filling *f, const char *at, struct bu
 static void add_filled(const struct filling *f, const char *text, struct buf *out)
 {
     while (*text != '\0') {
-        size_t taken =
-            *text == '@' ? add_placeholder(f, text, out) : add_name(f->spec->name, text, out);
+        size_t taken = *text == '@' ? add_placeholder(f, text, out)
+                                    : add_library_word(f->spec->name, text, out);
         if (taken == 0)
             buf_add(out, text, 1);
         text += taken > 0 ? taken : 1;

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-size_t add_name(const char *name, const char *at, struct buf *out)
+size_t add_library_word(const char *name, const char *at, struct buf *out)
 {
     static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
     static const char *const theirs[] = {"encoder.layer", "model.encoder"};
@@ -30,7 +30,7 @@ size_t add_constant(const struct standalone_spec *s, const struct placeholder *l
     for (size_t i = 0; i < count; i++)
         if (strncmp(at, list[i].name, strlen(list[i].name)) == 0) {
             for (const char *text = list[i].text; *text != '\0';) {
-                size_t taken = add_name(s->name, text, out);
+                size_t taken = add_library_word(s->name, text, out);
                 if (taken == 0)
                     buf_add(out, text, 1);
                 text += taken > 0 ? taken : 1;
@@ -42,7 +42,7 @@ size_t add_constant(const struct standalone_spec *s, const struct placeholder *l
 
 void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out)
 {
-    add_name(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);
+    add_library_word(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);
 }
 
 void add_library_symbol(const struct standalone_spec *s, const struct choice *c, struct buf *out)
