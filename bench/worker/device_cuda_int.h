@@ -57,7 +57,7 @@ struct device {
     struct scratch sync, workspace;
 };
 
-/* ---- device_cuda.c: errors and memory -------------------------------------------------------- */
+/* ---- device_cuda_memory.c: errors and memory ------------------------------------------------- */
 
 static inline void *cuda_pointer(unsigned long long at)
 {
@@ -87,6 +87,13 @@ int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long lo
 
 /* Makes *s at least `bytes` large: if it is smaller, new memory of zeros replaces it. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
+
+/* Rows of device_ops. */
+int cuda_alloc(struct device *d, int64_t elements, void **out, struct status *st);
+void cuda_upload(struct device *d, void *to, const float *from, int64_t elements);
+const void *cuda_view(struct device *d, const void *memory, int64_t elements);
+void cuda_poison(struct device *d, void *memory, int64_t elements);
+void cuda_copy_within(struct device *d, void *to, const void *from, int64_t elements);
 
 /* ---- device_cuda_matmul.c: GEMMs that cuBLASLt runs ------------------------------------------ */
 
