@@ -1,6 +1,7 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -28,11 +29,24 @@ static int build(const char *dir, struct status *st)
                                     dir);
 }
 
+static int check_name(const char *name, struct status *st)
+{
+    enum { LONGEST = 40 };
+    bool good = islower((unsigned char)name[0]) != 0 && strlen(name) <= LONGEST;
+    for (const char *c = name; *c != '\0' && good; c++)
+        good = islower((unsigned char)*c) != 0 || isdigit((unsigned char)*c) != 0 || *c == '_';
+    return good ? 0
+                : status_set(st, STATUS_USAGE,
+                             "--name: '%s' cannot begin the names of C functions; give a "
+                             "lower-case letter, then up to %d lower-case letters, digits and '_'",
+                             name, LONGEST - 1);
+}
+
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     char *dir = place_directory(o, st);
-    bool done = dir != NULL && library_name_check(o, name, st) == 0 &&
+    bool done = dir != NULL && check_name(name, st) == 0 &&
                 generate_write(o, dir, name, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(dir, st) == 0);
     free(dir);

@@ -88,11 +88,6 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
 int place_write(const char *dir, const struct names *ours, const struct standalone *p,
                 const json_t *manifest, struct status *st);
 
-/* ---- export_name.c --------------------------------------------------------------------------- */
-
-/* Whether a library for the target of the options can have the name; if not, STATUS_USAGE. */
-int library_name_check(const struct options *o, const char *name, struct status *st);
-
 /* ---- generate_write.c ------------------------------------------------------------------------ */
 
 /* Writes what the options name into a directory and notes what was taken and how to build it.

@@ -2,6 +2,7 @@
 #include "cmd/generate_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void note_written(const struct options *o, int files, const char *dir, bool program)
 {
@@ -12,6 +13,19 @@ static void note_written(const struct options *o, int files, const char *dir, bo
          program ? "plan" : "example",
          program ? "and runs them" : "the library and runs its example");
     buf_release(&path);
+}
+
+/* The files of a library are called by its name, and the others by their contents. */
+static int check_apart(const struct standalone *p, const char *name, struct status *st)
+{
+    for (int i = 0; i < p->count; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(p->files[i].name, p->files[k].name) == 0)
+                return status_set(st, STATUS_USAGE,
+                                  "--name: '%s' is the name of a file that the library has "
+                                  "already, '%s'; give another name, such as '%s_bert'",
+                                  name, p->files[i].name, name);
+    return 0;
 }
 
 int generate_write(const struct options *o, const char *dir, const char *name,
@@ -28,6 +42,8 @@ int generate_write(const struct options *o, const char *dir, const char *name,
         goto out;
     struct standalone_spec spec = choosing_spec(&c, name, inputs);
     standalone_emit(&spec, &out);
+    if (check_apart(&out, name, st) != 0)
+        goto out;
     manifest = inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);
     if (place_write(dir, &ours, &out, manifest, st) != 0)
         goto out;

@@ -370,10 +370,6 @@ struct standalone {
     int count;
 };
 
-/* Whether a library for the target cannot have the name, because it has a file or a type of this
- * name already, or needs a header or a Python module of this name. */
-bool standalone_name_taken(enum target_kind target, const char *name);
-
 void standalone_emit(const struct standalone_spec *spec, struct standalone *out);
 void standalone_release(struct standalone *p);
 

@@ -1,7 +1,6 @@
 /* The files of an exported library, or of a program that runs it. */
 #include "codegen/codegen_int.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,6 @@ static bool has_file(const struct standalone *p, const char *name)
 /* Returns the text of a new file, to be filled before the next file is added. */
 static struct buf *add_file(struct standalone *p, const char *name)
 {
-    assert(!has_file(p, name));
     p->files = mem_resize(p->files, (size_t)p->count + 1, sizeof(*p->files));
     struct standalone_file *file = &p->files[p->count++];
     buf_init(&file->text);
@@ -160,10 +158,8 @@ static void append(struct standalone *to, struct standalone *from)
 {
     size_t count = (size_t)to->count + (size_t)from->count;
     to->files = mem_resize(to->files, count, sizeof(*to->files));
-    for (int i = 0; i < from->count; i++) {
-        assert(!has_file(to, from->files[i].name));
+    for (int i = 0; i < from->count; i++)
         to->files[to->count++] = from->files[i];
-    }
     free(from->files);
 }
 

@@ -159,46 +159,6 @@ START_TEST(names_begin_with_the_library_s)
 }
 END_TEST
 
-/* A library is not named as one of its own files, types, or modules: it would overwrite or hide
- * that. */
-START_TEST(names_of_its_own_are_taken)
-{
-    static const char *const suffixes[] = {".h", ".py", ".c", ".cu"};
-    static const char *const taken[] = {"run", "fp_args", "size", "math", "torch", "transformers"};
-    static const char *const free_names[] = {"encoder", "bert",     "sizes",
-                                             "causal",  "run_bert", "ru"};
-    struct standalone p;
-    emit("library", "algorithm=3", 0, &p);
-    for (int i = 0; i < p.count; i++) {
-        char *name = p.files[i].name, *end = strchr(name, '.');
-        bool plans = strncmp(name, "plan_b", 6) == 0 || strncmp(name, "segment_", 8) == 0;
-        for (size_t k = 0; k < ARRAY_LEN(suffixes); k++)
-            if (end != NULL && strcmp(end, suffixes[k]) == 0 && !plans) {
-                *end = '\0';
-                ck_assert_msg(standalone_name_taken(TARGET_CUDA, name) ==
-                                  (strcmp(name, "bert") != 0 && strcmp(name, "plans") != 0),
-                              "%s", name);
-                *end = '.';
-            }
-    }
-    standalone_release(&p);
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-        ck_assert_msg(standalone_name_taken(TARGET_CPU, taken[i]), "%s", taken[i]);
-    for (size_t i = 0; i < ARRAY_LEN(free_names); i++)
-        ck_assert_msg(!standalone_name_taken(TARGET_CPU, free_names[i]), "%s", free_names[i]);
-    ck_assert(standalone_name_taken(TARGET_CPU, "threads"));
-    ck_assert(!standalone_name_taken(TARGET_CUDA, "threads"));
-    static const char *const types[] = {"dim3", "int4", "uchar1", "longlong2", "ulonglong3"};
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        ck_assert_msg(standalone_name_taken(TARGET_CUDA, types[i]), "%s", types[i]);
-        ck_assert_msg(!standalone_name_taken(TARGET_CPU, types[i]), "%s", types[i]);
-    }
-    ck_assert(!standalone_name_taken(TARGET_CUDA, "int8"));
-    ck_assert(!standalone_name_taken(TARGET_CUDA, "ubert4"));
-}
-END_TEST
-
 SUITE("standalone", NULL, NULL, ONCE(library_is_linked_where_it_is_called),
       ONCE(maps_are_in_the_plan), ONCE(segments_share_kernels),
-      ONCE(libraries_have_the_chain_s_sizes), ONCE(names_begin_with_the_library_s),
-      ONCE(names_of_its_own_are_taken))
+      ONCE(libraries_have_the_chain_s_sizes), ONCE(names_begin_with_the_library_s))

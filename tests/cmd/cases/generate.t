@@ -299,17 +299,9 @@ notes
 plan
 2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert
 ! fuseplan export: --name: 'Bert' cannot begin the names of C functions; give a lower-case letter, then up to 39 lower-case letters, digits and '_'
-## Nor is it the name of something else that the library or its users need.
-2$ for name in plan threads int math m torch int64_t; do
->   fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name
-> done
-! fuseplan export: --name: 'plan' is the name of a file or a type that the library has already; give another name, such as 'plan_bert'
-! fuseplan export: --name: 'threads' is a header of the system, and the library's own would hide it; give another name, such as 'threads_bert'
-! fuseplan export: --name: 'int' is a word of C, C++ or Python; give another name, such as 'int_bert'
-! fuseplan export: --name: 'math' is a header of the system, and the library's own would hide it; give another name, such as 'math_bert'
-! fuseplan export: --name: 'm' is a library of the system or a target of CMake; give another name, such as 'm_bert'
-! fuseplan export: --name: 'torch' is a Python module, and the library's own would hide it; give another name, such as 'torch_bert'
-! fuseplan export: --name: 'int64_t' is a name of the kind that POSIX keeps for types; give another name, such as 'int64_t_bert'
+## Nor is it the name of a file that the library has.
+2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name plan
+! fuseplan export: --name: 'plan' is the name of a file that the library has already, 'plan.h'; give another name, such as 'plan_bert'
 3$ fuseplan export best -b 1 -s 4 $small -q -o no --db none.db
 ! fuseplan export: there is no database at 'none.db' yet: 'fuseplan search' makes one
 $ known_db k.db
