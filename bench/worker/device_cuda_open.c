@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Counts the bank's weights and tensors, except tensors (B,H,S,S): a plan that keeps scores in
- * memory and finds none is unfit by itself. */
+/* Counts weights and tensors, except tensors (B,H,S,S): a plan that keeps scores in memory and
+ * finds none is unfit by itself. */
 static int check_memory(struct device *d, struct status *st)
 {
     double need = 0;

@@ -67,7 +67,7 @@ static int dump_weights(struct worker *k, int layers, unsigned set, const char *
         const struct weight *weight = &c->weights[id];
         int64_t shape[] = {dim_size(weight->rows, &k->w), dim_size(weight->cols, &k->w)};
         int ndim = weight->rows == DIM_1 ? 1 : 2;
-        inputs_weight(&k->w, k->bank.inputs, layer, id, values);
+        inputs_weight(&k->w, k->tensors.inputs, layer, id, values);
         buf_reset(&name);
         buf_addf(&name, "layer%d.%s", layer, weight->name);
         result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
@@ -94,7 +94,7 @@ static int dump_tensor(struct worker *k, int layer, int t, const char *name, con
     assert(tensor_layout(k->w.chain, t) == LAYOUT_TOKENS);
     int64_t columns = dim_size(tensor_columns(k->w.chain, t), &k->w);
     int64_t shape[] = {k->w.batch, k->w.seq_len, columns};
-    float *values = bank_read(&k->bank, layer, t);
+    float *values = tensors_read(&k->tensors, layer, t);
     clear_padding(&k->w, (size_t)columns, values);
     return write_npy(dir, name, NPY_FLOAT32, 3, shape, values, st);
 }
@@ -102,7 +102,7 @@ static int dump_tensor(struct worker *k, int layer, int t, const char *name, con
 static int dump_plan(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    bank_feed(&k->bank, 0, k->reference.x[0]);
+    tensors_feed(&k->tensors, 0, k->reference.x[0]);
     if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
         return -1;
     worker_doing(k, "writing to '%s'", dir);
@@ -118,7 +118,7 @@ static int dump_segment(struct worker *k, struct program *p, const char *dir, st
     struct segment s = p->parts[0].choice.segment;
     const struct chain *c = k->w.chain;
     uint32_t files = segment_inputs(c, s) | segment_outputs(c, s);
-    bank_poison(&k->bank, 0, segment_outputs(c, s));
+    tensors_poison(&k->tensors, 0, segment_outputs(c, s));
     int result = k->ops->run(p->replay, 0, 1, st);
     worker_doing(k, "writing to '%s'", dir);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)

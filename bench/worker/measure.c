@@ -41,7 +41,7 @@ static void fail(struct subject *s, const struct status *st)
     s->trial->status = TRIAL_FAILED;
     s->trial->reason = *st;
     if (st->code == STATUS_WRONG)
-        bank_refill(&s->worker->bank, s->worker->reference.x[0]);
+        tensors_refill(&s->worker->tensors, s->worker->reference.x[0]);
 }
 
 /* Frees the tensors that an unfit candidate has allocated.  Tensors of earlier requests and copies
@@ -49,16 +49,16 @@ static void fail(struct subject *s, const struct status *st)
  * candidate of a request, and it tries again, so that it fails for its own needs only. */
 static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
 {
-    struct bank *bank = &s->worker->bank;
-    uint32_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
+    struct tensors *tensors = &s->worker->tensors;
+    uint32_t in_use = s->candidate > 0 ? tensors_held(tensors) : 0;
     for (bool again = s->candidate == 0;; again = false) {
         if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
             return 0;
         if (st->code != STATUS_UNFIT)
             return -1;
         program_release(s->worker, &s->program);
-        bank_trim(bank, in_use);
-        if (!bank_forget(bank) && !again)
+        tensors_trim(tensors, in_use);
+        if (!tensors_forget(tensors) && !again)
             return -1;
         *st = STATUS_INIT;
     }
@@ -202,8 +202,9 @@ static void beat_sample(void *ctx, int contender)
     if (k->candidate == s->candidate && seconds_since(k->last_beat_s) < EVERY_S)
         return;
     k->candidate = s->candidate;
-    struct pace pace = sampling_pace(timing->contenders, timing->count, timing->how);
-    worker_timing(k, &pace);
+    struct sampling_progress so_far =
+        sampling_progress(timing->contenders, timing->count, timing->how);
+    worker_timing(k, &so_far);
 }
 
 /* Clocks stay high for about a second after the last run.  A CPU's caches hold the data of other
@@ -268,7 +269,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
     struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
     if (n > 1)
-        bank_trim(&k->bank, 0); /* together the candidates need all the memory there is */
+        tensors_trim(&k->tensors, 0); /* together the candidates need all the memory there is */
     for (int i = 0; i < n; i++) {
         subjects[i] = (struct subject){
             .worker = k, .trial = &trials[i], .candidate = i, .draw = {shuffle + (uint64_t)i + 1}};

@@ -80,15 +80,15 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
                    struct launch *out, struct status *st)
 {
     *out = (struct launch){
-        .function = part->function, .choice = &part->choice, .packed = k->bank.packed};
+        .function = part->function, .choice = &part->choice, .packed = k->tensors.packed};
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((part->tensors >> t & 1) != 0 &&
-            bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
+            tensors_get(&k->tensors, tensors_of, t, &out->tensor[t], st) != 0)
             return -1;
     uint32_t used = segment_weights(k->w.chain, part->choice.segment);
     for (int i = 0; i < k->w.chain->weight_count; i++)
         if ((used >> i & 1) != 0)
-            out->weight[i] = bank_weight(&k->bank, weights_of, i);
+            out->weight[i] = tensors_weight(&k->tensors, weights_of, i);
     return 0;
 }
 
@@ -98,7 +98,7 @@ static int prepare(struct worker *k, struct program *p, struct status *st)
     size_t total = (size_t)p->layers * (size_t)p->part_count;
     struct launch *launches = mem_alloc(total, sizeof(*launches));
     int result = 0;
-    k->bank.packed = p->packed;
+    k->tensors.packed = p->packed;
     for (size_t i = 0; i < total && result == 0; i++) {
         int layer = (int)(i / (size_t)p->part_count);
         result = program_launch(k, &p->parts[i % (size_t)p->part_count], p->alone ? 0 : layer,
@@ -145,10 +145,11 @@ static void fill(struct worker *k, int t)
 {
     int64_t columns = tensor_row_columns(&k->w, t);
     float *room = NULL; /* the first piece is the largest */
-    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);) {
+    for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
         if (room == NULL)
             room = mem_alloc((size_t)(rows.count * columns), sizeof(*room));
-        bank_fill(&k->bank, 0, t, rows, oracle_results_rows(&k->reference.layer[0], t, rows, room));
+        tensors_fill(&k->tensors, 0, t, rows,
+                     oracle_results_rows(&k->reference.layer[0], t, rows, room));
     }
     free(room);
 }
@@ -156,11 +157,11 @@ static void fill(struct worker *k, int t)
 void program_feed(struct worker *k, struct segment s)
 {
     uint32_t inputs = segment_inputs(k->w.chain, s);
-    bank_feed(&k->bank, 0, k->reference.x[0]);
+    tensors_feed(&k->tensors, 0, k->reference.x[0]);
     for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++) {
-        if ((inputs >> t & 1) == 0 || bank_recall(&k->bank, 0, t))
+        if ((inputs >> t & 1) == 0 || tensors_recall(&k->tensors, 0, t))
             continue;
         fill(k, t);
-        bank_keep(&k->bank, 0, t);
+        tensors_keep(&k->tensors, 0, t);
     }
 }

@@ -173,9 +173,10 @@ static double next_seconds(const struct contender *c)
     return taken == 0 || c->out || c->rests ? 0 : c->elapsed_s / taken;
 }
 
-struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how)
+struct sampling_progress sampling_progress(const struct contender *contenders, int n,
+                                           const struct sampling *how)
 {
-    struct pace p = {.rounds = 0};
+    struct sampling_progress p = {.rounds = 0};
     const struct contender *fastest = fastest_of(contenders, n);
     double round_s = 0, left = 0;
     for (int i = 0; i < n; i++) {

@@ -28,11 +28,11 @@ void worker_doing(struct worker *k, const char *what, ...)
                             "candidate", k->candidate));
 }
 
-void worker_timing(struct worker *k, const struct pace *pace)
+void worker_timing(struct worker *k, const struct sampling_progress *so_far)
 {
     worker_say(k, json_pack("{s:s, s:s, s:i, s:[ii], s:f}", "event", "doing", "what", "timing",
-                            "candidate", k->candidate, "rounds", pace->rounds, pace->most, "left_s",
-                            pace->left_s));
+                            "candidate", k->candidate, "rounds", so_far->rounds, so_far->most,
+                            "left_s", so_far->left_s));
 }
 
 void worker_passed(struct worker *k, const char *verdict, double error)

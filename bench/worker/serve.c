@@ -76,7 +76,7 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 {
     int index = (int)json_integer_value(json_object_get(request, "device"));
     if (k->ops->open(index, &k->w, &k->device, st) != 0 ||
-        bank_init(&k->bank, &k->w, k->ops, k->device, k->inputs, st) != 0)
+        tensors_init(&k->tensors, &k->w, k->ops, k->device, k->inputs, st) != 0)
         return -1;
     add_limits(k, reply);
     return 0;
@@ -90,13 +90,13 @@ static int load_verified(struct worker *k, const json_t *request, struct program
                          struct status *st)
 {
     k->candidate = 0;
-    bank_trim(&k->bank, 0);
+    tensors_trim(&k->tensors, 0);
     int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st);
     out->all_rows = true;
     if (result == 0 && verify_program(k, out, k->w.layers, st) == 0)
         return 0;
     if (st->code == STATUS_WRONG)
-        bank_refill(&k->bank, k->reference.x[0]);
+        tensors_refill(&k->tensors, k->reference.x[0]);
     return -1;
 }
 
@@ -175,7 +175,7 @@ int worker_serve(int channel, int mask_fd)
     buf_release(&received);
     program_forget(&k);
     reference_release(&k.reference);
-    bank_release(&k.bank);
+    tensors_release(&k.tensors);
     if (k.ops != NULL)
         k.ops->close(k.device);
     workload_release(&k.w);

@@ -12,10 +12,10 @@ static int compare(struct worker *k, int layer, int t, const struct oracle_resul
 {
     struct comparison c;
     comparison_init(&c, right, t);
-    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);) {
+    for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
         struct rows wanted = rows;
         if (comparison_narrow(&c, &wanted))
-            comparison_add(&c, wanted, bank_view(&k->bank, layer, t, wanted));
+            comparison_add(&c, wanted, tensors_view(&k->tensors, layer, t, wanted));
     }
     struct oracle_error e = comparison_end(&c);
     if (!(e.tensor <= *worst)) /* true of a NaN too */
@@ -39,7 +39,7 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
     int result = program_launch(k, part, 0, 0, &launch, st);
     if (result == 0) {
         program_feed(k, s);
-        bank_poison(&k->bank, 0, part->tensors & ~segment_inputs(k->w.chain, s));
+        tensors_poison(&k->tensors, 0, part->tensors & ~segment_inputs(k->w.chain, s));
         result = k->ops->prepare(k->device, &launch, 1, &replay, st);
     }
     if (result == 0)
@@ -66,7 +66,7 @@ static uint32_t written(const struct program *p)
 /* What a layer writes is poisoned first, to find out a plan that reads what another layer left. */
 static int run_layer(struct worker *k, const struct program *p, int layer, struct status *st)
 {
-    bank_poison(&k->bank, layer, written(p));
+    tensors_poison(&k->tensors, layer, written(p));
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
@@ -74,11 +74,11 @@ static int run_layer(struct worker *k, const struct program *p, int layer, struc
 static void feed_layer(struct worker *k, const struct program *p, int layer)
 {
     bool shared = layer > 0 && !p->all_rows;
-    if (shared && bank_recall(&k->bank, layer, TENSOR_X))
+    if (shared && tensors_recall(&k->tensors, layer, TENSOR_X))
         return;
-    bank_feed(&k->bank, layer, reference_input(&k->reference, layer, p->all_rows));
+    tensors_feed(&k->tensors, layer, reference_input(&k->reference, layer, p->all_rows));
     if (shared)
-        bank_keep(&k->bank, layer, TENSOR_X);
+        tensors_keep(&k->tensors, layer, TENSOR_X);
 }
 
 /* Compares the first layers. */
@@ -114,8 +114,8 @@ static void hash_tensor(struct worker *k, int layer, int t, char out[HASH_TEXT_S
 {
     struct result_hash h;
     result_hash_init(&h, &k->w, t);
-    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);)
-        result_hash_add(&h, rows, bank_view(&k->bank, layer, t, rows));
+    for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);)
+        result_hash_add(&h, rows, tensors_view(&k->tensors, layer, t, rows));
     result_hash_end(&h, out);
 }
 
@@ -132,23 +132,23 @@ static void hash_result(struct worker *k, struct program *p, char out[HASH_TEXT_
 
 void verify_spoil_result(struct worker *k, const struct program *p)
 {
-    k->bank.packed = p->packed;
-    bank_poison(&k->bank, result_layer(p), result_tensors(p));
+    k->tensors.packed = p->packed;
+    tensors_poison(&k->tensors, result_layer(p), result_tensors(p));
 }
 
 /* Layers share all tensors but those that one hands to the next. */
 void verify_spoil(struct worker *k, const struct program *p)
 {
-    k->bank.packed = p->packed;
-    bank_poison(&k->bank, result_layer(p), written(p));
+    k->tensors.packed = p->packed;
+    tensors_poison(&k->tensors, result_layer(p), written(p));
     if (!p->alone && p->layers > 1)
-        bank_poison(&k->bank, p->layers - 2, 1u << TENSOR_Y);
+        tensors_poison(&k->tensors, p->layers - 2, 1u << TENSOR_Y);
 }
 
 int verify_result(struct worker *k, struct program *p, const char *when, struct status *st)
 {
     char now[HASH_TEXT_SIZE];
-    k->bank.packed = p->packed;
+    k->tensors.packed = p->packed;
     hash_result(k, p, now);
     if (strcmp(now, p->result) == 0)
         return 0;
@@ -182,7 +182,7 @@ static int verify_whole(struct worker *k, struct program *p, struct status *st)
 /* Segments alone are verified without packing, which their code does not depend on. */
 static int verify_parts(struct worker *k, struct program *p, struct status *st)
 {
-    k->bank.packed = false;
+    k->tensors.packed = false;
     for (int i = 0; i < p->part_count; i++) {
         struct part *part = &p->parts[i];
         double error = 0;
@@ -215,7 +215,7 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
 {
     if (verify_parts(k, p, st) != 0)
         return -1;
-    k->bank.packed = p->packed;
+    k->tensors.packed = p->packed;
     worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
     if (p->alone)
         return run_alone(k, p, st);

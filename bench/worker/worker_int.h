@@ -99,19 +99,19 @@ struct core_use { /* in seconds; negative if the system does not say */
 void core_use_begin(struct core_use *u);
 void core_use_end(const struct core_use *begin, struct conditions *out);
 
-/* ---- bank.c: the tensors and weights on the device ----------------------------------------------
+/* ---- tensors.c: the tensors and weights on the device -------------------------------------------
  *
  * A layer's input and output alternate between two tensors, so that layer l reads what l-1 wrote;
  * x, the input of layer 0, is kept apart.  The other tensors of a layer are shared by all layers.
  *
- * Layers of packed programs hand over tensors whose real rows lie one after another.  The bank's
+ * Layers of packed programs hand over tensors whose real rows lie one after another.  These
  * functions take and give rows as they lie with padding; rows of padding hold anything.
  *
- * bank_init() allocates what every plan needs: x, the two alternating tensors and all weights.
- * bank_tensor() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
+ * tensors_init() allocates what every plan needs: x, the two alternating tensors and all weights.
+ * tensors_get() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
  * and most plans need none. */
 
-struct bank {
+struct tensors {
     const struct workload *w;
     const struct device_ops *ops;
     struct device *device; /* borrowed */
@@ -120,63 +120,63 @@ struct bank {
     bool packed;                /* of the program at hand */
     void *x[2], *flow[2];       /* x[packed] */
     bool x_filled[2];
-    void *kept[2][TENSOR_COUNT]; /* [packed] copies for bank_recall(); null: none */
+    void *kept[2][TENSOR_COUNT]; /* [packed] copies for tensors_recall(); null: none */
     void *(*weight)[WEIGHT_MAX]; /* (L) */
     bool (*drawn)[WEIGHT_MAX];   /* (L) the weight holds its values */
-    float *values;               /* what bank_read() returned last, owned */
-    void *padded;                /* what bank_view() returned of packed rows, owned */
+    float *values;               /* what tensors_read() returned last, owned */
+    void *padded;                /* what tensors_view() returned of packed rows, owned */
 };
 
 /* Release it even if it fails. */
-int bank_init(struct bank *k, const struct workload *w, const struct device_ops *target,
-              struct device *d, struct inputs inputs, struct status *st);
-void bank_release(struct bank *k);
+int tensors_init(struct tensors *k, const struct workload *w, const struct device_ops *target,
+                 struct device *d, struct inputs inputs, struct status *st);
+void tensors_release(struct tensors *k);
 
 /* The tensors inside a layer that have memory (bits). */
-uint32_t bank_held(const struct bank *k);
+uint32_t tensors_held(const struct tensors *k);
 
 /* Frees the tensors inside a layer except those in `keep` (bits). */
-void bank_trim(struct bank *k, uint32_t keep);
+void tensors_trim(struct tensors *k, uint32_t keep);
 
 /* Allocates tensor t of a layer, unless it has memory.  *out is null on failure. */
-int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st);
+int tensors_get(struct tensors *k, int layer, int t, void **out, struct status *st);
 
 /* A weight on the device, filled when it is first asked for. */
-void *bank_weight(struct bank *k, int layer, int id);
+void *tensors_weight(struct tensors *k, int layer, int id);
 
 /* The functions below take tensors that have memory. */
 
 /* Poisons the tensors in `set` (bits) of a layer. */
-void bank_poison(struct bank *k, int layer, uint32_t set);
+void tensors_poison(struct tensors *k, int layer, uint32_t set);
 
 /* The next rows of tensor t after *rows, which begins as {0, 0}: as many as memory on the host is
  * spent on at a time.  False: there are none. */
-bool bank_next_rows(const struct bank *k, int t, struct rows *rows);
+bool tensors_next_rows(const struct tensors *k, int t, struct rows *rows);
 
 /* Rows of tensor t of a layer as stored; valid until the next call. */
-const void *bank_view(struct bank *k, int layer, int t, struct rows rows);
+const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows);
 
 /* All elements of tensor t of a layer, which the caller may change; valid until the next call. */
-float *bank_read(struct bank *k, int layer, int t);
+float *tensors_read(struct tensors *k, int layer, int t);
 
-void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *values);
+void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const float *values);
 
 /* Fills the input of a layer.  Layer 0's is filled only once, for no program writes it. */
-void bank_feed(struct bank *k, int layer, const float *x);
+void tensors_feed(struct tensors *k, int layer, const float *x);
 
 /* Keeps a copy of tensor t of a layer on the device, if that can copy and has the memory. */
-void bank_keep(struct bank *k, int layer, int t);
+void tensors_keep(struct tensors *k, int layer, int t);
 
-/* Gives tensor t of a layer the values that bank_keep() copied.  False: there is no copy. */
-bool bank_recall(struct bank *k, int layer, int t);
+/* Gives tensor t of a layer the values that tensors_keep() copied.  False: there is no copy. */
+bool tensors_recall(struct tensors *k, int layer, int t);
 
-/* Frees these copies: they are only worth memory that nothing else needs.  bank_tensor() does so by
+/* Frees these copies: they are only worth memory that nothing else needs.  tensors_get() does so by
  * itself.  False: there are none. */
-bool bank_forget(struct bank *k);
+bool tensors_forget(struct tensors *k);
 
 /* Fills layer 0's input and the drawn weights anew, and forgets the copies.  A wrong program may
  * have written anywhere, and other programs, verified or not, read these. */
-void bank_refill(struct bank *k, const float *x);
+void tensors_refill(struct tensors *k, const float *x);
 
 /* ---- reference.c: the oracle's results, computed when first asked for ---------------------------
  *
@@ -263,8 +263,8 @@ void program_release(struct worker *k, struct program *p);
 /* Frees all loaded functions. */
 void program_forget(struct worker *k);
 
-/* One launch of a part on the tensors of one layer with the weights of another, packed if the bank
- * is. */
+/* One launch of a part on the tensors of one layer with the weights of another, packed if the
+ * tensors are. */
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st);
 
@@ -324,11 +324,12 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
              void *ctx);
 
 /* How far it is. */
-struct pace {
+struct sampling_progress {
     int rounds, most; /* taken; what the slowest may take until its limits stop it */
     double left_s;    /* until `most` rounds are taken */
 };
-struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how);
+struct sampling_progress sampling_progress(const struct contender *contenders, int n,
+                                           const struct sampling *how);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 
@@ -346,7 +347,7 @@ struct worker {
     enum target_kind target;
     const struct device_ops *ops;
     struct device *device;
-    struct bank bank;
+    struct tensors tensors;
     struct reference reference;
     void *loaded;       /* functions by path, a tree of program.c's */
     int candidate;      /* index of the one being served */
@@ -364,7 +365,7 @@ void worker_say(struct worker *k, json_t *message);
 
 /* Tells the parent what the worker does next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
-void worker_timing(struct worker *k, const struct pace *pace);
+void worker_timing(struct worker *k, const struct sampling_progress *so_far);
 void worker_passed(struct worker *k, const char *verdict, double error);
 
 /* reference_need() that tells the parent of each layer. */

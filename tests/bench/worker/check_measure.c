@@ -49,10 +49,10 @@ START_TEST(pieces_cover_a_tensor)
                                .heads = large[_i].heads,
                                .head_size = large[_i].head_size,
                                .ffn = 4 * large[_i].heads * large[_i].head_size};
-    const struct bank b = {.w = &w};
+    const struct tensors b = {.w = &w};
     int t = large[_i].t;
     int64_t columns = tensor_row_columns(&w, t), s = w.seq_len, next = 0;
-    for (struct rows rows = {0, 0}; bank_next_rows(&b, t, &rows); next += rows.count) {
+    for (struct rows rows = {0, 0}; tensors_next_rows(&b, t, &rows); next += rows.count) {
         int64_t last = rows.first + rows.count - 1;
         bool whole = rows.first % s == 0 && rows.count % s == 0;
         bool part = rows.first / s == last / s && rows.first % s % HASHED_ROWS == 0;

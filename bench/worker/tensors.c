@@ -4,12 +4,12 @@
 #include <string.h>
 
 /* Allocates what every plan needs first, so that tensors of some plans cannot take its memory. */
-static int reserve(struct bank *k, struct status *st)
+static int reserve(struct tensors *k, struct status *st)
 {
     void *ignored;
-    int result = bank_tensor(k, 0, TENSOR_X, &ignored, st);
+    int result = tensors_get(k, 0, TENSOR_X, &ignored, st);
     for (int l = 0; l < k->w->layers && result == 0; l++)
-        result = bank_tensor(k, l, TENSOR_Y, &ignored, st);
+        result = tensors_get(k, l, TENSOR_Y, &ignored, st);
     const int weights = k->w->chain->weight_count;
     for (int i = 0; i < k->w->layers * weights && result == 0; i++)
         result = k->ops->alloc(k->device, weight_elements(i % weights, k->w),
@@ -17,21 +17,21 @@ static int reserve(struct bank *k, struct status *st)
     return result;
 }
 
-int bank_init(struct bank *k, const struct workload *w, const struct device_ops *target,
-              struct device *d, struct inputs inputs, struct status *st)
+int tensors_init(struct tensors *k, const struct workload *w, const struct device_ops *target,
+                 struct device *d, struct inputs inputs, struct status *st)
 {
-    *k = (struct bank){.w = w, .ops = target, .device = d, .inputs = inputs};
+    *k = (struct tensors){.w = w, .ops = target, .device = d, .inputs = inputs};
     k->weight = mem_alloc((size_t)w->layers, sizeof(*k->weight));
     k->drawn = mem_alloc((size_t)w->layers, sizeof(*k->drawn));
     return reserve(k, st);
 }
 
-void bank_release(struct bank *k)
+void tensors_release(struct tensors *k)
 {
     if (k->ops == NULL)
         return;
-    bank_trim(k, 0);
-    bank_forget(k);
+    tensors_trim(k, 0);
+    tensors_forget(k);
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < k->w->chain->weight_count; i++)
             k->ops->free(k->device, k->weight[l][i]);
@@ -43,10 +43,10 @@ void bank_release(struct bank *k)
     free(k->drawn);
     free(k->values);
     free(k->padded);
-    *k = (struct bank){0};
+    *k = (struct tensors){0};
 }
 
-uint32_t bank_held(const struct bank *k)
+uint32_t tensors_held(const struct tensors *k)
 {
     uint32_t set = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
@@ -54,7 +54,7 @@ uint32_t bank_held(const struct bank *k)
     return set;
 }
 
-void bank_trim(struct bank *k, uint32_t keep)
+void tensors_trim(struct tensors *k, uint32_t keep)
 {
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if ((keep >> t & 1) != 0)
@@ -64,28 +64,28 @@ void bank_trim(struct bank *k, uint32_t keep)
     }
 }
 
-/* Where the bank keeps the pointer to a layer's tensor. */
-static void **buffer(struct bank *k, int layer, int t)
+/* Where the pointer to a layer's tensor is. */
+static void **buffer(struct tensors *k, int layer, int t)
 {
     if (t == TENSOR_X)
         return layer == 0 ? &k->x[k->packed] : &k->flow[(layer - 1) % 2];
     return t == TENSOR_Y ? &k->flow[layer % 2] : &k->tensor[t];
 }
 
-int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st)
+int tensors_get(struct tensors *k, int layer, int t, void **out, struct status *st)
 {
     void **memory = buffer(k, layer, t);
     int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT;
     int result = 0;
     if (*memory == NULL && k->ops->alloc(k->device, elements, memory, &lacks) != 0)
-        result = bank_forget(k) ? k->ops->alloc(k->device, elements, memory, st)
-                                : status_set(st, lacks.code, "%s", lacks.message);
+        result = tensors_forget(k) ? k->ops->alloc(k->device, elements, memory, st)
+                                   : status_set(st, lacks.code, "%s", lacks.message);
     *out = *memory;
     return result;
 }
 
-void *bank_weight(struct bank *k, int layer, int id)
+void *tensors_weight(struct tensors *k, int layer, int id)
 {
     void *memory = k->weight[layer][id];
     if (!k->drawn[layer][id]) {
@@ -99,14 +99,14 @@ void *bank_weight(struct bank *k, int layer, int id)
     return memory;
 }
 
-void bank_poison(struct bank *k, int layer, uint32_t set)
+void tensors_poison(struct tensors *k, int layer, uint32_t set)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
             k->ops->poison(k->device, *buffer(k, layer, t), tensor_elements(t, k->w));
 }
 
-bool bank_next_rows(const struct bank *k, int t, struct rows *rows)
+bool tensors_next_rows(const struct tensors *k, int t, struct rows *rows)
 {
     enum { PIECE_BYTES = 32 << 20 };
     int64_t columns = tensor_row_columns(k->w, t), sequence = k->w->seq_len;
@@ -125,13 +125,13 @@ bool bank_next_rows(const struct bank *k, int t, struct rows *rows)
 }
 
 /* Whether rows of a tensor lie packed. */
-static bool is_packed(const struct bank *k, int t)
+static bool is_packed(const struct tensors *k, int t)
 {
     return k->packed && k->w->lengths != NULL && tensor_layout(k->w->chain, t) == LAYOUT_TOKENS;
 }
 
 /* How many rows before row `row` of (B,S) are real. */
-static int64_t real_rows(const struct bank *k, int64_t row)
+static int64_t real_rows(const struct tensors *k, int64_t row)
 {
     const struct workload *w = k->w;
     int64_t sequence = row / w->seq_len, real = 0;
@@ -144,14 +144,14 @@ static int64_t real_rows(const struct bank *k, int64_t row)
 }
 
 /* Where a row of tensor t of a layer lies on the device. */
-static void *row_at(struct bank *k, int layer, int t, int64_t row)
+static void *row_at(struct tensors *k, int layer, int t, int64_t row)
 {
     return (char *)*buffer(k, layer, t) +
            row * tensor_row_columns(k->w, t) * dtypes[k->w->dtype].bytes;
 }
 
 /* Copies packed rows, the real ones of `rows`, to where these lie with padding. */
-static void spread(const struct bank *k, struct rows rows, size_t row_bytes, const char *packed,
+static void spread(const struct tensors *k, struct rows rows, size_t row_bytes, const char *packed,
                    char *padded)
 {
     for (int64_t r = rows.first; r < rows.first + rows.count; r++)
@@ -161,7 +161,7 @@ static void spread(const struct bank *k, struct rows rows, size_t row_bytes, con
         }
 }
 
-const void *bank_view(struct bank *k, int layer, int t, struct rows rows)
+const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows)
 {
     if (is_packed(k, t)) {
         int64_t columns = tensor_row_columns(k->w, t), first = real_rows(k, rows.first);
@@ -177,18 +177,18 @@ const void *bank_view(struct bank *k, int layer, int t, struct rows rows)
                         rows.count * tensor_row_columns(k->w, t));
 }
 
-float *bank_read(struct bank *k, int layer, int t)
+float *tensors_read(struct tensors *k, int layer, int t)
 {
     int64_t columns = tensor_row_columns(k->w, t);
     k->values = mem_resize(k->values, (size_t)tensor_elements(t, k->w), sizeof(*k->values));
-    for (struct rows rows = {0, 0}; bank_next_rows(k, t, &rows);)
-        elements_unpack(k->w->dtype, bank_view(k, layer, t, rows), rows.count * columns,
+    for (struct rows rows = {0, 0}; tensors_next_rows(k, t, &rows);)
+        elements_unpack(k->w->dtype, tensors_view(k, layer, t, rows), rows.count * columns,
                         k->values + rows.first * columns);
     return k->values;
 }
 
 /* Fills the real ones of `rows`. */
-static void fill_packed(struct bank *k, int layer, int t, struct rows rows, const float *values)
+static void fill_packed(struct tensors *k, int layer, int t, struct rows rows, const float *values)
 {
     int64_t columns = tensor_row_columns(k->w, t), first = real_rows(k, rows.first), count = 0;
     float *packed = mem_alloc((size_t)(rows.count * columns), sizeof(*packed));
@@ -201,7 +201,7 @@ static void fill_packed(struct bank *k, int layer, int t, struct rows rows, cons
     free(packed);
 }
 
-void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *values)
+void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const float *values)
 {
     if (is_packed(k, t)) {
         fill_packed(k, layer, t, rows, values);
@@ -211,16 +211,16 @@ void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *
                    rows.count * tensor_row_columns(k->w, t));
 }
 
-void bank_feed(struct bank *k, int layer, const float *x)
+void tensors_feed(struct tensors *k, int layer, const float *x)
 {
     if (layer == 0 && k->x_filled[k->packed])
         return;
-    for (struct rows rows = {0, 0}; bank_next_rows(k, TENSOR_X, &rows);)
-        bank_fill(k, layer, TENSOR_X, rows, x + rows.first * workload_hidden(k->w));
+    for (struct rows rows = {0, 0}; tensors_next_rows(k, TENSOR_X, &rows);)
+        tensors_fill(k, layer, TENSOR_X, rows, x + rows.first * workload_hidden(k->w));
     k->x_filled[k->packed] = k->x_filled[k->packed] || layer == 0;
 }
 
-void bank_keep(struct bank *k, int layer, int t)
+void tensors_keep(struct tensors *k, int layer, int t)
 {
     int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT; /* then the next one is uploaded too */
@@ -231,7 +231,7 @@ void bank_keep(struct bank *k, int layer, int t)
         k->ops->copy(k->device, *kept, *buffer(k, layer, t), elements);
 }
 
-bool bank_recall(struct bank *k, int layer, int t)
+bool tensors_recall(struct tensors *k, int layer, int t)
 {
     const void *kept = k->kept[k->packed][t];
     if (kept != NULL)
@@ -239,7 +239,7 @@ bool bank_recall(struct bank *k, int layer, int t)
     return kept != NULL;
 }
 
-bool bank_forget(struct bank *k)
+bool tensors_forget(struct tensors *k)
 {
     bool any = false;
     for (int i = 0; i < 2 * TENSOR_COUNT; i++) {
@@ -251,21 +251,21 @@ bool bank_forget(struct bank *k)
     return any;
 }
 
-void bank_refill(struct bank *k, const float *x)
+void tensors_refill(struct tensors *k, const float *x)
 {
-    bank_forget(k);
+    tensors_forget(k);
     const bool packed = k->packed;
     for (int i = 0; i < 2; i++) {
         k->packed = i == 1;
         k->x_filled[i] = false;
         if (k->x[i] != NULL)
-            bank_feed(k, 0, x);
+            tensors_feed(k, 0, x);
     }
     k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < k->w->chain->weight_count; i++)
             if (k->drawn[l][i]) {
                 k->drawn[l][i] = false;
-                bank_weight(k, l, i);
+                tensors_weight(k, l, i);
             }
 }
