@@ -29,17 +29,6 @@ void binary_describe(const struct binary *b, struct resources *r)
     memcpy(r->compiler_warning, said->compiler_warning, sizeof(r->compiler_warning));
 }
 
-void builder_release(struct builder *b)
-{
-    crew_free(b->crew);
-    for (int i = 0; i < b->count; i++) {
-        free(b->binaries[i]->path);
-        free(b->binaries[i]);
-    }
-    free(b->binaries);
-    *b = (struct builder){0};
-}
-
 void binary_source(const struct builder *b, const char *headers, struct binary *binary,
                    struct buf *text)
 {

@@ -1,4 +1,4 @@
-/* What build.c and crew.c share. */
+/* What build.c and pool.c share. */
 #ifndef FUSEPLAN_BENCH_COMPILE_BUILD_INT_H
 #define FUSEPLAN_BENCH_COMPILE_BUILD_INT_H
 
@@ -20,9 +20,5 @@ int binary_keep_text(const struct builder *b, struct binary *binary, const struc
 
 /* STATUS_ENVIRONMENT: another program has removed a binary. */
 int builder_gone(const struct builder *b, struct status *st);
-
-/* ---- crew.c ---------------------------------------------------------------------------------- */
-
-void crew_free(struct crew *crew); /* stops its compilers; crew may be null */
 
 #endif

@@ -333,7 +333,7 @@ void ptxas_read(const char *log, struct resources *out);
 /* Whether the compiler warned that wgmma instructions, which should overlap, are serialized. */
 bool ptxas_serialises(const struct resources *r);
 
-/* ---- build.c, crew.c: choices -> binaries ---------------------------------------------------- */
+/* ---- build.c, pool.c: choices -> binaries ---------------------------------------------------- */
 
 /* What is known of one choice in this session. */
 struct binary {
@@ -363,7 +363,7 @@ struct builder {
     struct listener listener;
     struct binary **binaries; /* owned */
     int count;
-    struct crew *crew; /* the compilers at work, owned; null: none ever was */
+    struct pool *pool; /* the compilers at work, owned; null: none ever was */
 };
 
 void builder_release(struct builder *b);

@@ -52,10 +52,16 @@ prose() {
     sed 's/^\([^:]*:[0-9]*\):.*/\1: this line has more than 120 columns: wrap it/'
 }
 
+# Directions of includes and circles of files.
+house() {
+  $files '^[^t].*\.[ch]$' | python3 tests/lint/house.py "$build"
+}
+
 {
   sizes
   names
   prose
+  house
 } >"$out/found"
 cat "$out/found"
 [ ! -s "$out/found" ]

@@ -24,7 +24,7 @@ struct wanted {
     int count, begun;         /* of the first `begun`, a compiler runs, ran or is not needed */
 };
 
-struct crew {
+struct pool {
     struct builder *builder;
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct build *builds;
@@ -36,78 +36,89 @@ struct crew {
     bool busy;           /* a call is under way */
 };
 
-static struct crew *crew_of(struct builder *b)
+static struct pool *pool_of(struct builder *b)
 {
-    if (b->crew == NULL) {
-        b->crew = mem_alloc(1, sizeof(*b->crew));
-        *b->crew =
-            (struct crew){.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
-        buf_init(&b->crew->headers);
+    if (b->pool == NULL) {
+        b->pool = mem_alloc(1, sizeof(*b->pool));
+        *b->pool =
+            (struct pool){.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
+        buf_init(&b->pool->headers);
     }
-    return b->crew;
+    return b->pool;
 }
 
 /* Stops all compilers and forgets what was wanted. */
-static void disband(struct crew *crew)
+static void disband(struct pool *pool)
 {
-    while (crew->running > 0)
-        compile_release(&crew->builds[--crew->running].compile);
-    crew->failed_count = 0;
-    crew->ahead.count = crew->ahead.begun = 0;
+    while (pool->running > 0)
+        compile_release(&pool->builds[--pool->running].compile);
+    pool->failed_count = 0;
+    pool->ahead.count = pool->ahead.begun = 0;
 }
 
-void crew_free(struct crew *crew)
+static void pool_free(struct pool *pool)
 {
-    if (crew == NULL)
+    if (pool == NULL)
         return;
-    disband(crew);
-    buf_release(&crew->headers);
-    free(crew->builds);
-    free(crew->failed);
-    free(crew->ahead.binaries);
-    free(crew);
+    disband(pool);
+    buf_release(&pool->headers);
+    free(pool->builds);
+    free(pool->failed);
+    free(pool->ahead.binaries);
+    free(pool);
 }
 
-static int make_headers(struct crew *crew, struct status *st)
+void builder_release(struct builder *b)
+{
+    pool_free(b->pool);
+    for (int i = 0; i < b->count; i++) {
+        free(b->binaries[i]->path);
+        free(b->binaries[i]);
+    }
+    free(b->binaries);
+    *b = (struct builder){0};
+}
+
+static int make_headers(struct pool *pool, struct status *st)
 {
     const struct kernel_file *files;
-    if (crew->headers.len > 0)
+    if (pool->headers.len > 0)
         return 0;
-    if (cache_make_dirs(crew->builder->cache, st) != 0)
+    if (cache_make_dirs(pool->builder->cache, st) != 0)
         return -1;
-    int count = kernel_files(crew->builder->target.kind, &files);
-    return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
+    int count = kernel_files(pool->builder->target.kind, &files);
+    return cache_headers(pool->builder->cache, files, count, &pool->headers, st);
 }
 
-static bool being_built(const struct crew *crew, const struct binary *binary)
+static bool being_built(const struct pool *pool, const struct binary *binary)
 {
-    for (int i = 0; i < crew->running; i++)
-        if (strcmp(crew->builds[i].binary->key, binary->key) == 0)
+    for (int i = 0; i < pool->running; i++)
+        if (strcmp(pool->builds[i].binary->key, binary->key) == 0)
             return true;
     return false;
 }
 
-static void fail_once(struct crew *crew, struct failure failure)
+static void fail_once(struct pool *pool, struct failure failure)
 {
-    size_t size = (size_t)crew->failed_count + 1;
-    crew->failed = mem_resize(crew->failed, size, sizeof(struct failure));
-    crew->failed[crew->failed_count++] = failure;
+    size_t size = (size_t)pool->failed_count + 1;
+    pool->failed = mem_resize(pool->failed, size, sizeof(struct failure));
+    pool->failed[pool->failed_count++] = failure;
 }
 
-static bool failed_once(const struct crew *crew, const struct binary *binary)
+static bool failed_once(const struct pool *pool, const struct binary *binary)
 {
-    for (int i = 0; i < crew->failed_count; i++)
-        if (strcmp(crew->failed[i].binary->key, binary->key) == 0)
+    for (int i = 0; i < pool->failed_count; i++)
+        if (strcmp(pool->failed[i].binary->key, binary->key) == 0)
             return true;
     return false;
 }
 
 /* Notes what became of the binaries of one source: they were built, or failed for a reason of the
  * source's own. */
-static int settle(struct crew *crew, const struct binary *binary, bool built,
+static int settle(struct pool *pool, const struct binary *binary, bool built,
                   const struct status *result, struct status *st)
 {
-    const struct builder *b = crew->builder;
+    const struct builder *b = pool->builder;
     for (int i = 0; i < b->count; i++) {
         struct binary *same = b->binaries[i];
         if (same->built || strcmp(same->key, binary->key) != 0)
@@ -124,69 +135,69 @@ static int settle(struct crew *crew, const struct binary *binary, bool built,
 
 /* Shares the time since the last call among the running compilers.  Called before one starts, and
  * after one ended. */
-static void charge(struct crew *crew)
+static void charge(struct pool *pool)
 {
     double now = clock_seconds();
-    for (int i = 0; i < crew->running; i++)
-        crew->builds[i].binary->build_s += (now - crew->charged) / crew->running;
-    crew->charged = now;
+    for (int i = 0; i < pool->running; i++)
+        pool->builds[i].binary->build_s += (now - pool->charged) / pool->running;
+    pool->charged = now;
 }
 
 /* Takes what a compiler that has ended leaves. */
-static int take(struct crew *crew, int ended, struct status *st)
+static int take(struct pool *pool, int ended, struct status *st)
 {
-    struct builder *b = crew->builder;
-    charge(crew);
-    struct build done = crew->builds[ended];
+    struct builder *b = pool->builder;
+    charge(pool);
+    struct build done = pool->builds[ended];
     struct binary *binary = done.binary;
-    crew->builds[ended] = crew->builds[--crew->running];
+    pool->builds[ended] = pool->builds[--pool->running];
     struct status result = STATUS_INIT;
     int finished = compile_finish(&done.compile, b->toolchain, b->cache, binary->key, &result);
     compile_release(&done.compile);
     if (result.code == STATUS_COMPILE || result.code == STATUS_ENVIRONMENT) {
-        fail_once(crew, (struct failure){binary, result.code == STATUS_ENVIRONMENT});
+        fail_once(pool, (struct failure){binary, result.code == STATUS_ENVIRONMENT});
         return 0;
     }
-    return settle(crew, binary, finished == 0, &result, st);
+    return settle(pool, binary, finished == 0, &result, st);
 }
 
 /* Waits for one compiler, until a time.  Returns -1 with STATUS_TIMEOUT if that passes, or where
  * the environment or an interrupt ends the work. */
-static int collect(struct crew *crew, double until, struct status *st)
+static int collect(struct pool *pool, double until, struct status *st)
 {
-    struct process **list = mem_alloc((size_t)crew->running, sizeof(struct process *));
-    for (int i = 0; i < crew->running; i++)
-        list[i] = &crew->builds[i].compile.process;
-    int ended = process_wait_any(list, crew->running, until, crew->builder->stop, st);
+    struct process **list = mem_alloc((size_t)pool->running, sizeof(struct process *));
+    for (int i = 0; i < pool->running; i++)
+        list[i] = &pool->builds[i].compile.process;
+    int ended = process_wait_any(list, pool->running, until, pool->builder->stop, st);
     free(list);
-    return ended < 0 ? -1 : take(crew, ended, st);
+    return ended < 0 ? -1 : take(pool, ended, st);
 }
 
 /* Compiles a source that failed again, alone, until a time.  Where the machine stops its
  * compiler twice, that says nothing about the source and ends the work. */
-static int build_again(struct crew *crew, double until, struct status *st)
+static int build_again(struct pool *pool, double until, struct status *st)
 {
-    const struct builder *b = crew->builder;
-    const struct failure before = crew->failed[--crew->failed_count];
+    const struct builder *b = pool->builder;
+    const struct failure before = pool->failed[--pool->failed_count];
     struct binary *binary = before.binary;
     struct status result = STATUS_INIT;
     if (binary->built) /* as a choice of the same source, just now */
         return 0;
     struct buf text;
     buf_init(&text);
-    binary_source(b, crew->headers.ptr, binary, &text);
+    binary_source(b, pool->headers.ptr, binary, &text);
     double start = clock_seconds();
-    int built = compile_source(b->toolchain, b->cache, text.ptr, crew->headers.ptr, binary->key,
+    int built = compile_source(b->toolchain, b->cache, text.ptr, pool->headers.ptr, binary->key,
                                b->deadline_s, until, b->stop, &result);
     binary->build_s += clock_seconds() - start;
     buf_release(&text);
     bool late = result.code == STATUS_TIMEOUT && clock_seconds() >= until;
     if (late)
-        crew->failed[crew->failed_count++] = before; /* nothing is known of it */
+        pool->failed[pool->failed_count++] = before; /* nothing is known of it */
     if (late || result.code == STATUS_INTERRUPTED)
         return status_set(st, result.code, "%s", result.message);
     if (result.code == STATUS_ENVIRONMENT && !before.machine) {
-        fail_once(crew, (struct failure){binary, true});
+        fail_once(pool, (struct failure){binary, true});
         return 0;
     }
     if (result.code == STATUS_ENVIRONMENT)
@@ -197,14 +208,14 @@ static int build_again(struct crew *crew, double until, struct status *st)
     if (result.code == STATUS_COMPILE &&
         compile_recheck(b->toolchain, b->cache, until, b->stop, st) != 0)
         return -1;
-    return settle(crew, binary, built == 0, &result, st);
+    return settle(pool, binary, built == 0, &result, st);
 }
 
 /* Starts the build of one choice, or finds that it needs none.  *waits: every compiler that may run
  * does. */
-static int begin(struct crew *crew, struct binary *binary, bool *waits, struct status *st)
+static int begin(struct pool *pool, struct binary *binary, bool *waits, struct status *st)
 {
-    struct builder *b = crew->builder;
+    struct builder *b = pool->builder;
     const char *why = NULL;
     const struct choice *c = &binary->choice;
     *waits = false;
@@ -217,27 +228,27 @@ static int begin(struct crew *crew, struct binary *binary, bool *waits, struct s
         return 0;
     }
 
-    if (make_headers(crew, st) != 0)
+    if (make_headers(pool, st) != 0)
         return -1;
 
     struct buf text;
     buf_init(&text);
     int result = 0;
-    binary_source(b, crew->headers.ptr, binary, &text);
-    if (binary_in_cache(b, binary) || being_built(crew, binary) || failed_once(crew, binary)) {
+    binary_source(b, pool->headers.ptr, binary, &text);
+    if (binary_in_cache(b, binary) || being_built(pool, binary) || failed_once(pool, binary)) {
         /* it is there, or what becomes of the same source will settle it */
     } else if (c->impl->library) {
         result = binary_keep_text(b, binary, &text, st);
-    } else if (crew->running == b->jobs) {
+    } else if (pool->running == b->jobs) {
         *waits = true;
     } else {
-        struct build *next = &crew->builds[crew->running];
-        charge(crew);
+        struct build *next = &pool->builds[pool->running];
+        charge(pool);
         next->binary = binary;
-        result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,
+        result = compile_start(b->toolchain, b->cache, text.ptr, pool->headers.ptr, b->deadline_s,
                                &next->compile, st);
         if (result == 0)
-            crew->running++;
+            pool->running++;
         else
             compile_release(&next->compile);
         if (result == 0 && b->compiling != NULL)
@@ -251,19 +262,19 @@ static int begin(struct crew *crew, struct binary *binary, bool *waits, struct s
 static void want(struct builder *b, const struct choice *choices, int count, struct wanted *out)
 {
     out->binaries = mem_resize(out->binaries, (size_t)count + 1, sizeof(struct binary *));
-    buf_reset(&b->crew->headers);
+    buf_reset(&b->pool->headers);
     out->count = count;
     out->begun = 0;
     for (int i = 0; i < count; i++)
         out->binaries[i] = builder_find(b, &choices[i]);
 }
 
-static int begin_more(struct crew *crew, struct wanted *w, struct status *st)
+static int begin_more(struct pool *pool, struct wanted *w, struct status *st)
 {
     bool waits = false;
     int result = 0;
     while (result == 0 && !waits && w->begun < w->count) {
-        result = begin(crew, w->binaries[w->begun], &waits, st);
+        result = begin(pool, w->binaries[w->begun], &waits, st);
         w->begun += result == 0 && !waits;
     }
     return result;
@@ -279,18 +290,18 @@ static int built_of(const struct wanted *w, int first)
 }
 
 /* Builds until so many of the first ones are built, or a time: see collect(). */
-static int work(struct crew *crew, struct wanted *w, int first, int least, double until,
+static int work(struct pool *pool, struct wanted *w, int first, int least, double until,
                 struct status *st)
 {
     int result;
-    while ((result = begin_more(crew, w, st)) == 0) {
-        step_tell(&crew->builder->listener, &(struct step){.phase = "compiling",
+    while ((result = begin_more(pool, w, st)) == 0) {
+        step_tell(&pool->builder->listener, &(struct step){.phase = "compiling",
                                                            .done = built_of(w, w->count),
                                                            .total = w->count,
                                                            .left_s = NAN});
         if (built_of(w, first) >= least)
             break;
-        result = crew->running > 0 ? collect(crew, until, st) : build_again(crew, until, st);
+        result = pool->running > 0 ? collect(pool, until, st) : build_again(pool, until, st);
         if (result != 0)
             break;
     }
@@ -300,14 +311,14 @@ static int work(struct crew *crew, struct wanted *w, int first, int least, doubl
 int builder_build(struct builder *b, const struct choice *choices, int count, double until,
                   struct status *results, struct status *st)
 {
-    struct crew *crew = crew_of(b);
+    struct pool *pool = pool_of(b);
     struct wanted all = {0};
     want(b, choices, count, &all);
-    crew->busy = true;
-    int result = work(crew, &all, count, count, until, st);
-    crew->busy = false;
+    pool->busy = true;
+    int result = work(pool, &all, count, count, until, st);
+    pool->busy = false;
     if (result != 0)
-        disband(crew);
+        disband(pool);
     for (int i = 0; i < count && results != NULL; i++)
         results[i] = all.binaries[i]->status;
     free(all.binaries);
@@ -317,21 +328,21 @@ int builder_build(struct builder *b, const struct choice *choices, int count, do
 int builder_build_some(struct builder *b, const struct choice *choices, int count, int ahead,
                        double until, struct built *out, struct status *st)
 {
-    struct crew *crew = crew_of(b);
-    struct wanted *w = &crew->ahead;
+    struct pool *pool = pool_of(b);
+    struct wanted *w = &pool->ahead;
     int all = count + ahead;
     want(b, choices, all, w);
-    crew->busy = true;
+    pool->busy = true;
     int result =
-        b->beside ? work(crew, w, count, count > 0, until, st) : work(crew, w, all, all, until, st);
-    crew->busy = false;
+        b->beside ? work(pool, w, count, count > 0, until, st) : work(pool, w, all, all, until, st);
+    pool->busy = false;
     for (int i = 0; i < all; i++) {
         bool done = i < w->begun && w->binaries[i]->built;
         out[i] = (struct built){done, done ? w->binaries[i]->status : STATUS_INIT};
     }
     bool late = result != 0 && st->code == STATUS_TIMEOUT;
     if (result != 0 && !(late && b->beside))
-        disband(crew);
+        disband(pool);
     if (late)
         *st = STATUS_INIT;
     return late ? 0 : result;
@@ -339,18 +350,18 @@ int builder_build_some(struct builder *b, const struct choice *choices, int coun
 
 bool builder_advance(struct builder *b)
 {
-    struct crew *crew = b->crew;
+    struct pool *pool = b->pool;
     struct status failed = STATUS_INIT; /* the next user of the binary meets it again */
-    if (crew == NULL || crew->busy || crew->running == 0)
+    if (pool == NULL || pool->busy || pool->running == 0)
         return false;
-    crew->busy = true;
-    for (int i = crew->running - 1; i >= 0 && failed.code == STATUS_OK; i--)
-        if (process_over(&crew->builds[i].compile.process))
-            take(crew, i, &failed);
+    pool->busy = true;
+    for (int i = pool->running - 1; i >= 0 && failed.code == STATUS_OK; i--)
+        if (process_over(&pool->builds[i].compile.process))
+            take(pool, i, &failed);
     if (failed.code == STATUS_OK)
-        begin_more(crew, &crew->ahead, &failed);
-    crew->busy = false;
+        begin_more(pool, &pool->ahead, &failed);
+    pool->busy = false;
     if (failed.code != STATUS_OK)
-        disband(crew);
-    return crew->running > 0;
+        disband(pool);
+    return pool->running > 0;
 }
