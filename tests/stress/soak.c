@@ -60,6 +60,8 @@ static const struct fault {
     {"candidate hung", FLAG, 0, 0, 0, 1, "hang"},
 };
 
+enum { OF_CANDIDATES = 11 }; /* where the faults of candidates begin */
+
 /* When somebody may be killed again. */
 struct turn {
     double next_s;
@@ -142,14 +144,14 @@ static const struct fault *draw_fault(struct soak *s)
     int sum = 0;
     if (s->runs_of_workload >= MOST_FAULTY_RUNS)
         return &faults[0];
+    if (!s->account.planted) /* each in turn */
+        return &faults[(s->faulty.runs + 1) % OF_CANDIDATES];
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
         sum += faults[i].weight;
-    const struct fault *f;
-    do {
-        int drawn = (int)rng_below(&s->rng, (uint32_t)sum);
-        for (f = faults; drawn >= f->weight; f++)
-            drawn -= f->weight;
-    } while (f->act == FLAG && !s->account.planted);
+    int drawn = (int)rng_below(&s->rng, (uint32_t)sum);
+    const struct fault *f = faults;
+    for (; drawn >= f->weight; f++)
+        drawn -= f->weight;
     return f;
 }
 
