@@ -14,12 +14,12 @@
  *
  * Each child leads a process group of its own, which a terminal's Ctrl-C does not reach.  All that
  * it started ends with it, also what has left its group, and it ends with fuseplan, however that
- * ends: keeper.c. */
+ * ends: supervisor.c. */
 
 enum { PROCESS_SAID_MAX = 8192 };
 
 struct process {
-    pid_t pid;         /* its keeper's; 0: never started, or ended and waited for */
+    pid_t pid;         /* its supervisor's; 0: never started, or ended and waited for */
     int output;        /* its stderr, and its stdout unless that is an answer; -1 after their end */
     struct buf said;   /* at most PROCESS_SAID_MAX bytes of its output */
     bool keep_last;    /* said holds the last bytes of the output, not the first */

@@ -64,7 +64,7 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
     if (open_pipe(&out->output, &output) && (!spec->answers || open_pipe(&out->answers, &answers)))
         pid = fork();
     if (pid == 0)
-        keeper_run(spec, parent, answers >= 0 ? answers : output, output);
+        supervisor_run(spec, parent, answers >= 0 ? answers : output, output);
     int error = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     close_end(&output);

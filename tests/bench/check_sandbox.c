@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 /* Each is true where nothing keeps a candidate from it, as often as it is tried.  `path` is that of
- * a file outside the cache, at `other` there is none.  `p` is in turn its keeper, the process that
- * searches and a stranger, all of the same user and copies of this suite, so that `word` is an
+ * a file outside the cache, at `other` there is none.  `p` is in turn its supervisor, the process
+ * that searches and a stranger, all of the same user and copies of this suite, so that `word` is an
  * address in each.  None of them changes anything where it succeeds. */
 static const struct attempt {
     const char *code;

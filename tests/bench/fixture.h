@@ -107,12 +107,12 @@ static inline void check_failed(struct trial *t, enum status_code code, const ch
     trial_release(t);
 }
 
-/* The program that a keeper watches. */
-static inline pid_t program_of(pid_t keeper)
+/* The program that a supervisor watches. */
+static inline pid_t program_of(pid_t supervisor)
 {
     char path[64];
     long program = 0;
-    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)keeper, (long)keeper);
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)supervisor, (long)supervisor);
     FILE *f = fopen(path, "r");
     ck_assert_ptr_nonnull(f);
     ck_assert_int_eq(fscanf(f, "%ld", &program), 1);

@@ -201,7 +201,7 @@ struct task lane_draw(const struct lane *l, bool worker, struct rng *r)
     if (l->pid != 0)
         tasks_below(l->pid, &all);
     for (int i = 0; i < all.count; i++)
-        if (strcmp(all.items[i].name, "fuseplan") != 0 && /* a keeper */
+        if (strcmp(all.items[i].name, "fuseplan") != 0 && /* a supervisor */
             (strcmp(all.items[i].name, "fuseplan-worker") == 0) == worker &&
             rng_below(r, ++found) == 0)
             drawn = all.items[i];

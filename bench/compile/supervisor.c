@@ -1,7 +1,7 @@
-/* Between fuseplan and each program that it starts stands a keeper: a copy of fuseplan that only
- * waits.  The program's processes may leave its process group, or lose their parent; the keeper is
- * then the one that the system gives them to (PR_SET_CHILD_SUBREAPER), so it finds them all.  And
- * it outlives a SIGKILL of fuseplan for as long as it takes to end them.
+/* Between fuseplan and each program that it starts stands a supervisor: a copy of fuseplan that
+ * only waits.  The program's processes may leave its process group, or lose their parent; the
+ * supervisor is then the one that the system gives them to (PR_SET_CHILD_SUBREAPER), so it finds
+ * them all.  And it outlives a SIGKILL of fuseplan for as long as it takes to end them.
  *
  * The copy may have been made of a process with threads: only async-signal-safe calls. */
 #include "bench/compile/process_int.h"
@@ -42,11 +42,11 @@ static _Noreturn void give_up(int output)
     _exit(EXIT_CANNOT_RUN);
 }
 
-static _Noreturn void run_program(const struct process_spec *spec, pid_t keeper, int answers,
+static _Noreturn void run_program(const struct process_spec *spec, pid_t supervisor, int answers,
                                   int output)
 {
     setpgid(0, 0);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != supervisor)
         _exit(EXIT_CANNOT_RUN);
 
     /* Where memory runs out, the system ends compilers and candidates, not the search. */
@@ -150,14 +150,14 @@ static _Noreturn void mirror(int status)
 }
 
 /* All signals are blocked already. */
-void keeper_run(const struct process_spec *spec, pid_t parent, int answers, int output)
+void supervisor_run(const struct process_spec *spec, pid_t parent, int answers, int output)
 {
     sigset_t awaited;
     signal(SIGCHLD, SIG_DFL);
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGCHLD);
     sigaddset(&awaited, SIGTERM);
-    setpgid(0, 0); /* a SIGKILL of fuseplan's group is not for the keeper */
+    setpgid(0, 0); /* a SIGKILL of fuseplan's group is not for the supervisor */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
         _exit(EXIT_CANNOT_RUN);
