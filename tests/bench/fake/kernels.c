@@ -149,7 +149,7 @@ int fake_code_run(struct fake_code *c, const struct fp_args *a)
 {
     if (is(c, "slow") || (is(c, "waking") && c->runs < c->rested_runs))
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    if (is(c, "fault") || (is(c, "flaky") && access(fault_notes(), F_OK) != 0))
+    if (is(c, "fault"))
         return fault();
     while (is(c, "hang"))
         pause();

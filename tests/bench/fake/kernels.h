@@ -14,7 +14,6 @@ enum { ILLEGAL_ADDRESS = 700 };
  *   slow     takes 2 ms
  *   waking   is slow up to the given run
  *   fault    faults
- *   flaky    faults if no fault is noted down yet
  *   hang     never ends
  *   fickle   is right the first time only
  *   stale    adds what lay in its output
