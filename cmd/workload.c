@@ -131,12 +131,12 @@ int study_near_workload(const struct options *o, struct db *const databases[2],
     } steps[] = {{true, false}, {true, true}, {false, false}, {false, true}};
     struct buf key;
     buf_init(&key);
-    workload_text(w, &key);
+    const struct db_workload asked = db_workload_of(w, &key);
     struct fingerprint here;
     struct db_study near = near_here(o, target, &here);
     int found = 0;
     for (size_t i = 0; i < 2 * ARRAY_LEN(steps) && found == 0; i++) {
-        struct db_wanted wanted = {.workload = key.ptr,
+        struct db_wanted wanted = {.workload = &asked,
                                    .target_kind = target_names[target.kind],
                                    .near = &near,
                                    .same_device = steps[i / 2].same_device,

@@ -98,11 +98,12 @@ int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *
 /* ---- near.c: a study that stands in for another ---------------------------------------------- */
 
 struct db_wanted {
-    const char *workload, *target_kind; /* workload: its text */
-    const struct db_study *near;        /* as of db_study_find() */
-    bool same_device;                   /* only studies on a device of the same name */
-    bool family;                        /* of workloads that differ in the mask's parameters alone,
-                                           the nearest parameters first; not of this workload */
+    const struct db_workload *workload;
+    const char *target_kind;
+    const struct db_study *near; /* as of db_study_find() */
+    bool same_device;            /* only studies on a device of the same name */
+    bool family;                 /* of workloads that differ in the mask's parameters alone,
+                                    the nearest parameters first; not of this workload */
 };
 
 /* Finds a study in which a plan ran; 1: found, 0: there is none, -1: failed. */

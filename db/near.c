@@ -4,45 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- masks of a family ----------------------------------------------------------------------- */
+/* ---- workloads of a family ------------------------------------------------------------------- */
 
-/* Where the mask's parameters begin in the text of a workload, which its mask ends: at ':' or at
- * the end.  Null for the mask of a file and for another chain than BERT's, which have no family. */
-static const char *parameters_of(const char *workload)
+static const char *chain_of(const struct db_workload *w)
 {
-    const char *mask = strstr(workload, " mask=");
-    if (mask == NULL || strncmp(mask, " mask=file:", strlen(" mask=file:")) == 0 ||
-        strstr(mask, " chain=") != NULL)
-        return NULL;
-    return mask + strcspn(mask, ":");
+    return w->chain != NULL && w->chain[0] != '\0' ? w->chain : "bert";
 }
 
-/* The value of the parameter whose name ends at `end`, in other parameters; NaN if they lack it. */
-static double same_parameter(const char *name, const char *end, const char *others)
+/* Whether workloads agree in all but their masks. */
+static bool agree(const struct db_workload *a, const struct db_workload *b)
 {
-    size_t len = (size_t)(end - name);
-    for (const char *at = others; *at != '\0'; at += strcspn(at, ",")) {
-        at += *at == ':' || *at == ',';
-        if (strncmp(at, name, len) == 0 && at[len] == '=')
-            return strtod(at + len + 1, NULL);
-    }
-    return NAN;
-}
-
-/* How far parameters are apart: the sum over the parameters of `a` of |log(value / other value)|.
- */
-static double distance(const char *a, const char *b)
-{
-    double sum = 0;
-    for (const char *at = a; *at != '\0'; at += strcspn(at, ",")) {
-        at += *at == ':' || *at == ',';
-        const char *end = at + strcspn(at, "=");
-        if (*end == '\0')
-            break;
-        double x = strtod(end + 1, NULL), y = same_parameter(at, end, b);
-        sum += isnan(y) ? 1 : fabs(log((x + 1) / (y + 1)));
-    }
-    return sum;
+    return a->batch == b->batch && a->seq_len == b->seq_len && a->heads == b->heads &&
+           a->head_size == b->head_size && a->ffn == b->ffn && a->layers == b->layers &&
+           a->eps == b->eps && strcmp(a->dtype, b->dtype) == 0 &&
+           strcmp(a->lengths, b->lengths) == 0 && strcmp(chain_of(a), chain_of(b)) == 0;
 }
 
 struct relative {
@@ -51,7 +26,9 @@ struct relative {
 };
 
 struct family {
-    const char *workload, *parameters, *target_kind;
+    const struct db_workload *workload;
+    const char *target_kind;
+    struct mask_spec mask;
     struct relative *relatives; /* (count) owned */
     size_t count;
 };
@@ -59,15 +36,17 @@ struct family {
 static void add_relative(void *ctx, const struct db_workload *w, const char *target_kind)
 {
     struct family *f = ctx;
-    size_t len = (size_t)(f->parameters - f->workload);
-    const char *parameters = parameters_of(w->text);
-    if (parameters == NULL || strcmp(target_kind, f->target_kind) != 0 ||
-        (size_t)(parameters - w->text) != len || strncmp(w->text, f->workload, len) != 0 ||
-        strcmp(w->text, f->workload) == 0)
+    struct mask_spec mask;
+    struct status ignored = STATUS_INIT;
+    if (strcmp(target_kind, f->target_kind) != 0 || !agree(w, f->workload) ||
+        strcmp(w->text, f->workload->text) == 0 || mask_parse(w->mask, &mask, &ignored) != 0)
+        return;
+    double distance = mask_distance(&f->mask, &mask);
+    mask_spec_release(&mask);
+    if (isnan(distance))
         return;
     f->relatives = mem_resize(f->relatives, f->count + 1, sizeof(*f->relatives));
-    f->relatives[f->count++] =
-        (struct relative){mem_strdup(w->text), distance(f->parameters, parameters)};
+    f->relatives[f->count++] = (struct relative){mem_strdup(w->text), distance};
 }
 
 static int by_distance(const void *a, const void *b)
@@ -115,11 +94,12 @@ static int find_study(struct db *db, const struct db_wanted *w, const char *work
 int db_study_near(struct db *db, const struct db_wanted *w, int64_t *study, struct status *st)
 {
     if (!w->family)
-        return find_study(db, w, w->workload, study, st);
-    struct family f = {.workload = w->workload,
-                       .parameters = parameters_of(w->workload),
-                       .target_kind = w->target_kind};
-    int found = f.parameters != NULL ? db_workloads(db, add_relative, &f, st) : 0;
+        return find_study(db, w, w->workload->text, study, st);
+    struct family f = {.workload = w->workload, .target_kind = w->target_kind};
+    if (mask_parse(w->workload->mask, &f.mask, st) != 0)
+        return -1;
+    int found = db_workloads(db, add_relative, &f, st);
+    mask_spec_release(&f.mask);
     if (f.count > 0)
         qsort(f.relatives, f.count, sizeof(*f.relatives), by_distance);
     for (size_t i = 0; i < f.count; i++) {

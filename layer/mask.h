@@ -37,6 +37,10 @@ int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
 /* Appends the text of a resolved mask, "strided:t=32"; "file:HASH" of a file that is built. */
 void mask_text(const struct mask_spec *spec, struct buf *out);
 
+/* How far the parameters of two resolved masks are apart: the sum of |log((a + 1) / (b + 1))|.  NaN
+ * of two names, and of a file. */
+double mask_distance(const struct mask_spec *a, const struct mask_spec *b);
+
 /* Builds a resolved mask.  npy: the bytes of the spec's file, an array (S,S) or (batch,S,S). */
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);

@@ -1,5 +1,6 @@
 #include "layer/mask_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,16 @@ int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st)
                                                            : fallback;
     }
     return 0;
+}
+
+double mask_distance(const struct mask_spec *a, const struct mask_spec *b)
+{
+    double sum = 0;
+    if (a->kind != b->kind || a->kind->row == NULL)
+        return NAN;
+    for (int p = 0; p < param_count(a->kind); p++)
+        sum += fabs(log((double)(a->param[p] + 1) / (double)(b->param[p] + 1)));
+    return sum;
 }
 
 void mask_text(const struct mask_spec *spec, struct buf *out)

@@ -1,6 +1,9 @@
 /* A study that stands in for the one that a query asks for. */
 #include "tests/db/fixture.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static struct db *db;
 static const struct db_study here = {
     .target = {.device = "here", .uuid = "1"}, .protocol = "1", .init = "uniform"};
@@ -17,14 +20,26 @@ static void teardown(void)
     test_dir_teardown();
 }
 
+/* Of a text "b=1 mask=full" or "b=1 mask=full chain=raw". */
+static struct db_workload workload_of(const char *text)
+{
+    static char mask[80], chain[20];
+    struct db_workload w = a_workload;
+    mask[0] = chain[0] = '\0';
+    ck_assert_int_ge(sscanf(text, "b=%" SCNd64 " mask=%79s chain=%19s", &w.batch, mask, chain), 2);
+    w.text = text;
+    w.mask = mask;
+    w.chain = chain[0] != '\0' ? chain : "bert";
+    return w;
+}
+
 /* A study with a plan that ran, or with one that failed. */
 static int64_t add(const char *text, const char *device, const char *uuid, bool ran)
 {
     int64_t study;
-    struct db_workload w = a_workload;
+    struct db_workload w = workload_of(text);
     struct db_target t = a_target;
     struct db_trial trial = ran ? plan_trial(50, 2) : failed_trial(50, "wrong");
-    w.text = text;
     t.device = device;
     t.uuid = uuid;
     OK(db_study(db, &w, &t, "1", &study, &st));
@@ -34,7 +49,8 @@ static int64_t add(const char *text, const char *device, const char *uuid, bool 
 
 static void check(const char *text, bool same_device, bool family, int64_t expected)
 {
-    struct db_wanted w = {text, "cpu", &here, same_device, family};
+    struct db_workload asked = workload_of(text);
+    struct db_wanted w = {&asked, "cpu", &here, same_device, family};
     int64_t study = 0;
     int found = db_study_near(db, &w, &study, &st);
     ck_assert_msg(found >= 0, "%s", st.message);
@@ -55,10 +71,10 @@ END_TEST
 
 START_TEST(another_chain_is_no_relative)
 {
-    int64_t other = add("b=1 mask=full chain=raw", "here", "1", true);
-    check("b=1 mask=full", false, true, 0);
-    check("b=1 mask=causal:w=3 chain=raw", false, true, 0);
-    check("b=1 mask=full chain=raw", false, false, other);
+    int64_t other = add("b=1 mask=sliding:w=5 chain=raw", "here", "1", true);
+    check("b=1 mask=sliding:w=3", false, true, 0);
+    check("b=1 mask=sliding:w=3 chain=raw", false, true, other);
+    check("b=1 mask=sliding:w=5 chain=raw", false, false, other);
 }
 END_TEST
 
