@@ -147,7 +147,7 @@ static int fault(void)
 
 int fake_code_run(struct fake_code *c, const struct fp_args *a)
 {
-    if (is(c, "slow") || (is(c, "waking") && c->runs < c->rested_runs))
+    if (is(c, "waking") && c->runs < c->rested_runs)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (is(c, "fault"))
         return fault();

@@ -11,8 +11,7 @@ enum { ILLEGAL_ADDRESS = 700 };
  *   wrong    adds 1 to the first element of its output
  *   nan      makes that element NaN
  *   nothing  writes nothing
- *   slow     takes 2 ms
- *   waking   is slow up to the given run
+ *   waking   takes 2 ms up to the given run
  *   fault    faults
  *   hang     never ends
  *   fickle   is right the first time only
