@@ -34,7 +34,7 @@ struct device {
     struct graphs *graphs;
 };
 
-/* ---- launch.c -------------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------------- */
 
 /* The status of a call of the runtime; keeps a message that begins with `what`. */
 int encoder_check(cudaError_t error, const char *what);

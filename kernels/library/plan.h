@@ -74,7 +74,7 @@ bool encoder_is_forked(void);
 
 /* ---- launch.c -----------------------------------------------------------------------------------
  *
- * Functions that can fail return an enum encoder_status. */
+ * Of a GPU, memory.c has what allocates.  Functions that can fail return an enum encoder_status. */
 
 struct encoder {
     int layers;
