@@ -71,6 +71,44 @@ START_TEST(fastest_that_runs_on_all_architectures)
 }
 END_TEST
 
+enum { HOPPER_GEMM = 0, GENERATED = 1, LIBRARY = 4, NOTHING = -1 }; /* of stored */
+
+/* What was timed of 0-0, from the fastest, and what runs a segment that was not timed: a GEMM the
+ * implementation that won over another at a GEMM. */
+static const struct {
+    int timed[2];
+    struct segment of;
+    const char *impl;
+} elsewhere[] = {
+    {{LIBRARY, NOTHING}, {10, 10}, "hopper_gemm"}, /* it had no rival */
+    {{LIBRARY, HOPPER_GEMM}, {10, 10}, "library"},
+    {{LIBRARY, HOPPER_GEMM}, {10, 11}, "library"},
+    {{GENERATED, HOPPER_GEMM}, {10, 10}, "generated"},
+    {{GENERATED, HOPPER_GEMM}, {1, 6}, "hopper_attention"}, /* no GEMM */
+};
+
+START_TEST(implementation_that_won_elsewhere)
+{
+    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
+    struct segment of = elsewhere[_i].of;
+    struct candidate c;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    for (int i = 0; i < 2 && elsewhere[_i].timed[i] != NOTHING; i++) {
+        int n = elsewhere[_i].timed[i];
+        const struct db_choice choice = {{0, 0}, stored[n].impl, stored[n].schedule};
+        const struct db_trial trial = segment_trial(&choice, 1 + i);
+        OK(db_trial_add(db, study, &trial, &st));
+    }
+    const struct choice_source from = {.db = db, .study = study, .target = &target};
+    struct plan p = plan_of((uint16_t)((1U << of.last) - (1U << of.first)), false);
+    OK(study_candidate(&from, p, &c, &st));
+    ck_assert_str_eq(c.choices[of.first].impl->name, elsewhere[_i].impl);
+    db_close(db);
+}
+END_TEST
+
 /* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
 static struct db *open_compared(int64_t *study, const struct build_target *target, int segments)
 {
@@ -124,5 +162,6 @@ START_TEST(as_in_the_finals_where_that_runs)
 END_TEST
 
 SUITE("search/candidate", test_dir_setup, test_dir_teardown,
+      LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere)),
       LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted)),
       LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)))

@@ -64,12 +64,59 @@ START_TEST(fitted_schedules_win)
 }
 END_TEST
 
-START_TEST(fastest_alone_stay)
+/* How the schedules tried in plans fare, and what becomes of them. */
+static const struct {
+    double off_in_plan;
+    bool fails, gives_up; /* fails: the plan, a baseline, ran with its defaults and stays so */
+    bool alone;           /* it runs as its segments alone are fastest */
+} tries[] = {
+    {0, false, false, true},
+    {0.1, false, false, false},
+    {0, true, false, false},
+    {0, false, true, true}, /* the machine slows down while the present way runs, each time */
+};
+
+START_TEST(tries_are_told)
 {
+    int count, kept, failed;
+    struct buf said;
     search_one_plan();
+    if (tries[_i].fails)
+        options.baselines = (struct baselines){1, {plan_from_value(40011)}};
+    fake.off_in_plan = tries[_i].off_in_plan;
+    fake.off_fails = tries[_i].fails;
+    fake.first_gives_up = tries[_i].gives_up;
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
     run();
-    ck_assert_int_gt(fake.fits, 4);
-    ck_assert(runs_as_alone());
+    ck_assert_int_eq(count_in(said.ptr, "other schedules ran "), 1);
+    ck_assert_int_eq(sscanf(strstr(said.ptr, "other schedules ran "),
+                            "other schedules ran %d times: %d made a plan faster, %d failed",
+                            &count, &kept, &failed),
+                     3);
+    ck_assert_int_gt(count, 4);
+    ck_assert_int_eq(kept > 0, tries[_i].off_in_plan > 0);
+    ck_assert_int_eq(failed, tries[_i].fails ? count : 0);
+    ck_assert_int_eq(runs_as_alone(), tries[_i].alone);
+    buf_release(&said);
+}
+END_TEST
+
+/* A plan that is much slower tries the schedules of the fastest one, and no others. */
+START_TEST(slow_plans_are_not_fitted)
+{
+    options.baselines.count = 0;
+    options.search.space_lo = options.search.space_hi = 40012;
+    ck_assert_double_gt(made_up_ms(&fake.space, 40011), 1.04 * made_up_ms(&fake.space, 40012));
+    run();
+    int fits = fake.fits;
+    options.search.space_lo = 40011;
+    options.search.seed = 1; /* another search, which compares anew */
+    run();
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(report.best.value, 40012);
+    ck_assert_int_eq(fake.fits, 2 * fits + 1);
 }
 END_TEST
 
@@ -96,5 +143,29 @@ START_TEST(plan_begins_with_its_fastest_way)
 }
 END_TEST
 
-SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win), ONCE(fastest_alone_stay),
-      ONCE(noise_changes_nothing), ONCE(plan_begins_with_its_fastest_way))
+/* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
+ * still fits schedules to packed tokens, as it times all else. */
+START_TEST(packed_tokens_are_compared_with_their_like)
+{
+    static int lengths[] = {4};
+    search_one_plan();
+    fake.workload.lengths = lengths;
+    fake.packing = 1.25;
+    fake.seconds_per_segment = 0.1;
+    options.search.time_limit_s = 2;
+    run();
+    ck_assert(report.best.final && !report.best.packed);
+    options.search.time_limit_s = 0;
+    options.search.space_lo--;
+    options.search.seed = 1; /* another search, which compares anew */
+    run();
+    fake.workload.lengths = NULL;
+    ck_assert_int_gt(fake.fits, 0);
+    ck_assert(!fake.unlike);
+}
+END_TEST
+
+SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win),
+      LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(slow_plans_are_not_fitted),
+      ONCE(noise_changes_nothing), ONCE(plan_begins_with_its_fastest_way),
+      ONCE(packed_tokens_are_compared_with_their_like))

@@ -87,5 +87,19 @@ START_TEST(times_that_do_not_hold_are_refused)
 }
 END_TEST
 
+/* A GPU's clock is low at first, as a plan has just run. */
+START_TEST(times_that_differ_at_first_are_taken_anew)
+{
+    run();
+    int first = fake.segments;
+    second_mask();
+    fake.segments = 0;
+    fake.slow_segments = 2;
+    run();
+    ck_assert_int_le(2 * fake.segments, first);
+}
+END_TEST
+
 SUITE("search/shared", setup, teardown, ONCE(times_depend_on_what_operators_read),
-      ONCE(second_mask_times_half), ONCE(times_that_do_not_hold_are_refused))
+      ONCE(second_mask_times_half), ONCE(times_that_do_not_hold_are_refused),
+      ONCE(times_that_differ_at_first_are_taken_anew))

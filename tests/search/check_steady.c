@@ -78,5 +78,17 @@ START_TEST(best_and_baselines_are_timed_anew)
 }
 END_TEST
 
+/* A baseline that was never measured is measured first. */
+START_TEST(new_baseline_joins)
+{
+    run();
+    options.baselines.plans[options.baselines.count++] = plan_from_value(40011);
+    run_by(tune_again);
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(fake.compared[1].plans, 4);
+    ck_assert(isfinite(report.baselines[2].speedup.low));
+}
+END_TEST
+
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(best_and_baselines_are_timed_anew))
+      ONCE(best_and_baselines_are_timed_anew), ONCE(new_baseline_joins))

@@ -223,9 +223,25 @@ START_TEST(a_search_packs_and_finalists_are_tried_padded)
 }
 END_TEST
 
+/* _i: whether the packed ones fail.  The other way would be slower. */
+START_TEST(a_finalist_that_fails_one_way_runs_the_other)
+{
+    fake.packing = _i == 0 ? 1.25 : 0.5;
+    fake.fails_compared[_i] = true;
+    run_with_lengths();
+    double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
+    ck_assert(report.best.final);
+    ck_assert(!baselines_have(&options.baselines, plan_from_value((unsigned)report.best.value)));
+    ck_assert_int_eq(report.best.packed, _i == 0);
+    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
+    fake.workload.lengths = NULL;
+}
+END_TEST
+
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(spent_budget_measures_nothing), ONCE(converged_search_stays_so),
       LOOP(baseline_added_later_is_compared, 0, 2), ONCE(speedup_of_pairs),
       LOOP(missed_finals_are_made_up_for, 0, 2), ONCE(model_is_kept),
       ONCE(other_inputs_are_another_study), ONCE(a_steady_machine_has_no_drift),
-      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2))
+      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2),
+      LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2))

@@ -31,6 +31,24 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
 }
 END_TEST
 
+/* All plans of the space hold ops 1-5, for which stage 1 has no time: the segments of the baselines
+ * take 20 ms each and about half of the limit.  The first plan that fails makes it known. */
+START_TEST(culprit_is_found_out)
+{
+    fake.broken = (struct segment){1, 5};
+    fake.seconds_per_segment = 0.02;
+    fake.speed = 100;
+    options.search.space_lo = 48768;
+    options.search.space_hi = options.search.space_lo + 63;
+    options.search.time_limit_s = 0.8;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->failed, 1);
+    ck_assert_int_eq(s->plans, 3);
+    ck_assert_str_eq(report.stopped_by, "space");
+}
+END_TEST
+
 /* A segment and a plan that the machine made fail once: the search whose budget is spent measures
  * both again, and no other.  41115 is a baseline, so a plan without these segments fails too. */
 START_TEST(failures_are_measured_again)
@@ -79,6 +97,15 @@ START_TEST(hopeless_plan_is_censored)
     run();
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_double_gt(report.baselines[1].ms.median, 4 * report.baselines[0].ms.median);
+}
+END_TEST
+
+START_TEST(slower_machine_makes_no_plan_hopeless)
+{
+    fake.slow_from_plan = 8;
+    run();
+    ck_assert_int_eq(report.censored_trials, 0);
+    ck_assert_int_eq(read_back()->plans, 20);
 }
 END_TEST
 
@@ -142,6 +169,7 @@ START_TEST(broken_environment_ends_the_search)
 END_TEST
 
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
-      ONCE(failures_are_measured_again), ONCE(hopeless_plan_is_censored),
+      ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),
+      ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
       LOOP(interrupt_keeps_all, 0, 6), LOOP(killed_search_resumes, 0, 5),
       LOOP(broken_environment_ends_the_search, 0, 6))

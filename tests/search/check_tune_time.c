@@ -89,6 +89,22 @@ START_TEST(time_of_finals_is_kept_first)
 }
 END_TEST
 
+/* On a process that is bound to one core; the machine may have more. */
+START_TEST(cores_that_may_be_used_count)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    fake.seconds_per_build = 0.01;
+    fake.speed = 100;
+    options.search.time_limit_s = 7;
+    run();
+    ck_assert_int_gt(fake.asked, 0);
+    ck_assert_int_le(fake.asked, 4); /* a core */
+}
+END_TEST
+
 /* Most of the time of building passes beside that of timing. */
 START_TEST(compilers_run_beside_the_device)
 {
@@ -214,6 +230,7 @@ END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(few_plans_keep_segments_waiting),
-      ONCE(time_of_finals_is_kept_first), ONCE(compilers_run_beside_the_device),
-      ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
-      ONCE(steps_are_told), ONCE(a_converged_search_says_how_sure_it_is))
+      ONCE(time_of_finals_is_kept_first), ONCE(cores_that_may_be_used_count),
+      ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
+      LOOP(limit_passes_while_waiting, 0, 3), ONCE(steps_are_told),
+      ONCE(a_converged_search_says_how_sure_it_is))

@@ -213,7 +213,8 @@ int bench_segment(struct bench *b, const struct choice *c, bool packed, const st
     if (is_broken(c))
         fail(out, "row 3 is wrong");
     else
-        fill(out, choice_ms(c) * (packed ? fake.packing : 1));
+        fill(out, choice_ms(c) * (packed ? fake.packing : 1) * (fake.slow_segments > 0 ? 1.1 : 1));
+    fake.slow_segments -= fake.slow_segments > 0;
     out->build_s = fake.seconds_per_build;
     out->time_s = fake.seconds_per_segment;
     return 0;
@@ -225,6 +226,16 @@ static int knobs_apart(const struct choice *a, const struct choice *b)
     for (int k = 0; k < a->impl->knob_count && a->impl == b->impl; k++)
         apart += a->schedule.pick[k] != b->schedule.pick[k];
     return apart;
+}
+
+static bool has_off_default(const struct candidate *c)
+{
+    struct candidate usual;
+    bool off = false;
+    candidate_default(bench_target(NULL), c->plan, &usual);
+    for (int i = 0; i < c->count; i++)
+        off |= knobs_apart(&c->choices[i], &usual.choices[i]) > 0;
+    return off;
 }
 
 static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
@@ -252,8 +263,7 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     else
         fill(out, ms);
     if (out->status == TRIAL_OK && how->censor_above_ms > 0 && ms > how->censor_above_ms)
-        *out =
-            (struct trial){.status = TRIAL_CENSORED, .ms = out->ms, .samples_ms = out->samples_ms};
+        out->status = TRIAL_CENSORED;
 }
 
 /* Until the limit. */
@@ -305,8 +315,17 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
         fake.compared[fake.compares - 1].how = *how;
     }
     pass(how->all_layers ? n * how->max_seconds : n * fake.seconds_per_plan);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        fake.unlike |= !how->all_layers && candidates[i].packed != candidates[0].packed;
         run_plan(&candidates[i], how, &trials[i]);
+        if (fake.first_gives_up && i == 0 && how->censor_above_ms > 0)
+            trials[i].status = TRIAL_CENSORED;
+        if (fake.fails_compared[candidates[i].packed] ||
+            (fake.off_fails && has_off_default(&candidates[i]))) {
+            trial_release(&trials[i]);
+            fail(&trials[i], "layer 1 is wrong");
+        }
+    }
     return 0;
 }
 

@@ -10,16 +10,20 @@ struct fake {
     struct workload workload;
 
     /* What happens. */
-    struct segment broken; /* fails alone and in plans; {-1, -1}: none */
-    bool broken_at_build;  /* by the compiler, not at run time */
-    unsigned broken_value; /* a plan that fails though its segments run; 0: none */
-    unsigned slow_value;   /* a plan that takes five times its time; 0: none */
-    unsigned lucky_value;  /* a plan that takes a tenth of its time, but not side by side */
-    int slow_from_plan;    /* from this on every plan takes three times its time; 0: never */
-    int slow_plans;        /* only so many of these; 0: all */
-    double packing;        /* the share of its time that a plan or segment takes packed */
-    double off_in_plan;    /* by what share a plan takes longer for each knob off its default */
-    double jitter;         /* plans take up to this share longer or shorter */
+    struct segment broken;  /* fails alone and in plans; {-1, -1}: none */
+    bool broken_at_build;   /* by the compiler, not at run time */
+    unsigned broken_value;  /* a plan that fails though its segments run; 0: none */
+    unsigned slow_value;    /* a plan that takes five times its time; 0: none */
+    unsigned lucky_value;   /* a plan that takes a tenth of its time, but not side by side */
+    int slow_from_plan;     /* from this on every plan takes three times its time; 0: never */
+    int slow_plans;         /* only so many of these; 0: all */
+    int slow_segments;      /* so many that are timed alone next take 1.1 times their time */
+    bool fails_compared[2]; /* side by side: plans with rows of padding fail, packed ones fail */
+    bool off_fails;         /* side by side: schedules off their defaults fail */
+    bool first_gives_up;    /* side by side: the first plan, if its time has a bound */
+    double packing;         /* the share of its time that a plan or segment takes packed */
+    double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
+    double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
     bool beside; /* a compiler runs while the device works */
     double clock_s;
@@ -34,7 +38,8 @@ struct fake {
 
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;
-    int asked; /* the most segments that were to be built and timed at once */
+    int asked;   /* the most segments that were to be built and timed at once */
+    bool unlike; /* a fit compared packed tokens with rows of padding */
     struct {
         int plans;
         struct sampling how;
