@@ -102,4 +102,26 @@ END
 ends 'run: check failed in sanitizers: of the preset asan these suites fail (above): check_buf cmd_man' check
 echo 'case $* in *--build*) exit 1 ;; esac' >fault.cmake
 ends 'run: check failed in build: the preset release does not build (above)' check
+rm fault.cmake
+
+# concerns PATTERN FILE: the suites that `./run test` asks for where this file is new.
+concerns() {
+  mkdir -p "tree/$(dirname "$2")"
+  : >"tree/$2"
+  tree/run test >said 2>&1 || fail "./run test: $(cat said)"
+  grep -qxF -e "$1" asked || fail "of $2 '$(cat asked)' are asked for, expected '$1'"
+  rm "tree/$2"
+}
+if command -v git >/dev/null; then
+  # shellcheck disable=SC2016
+  printf 'for last; do :; done\necho "$last" >"%s/asked"\n' "$root" >fault.ctest
+  git init -q tree
+  git -C tree add .
+  git -C tree -c user.name=a -c user.email=a@b commit -qm all
+  git -C tree branch -f origin/main
+  concerns '^(cmd|page|docs)$' cmd/new.c
+  concerns '^(search)$' tests/search/new.c
+  concerns . base/new.c
+  concerns . tests/new.h
+fi
 echo "all well"
