@@ -163,6 +163,22 @@ START_TEST(one_that_beats_its_hope_lowers_the_others)
 }
 END_TEST
 
+START_TEST(audit_is_drawn_by_the_seed)
+{
+    int one[AUDITED], other[AUDITED], same = 0;
+    begin(32768, 49152);
+    know_first();
+    ck_assert_int_eq(slots_audited(&b, one), AUDITED);
+    b.seed = 2;
+    ck_assert_int_eq(slots_audited(&b, other), AUDITED);
+    for (int i = 0; i < AUDITED; i++) {
+        ck_assert(b.waits[one[i]] && isnan(b.known.ms[one[i]]));
+        same += one[i] == other[i];
+    }
+    ck_assert_int_lt(same, AUDITED);
+}
+END_TEST
+
 /* ---- what is made of it ---------------------------------------------------------------------- */
 
 static struct segment_times alone;
@@ -211,4 +227,4 @@ SUITE("search/best_first", NULL, NULL,
       LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1),
       ONCE(operators_alone_come_first), ONCE(hope_is_a_share_of_the_best_split),
       ONCE(a_hope_must_be_better), ONCE(one_that_beats_its_hope_lowers_the_others),
-      ONCE(plans_of_timed_segments_come_first))
+      ONCE(audit_is_drawn_by_the_seed), ONCE(plans_of_timed_segments_come_first))

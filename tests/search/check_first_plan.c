@@ -49,6 +49,10 @@ START_TEST(expected_plan_is_the_first)
     run();
     ck_assert_int_eq(report.best.value, EXPECTED_VALUE);
     ck_assert_int_eq(report.new_trials, 1);
+    fake.stop = 0;
+    run();
+    ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.1); /* nothing disturbs a GPU */
+    ck_assert_double_lt(0.1, sampling_final.min_seconds);
 }
 END_TEST
 

@@ -54,6 +54,20 @@ START_TEST(instability_is_told)
 }
 END_TEST
 
+/* Its search found a tenth of what it takes side by side. */
+START_TEST(report_names_an_unstable_plan)
+{
+    run();
+    ck_assert_str_eq(report.unstable, "");
+    fake.lucky_value = (unsigned)report.best.value;
+    fake.inputs.seed = 1;
+    run();
+    ck_assert_int_eq(report.best.value, (int)fake.lucky_value);
+    ck_assert_ptr_nonnull(strstr(report.unstable, " in its search and "));
+    ck_assert_str_eq(report.baselines[0].unstable, "");
+}
+END_TEST
+
 /* ---- times taken anew ------------------------------------------------------------------------ */
 
 START_TEST(best_and_baselines_are_timed_anew)
@@ -91,4 +105,5 @@ START_TEST(new_baseline_joins)
 END_TEST
 
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(best_and_baselines_are_timed_anew), ONCE(new_baseline_joins))
+      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew),
+      ONCE(new_baseline_joins))

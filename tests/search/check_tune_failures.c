@@ -79,6 +79,45 @@ START_TEST(failures_are_measured_again)
 }
 END_TEST
 
+START_TEST(finalist_that_broke_is_dropped)
+{
+    plant_plan(41115, 1e-3);
+    fake.broken = layernorm;
+    run();
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert_int_eq(fake.broken_in_plan, 0);
+    ck_assert(report.best.final);
+    ck_assert_int_ne(report.best.value, 41115);
+    run(); /* it is a baseline, but no comparison can hold it */
+    ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* A segment's failure as another version of the program stored it. */
+START_TEST(reason_of_no_known_kind)
+{
+    const struct db_choice choice = {layernorm, "generated",
+                                     "lowering=tiled row_block=256 col_block=even"};
+    const struct db_trial trial = {.kind = DB_TRIAL_SEGMENT,
+                                   .value = -1,
+                                   .status = TRIAL_FAILED,
+                                   .reason_code = "melted",
+                                   .reason = "it is too hot",
+                                   .median_ms = NAN,
+                                   .ci_low_ms = NAN,
+                                   .ci_high_ms = NAN,
+                                   .choice_count = 1,
+                                   .choices = &choice,
+                                   .stored_utc = "2026-01-31T12:34:56.789Z"};
+    int64_t study;
+    OK(study_open(bench, db, &study, &st));
+    OK(db_trial_add(db, study, &trial, &st));
+    run();
+    ck_assert_str_eq(read_back()->reason,
+                     "unfit: ops 8-9 fail alone, at 2026-01-31T12:34:56.789Z: it is too hot");
+}
+END_TEST
+
 /* The baselines are wanted however slow they are, all other plans are not. */
 START_TEST(hopeless_plan_is_censored)
 {
@@ -170,6 +209,7 @@ END_TEST
 
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
       ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),
+      ONCE(finalist_that_broke_is_dropped), ONCE(reason_of_no_known_kind),
       ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
       LOOP(interrupt_keeps_all, 0, 6), LOOP(killed_search_resumes, 0, 5),
       LOOP(broken_environment_ends_the_search, 0, 6))
