@@ -11,6 +11,7 @@ START_TEST(finds_stores_and_reports)
     ck_assert_int_eq(s->plans, 20);
     ck_assert_int_eq(s->segments, fake.segments);
     ck_assert_int_eq(fake.built, fake.segments);
+    ck_assert(0 < fake.bounded && fake.bounded < fake.segments); /* what follows the first */
     ck_assert_int_eq(fake.compares, 1);
     ck_assert_int_ge(s->finals, 6); /* four, and two baselines that do not win here */
     ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);

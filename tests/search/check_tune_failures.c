@@ -148,6 +148,20 @@ START_TEST(slower_machine_makes_no_plan_hopeless)
 }
 END_TEST
 
+/* It first compares what the interrupted search left, and at its end all that it has measured. */
+START_TEST(search_that_compares_twice)
+{
+    options.search.budget = 40;
+    fake.stop_at_call = 150;
+    run();
+    ck_assert_int_gt(read_back()->plans, 2);
+    ck_assert_int_eq(read_back()->comparisons, 0);
+    fake.stop = 0;
+    run();
+    ck_assert_int_eq(read_back()->comparisons, 2);
+}
+END_TEST
+
 /* Every call may be the last before a Ctrl-C. */
 START_TEST(interrupt_keeps_all)
 {
@@ -211,5 +225,5 @@ SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_pl
       ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),
       ONCE(finalist_that_broke_is_dropped), ONCE(reason_of_no_known_kind),
       ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
-      LOOP(interrupt_keeps_all, 0, 6), LOOP(killed_search_resumes, 0, 5),
-      LOOP(broken_environment_ends_the_search, 0, 6))
+      ONCE(search_that_compares_twice), LOOP(interrupt_keeps_all, 0, 6),
+      LOOP(killed_search_resumes, 0, 5), LOOP(broken_environment_ends_the_search, 0, 6))

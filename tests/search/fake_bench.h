@@ -39,6 +39,7 @@ struct fake {
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;
     int asked;   /* the most segments that were to be built and timed at once */
+    int bounded; /* of segments: timed only while not hopeless */
     bool unlike; /* a fit compared packed tokens with rows of padding */
     struct {
         int plans;
