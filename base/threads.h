@@ -1,7 +1,7 @@
 /* The threads that run a plan: one a core, the same in fuseplan's worker and in a generated
  * program, so that both take the same time.  Includes the C library alone; needs _GNU_SOURCE. */
-#ifndef FUSEPLAN_CPU_THREADS_H
-#define FUSEPLAN_CPU_THREADS_H
+#ifndef FUSEPLAN_BASE_THREADS_H
+#define FUSEPLAN_BASE_THREADS_H
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -68,7 +68,8 @@ static int choose(const struct options *o, struct session *s, struct candidate *
     *known = false;
     if (find_study(o, s, st) != 0)
         return -1;
-    const struct choice_source from = {.db = s->db, .study = s->study, .target = target};
+    const struct choice_source from = {
+        .db = s->db, .study = s->study, .target = target, .alone = true};
     if (study_candidate(&from, p, &all, st) != 0 ||
         (s->db != NULL && study_segments(s->db, s->study, target, &times, st) != 0))
         return -1;
@@ -110,8 +111,7 @@ static json_t *row_of(const struct session *s, const struct kernels *k, const st
     return row;
 }
 
-/* ---- output -------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static const struct column columns[] = {
     {"batch", NULL, 0},          {"seq_len", NULL, 0},

@@ -72,8 +72,7 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 void comparison_print(const struct options *o, const struct comparison *c,
                       const struct workload *w);
 
-/* ---- bench_attention.c: attention alone
- * ---------------------------------------------------------- */
+/* ---- bench_attention.c: attention alone ------------------------------------------------------ */
 
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);

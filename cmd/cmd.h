@@ -230,11 +230,6 @@ void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The same for who passes a line on, such as struct bench_options; options: a struct options. */
 void note_line(void *options, const char *line);
 
-/* Notes in what an answer ("the estimate") differs from the request, and adds the name to a JSON
- * array.  Nothing where the texts are equal or one is empty: unknown. */
-void note_relaxed(const struct options *o, const char *answer, const char *name, const char *stored,
-                  const char *asked, json_t *relaxed);
-
 /* ---- progress.c: what a command does while it takes long ----------------------------------------
  *
  * Every command shows the line of base/progress.c on stderr, unless --quiet is given: a thread

@@ -1,7 +1,6 @@
 #include "cmd/cmd.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 void note(const struct options *o, const char *fmt, ...)
 {
@@ -21,13 +20,4 @@ void note(const struct options *o, const char *fmt, ...)
 void note_line(void *options, const char *line)
 {
     note(options, "%s", line);
-}
-
-void note_relaxed(const struct options *o, const char *answer, const char *name, const char *stored,
-                  const char *asked, json_t *relaxed)
-{
-    if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
-        return;
-    note(o, "%s differs in %s: measured with '%s', asked for '%s'", answer, name, stored, asked);
-    json_array_append_new(relaxed, json_string(name));
 }

@@ -57,9 +57,13 @@ struct relaxing {
     json_t *names;
 };
 
+/* Nothing where the texts are equal or one is empty: unknown. */
 static void relax(struct relaxing *r, const char *name, const char *stored, const char *asked)
 {
-    note_relaxed(r->o, "the answer", name, stored, asked, r->names);
+    if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
+        return;
+    note(r->o, "the answer differs in %s: measured with '%s', asked for '%s'", name, stored, asked);
+    json_array_append_new(r->names, json_string(name));
 }
 
 static void relax_number(struct relaxing *r, const char *name, uint64_t stored, uint64_t asked)

@@ -129,10 +129,9 @@ static int add_baselines(const struct reported *r, json_t *data, struct status *
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-static int keep_model(void *ctx, const struct db_model *m)
+static void keep_model(void *ctx, const struct db_model *m)
 {
     json_object_set_new(ctx, "model", json_loads(m->report, 0, NULL));
-    return 0;
 }
 
 /* Adds the model's figures on held-out plans, if the study has a model. */

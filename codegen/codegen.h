@@ -175,8 +175,7 @@ uint32_t choice_tensors(const struct choice *c);
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- choices.c: what may run a segment
- * ------------------------------------------------------------ */
+/* ---- choices.c: what may run a segment ------------------------------------------------------- */
 
 /* Every choice for a segment on a target, the default of each implementation first: the schedule
  * expected to be the fastest, or the first one that is applicable.  Implementations come in the

@@ -9,11 +9,6 @@
 
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };
 
-static int64_t rounds(int64_t work, int64_t at_once)
-{
-    return (work + at_once - 1) / at_once;
-}
-
 /* ---- GEMMs ----------------------------------------------------------------------------------- */
 
 static const double CYCLES_PER_US = 1700;
@@ -76,23 +71,22 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
     struct fp_hopper_gemm g;
     struct cuda_stage stage;
-    hopper_gemm_of(c, &g);
-    hopper_gemm_stage(c->chain, c->segment, &stage);
+    hopper_gemm_of(c, &stage, &g);
     if (g.cluster > 1)
         return NAN; /* not among the times that the model was fitted to */
     const struct op *ending = cuda_gemm_ending(&stage);
     int64_t n = cuda_gemm_columns(&stage, w), k = cuda_gemm_inner(&stage, w);
     bool norm = g.norm != FP_NORM_NONE, by_strips = norm && g.split == 1;
     int epilogue = by_strips ? 3 : ending == NULL ? 0 : ending->skip >= 0 ? 2 : 1;
-    int64_t strips = rounds(workload_tokens(w), g.rows), across = rounds(n, g.columns);
+    int64_t strips = ceil_div(workload_tokens(w), g.rows), across = ceil_div(n, g.columns);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
     if (g.rows < FEW_ROWS && !beside)
         return NAN; /* 7-9 at 256 rows takes 5.2 us so, and the model would expect 3.2 */
     bool clusters = g.split > 1 || g.norm != FP_NORM_MEMORY;
     int64_t groups =
         clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
-    int64_t turns = rounds(by_strips ? strips : strips * across, groups);
-    double steps = (double)rounds(k, (int64_t)g.step * g.split);
+    int64_t turns = ceil_div(by_strips ? strips : strips * across, groups);
+    double steps = (double)ceil_div(k, (int64_t)g.step * g.split);
     double elements = (double)g.rows * g.columns;
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];

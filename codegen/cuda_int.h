@@ -7,6 +7,22 @@
 #include "kernels/cuda/hopper_attention.h"
 #include "kernels/cuda/hopper_gemm.h"
 
+static inline int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* As C writes it. */
+static inline const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
 /* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
 /* The knobs of CUDA's `generated`, in the order of its row in impls[]. */
@@ -171,8 +187,9 @@ enum hopper_gemm_row {
 #undef X
 };
 
-/* Of a choice of `hopper_gemm`. */
-void hopper_gemm_of(const struct choice *c, struct fp_hopper_gemm *out);
+/* Of a choice of `hopper_gemm`: its stage and the kernel's configuration; false as
+ * hopper_gemm_stage(). */
+bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_hopper_gemm *out);
 
 /* The stage of a segment that is one GEMM with its epilogue, a layernorm included; false if it is
  * anything else. */
@@ -194,11 +211,6 @@ void emit_cuda_library(const struct choice *c, const struct build_target *t, str
 
 double hopper_gemm_expected_us(const struct choice *c, const struct workload *w);
 double hopper_attention_expected_us(const struct choice *c, const struct workload *w);
-
-static inline int64_t max_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- cuda_launch.c --------------------------------------------------------------------------- */
 

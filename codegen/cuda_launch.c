@@ -6,11 +6,6 @@ static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: 
 static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_MAX, "abi.h: weights");
 static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Blocks of query rows of all heads. */
 static int64_t query_blocks(const struct workload *w)
 {

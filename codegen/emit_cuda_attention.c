@@ -52,12 +52,7 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     buf_addf(out,
              "    fp::await_dependencies();\n"
              "    fp::hand_attention<dtype, W, %s>().run(a, io, shared);\n}\n",
-             split_keys ? "true" : "false");
-}
-
-static const char *truth(bool value)
-{
-    return value ? "true" : "false";
+             truth(split_keys));
 }
 
 void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)

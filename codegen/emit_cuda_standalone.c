@@ -47,8 +47,8 @@ static void add_maps(const struct choice *c, const struct cuda_launch *l, struct
     buf_adds(out, "[PLAN_MAPS] = {\n");
     for (int i = 0; i < CUDA_MAPS; i++) {
         const struct cuda_map *m = &l->maps[i];
-        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", m->weight ? "true" : "false",
-                 m->index, (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1]);
+        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", truth(m->weight), m->index,
+                 (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1]);
     }
     buf_adds(out, "};\n");
 }
@@ -70,8 +70,8 @@ static void add_product(const struct standalone_spec *s, const struct standalone
     buf_addf(
         out,
         "_product = {&%s_products, %d, %d, %d, %d, %d, %s,\n    %lld, %lld, %lld, %lld, %d};\n",
-        s->name, p.in, p.out, p.residual, p.weight, p.bias, p.gelu ? "true" : "false",
-        (long long)rows, (long long)dim_size(weight->rows, w), (long long)dim_size(weight->cols, w),
+        s->name, p.in, p.out, p.residual, p.weight, p.bias, truth(p.gelu), (long long)rows,
+        (long long)dim_size(weight->rows, w), (long long)dim_size(weight->cols, w),
         (long long)tuned_rows, choice_knob(c, "algorithm"));
 }
 
@@ -118,8 +118,7 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
     buf_adds(out, "    {(const void *)");
     add_library_symbol(s, c, out);
     buf_addf(out, ",\n     %d, %d, %s, %s, %s, %d, ", l.threads, l.shared_bytes,
-             l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
-             l.at_once ? "true" : "false", l.cluster);
+             truth(l.cooperative), truth(l.persistent), truth(l.at_once), l.cluster);
     if (has_maps(&l))
         add_gemm(c, &l.operands, out);
     else

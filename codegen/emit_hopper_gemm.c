@@ -49,7 +49,7 @@ static void add_comment(const struct choice *c, const struct build_target *t, st
     buf_adds(out, " */\n");
 }
 
-/* C++17 takes no names of members. */
+/* C++17 has no designated initialisers: comments name the members. */
 void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
 {
     static const char *const norms[] = {
@@ -60,7 +60,7 @@ void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
              "/* depth */ %d,\n"
              "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s}",
              g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
-             norms[g->norm], g->swap ? "true" : "false", g->adds ? "true" : "false");
+             norms[g->norm], truth(g->swap), truth(g->adds));
 }
 
 static void add_view(const struct cuda_stage *s, struct buf *out)
@@ -110,8 +110,7 @@ void emit_hopper_gemm(const struct choice *c, const struct build_target *t, stru
 {
     struct cuda_stage s;
     struct fp_hopper_gemm g;
-    hopper_gemm_stage(c->chain, c->segment, &s);
-    hopper_gemm_of(c, &g);
+    hopper_gemm_of(c, &s, &g);
     add_comment(c, t, out);
     buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");
     add_types(t, out);

@@ -75,15 +75,14 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
     struct hopper_attention h;
     hopper_attention_of(c, w->head_size, &h);
     const struct fp_hopper_attention *k = &h.kernel;
-    int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
-            heads = (int64_t)w->batch * w->heads;
+    int64_t blocks = ceil_div(w->seq_len, MASK_BLOCK), heads = (int64_t)w->batch * w->heads;
     *out = (struct cuda_launch){.threads = fp_hopper_attention_threads(*k),
                                 .shared_bytes = fp_hopper_attention_shared(*k),
                                 .persistent = k->draws,
                                 .tiling = {.rows = k->rows, .ordered = k->ordered},
                                 .sync_words = FP_SYNC_TILES};
     int64_t parts = tiling_parts(&out->tiling, w);
-    out->tiles = parts * heads * ((blocks + k->rows - 1) / k->rows) * k->cluster;
+    out->tiles = parts * heads * ceil_div(blocks, k->rows) * k->cluster;
     if (parts == 1)
         return;
     out->sync_words += heads;

@@ -28,21 +28,21 @@ static int residual_of(const struct cuda_stage *s)
 
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
  * second team. */
-void hopper_gemm_of(const struct choice *c, struct fp_hopper_gemm *out)
+bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_hopper_gemm *out)
 {
-    struct cuda_stage stage;
-    bool gemm = hopper_gemm_stage(c->chain, c->segment, &stage), norm = gemm && stage.norm_strip;
+    bool gemm = hopper_gemm_stage(c->chain, c->segment, stage);
     *out = tiles[choice_value(c, HOPPER_GEMM_KNOB_TILE)];
     out->split = choice_value(c, HOPPER_GEMM_KNOB_SPLIT);
     if (out->split > 1)
         out->teams = 1;
-    if (norm)
+    if (gemm && stage->norm_strip)
         out->norm = (enum fp_norm)choice_value(c, HOPPER_GEMM_KNOB_NORM);
-    out->adds = gemm && residual_of(&stage) >= 0;
+    out->adds = gemm && residual_of(stage) >= 0;
     int bytes = fp_hopper_gemm_shared(*out);
     out->depth = 1;
     int step = fp_hopper_gemm_shared(*out) - bytes;
     out->depth = (arch_shared_bytes(CUDA_ARCH_HOPPER) - bytes) / step;
+    return gemm;
 }
 
 bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_stage *out)
@@ -80,15 +80,14 @@ static int cluster_of_launch(const struct fp_hopper_gemm *g, int ranks)
 /* Strips of rows.  A cluster has one for each thread block, of which some may be empty. */
 static int64_t strips_of(const struct fp_hopper_gemm *g, const struct workload *w)
 {
-    int64_t rows = (int64_t)g->cluster * g->rows;
-    return (workload_tokens(w) + rows - 1) / rows * g->cluster;
+    return ceil_div(workload_tokens(w), (int64_t)g->cluster * g->rows) * g->cluster;
 }
 
 /* A part of a tile for each. */
 static int64_t thread_blocks(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
                              const struct workload *w)
 {
-    return strips_of(g, w) * ((cuda_gemm_columns(s, w) + g->columns - 1) / g->columns) * g->split;
+    return strips_of(g, w) * ceil_div(cuda_gemm_columns(s, w), g->columns) * g->split;
 }
 
 enum { AT_ONCE_MAX = 112 }; /* thread blocks that an H100 or H200 holds in clusters of up to 8 */
@@ -117,12 +116,12 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         rows.lengths = NULL;
         w = &rows;
     }
-    hopper_gemm_of(c, &g);
+    bool gemm = hopper_gemm_of(c, &stage, &g);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
-    if (!hopper_gemm_stage(c->chain, c->segment, &stage))
+    if (!gemm)
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
     if (g.norm == FP_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
@@ -184,8 +183,7 @@ void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct
 {
     struct cuda_stage stage;
     struct fp_hopper_gemm g;
-    hopper_gemm_stage(c->chain, c->segment, &stage);
-    hopper_gemm_of(c, &g);
+    hopper_gemm_of(c, &stage, &g);
     int64_t strips = strips_of(&g, w);
     int ranks = g.norm != FP_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
     bool mailboxes = g.norm == FP_NORM_MEMORY; /* words of 64 bits */

@@ -68,9 +68,9 @@ static uint32_t stored(struct segment s, const struct stage *stage)
     return needed & own;
 }
 
-/* Whether the stage's last output is for nobody but the operator behind it, or can be stored all
- * the same: a stage of rows has each step's, the others have their last one alone.  q, k and v are
- * for all of attention. */
+/* Whether an operator may join although it hides the stage's last output: nobody else reads that
+ * output, or the stage stores it all the same.  Only a stage of rows stores each step's output, and
+ * not under LOWERING_ONE.  q, k and v are hidden only from attention in the same stage. */
 static bool passes_on(struct segment s, enum lowering how, const struct stage *stage,
                       enum stage_kind kind)
 {

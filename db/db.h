@@ -100,7 +100,7 @@ int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *
 struct db_wanted {
     const struct db_workload *workload;
     const char *target_kind;
-    const struct db_study *near; /* as of db_study_find() */
+    const struct db_study *near; /* as of db_study_find(), not null */
     bool same_device;            /* only studies on a device of the same name */
     bool family;                 /* of workloads that differ in the mask's parameters alone,
                                     the nearest parameters first; not of this workload */
@@ -313,7 +313,7 @@ int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct 
 
 /* Calls row() once, with the model of a name, whose texts live until row() returns.
  * STATUS_NOT_FOUND if there is none. */
-typedef int db_model_row(void *ctx, const struct db_model *m);
+typedef void db_model_row(void *ctx, const struct db_model *m);
 int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *row, void *ctx,
                  struct status *st);
 

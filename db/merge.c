@@ -14,7 +14,7 @@ static int write_text(void *ctx, const char *text, size_t len, struct status *st
 }
 
 /* Opens the text of a database's results, in a file that nobody else sees. */
-static int open_database(struct text_reader *r, const char *path, struct status *st)
+static int open_database(struct db *db, struct text_reader *r, const char *path, struct status *st)
 {
     struct db *from;
     *r = (struct text_reader){.path = path, .database = true, .in = tmpfile()};
@@ -22,6 +22,8 @@ static int open_database(struct text_reader *r, const char *path, struct status 
         return status_set(st, STATUS_ENVIRONMENT, "cannot make a temporary file: %s",
                           strerror(errno));
     int result = db_open(path, DB_READ, &from, st);
+    if (result == 0)
+        db_listen(from, db->listener);
     if (result == 0)
         result = db_export(from, write_text, r->in, st);
     db_close(from);
@@ -31,7 +33,8 @@ static int open_database(struct text_reader *r, const char *path, struct status 
     return result;
 }
 
-typedef int open_source(struct text_reader *r, const char *path, struct status *st);
+/* What opens it reports to the listener of db. */
+typedef int open_source(struct db *db, struct text_reader *r, const char *path, struct status *st);
 
 static int move(struct db *db, open_source *open, const char *const *paths, int count,
                 struct db_moved *out, struct status *st)
@@ -41,7 +44,7 @@ static int move(struct db *db, open_source *open, const char *const *paths, int 
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
         struct text_reader from;
-        result = open(&from, paths[i], st);
+        result = open(db, &from, paths[i], st);
         if (result == 0)
             result = import_text(db, &from, &out[i], st);
         else
@@ -50,10 +53,16 @@ static int move(struct db *db, open_source *open, const char *const *paths, int 
     return db_put_end(db, result, st);
 }
 
+static int open_text(struct db *db, struct text_reader *r, const char *path, struct status *st)
+{
+    (void)db;
+    return text_open(r, path, st);
+}
+
 int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
               struct status *st)
 {
-    return move(db, text_open, paths, count, out, st);
+    return move(db, open_text, paths, count, out, st);
 }
 
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,

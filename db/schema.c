@@ -194,8 +194,9 @@ static const char pack_all[] = "ALTER TABLE trial ADD COLUMN now_packed INTEGER 
                                "ALTER TABLE trial DROP COLUMN packed;"
                                "ALTER TABLE trial RENAME COLUMN now_packed TO packed;";
 
-/* A model is what it is trained from.  Of a study that is in the database already; what files held
- * was not kept, so that their models are trained again by hand. */
+/* A model is what it is trained from.  Of a study that is in the database already; which features
+ * it saw was in its bytes, and it gets the default ones.  What files held was not kept, so that
+ * their models are trained again by hand. */
 static const char retrain_models[] =
     "DROP INDEX model_by_name;"
     "ALTER TABLE model RENAME TO stored_model;"

@@ -122,8 +122,9 @@ static int read_string(const struct text_reader *r, const char *object, const st
 static int read_real(const struct text_reader *r, const char *object, const struct text_field *f,
                      const json_t *value, double *out, struct status *st)
 {
-    *out = value != NULL ? json_number_value(value) : NAN;
-    if (value != NULL && (!json_is_number(value) || !row_takes_real(row_rule_of(f->name), *out)))
+    bool infinite = json_is_null(value), number = infinite || json_is_number(value);
+    *out = value == NULL ? NAN : infinite ? INFINITY : json_number_value(value);
+    if (value != NULL && (!number || !row_takes_real(row_rule_of(f->name), *out)))
         return bad_number(r, object, f, value, "a number", st);
     return 0;
 }
@@ -257,6 +258,8 @@ static int next_line(struct text_reader *r, json_t **out, struct status *st)
     else
         return text_fail(r, NULL, NULL, st, "the line has no end; the file was cut short");
     *out = json_loadb(r->line, (size_t)len, JSON_REJECT_DUPLICATES, &error);
+    if (*out == NULL && r->database)
+        return text_fail(r, NULL, NULL, st, "%s", error.text);
     if (*out == NULL)
         return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
                           error.column > 0 ? error.column : 1, error.text);

@@ -67,7 +67,10 @@ static void add_field(const struct text_field *f, const void *at, struct buf *ou
     case TEXT_REAL:
         if (!isnan(*(const double *)at)) {
             add_name(f->name, out);
-            number_add(*(const double *)at, out);
+            if (isinf(*(const double *)at))
+                buf_adds(out, "null"); /* JSON has no infinity */
+            else
+                number_add(*(const double *)at, out);
         }
         break;
     case TEXT_FLAG:

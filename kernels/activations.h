@@ -1,6 +1,5 @@
-/* Activations: those of layer/chain.h for which kernels of both targets have code.  Who includes
- * this defines FP_FUNCTION, what stands before a function, and of a float FP_EXP, up to 88, and
- * FP_ERF. */
+/* Activations that have kernels on both targets; layer/chain.h has their ids.  The includer defines
+ * FP_FUNCTION, the qualifiers of a function, and FP_ERF, erf of a float. */
 #ifndef FUSEPLAN_ACTIVATIONS_H
 #define FUSEPLAN_ACTIVATIONS_H
 

@@ -124,9 +124,9 @@ struct op {
     const char *computes; /* one line for people */
     enum op_kind kind;
     enum function_id function;
-    int8_t input;              /* the tensor that it works on; of scores that with q and k */
-    int8_t skip;               /* of an add: the second tensor; else TENSOR_NONE */
-    int8_t qkv;                /* of scores and context: the tensor with q, k and v; else NONE */
+    int8_t input; /* the tensor that it works on; of scores that with q and k */
+    int8_t skip;  /* of an add: the second tensor; else TENSOR_NONE */
+    int8_t qkv;   /* of scores and context: the tensor with q, k and v; else TENSOR_NONE */
     int8_t weight[ROLE_COUNT]; /* numbers of the chain's weights, or WEIGHT_NONE */
     enum layout layout;        /* of its output */
     enum dim columns;          /* of its output, heads side by side; unused for scores */
@@ -190,9 +190,9 @@ void add_op_names(const struct chain *c, int first, int last, const char *separa
 
 /* ---- chain_check.c ------------------------------------------------------------------------------
  *
- * Whether a chain can be: operators read what is there before them, roles and functions fit kinds,
- * layouts and widths agree, every weight is read once and by the role of its shape, and what is
- * carried is an output.  A failure names the first operator or weight that is wrong. */
+ * Checks a chain: operators read what is there before them, roles and functions fit kinds, layouts
+ * and widths agree, one operator splits heads, every weight is read once and by the role of its
+ * shape, and every output is read.  A failure names the first operator or weight that is wrong. */
 int chain_check(const struct chain *c, struct status *st);
 
 #endif

@@ -43,8 +43,10 @@ static int check_tensors(const struct chain *c, int op, struct status *st)
     if (o->skip >= 0 &&
         (tensor_layout(c, o->skip) != LAYOUT_TOKENS || tensor_columns(c, o->skip) != o->columns))
         return wrong(c, op, "adds rows of another width", st);
-    if (kinds[o->kind].keeps_width && tensor_columns(c, o->input) != o->columns)
-        return wrong(c, op, "changes the width of its input", st);
+    if ((kinds[o->kind].keeps_width && tensor_columns(c, o->input) != o->columns) ||
+        (o->kind == KIND_SPLIT && o->columns != DIM_3D) ||
+        (o->kind == KIND_CONTEXT && o->columns != DIM_D))
+        return wrong(c, op, "has not the width that its kind has", st);
     return 0;
 }
 
@@ -66,7 +68,7 @@ static int check_weights(const struct chain *c, int op, uint32_t *read, struct s
         if (id == WEIGHT_NONE && (roles & bit & ~(unsigned)ROLES_OPTIONAL) == 0)
             continue;
         if (id < 0 || id >= c->weight_count || (roles & bit) == 0)
-            return wrong(c, op, "has not the weights of its function", st);
+            return wrong(c, op, "lacks a weight of its function, or has one too many", st);
         if (!has_shape(c, o, role))
             return wrong(c, op, "has a weight of another shape", st);
         if ((*read & SET_OF(id)) != 0)
@@ -76,38 +78,49 @@ static int check_weights(const struct chain *c, int op, uint32_t *read, struct s
     return 0;
 }
 
-static int check_carried(const struct chain *c, struct status *st)
+/* Each tensor of the next layer comes from one output; *from: these outputs. */
+static int check_carried(const struct chain *c, uint32_t *from, struct status *st)
 {
-    uint32_t from = 0, to = 0;
+    uint32_t to = 0;
+    if (c->carried_count < 0 || c->carried_count > CARRIED_MAX)
+        return status_set(st, STATUS_USAGE, "chain %s carries %d tensors; it may carry %d", c->name,
+                          c->carried_count, CARRIED_MAX);
     for (int i = 0; i < c->carried_count; i++) {
         const struct carried *t = &c->carried[i];
         if (t->from <= TENSOR_X || t->from >= TENSOR_COUNT || t->to != TENSOR_X ||
-            tensor_layout(c, t->from) != tensor_layout(c, t->to) ||
+            (to & SET_OF(t->to)) != 0 || tensor_layout(c, t->from) != tensor_layout(c, t->to) ||
             tensor_columns(c, t->from) != tensor_columns(c, t->to))
             return status_set(st, STATUS_USAGE,
                               "chain %s: tensor %d cannot be tensor %d of the next layer", c->name,
                               t->from, t->to);
-        from |= SET_OF(t->from);
+        *from |= SET_OF(t->from);
         to |= SET_OF(t->to);
     }
-    uint32_t outputs = segment_outputs(c, (struct segment){0, OP_COUNT - 1});
-    if (to != SET_OF(TENSOR_X) || (from & ~outputs) != 0)
-        return status_set(st, STATUS_USAGE, "chain %s: the next layer gets no input", c->name);
     return 0;
 }
 
 int chain_check(const struct chain *c, struct status *st)
 {
     uint32_t read = 0, used = 0;
+    int splits = 0;
+    if (c->weight_count < 0 || c->weight_count > WEIGHT_MAX)
+        return status_set(st, STATUS_USAGE, "chain %s has %d weights; it may have %d", c->name,
+                          c->weight_count, WEIGHT_MAX);
     for (int op = 0; op < OP_COUNT; op++) {
         const struct op *o = &c->ops[op];
-        if ((unsigned)o->kind >= KIND_COUNT || op_functions[o->function].kind != o->kind)
+        if ((unsigned)o->kind >= KIND_COUNT || (unsigned)o->function >= FUNCTION_COUNT ||
+            op_functions[o->function].kind != o->kind)
             return wrong(c, op, "computes what is not of its kind", st);
         if (check_tensors(c, op, st) != 0 || check_weights(c, op, &read, st) != 0)
             return -1;
         used |= op_tensors(o);
+        splits += o->kind == KIND_SPLIT;
     }
-    used |= chain_carried(c);
+    if (splits != 1)
+        return status_set(st, STATUS_USAGE, "chain %s: %d operators split heads; expected one",
+                          c->name, splits);
+    if (check_carried(c, &used, st) != 0)
+        return -1;
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((used & SET_OF(t)) == 0)
             return status_set(st, STATUS_USAGE, "chain %s: nothing reads tensor %d, %s", c->name, t,
@@ -116,5 +129,5 @@ int chain_check(const struct chain *c, struct status *st)
         if ((read & SET_OF(i)) == 0)
             return status_set(st, STATUS_USAGE, "chain %s: nothing reads weight %s", c->name,
                               c->weights[i].name);
-    return check_carried(c, st);
+    return 0;
 }

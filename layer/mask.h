@@ -38,7 +38,7 @@ int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
 void mask_text(const struct mask_spec *spec, struct buf *out);
 
 /* How far the parameters of two resolved masks are apart: the sum of |log((a + 1) / (b + 1))|.  NaN
- * of two names, and of a file. */
+ * if their names differ or they are files. */
 double mask_distance(const struct mask_spec *a, const struct mask_spec *b);
 
 /* Builds a resolved mask.  npy: the bytes of the spec's file, an array (S,S) or (batch,S,S). */

@@ -120,7 +120,7 @@ static const struct attempt *untried_default(const struct segment_table *t, int 
     const struct slot *s = &t->slots[slot];
     const struct attempt *found = NULL;
     int most = -1, kind = kind_of(t, slot);
-    for (int i = 0; s->attempts != NULL && i < s->count; i++) {
+    for (int i = 0; i < s->count; i++) {
         const struct attempt *a = &s->attempts[i];
         if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
             continue;
@@ -184,8 +184,9 @@ int study_candidate(const struct choice_source *from, struct plan p, struct cand
         segment_table_restrict(&table, &further);
     }
     int result = 0;
-    if (from->db != NULL && (segment_table_read(&table, from->db, from->study, st) != 0 ||
-                             fitted_read(from->db, from->study, from->target, &fitted, st) != 0))
+    if (from->db != NULL &&
+        (segment_table_read(&table, from->db, from->study, st) != 0 ||
+         (!from->alone && fitted_read(from->db, from->study, from->target, &fitted, st) != 0)))
         result = -1;
     if (result == 0)
         plan_candidate(&table, &fitted, p, out, &fails);

@@ -73,7 +73,7 @@ static double limit_of(const struct search_options *o, const struct closing *how
             sums[known++] = sum;
     }
     qsort(sums, (size_t)known, sizeof(*sums), stats_order);
-    if (how->most > 0 && how->most < known)
+    if (how->most < known)
         limit = sums[how->most - 1];
     return limit;
 }

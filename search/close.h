@@ -10,23 +10,8 @@
 
 #include "search/strategy.h"
 
-struct search_result;
-
 #define CLOSE_SHARE 0.95
 enum { CLOSE_MOST = 300 };
-
-/* Measures the plans of o's space with `share` times their sum below the best time; of all plans at
- * most the `most` of the least sums, 0: all.  layers: a segment's time counts so often in a plan.
- * Ends early as search_loop() does: only STOP_SPACE says that all were measured. */
-struct closing {
-    double share;
-    int most, layers;
-    void (*progress)(void *ctx, const struct history *h, const struct observation *latest);
-    void *ctx; /* for progress, which may be null */
-};
-int search_close(const struct search_options *o, const struct closing *how,
-                 const struct evaluator *e, struct history *h, struct search_result *out,
-                 struct status *st);
 
 /* A slot whose segment was never timed.  Its operators can be run by timed segments; `hope` is a
  * share of what these take in the fastest way.  A plan with the slot can be the fastest plan only

@@ -4,14 +4,13 @@
 
 #include "search/study.h"
 
-/* ---- explain.c
- * ------------------------------------------------------------------------------------
+/* ---- explain.c ----------------------------------------------------------------------------------
  *
  * What each kernel of a plan moves and computes, beside the shortest time that the roofline allows,
  * and the plans that differ from it by one cut.  Measures nothing. */
 
 struct explained_kernel {
-    struct choice choice; /* the fastest stored one, else the default one */
+    struct choice choice; /* as study_candidate() chooses */
     struct interval us;   /* alone; NaN if it was not measured */
     double flops, bytes;  /* the least that it does: segment_flops(), segment_bytes() */
     double least_us;      /* the larger of flops and bytes at the peak rates; NaN if unknown */

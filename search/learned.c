@@ -36,13 +36,12 @@ struct lesson {
     struct buf rows;
 };
 
-static int keep_lesson(void *ctx, const struct db_model *m)
+static void keep_lesson(void *ctx, const struct db_model *m)
 {
     struct lesson *l = ctx;
     l->options = (struct model_options){
         .features = (enum feature_set)m->features, .seed = m->seed, .quantile = m->quantile};
     buf_adds(&l->rows, m->rows);
-    return 0;
 }
 
 static int train_study(struct db *db, int64_t study, const struct model_options *options,

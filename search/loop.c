@@ -79,7 +79,7 @@ static double best_of_first(const struct history *h, int count)
     return best < 0 ? NAN : h->items[best].outcome.ms;
 }
 
-/* As search.h defines it.  Comparisons with NaN are false, so a search without a best plan or an
+/* As strategy.h defines it.  Comparisons with NaN are false, so a search without a best plan or an
  * expectation goes on. */
 static bool converged(const struct history *h, double expected_ms, int patience)
 {

@@ -108,14 +108,13 @@ static void say_plans(const struct tuner *t)
  * ended. */
 int phase_segments_and_plans(struct tuner *t, struct search_result *found, struct status *st)
 {
-    bool cut = true;
-    for (int round = 0; cut; round++) {
+    for (int round = 0;; round++) {
         int tried = segment_table_tried(&t->segments);
         tuner_say(t, round > 0 ? "time is left to go on with segments alone"
                                : "building and timing each segment alone");
         if (stage1(t, st) != 0)
             return -1;
-        cut = !stage1_goes_on(t);
+        bool cut = !stage1_goes_on(t);
         found->stopped_by = STOP_TIME;
         if (choices_may_change(t))
             return 0;
@@ -130,5 +129,4 @@ int phase_segments_and_plans(struct tuner *t, struct search_result *found, struc
         if (!fit)
             return plans(t, CONVERGED_PATIENCE, found, st);
     }
-    return 0;
 }

@@ -50,6 +50,22 @@ bool history_indistinct(const struct history *h);
 /* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
 struct model_data training_of(const struct history *h);
 
+/* ---- close.c: what a search that has converged measures to be sure -----------------------------
+ */
+
+/* Measures the plans of o's space with `share` times their sum below the best time; of all plans at
+ * most the `most` of the least sums.  layers: a segment's time counts so often in a plan.
+ * Ends early as search_loop() does: only STOP_SPACE says that all were measured. */
+struct closing {
+    double share;
+    int most, layers;
+    search_progress *progress;
+    void *ctx; /* for progress, which may be null */
+};
+int search_close(const struct search_options *o, const struct closing *how,
+                 const struct evaluator *e, struct history *h, struct search_result *out,
+                 struct status *st);
+
 /* ---- posterior.c: what the measured plans say ------------------------------------------------ */
 
 /* The posterior from the plans that ran, and the censored ones whose bound says something. alone

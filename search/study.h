@@ -39,17 +39,20 @@ char *trial_reason(const struct db_trial *row);
 
 /* ---- candidate.c: how a plan runs ----------------------------------------------------------- */
 
-/* What is known of choices. */
+/* What is known of choices; all borrowed. */
 struct choice_source {
     struct db *db; /* null: nothing is, and defaults run */
     int64_t study;
     const struct build_target *target;
     const struct arch_list *archs; /* only choices that also run on these count; may be null */
     bool retry_failed;             /* stored failures do not count */
+    bool alone;                    /* comparisons of plans do not count */
 };
 
 /* Each segment of a plan as it ran in the newest comparison of a search; else by the fastest choice
- * alone; else by a default. */
+ * alone; else by a default.  A segment that nothing implements is left out, so that out->count is
+ * below the number of segments; one that is known to fail is no error here.  out->packed is false:
+ * the caller sets it. */
 int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
                     struct status *st);
 

@@ -142,7 +142,7 @@ void verify_spoil(struct worker *k, const struct program *p)
     k->tensors.packed = p->packed;
     tensors_poison(&k->tensors, result_layer(p), written(p));
     if (!p->alone && p->layers > 1)
-        tensors_poison(&k->tensors, p->layers - 2, 1u << TENSOR_Y);
+        tensors_poison(&k->tensors, p->layers - 2, SET_OF(TENSOR_Y));
 }
 
 int verify_result(struct worker *k, struct program *p, const char *when, struct status *st)
@@ -219,7 +219,8 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
     worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
     if (p->alone)
         return run_alone(k, p, st);
-    /* the oracle judges last: a plan that stops working before would give one result twice */
+    /* The oracle judges last.  A plan that stops writing leaves its NaN in both runs of
+     * verify_whole(), which then agree. */
     if (verify_whole(k, p, st) != 0)
         return -1;
     return verify_layers(k, p, compared, st);

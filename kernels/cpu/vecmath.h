@@ -52,7 +52,6 @@ FP_TEMPLATE float fp_erf(float x)
 }
 
 #define FP_FUNCTION FP_TEMPLATE
-#define FP_EXP      fp_exp
 #define FP_ERF      fp_erf
 #include "activations.h"
 

@@ -9,11 +9,7 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct compute {
-    using D = typename W::D;
-    using S = typename W::S;
-    using position = typename W::position;
-    using sums = typename S::sums;
-    static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, MI = S::MI, LINE = S::LINE;
+    FP_GEMM_STEP;
     static constexpr bool SWAP = S::SWAP;
 
     /* ---- bias -------------------------------------------------------------------------------- */

@@ -13,9 +13,7 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct cooperative {
-    using S = typename W::S;
-    using position = typename W::position;
-    using sums = typename S::sums;
+    FP_GEMM_STEP;
     using products = compute<W>;
     static constexpr int APART = 2;
     static constexpr bool IN_TURN = S::LARGE && !S::SWAP && S::GROUPS == 2;

@@ -9,12 +9,9 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct load {
-    using D = typename W::D;
+    FP_GEMM_STEP;
     using T = elem<D>;
-    using S = typename W::S;
-    using position = typename W::position;
-    static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, CLUSTER = S::CLUSTER, PANEL = S::PANEL,
-                         LINE = S::LINE;
+    static constexpr int CLUSTER = S::CLUSTER;
     static constexpr bool GATHERS = W::GATHERS;
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
 

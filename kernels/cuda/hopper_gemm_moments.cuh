@@ -51,8 +51,7 @@ template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
 }
 
 template <class W> struct exchange {
-    using S = typename W::S;
-    static constexpr int BM = S::BM, BN = S::BN;
+    FP_GEMM_STEP;
     static constexpr u64 FIRST_BIT = 1ull << 32; /* of squares in a mailbox: next to 0 */
 
     /* The lowest bit of squares shows that the mailbox is not empty. */

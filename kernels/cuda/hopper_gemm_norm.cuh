@@ -10,12 +10,9 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct norm {
-    using D = typename W::D;
-    using S = typename W::S;
-    using sums = typename S::sums;
+    FP_GEMM_STEP;
     using group = exchange<W>;
     using storing = store<W>;
-    static constexpr int BM = S::BM, BN = S::BN, MI = S::MI, PANEL = S::PANEL;
     static constexpr fp_norm NORM = S::NORM;
 
     static FP_DEVICE bool ends(int m, int left_out)

@@ -18,12 +18,9 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct norm_swap {
-    using D = typename W::D;
-    using S = typename W::S;
-    using sums = typename S::sums;
+    FP_GEMM_STEP;
     using group = exchange<W>;
     using storing = store<W>;
-    static constexpr int BM = S::BM, BN = S::BN, MI = S::MI;
     static constexpr fp_norm NORM = S::NORM;
     static constexpr int WARPS = 4 * S::GROUPS, COLUMNS = WARP_ROWS * MI; /* of a team, of a warp */
     static_assert(BM <= WARPS * 32, "a thread for each row");
@@ -33,6 +30,7 @@ template <class W> struct norm_swap {
     struct alignas(8) spread {
         float sum, squares;
     };
+    static_assert(WARPS * BM * sizeof(spread) <= sizeof(S::smem::out), "what warps leave there");
 
     /* Of two parts with the same number of columns. */
     static FP_DEVICE spread merge(const spread &x, const spread &y)

@@ -19,12 +19,9 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct pingpong {
-    using D = typename W::D;
-    using S = typename W::S;
-    using position = typename W::position;
-    using sums = typename S::sums;
+    FP_GEMM_STEP;
     using products = compute<W>;
-    static constexpr int BM = S::BM, BN = S::BN, MI = S::MI, STAGES = S::STAGES, PANEL = S::PANEL;
+    static constexpr int STAGES = S::STAGES;
 
     static_assert(STAGES > S::RESIDUAL_STEPS, "a place in the ring beside those of a residual");
     static_assert(!S::SHARES || STAGES > 2, "the last step has another place than the sums");

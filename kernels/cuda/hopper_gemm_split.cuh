@@ -13,12 +13,10 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct split {
-    using D = typename W::D;
-    using S = typename W::S;
-    using sums = typename S::sums;
+    FP_GEMM_STEP;
     using products = compute<W>;
     using group = exchange<W>;
-    static constexpr int BM = S::BM, BN = S::BN, SPLIT = S::SPLIT;
+    static constexpr int SPLIT = S::SPLIT;
     static constexpr int OWN = BM / SPLIT, LDS = BN + FP_GEMM_SUMS_PAD, /* floats of a row */
         OWN_BYTES = OWN * LDS * 4;
     /* CHUNKS neighbouring threads have a row, 16 bytes of the result each, and ITEMS rows in all,
@@ -29,6 +27,8 @@ template <class W> struct split {
     static_assert(BM == 64 && S::CONSUMERS == 1 && (BN == 64 || BN == 128),
                   "a warpgroup has the tile, and the lanes that add up a row are a power of two");
     static_assert(S::NORM != FP_NORM_CLUSTER, "a cluster takes one tile");
+    static_assert(sizeof(S::smem::out) == (SPLIT - 1) * OWN_BYTES,
+                  "rows of sums from each other one");
     static_assert(S::STAGES * (S::A_BYTES + S::B_BYTES) >= SPLIT * OWN_BYTES,
                   "sums are sent from the ring's place");
 

@@ -13,11 +13,8 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct store {
-    using D = typename W::D;
-    using S = typename W::S;
-    using sums = typename S::sums;
-    static constexpr int BM = S::BM, BN = S::BN, MI = S::MI, PANEL = S::PANEL, LINE = S::LINE,
-                         STORERS = W::STORERS;
+    FP_GEMM_STEP;
+    static constexpr int STORERS = W::STORERS;
     static constexpr bool SCATTERS = W::SCATTERS;
 
     /* ---- a warp's own rows ------------------------------------------------------------------- */
@@ -27,7 +24,8 @@ template <class W> struct store {
     template <class Fill>
     static FP_DEVICE void store_panel(const W &w, int row, int column, u32 &count, const Fill &fill)
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int lane =
+            static_cast<int>(threadIdx.x) % 32; /* ptxas makes other code of S::lane() */
         const u32 place = threadIdx.x / 32 * S::SLOTS + count % S::SLOTS,
                   panel = address(w.s.out) + place * S::SLOT_BYTES;
         count++;

@@ -110,6 +110,9 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     };
     using smem = either<STRIPS, norm_smem, plain_smem>;
     static_assert(sizeof(smem) + FP_GEMM_ALIGN == fp_hopper_gemm_shared(G), "the host's size");
+    static_assert(WARP_ROWS == FP_GEMM_STORED_ROWS, "a box is what a warp stores");
+    static_assert(!BY_WARPS || sizeof(smem::out) == CONSUMERS * 4 * SLOTS * SLOT_BYTES,
+                  "each warp has its places");
 
     /* A step of the ring, and the parity of its phase. */
     struct position {
@@ -340,7 +343,8 @@ template <class S_, class View, class End> struct work {
 
     /* ---- a layernorm through memory ---------------------------------------------------------- */
 
-    /* Where the moments of a strip go that `sender` sends to `reader`: see hopper_gemm_norm.cuh. */
+    /* Where the moments of a strip go that `sender` sends to `reader`: see hopper_gemm_moments.cuh.
+     */
     FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
         const int number = (strip * ranks() + reader) * ranks() + sender;
@@ -360,6 +364,15 @@ template <class S_, class View, class End> struct work {
         return {t.m0 / BM, t.n0 / BN};
     }
 };
+
+/* The names that every step has for its work W. */
+#define FP_GEMM_STEP                                                                               \
+    using D = typename W::D;                                                                       \
+    using S = typename W::S;                                                                       \
+    using position = typename S::position;                                                         \
+    using sums = typename S::sums;                                                                 \
+    static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, MI = S::MI, PANEL = S::PANEL,         \
+                         LINE = S::LINE
 
 } // namespace fp::hopper_gemm
 

@@ -9,7 +9,6 @@
 #include "common.cuh"
 
 #define FP_FUNCTION FP_DEVICE
-#define FP_EXP      __expf
 #define FP_ERF      erff
 #include "activations.h"
 

@@ -1,4 +1,5 @@
-/* Inside the library: its plans, and what library.c needs of the target's launch.c. */
+/* Inside the library: its plans, and what library.c needs of the target: launch.c and, of a
+ * GPU, memory.c. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -60,8 +61,8 @@ int encoder_fail(enum encoder_status status, const char *format, ...)
 
 bool encoder_on_cpu(void);
 
-/* The arguments but for the memory, and this, of a call whose other arguments are right.  needed:
- * bytes of workspace; 0: no plan is large enough. */
+/* Check a call: first all arguments except the memory, then x, y and the workspace.  needed: bytes
+ * of workspace; 0: no plan is large enough. */
 int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
 int encoder_check_memory(const struct encoder_call *c, size_t needed);
 

@@ -139,9 +139,10 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
     for (int i = 0; i < count; i++) {
         const char *name = dtypes[dtype].name;
         struct cuda_kernel k;
+        struct cuda_stage stage;
         struct fp_hopper_gemm g;
         if (choices[i].impl->emit == emit_hopper_gemm) {
-            hopper_gemm_of(&choices[i], &g);
+            hopper_gemm_of(&choices[i], &stage, &g);
             buf_addf(out, "constexpr fp_hopper_gemm %s_%d = ", name, i);
             add_hopper_gemm(&g, out);
             buf_addf(out, ";\nstatic_assert(sizeof(fp::hopper_gemm::shape<fp::%s, %s_%d>) > 0);\n",

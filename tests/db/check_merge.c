@@ -96,6 +96,28 @@ START_TEST(merge_is_all_or_nothing)
 }
 END_TEST
 
+/* Neither database is damaged. */
+START_TEST(search_of_another_study_is_refused)
+{
+    int64_t study;
+    struct db_moved moved;
+    char id[HASH_TEXT_SIZE];
+    const char *path = test_path("b.db");
+    struct db *a = open_named("a.db", &study), *b = open_named("b.db", &study);
+    OK(db_search_start(a, study, "guided", "{}", id, &st));
+    OK(db_study(b, &a_workload, &a_target, "2", &study, &st));
+    OK(db_search_start(b, study, "guided", "{}", id, &st));
+    struct buf sql;
+    buf_init(&sql);
+    buf_addf(&sql, "UPDATE search SET id = '%s'", id);
+    exec_sql(a->handle, sql.ptr);
+    buf_release(&sql);
+    db_close(b);
+    FAILS(db_merge(a, &path, 1, &moved, &st), STATUS_DATABASE, "belongs to another study in '");
+    db_close(a);
+}
+END_TEST
+
 START_TEST(merge_keeps_failures_that_it_replaces)
 {
     int64_t study;
@@ -228,6 +250,6 @@ START_TEST(kill_leaves_the_database_as_before_or_after)
 END_TEST
 
 SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
-      LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)),
+      LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)), ONCE(search_of_another_study_is_refused),
       ONCE(merge_keeps_failures_that_it_replaces), LOOP(merge_mends_the_rows_of_plans, 0, 2),
       ONCE(kill_leaves_the_database_as_before_or_after))

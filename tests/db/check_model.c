@@ -9,7 +9,7 @@ static const struct db_model a_model = {.name = "best",
 
 static int models_seen;
 
-static int compare_model(void *ctx, const struct db_model *got)
+static void compare_model(void *ctx, const struct db_model *got)
 {
     const struct db_model *m = ctx;
     models_seen++;
@@ -19,7 +19,6 @@ static int compare_model(void *ctx, const struct db_model *got)
     ck_assert_double_eq(got->quantile, m->quantile);
     ck_assert_str_eq(got->rows, m->rows);
     ck_assert_str_eq(got->report, m->report);
-    return 0;
 }
 
 static void expect(int64_t of, const struct db_model *m)

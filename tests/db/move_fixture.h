@@ -67,7 +67,8 @@ static inline void write_text(const char *name, const char *text)
     OK(file_write(test_path(name), text, strlen(text), &st));
 }
 
-/* All that a result can have: an odd text, a failure, samples, a search that goes on. */
+/* All that a result can have: an odd text, a failure with an infinite error, samples, a search that
+ * goes on. */
 static inline void fill(struct db *db, int64_t study)
 {
     char id[HASH_TEXT_SIZE], running[HASH_TEXT_SIZE];
@@ -86,6 +87,7 @@ static inline void fill(struct db *db, int64_t study)
     failed.reason_code = "compile";
     failed.reason = "a \"quoted\" text\n\twith caf\xc3\xa9 and \xff";
     failed.median_ms = failed.ci_low_ms = failed.ci_high_ms = NAN;
+    failed.error = INFINITY;
     failed.kind = final.kind = DB_TRIAL_FINAL;
     failed.comparison = "other";
     failed.sample_count = 0;

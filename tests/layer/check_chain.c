@@ -88,6 +88,23 @@ static void takes_rows_for_q(struct chain *c)
     c->ops[5].qkv = TENSOR_X;
 }
 
+static void splits_too_little(struct chain *c)
+{
+    c->ops[0].columns = c->ops[1].columns = DIM_D;
+    c->weights[WEIGHT_WQKV].cols = c->weights[WEIGHT_BQKV].cols = DIM_D;
+}
+
+static void carries_two_into_one(struct chain *c)
+{
+    c->carried[1] = (struct carried){TENSOR_OF(13), TENSOR_X};
+    c->carried_count = 2;
+}
+
+static void has_no_function(struct chain *c)
+{
+    c->ops[3].function = FUNCTION_COUNT;
+}
+
 static void narrows(struct chain *c)
 {
     c->ops[11].columns = DIM_D;
@@ -151,16 +168,21 @@ static const struct {
     {adds_another_width, "operator 13, ffn2_bias_residual, adds rows of another width"},
     {takes_scores_for_rows, "operator 7, out_gemm, has a layout that is not its kind's"},
     {takes_rows_for_q, "operator 5, context, reads q, k and v of a tensor that has none"},
-    {narrows, "operator 11, ffn1_bias_gelu, changes the width of its input"},
+    {narrows, "operator 11, ffn1_bias_gelu, has not the width that its kind has"},
+    {splits_too_little, "operator 1, qkv_bias_split, has not the width that its kind has"},
+    {carries_two_into_one, "tensor 14 cannot be tensor 0 of the next layer"},
+    {has_no_function, "operator 3, mask, computes what is not of its kind"},
     {computes_another_kind, "operator 9, layernorm1, computes what is not of its kind"},
-    {lacks_its_matrix, "operator 10, ffn1_gemm, has not the weights of its function"},
-    {has_a_gamma, "operator 8, out_bias_residual, has not the weights of its function"},
+    {lacks_its_matrix,
+     "operator 10, ffn1_gemm, lacks a weight of its function, or has one too many"},
+    {has_a_gamma,
+     "operator 8, out_bias_residual, lacks a weight of its function, or has one too many"},
     {multiplies_by_another, "operator 10, ffn1_gemm, has a weight of another shape"},
     {shares_a_bias, "operator 13, ffn2_bias_residual, reads a weight that another role has"},
     {leaves_a_bias, "nothing reads weight b2"},
     {leaves_a_tensor, "nothing reads tensor 10, layernorm1"},
     {hands_nothing_on, "nothing reads tensor 15, layernorm2"},
-    {hands_scores_on, "nothing reads tensor 15, layernorm2"},
+    {hands_scores_on, "tensor 4 cannot be tensor 0 of the next layer"},
 };
 
 START_TEST(wrong_chains_are_found_out)
@@ -180,7 +202,7 @@ START_TEST(a_next_layer_gets_what_it_reads)
     FAILS(chain_check(&c, &st), STATUS_USAGE, "cannot be tensor 1 of the next layer");
     c = chain_bert;
     c.carried[0].from = TENSOR_X;
-    FAILS(chain_check(&c, &st), STATUS_USAGE, "nothing reads tensor 15");
+    FAILS(chain_check(&c, &st), STATUS_USAGE, "tensor 0 cannot be tensor 0 of the next layer");
 }
 END_TEST
 

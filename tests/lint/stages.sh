@@ -119,8 +119,9 @@ if command -v git >/dev/null; then
   git -C tree add .
   git -C tree -c user.name=a -c user.email=a@b commit -qm all
   git -C tree branch -f origin/main
-  concerns '^(cmd|page|docs)$' cmd/new.c
-  concerns '^(search)$' tests/search/new.c
+  concerns '^(cmd|page|docs|stress)$' cmd/new.c
+  concerns '^(search|docs|stress)$' tests/search/new.c
+  concerns . tests/golden/new.c
   concerns . base/new.c
   concerns . tests/new.h
 fi

@@ -137,12 +137,14 @@ static struct db *open_compared(int64_t *study, const struct build_target *targe
 static const struct {
     struct arch_list archs;
     int segments; /* of the stored finals */
+    bool alone;
     const char *impl, *schedule;
 } fitted[] = {
-    {{1, {90}}, OP_COUNT, "hopper_gemm", "tile=64x64 split=1 norm=cluster"},
-    {{2, {80, 90}}, OP_COUNT, "generated", "tile=128x192 split=1 norm=barrier resident=1"},
+    {{1, {90}}, OP_COUNT, false, "hopper_gemm", "tile=64x64 split=1 norm=cluster"},
+    {{1, {90}}, OP_COUNT, true, "hopper_gemm", "tile=128x192 split=1 norm=cluster"},
+    {{2, {80, 90}}, OP_COUNT, false, "generated", "tile=128x192 split=1 norm=barrier resident=1"},
     /* Segments of another plan than the row's: no choices of this one. */
-    {{1, {90}}, OP_COUNT - 1, "hopper_gemm", "tile=128x192 split=1 norm=cluster"},
+    {{1, {90}}, OP_COUNT - 1, false, "hopper_gemm", "tile=128x192 split=1 norm=cluster"},
 };
 
 START_TEST(as_in_the_finals_where_that_runs)
@@ -152,8 +154,11 @@ START_TEST(as_in_the_finals_where_that_runs)
     struct candidate c;
     int64_t study;
     struct db *db = open_compared(&study, &target, fitted[_i].segments);
-    const struct choice_source from = {
-        .db = db, .study = study, .target = &target, .archs = &fitted[_i].archs};
+    const struct choice_source from = {.db = db,
+                                       .study = study,
+                                       .target = &target,
+                                       .archs = &fitted[_i].archs,
+                                       .alone = fitted[_i].alone};
     OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
     assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);

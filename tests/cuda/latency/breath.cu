@@ -1,12 +1,16 @@
 /* Kernels of one breath: the GEMMs of a BERT-base layer at 16 or 32 rows, in fp16.
  *
  * Four dependent kernels a layer, 48 layers with the weights of 12, 96 thread blocks each:
- *   0: (M,768) x (768,2304)           7: (M,768) x (768,768), on the first 768 columns of 0's
- * result 10: (M,768) x (768,3072), GELU    12: (M,3072) x (3072,768) Attention and layernorms are
- * left out.  A thread block has 16 rows and N M/16/96 columns.  All of its weight is on the way to
- * shared memory before it waits, packed in the order of mma's fragments.  Its warps share K.  A
- * lane loads its part of the input from L2 into mma's registers: K is permuted within 64, so that
- * these are 16 bytes each.  Partial sums meet in shared memory.
+ *
+ *   0   (M,768) x (768,2304)
+ *   7   (M,768) x (768,768), on the first 768 columns of 0's result
+ *   10  (M,768) x (768,3072), GELU
+ *   12  (M,3072) x (3072,768)
+ *
+ * Attention and layernorms are left out.  A thread block has 16 rows and N M/16/96 columns.  All of
+ * its weight is on the way to shared memory before it waits, packed in the order of mma's
+ * fragments.  Its warps share K.  A lane loads its part of the input from L2 into mma's registers:
+ * K is permuted within 64, so that these are 16 bytes each.  Partial sums meet in shared memory.
  *
  * WORDS: an input word is there once it is not all ones, and a kernel waits for the one in front of
  * it before its end only.  EARLY: the next kernel may begin before this one's input is there.

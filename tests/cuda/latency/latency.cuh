@@ -38,7 +38,8 @@ __device__ inline void barrier_wait(uint64_t *barrier, int phase)
 {
     asm volatile("{\n.reg .pred p;\nL: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n"
                  "@p bra D;\nbra L;\nD:\n}" ::"r"(shared_address(barrier)),
-                 "r"(phase));
+                 "r"(phase)
+                 : "memory");
 }
 
 /* From global to shared memory; the barrier counts the bytes. */
