@@ -16,6 +16,19 @@ static inline void workload_ready(struct workload *w, const char *mask, const ch
                   "%s", st.message);
 }
 
+/* 195 tokens; D = 128, F = 136. */
+static inline struct workload workload_of_195(enum dtype dtype)
+{
+    struct workload w;
+    workload_init(&w);
+    w.batch = 3;
+    w.seq_len = 65;
+    w.heads = 2;
+    w.ffn = 136;
+    w.dtype = dtype;
+    return w;
+}
+
 /* Real tokens of a batch row. */
 static inline int length_of(const struct workload *w, int b)
 {

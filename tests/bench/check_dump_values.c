@@ -205,7 +205,7 @@ static const struct {
     {"full", "2,5,3", 3, 10, true},
 };
 
-START_TEST(y_follows_from_the_files_alone)
+static struct bench *open_case(int i)
 {
     struct workload w = {.chain = &chain_bert,
                          .batch = 3,
@@ -217,13 +217,19 @@ START_TEST(y_follows_from_the_files_alone)
     struct bench_options o = small_options(test_cache());
     struct bench *b;
     o.inputs.ranges = RANGES_WIDE;
-    workload_ready(&w, cases[_i].mask, cases[_i].lengths, NULL);
+    workload_ready(&w, cases[i].mask, cases[i].lengths, NULL);
     OK(bench_open(&o, &w, &b, &st));
+    workload_release(&w);
+    return b;
+}
+
+START_TEST(y_follows_from_the_files_alone)
+{
+    struct bench *b = open_case(_i);
     struct candidate c = candidate_of(b, _i % 2 == 0 ? "0-7,8-9,10-14" : "1-6,10-11");
     c.packed = cases[_i].packed;
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
     bench_close(b);
-    workload_release(&w);
 
     struct array x = array_read("x"), y = array_read("y");
     struct layer l = {.mask = array_read("mask")};
@@ -249,23 +255,11 @@ END_TEST
 /* The segment of attention: q, k and v are the GEMM's result and the bias. */
 START_TEST(attention_follows_from_its_files_alone)
 {
-    struct workload w = {.chain = &chain_bert,
-                         .batch = 3,
-                         .seq_len = 5,
-                         .heads = 2,
-                         .head_size = 4,
-                         .layers = 2,
-                         .eps = 1e-3};
-    struct bench_options o = small_options(test_cache());
-    struct bench *b;
+    struct bench *b = open_case(_i);
     struct names files;
-    o.inputs.ranges = RANGES_WIDE;
-    workload_ready(&w, cases[_i].mask, cases[_i].lengths, NULL);
-    OK(bench_open(&o, &w, &b, &st));
     struct candidate c = candidate_of(b, "1-6");
     OK(bench_dump_segment(b, &c.choices[1], test_path("dump"), false, &st));
     bench_close(b);
-    workload_release(&w);
     OK(directory_list(test_path("dump"), &files, &st));
     ck_assert_int_eq(files.count, 5); /* these four and workload.json */
     names_release(&files);

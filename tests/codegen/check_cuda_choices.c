@@ -1,6 +1,6 @@
 /* Choices and launches of the CUDA target. */
 #include "cuda_sources.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <string.h>
 
@@ -199,13 +199,7 @@ static void check_launch(const struct choice *c, const struct build_target *t,
 
 START_TEST(launches_are_sane)
 {
-    struct workload w;
-    workload_init(&w);
-    w.batch = 3;
-    w.seq_len = 65;
-    w.heads = 2;
-    w.ffn = 136;
-    w.dtype = (enum dtype)(_i / 2 % DTYPE_COUNT);
+    struct workload w = workload_of_195((enum dtype)(_i / 2 % DTYPE_COUNT));
     w.head_size = head_sizes[_i / 2 / DTYPE_COUNT];
     OK(workload_check(&w, &st));
     static const char *const capabilities[] = {"sm_80", "sm_90"};
@@ -237,13 +231,7 @@ START_TEST(tiles_of_a_launch)
         {{9, 9}, "", 49, 32, 0}, /* four warps, one row each */
         {{1, 1}, "", 74, 32, 0}, /* 3 * 195 * 128 halves, 8 a thread, rounded up */
     };
-    struct workload w;
-    workload_init(&w);
-    w.batch = 3;
-    w.seq_len = 65;
-    w.heads = 2;
-    w.ffn = 136;
-    w.dtype = DTYPE_FP16;
+    struct workload w = workload_of_195(DTYPE_FP16);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct choice c = {.chain = &chain_bert,
                            .segment = cases[i].segment,

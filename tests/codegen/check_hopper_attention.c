@@ -110,12 +110,7 @@ static struct cuda_launch launch_of(const char *schedule, const struct workload 
 
 START_TEST(hopper_attention_has_tiles_of_query_blocks)
 {
-    struct workload w;
-    workload_init(&w);
-    w.batch = 3;
-    w.seq_len = 65;
-    w.heads = 2;
-    w.dtype = DTYPE_FP16;
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct cuda_launch l = launch_of(tilings[_i].schedule, &w);
     ck_assert_int_eq(l.tiling.rows, tilings[_i].rows);
     ck_assert(!l.tiling.ordered);

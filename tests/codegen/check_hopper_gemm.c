@@ -49,19 +49,6 @@ START_TEST(is_of_sm_90_and_half_types)
 }
 END_TEST
 
-/* 195 tokens; D = 128, F = 136. */
-static struct workload small(void)
-{
-    struct workload w;
-    workload_init(&w);
-    w.batch = 3;
-    w.seq_len = 65;
-    w.heads = 2;
-    w.ffn = 136;
-    w.dtype = DTYPE_FP16;
-    return w;
-}
-
 static const struct {
     struct segment segment;
     const char *schedule;
@@ -89,7 +76,7 @@ static const struct {
 
 START_TEST(tiles_of_a_launch)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of(launches[_i].segment, launches[_i].schedule);
     struct cuda_launch l;
     choice_launch(&c, &w, &l);
@@ -112,7 +99,7 @@ static const struct {
 
 START_TEST(clusters_have_whole_rows)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){7, 9}, "");
     const struct knob *tile = &c.impl->knobs[0];
     const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
@@ -150,7 +137,7 @@ static const struct {
 
 START_TEST(neighbours_of_a_norm_are_a_cluster)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){7, 9}, neighbours[_i].schedule);
     struct cuda_launch l;
     w.heads = 12;
@@ -162,7 +149,7 @@ END_TEST
 /* 16 rows by 128 of 384 columns: 3 * 2^18 tiles of so many rows, and 3 * 2^19. */
 START_TEST(places_of_tiles_are_found)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){0, 0}, "tile=16x128_swap");
     const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
                                    CUDA_ARCH_HOPPER, false,       false,      &w};
@@ -183,7 +170,7 @@ static const struct {
 
 START_TEST(the_norm_of_a_split_is_for_few_rows)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct buf schedule;
     const char *why;
     w.batch = 1, w.lengths = NULL;
@@ -203,7 +190,7 @@ END_TEST
 /* Launches are laid out for all rows: 256 here, of which 128 are real. */
 START_TEST(the_norm_of_a_split_counts_rows_of_padding)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     int lengths[] = {64, 64};
     const char *why;
     w.batch = 2, w.seq_len = 128, w.heads = 12, w.lengths = lengths;
@@ -218,7 +205,7 @@ END_TEST
 /* Where the first tile makes up no rows, another one is the default. */
 START_TEST(a_default_is_applicable)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice first;
     const char *why;
     w.heads = 16;
@@ -301,7 +288,7 @@ static const struct {
 
 START_TEST(maps_of_a_launch)
 {
-    struct workload w = small();
+    struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of(described[_i].segment, described[_i].schedule);
     struct cuda_launch l;
     choice_launch(&c, &w, &l);

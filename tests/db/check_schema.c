@@ -53,21 +53,31 @@ START_TEST(every_old_version_becomes_todays)
 }
 END_TEST
 
+/* Today's database of what a version stored: a study and these rows. */
+static struct db *open_old(int version, const char *rows)
+{
+    struct db *db;
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    OK(schema_migrate(raw, "t.db", schema_migrations, version, &st));
+    exec_sql(raw, "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
+                  "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
+                  "INSERT INTO study (id,workload,target,protocol,seed,init,created_utc)"
+                  " VALUES (1,1,1,'6',0,'uniform','')");
+    exec_sql(raw, rows);
+    sqlite3_close(raw);
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    return db;
+}
+
 /* What version 1 stored stays: it says nothing of the conditions, and the ranges that it calls
  * notes are the wide ones. */
 START_TEST(old_rows_are_kept)
 {
-    struct db *db;
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    OK(schema_migrate(raw, "t.db", schema_migrations, 1, &st));
-    exec_sql(raw, "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
-                  "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
-                  "INSERT INTO study VALUES (1,1,1,'1',0,'uniform',''), (2,1,1,'1',0,'notes','');"
-                  "INSERT INTO plan VALUES (43690,'');"
-                  "INSERT INTO trial VALUES (1,1,NULL,'plan',43690,NULL,'ok','','',2.5,2,3,0,0,0,0,"
-                  "1,6,'','','')");
-    sqlite3_close(raw);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    struct db *db = open_old(
+        1, "INSERT INTO study VALUES (2,1,1,'1',0,'notes','');"
+           "INSERT INTO plan VALUES (43690,'');"
+           "INSERT INTO trial VALUES (1,1,NULL,'plan',43690,NULL,'ok','','',2.5,2,3,0,0,0,0,"
+           "1,6,'','','')");
     expect_sql(db->handle, 1,
                "SELECT count(*) FROM trial WHERE median_ms = 2.5 AND conditions = ''");
     expect_sql(db->handle, 2,
@@ -81,20 +91,11 @@ END_TEST
 /* Version 7 had packed trials among the finals alone. */
 START_TEST(old_packed_trials_are_kept)
 {
-    struct db *db;
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    OK(schema_migrate(raw, "t.db", schema_migrations, 7, &st));
-    exec_sql(raw,
-             "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
-             "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
-             "INSERT INTO study (id,workload,target,protocol,seed,init,created_utc)"
-             " VALUES (1,1,1,'6',0,'uniform','');"
-             "INSERT INTO plan VALUES (43690,''), (41115,'');"
-             "INSERT INTO trial VALUES (1,1,NULL,'final',43690,NULL,'ok','','',2.5,2,3,0,0,0,"
-             "0,1,6,'a','','','',0), (2,1,NULL,'final',41115,NULL,'ok','','',2.5,2,3,0,0,0,0,1,"
-             "6,'a','','','',1)");
-    sqlite3_close(raw);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    struct db *db = open_old(
+        7, "INSERT INTO plan VALUES (43690,''), (41115,'');"
+           "INSERT INTO trial VALUES (1,1,NULL,'final',43690,NULL,'ok','','',2.5,2,3,0,0,0,"
+           "0,1,6,'a','','','',0), (2,1,NULL,'final',41115,NULL,'ok','','',2.5,2,3,0,0,0,0,1,"
+           "6,'a','','','',1)");
     expect_sql(db->handle, 2, "SELECT sum(id * packed) FROM trial");
     exec_sql(db->handle, "INSERT INTO trial (study,kind,plan,status,reason_code,reason,median_ms,"
                          "layers_timed,sample_count,comparison,resources,stored_utc,packed)"
@@ -107,17 +108,9 @@ END_TEST
  * from is not known. */
 START_TEST(old_models_are_trained_again)
 {
-    struct db *db;
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    OK(schema_migrate(raw, "t.db", schema_migrations, 8, &st));
-    exec_sql(raw, "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
-                  "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
-                  "INSERT INTO study (id,workload,target,protocol,seed,init,created_utc)"
-                  " VALUES (1,1,1,'6',0,'uniform','');"
-                  "INSERT INTO model VALUES (1,1,'plans','k',1,'h',7,0.2,1.5,x'00','{}','t'),"
-                  " (2,NULL,'gpu','k',1,'h',7,0.2,1.5,x'00','{}','t')");
-    sqlite3_close(raw);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    struct db *db =
+        open_old(8, "INSERT INTO model VALUES (1,1,'plans','k',1,'h',7,0.2,1.5,x'00','{}','t'),"
+                    " (2,NULL,'gpu','k',1,'h',7,0.2,1.5,x'00','{}','t')");
     expect_sql(db->handle, 1, "SELECT count(*) FROM model");
     expect_sql(db->handle, 1,
                "SELECT count(*) FROM model WHERE study = 1 AND seed = 7 AND name = 'plans' AND "

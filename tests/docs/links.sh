@@ -26,7 +26,7 @@ for page in $pages; do
     esac
   done <"$found"
   # shellcheck disable=SC2016
-  grep -oE '(^|[` ])(base|layer|codegen|kernels|db|model|bench|search|cmd|tests)/[a-z0-9_/.-]*\.(c|h|cuh|cu|sh|py)\b' "$page" |
+  grep -oE '(^|[` ])(base|layer|codegen|kernels|db|model|bench|search|cmd|docs|tests)/[a-z0-9_/.-]*\.(c|h|cuh|cu|sh|py|md)\b' "$page" |
     tr -d '` ' >"$found" || true
   while read -r file; do
     [ -e "$file" ] || echo "$page: there is no '$file'"

@@ -38,7 +38,7 @@ def objects(build):
     for top, _, names in os.walk(build):
         for name in names:
             path = os.path.relpath(os.path.join(top, name), build)
-            source = re.match(r'(\w+(?:/\w+)*)/CMakeFiles/\w+\.dir/(\w+)\.c\.o$', path)
+            source = re.match(r'(\w+(?:/\w+)*)/CMakeFiles/[\w-]+\.dir/(\w+)\.c\.o$', path)
             if source and source[1].split('/')[0] in BELOW and 'released' not in path:
                 lines = subprocess.run(['nm', '-P', '-g', os.path.join(build, path)], capture_output=True, text=True,
                                        check=True).stdout.splitlines()
@@ -61,6 +61,8 @@ def reached(calls, begin):
 def circles(build):
     """Yields a sentence for each set of files that call each other."""
     files = list(objects(build))
+    if not files:
+        yield f'{build}:1: no objects of the program are here: build it first'
     owner = {symbol: path for path, defines, _ in files for symbol in defines}
     calls = {path: {owner[s] for s in needs if owner.get(s, path) != path} for path, _, needs in files}
     told = set()

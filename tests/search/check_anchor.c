@@ -73,5 +73,24 @@ START_TEST(a_moment_is_no_drift)
 }
 END_TEST
 
-SUITE("search/anchor", setup, teardown, ONCE(drift_is_divided_out), ONCE(a_drift_is_told_once),
-      LOOP(a_moment_is_no_drift, 20, 24))
+/* The machine is as fast as at first again. */
+START_TEST(a_drift_that_ends_is_told)
+{
+    struct buf said;
+    buf_init(&said);
+    fake.slow_from_plan = 25;
+    fake.slow_plans = 60; /* the anchor's turn comes within them */
+    fake.jitter = 0.004;
+    options.search.budget = 140;
+    options.search.endless = true;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_msg(strstr(said.ptr, "taken as they are again") != NULL, "%s", said.ptr);
+    ck_assert_double_eq(report.drift, 1);
+    buf_release(&said);
+}
+END_TEST
+
+SUITE("search/anchor", setup, teardown, ONCE(drift_is_divided_out), ONCE(a_drift_that_ends_is_told),
+      ONCE(a_drift_is_told_once), LOOP(a_moment_is_no_drift, 20, 24))
