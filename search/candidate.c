@@ -120,7 +120,7 @@ static const struct attempt *untried_default(const struct segment_table *t, int 
     const struct slot *s = &t->slots[slot];
     const struct attempt *found = NULL;
     int most = -1, kind = kind_of(t, slot);
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; s->attempts != NULL && i < s->count; i++) {
         const struct attempt *a = &s->attempts[i];
         if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
             continue;
