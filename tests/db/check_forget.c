@@ -86,18 +86,6 @@ START_TEST(a_workload_with_all_it_has)
 }
 END_TEST
 
-START_TEST(failures_alone)
-{
-    forget((struct db_forget){.workload = "other", .target_kind = "cpu", .failed = true}, 1, 1);
-    ck_assert_int_eq(rows("trial"), 15);
-    forget((struct db_forget){.failed = true}, 3, 3);
-    forget((struct db_forget){.failed = true}, 0, 0);
-    ck_assert_int_eq(rows("trial"), 12);
-    ck_assert_int_eq(rows("study"), 4);
-    ck_assert_int_eq(rows("model"), 2);
-}
-END_TEST
-
 /* The reasons of failures that were measured again go with the failures, and with the workload. */
 START_TEST(kept_failures_too)
 {
@@ -114,38 +102,4 @@ START_TEST(kept_failures_too)
 }
 END_TEST
 
-START_TEST(older_protocols_by_number)
-{
-    forget((struct db_forget){.older_than = "2"}, 1, 4);
-    forget((struct db_forget){.older_than = "2"}, 0, 0);
-    forget((struct db_forget){.older_than = "10", .workload = "other", .target_kind = "cpu"}, 1, 4);
-    forget((struct db_forget){.older_than = "10"}, 1, 4);
-    ck_assert_int_eq(rows("study"), 1);
-}
-END_TEST
-
-/* Of a target or of inputs alone, or with a workload. */
-START_TEST(each_member_by_itself)
-{
-    struct db_workload wide = a_workload;
-    struct db_target gpu = a_target;
-    int64_t of_wide, of_gpu;
-    wide.init = "wide";
-    gpu.kind = "cuda";
-    OK(db_study(db, &wide, &a_target, "10", &of_wide, &st));
-    OK(db_study(db, &a_workload, &gpu, "10", &of_gpu, &st));
-    fill(db, of_wide);
-    fill(db, of_gpu);
-    forget((struct db_forget){.target_kind = "cuda", .failed = true}, 1, 1);
-    forget((struct db_forget){.init = "wide", .failed = true}, 1, 1);
-    forget((struct db_forget){.init = "wide", .target_kind = "cuda"}, 0, 0);
-    forget((struct db_forget){.init = "wide", .workload = "other"}, 0, 0);
-    forget((struct db_forget){.init = "wide", .workload = a_workload.text}, 1, 3);
-    forget((struct db_forget){.target_kind = "cuda"}, 1, 3);
-    ck_assert_int_eq(rows("study"), 4);
-    forget((struct db_forget){.workload = a_workload.text}, 3, 12);
-}
-END_TEST
-
-SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(failures_alone),
-      ONCE(kept_failures_too), ONCE(older_protocols_by_number), ONCE(each_member_by_itself))
+SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(kept_failures_too))

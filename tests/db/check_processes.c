@@ -1,7 +1,6 @@
-/* Several processes on one database, and processes that die at the worst moment. */
+/* Several processes on one database. */
 #include "tests/db/fixture.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,60 +101,5 @@ START_TEST(writers_at_once_lose_nothing)
 }
 END_TEST
 
-/* Kills a writer after a delay that differs each time: what it reported is stored, and at most the
- * one more that it had no time to report. */
-START_TEST(killed_writer_loses_nothing)
-{
-    enum { ROUNDS = 20, MANY = 1000 };
-    struct rng rng = {7};
-    int before = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        int report[2];
-        pid_t pid = start_writer(MANY, round * MANY, report);
-        char mark;
-        int reported = (int)read(report[0], &mark, 1);
-        usleep(rng_below(&rng, 20000));
-        ck_assert_int_eq(kill(pid, SIGKILL), 0);
-        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-        while (read(report[0], &mark, 1) == 1)
-            reported++;
-        close(report[0]);
-
-        int now = stored_finals();
-        ck_assert_int_ge(reported, 1);
-        ck_assert_int_ge(now - before, reported);
-        ck_assert_int_le(now - before, reported + 1);
-        before = now;
-    }
-}
-END_TEST
-
-/* A reader sees one state throughout and stops no writer. */
-START_TEST(readers_and_a_writer_live_together)
-{
-    enum { TRIALS = 300 };
-    int report[2];
-    int64_t study;
-    db_close(open_fresh(&study));
-    pid_t pid = start_writer(TRIALS, 0, report);
-    char mark;
-    for (int64_t seen = 0; read(report[0], &mark, 1) == 1;) {
-        struct db *db;
-        struct db_info info;
-        OK(db_open(test_path("t.db"), DB_READ, &db, &st));
-        OK(db_info(db, &info, &st));
-        db_close(db);
-        ck_assert_int_ge(info.trials, seen);
-        ck_assert_int_eq(info.samples, info.trials * (int64_t)ARRAY_LEN(some_samples));
-        seen = info.trials;
-    }
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    ck_assert_int_eq(stored_finals(), TRIALS);
-}
-END_TEST
-
 SUITE("db/processes", memory_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
-      ONCE(writers_at_once_lose_nothing), ONCE(killed_writer_loses_nothing),
-      ONCE(readers_and_a_writer_live_together))
+      ONCE(writers_at_once_lose_nothing))

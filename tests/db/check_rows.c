@@ -58,82 +58,32 @@ static struct db *open_full(void)
     return db;
 }
 
-static int count_row(void *ctx, const struct db_trial *t)
+static int ignore_text(void *ctx, const char *text, size_t len, struct status *said)
 {
-    ck_assert_int_ge(t->value, -1);
-    ck_assert_int_le(t->value, VALUE_MAX);
-    ++*(int *)ctx;
+    (void)ctx, (void)text, (void)len, (void)said;
     return 0;
 }
 
-static void count_listed(void *ctx, const struct db_listed *l)
+static int ignore_row(void *ctx, const struct db_trial *t)
 {
-    ck_assert_ptr_nonnull(l->workload.text);
-    ++*(int *)ctx;
-}
-
-static void count_workload(void *ctx, const struct db_workload *w, const char *target_kind)
-{
-    ck_assert(w->text != NULL && target_kind != NULL);
-    ++*(int *)ctx;
-}
-
-static void count_search(void *ctx, const struct db_search *s)
-{
-    ck_assert_ptr_nonnull(s->id);
-    ++*(int *)ctx;
-}
-
-static void count_value(void *ctx, int value)
-{
-    ck_assert(value >= 0 && value <= VALUE_MAX);
-    ++*(int *)ctx;
-}
-
-static void count_model(void *ctx, const struct db_model *m)
-{
-    ck_assert_ptr_nonnull(m->rows);
-    ++*(int *)ctx;
-}
-
-static int count_text(void *ctx, const char *text, size_t len, struct status *said)
-{
-    (void)text, (void)said;
-    *(int *)ctx += len > 0;
+    (void)ctx, (void)t;
     return 0;
 }
 
-/* Runs every reader, and appends what they say.  into: to merge into. */
-static void read_all(struct db *db, struct db *into, struct buf *out)
+/* Appends what readers say: of trials, of the best plan, of all results. */
+static void read_all(struct db *db, struct buf *out)
 {
     struct db_best best;
-    struct db_time time;
-    struct db_moved moved;
-    const char *path = test_path("t.db");
-    int rows = 0;
-    struct status said[12];
+    struct status said[5];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         said[i] = STATUS_INIT;
     for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
-        db_trials(db, 1, (enum db_trial_kind)kind, count_row, &rows, &said[kind]);
+        db_trials(db, 1, (enum db_trial_kind)kind, ignore_row, NULL, &said[kind]);
     if (db_best(db, 1, &best, &said[3]) == 0)
         db_best_release(&best);
-    db_time(db, 1, 41115, "a", &time, &said[4]);
-    db_time_release(&time);
-    db_list(db, count_listed, &rows, &said[5]);
-    db_workloads(db, count_workload, &rows, &said[6]);
-    db_searches(db, 1, count_search, &rows, &said[7]);
-    db_plan_values(db, 1, count_value, &rows, &said[8]);
-    db_model_get(db, 1, "m", count_model, &rows, &said[9]);
-    db_export(db, count_text, &rows, &said[10]);
-    db_merge(into, &path, 1, &moved, &said[11]);
+    db_export(db, ignore_text, NULL, &said[4]);
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         buf_addf(out, "%s\n", said[i].message);
-}
-
-static void keep_problem(void *ctx, const char *problem)
-{
-    buf_addf(ctx, "%s\n", problem);
 }
 
 static void plant(const char *sql)
@@ -146,22 +96,18 @@ static void plant(const char *sql)
 
 START_TEST(planted_value_is_refused_and_found)
 {
-    struct db *db, *into;
-    struct buf said, found;
+    struct db *db;
+    struct buf said;
     int problems;
     buf_init(&said);
-    buf_init(&found);
     db_close(open_full());
     plant(planted[_i].plant);
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
-    OK(db_open(test_path("into.db"), DB_WRITE, &into, &st));
-    read_all(db, into, &said);
-    db_close(into);
+    read_all(db, &said);
     ck_assert_msg(strstr(said.ptr, planted[_i].said) != NULL, "%s", said.ptr);
-    OK(db_check(db, keep_problem, &found, &problems, &st));
+    OK(db_check(db, print_problem, NULL, &problems, &st));
     ck_assert_int_ge(problems, 1);
     db_close(db);
-    buf_release(&found);
     buf_release(&said);
 }
 END_TEST

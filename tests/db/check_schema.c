@@ -88,51 +88,6 @@ START_TEST(old_rows_are_kept)
 }
 END_TEST
 
-/* Version 7 had packed trials among the finals alone. */
-START_TEST(old_packed_trials_are_kept)
-{
-    struct db *db = open_old(
-        7, "INSERT INTO plan VALUES (43690,''), (41115,'');"
-           "INSERT INTO trial VALUES (1,1,NULL,'final',43690,NULL,'ok','','',2.5,2,3,0,0,0,"
-           "0,1,6,'a','','','',0), (2,1,NULL,'final',41115,NULL,'ok','','',2.5,2,3,0,0,0,0,1,"
-           "6,'a','','','',1)");
-    expect_sql(db->handle, 2, "SELECT sum(id * packed) FROM trial");
-    exec_sql(db->handle, "INSERT INTO trial (study,kind,plan,status,reason_code,reason,median_ms,"
-                         "layers_timed,sample_count,comparison,resources,stored_utc,packed)"
-                         " VALUES (1,'plan',41115,'ok','','',2.5,1,6,'','','',1)");
-    db_close(db);
-}
-END_TEST
-
-/* Version 8 stored trees.  The model of a study is trained again; what that of a file was trained
- * from is not known. */
-START_TEST(old_models_are_trained_again)
-{
-    struct db *db =
-        open_old(8, "INSERT INTO model VALUES (1,1,'plans','k',1,'h',7,0.2,1.5,x'00','{}','t'),"
-                    " (2,NULL,'gpu','k',1,'h',7,0.2,1.5,x'00','{}','t')");
-    expect_sql(db->handle, 1, "SELECT count(*) FROM model");
-    expect_sql(db->handle, 1,
-               "SELECT count(*) FROM model WHERE study = 1 AND seed = 7 AND name = 'plans' AND "
-               "quantile = 0.2 AND rows = ''");
-    db_close(db);
-}
-END_TEST
-
-START_TEST(tables_are_strict_and_marked)
-{
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    expect_sql(db->handle, DB_APPLICATION_ID, "PRAGMA application_id");
-    expect_sql(db->handle, 0,
-               "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE "
-               "'sqlite%' AND NOT strict");
-    expect_sql(db->handle, 1, "PRAGMA foreign_keys");
-    expect_sql(db->handle, 1, "SELECT journal_mode = 'wal' FROM pragma_journal_mode");
-    db_close(db);
-}
-END_TEST
-
 /* ---- the machinery, on a made-up history ----------------------------------------------------- */
 
 static const char *const history[] = {
@@ -205,7 +160,5 @@ SUITE("db/schema", memory_dir_setup, test_dir_teardown,
       LOOP(shipped_migrations_are_unchanged, 0, schema_version),
       ONCE(page_describes_todays_version),
       LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
-      ONCE(old_packed_trials_are_kept), ONCE(old_models_are_trained_again),
-      ONCE(tables_are_strict_and_marked),
       LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken)),
       LOOP(statements_use_indexes, 0, SQL_COUNT))

@@ -189,8 +189,32 @@ START_TEST(searches_have_ids_of_their_own)
 }
 END_TEST
 
+static void keep_seed(void *ctx, const struct db_model *m)
+{
+    *(uint64_t *)ctx = m->seed;
+}
+
+/* Of a study and of a file, each under its name. */
+START_TEST(model_replaces_the_one_of_its_name)
+{
+    struct db_model m = {.name = "m", .quantile = 0.1, .rows = "", .report = "{}"};
+    uint64_t seed = 0;
+    for (m.seed = UINT64_MAX - 1; m.seed != 0; m.seed++)
+        OK(db_model_put(db, study, &m, &st));
+    m.rows = "0101010101010101 1.5\n";
+    m.seed = 7;
+    OK(db_model_put(db, 0, &m, &st));
+    OK(db_model_get(db, study, "m", keep_seed, &seed, &st));
+    ck_assert_uint_eq(seed, UINT64_MAX);
+    OK(db_model_get(db, 0, "m", keep_seed, &seed, &st));
+    ck_assert_uint_eq(seed, 7);
+    assert_whole(db);
+}
+END_TEST
+
 SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
       ONCE(find_prefers_the_study_most_like_what_is_asked_for),
       ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),
-      ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own))
+      ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own),
+      ONCE(model_replaces_the_one_of_its_name))

@@ -172,30 +172,6 @@ START_TEST(full_disk_is_told_and_loses_nothing)
 }
 END_TEST
 
-/* SQLite's own report of a full disk. */
-START_TEST(full_database_is_told)
-{
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    exec_sql(db->handle, "PRAGMA max_page_count = 1"); /* of what is there: no page more */
-    check_holds(db, store_until_full(db, study, "cannot grow"));
-    db_close(db);
-}
-END_TEST
-
-START_TEST(disk_full_at_creation_is_told)
-{
-    struct db *db;
-    struct rlimit old = limit_files(20000);
-    FAILS(db_open(test_path("t.db"), DB_WRITE, &db, &st), STATUS_DATABASE, "free space");
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    assert_whole(db);
-    db_close(db);
-}
-END_TEST
-
 SUITE("db/system", memory_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
       ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),
-      ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing),
-      ONCE(full_database_is_told), ONCE(disk_full_at_creation_is_told))
+      ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing))

@@ -127,6 +127,18 @@ START_TEST(noise_counts_less)
 }
 END_TEST
 
+START_TEST(handwritten_time_stands_alone)
+{
+    const int separate = segment_index((struct segment){2, 6}); /* which the plan does not run */
+    struct plan p = plan_from_value(41115);
+    double whole = additive_ms(&alone, p);
+    alone.ms[separate] = NAN;
+    ck_assert_double_eq(additive_ms(&alone, p), whole);
+    alone.ms[SLOT_HANDWRITTEN] = NAN;
+    ck_assert_double_nan(additive_ms(&alone, p));
+}
+END_TEST
+
 SUITE("model/gaussian", setup, NULL, ONCE(measured_plans_move_the_sum),
       ONCE(untimed_slots_have_a_prior), ONCE(no_plans_at_all), ONCE(its_deviations_are_honest),
-      ONCE(noise_counts_less))
+      ONCE(noise_counts_less), ONCE(handwritten_time_stands_alone))

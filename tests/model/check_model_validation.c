@@ -86,35 +86,6 @@ START_TEST(noise_is_not_learnt)
 }
 END_TEST
 
-START_TEST(equal_times_have_no_rank)
-{
-    struct measured_space *s = made_up_measured(1);
-    struct rows r;
-    draw_plans(s, &r);
-    for (int i = 0; i < ROWS; i++)
-        r.ms[i] = 4;
-    struct model_report report = validate(&r, NULL, 4);
-    ck_assert_double_eq(report.spearman, 0);
-    ck_assert_double_eq(report.top1_regret, 0);
-    ck_assert_double_nan(report.auc);
-    free(s);
-}
-END_TEST
-
-START_TEST(repeats_are_one_plan)
-{
-    struct measured_space *s = made_up_measured(1);
-    struct rows r;
-    draw_plans(s, &r);
-    for (int i = 0; i < ROWS; i++) {
-        r.plans[i] = r.plans[i % 20];
-        r.ms[i] = r.ms[i % 20];
-    }
-    ck_assert_int_eq(validate(&r, &s->times, 5).count, 20);
-    free(s);
-}
-END_TEST
-
 static const struct {
     int rows, folds;
     enum status_code code;
@@ -143,5 +114,4 @@ START_TEST(too_few_rows_are_refused)
 END_TEST
 
 SUITE("model report", NULL, NULL, ONCE(sums_are_learnt_perfectly), ONCE(noise_is_not_learnt),
-      ONCE(equal_times_have_no_rank), ONCE(repeats_are_one_plan),
       LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused)))
