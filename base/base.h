@@ -214,16 +214,6 @@ void patience_begin(struct patience *p, double now);
 /* Looks: adds the time since the last look, and returns the sum. */
 double patience_spent(struct patience *p, double now);
 
-/* ---- both.c: two functions at once ----------------------------------------------------------- */
-
-/* Returns 0, or -1 with the reason in *st. */
-typedef int both_work(void *ctx, struct status *st);
-
-/* Runs two functions on the same ctx, of which neither may read what the other one writes.  The
- * second one has a thread of its own; where none can be started, it runs after the first one.  -1
- * if one failed, or both: *st is the first one's reason if it failed, else the second one's. */
-int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
-
 #include "base/child.h"
 #include "base/cpu_info.h"
 #include "base/files.h"

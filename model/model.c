@@ -9,7 +9,7 @@
  * better guide if little was measured.  At that size "exact" costs no more than histograms, and no
  * sum of it depends on how rows are split. */
 
-enum { DEFAULT_ROUNDS = 100 };
+enum { ROUNDS = 100 };
 
 /* Learns ln(ms), not ms: held-out plans rank alike (rank correlations within 0.001), but a factor
  * means the same for a fast workload and a slow one, and no prediction is negative. */
@@ -73,50 +73,41 @@ int model_check_options(const struct model_options *o, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "quantile %g is out of range; give a share between 0 and 1, such as 0.1",
                           o->quantile);
-    if (o->rounds < 0)
-        return status_set(st, STATUS_USAGE, "%d boosting rounds; give 1 or more, or 0 for %d",
-                          o->rounds, DEFAULT_ROUNDS);
     return 0;
 }
 
-/* What both models of a model are trained on. */
-struct lesson {
-    struct model *model; /* its baseline is fitted */
-    const struct model_data *data;
-    const double *log_sum;    /* (data->count) */
-    struct booster_task task; /* without parameters, target and margin */
-};
-
-static int train_regressor(void *ctx, struct status *st)
+static int train_regressor(struct model *m, const struct model_data *d, const double *log_sum,
+                           struct matrix x, struct status *st)
 {
-    const struct lesson *l = ctx;
-    struct model *m = l->model;
-    struct booster_task task = l->task;
-    float *target = mem_alloc((size_t)l->data->count, sizeof(*target));
-    for (int i = 0; i < l->data->count; i++)
-        target[i] = (float)(log(l->data->ms[i]) - baseline_log_ms(&m->baseline, l->log_sum[i]));
-    task.params = regressor_params;
-    task.target = target;
+    float *target = mem_alloc((size_t)d->count, sizeof(*target));
+    for (int i = 0; i < d->count; i++)
+        target[i] = (float)(log(d->ms[i]) - baseline_log_ms(&m->baseline, log_sum[i]));
+    const struct booster_task task = {.params = regressor_params,
+                                      .x = x,
+                                      .target = target,
+                                      .seed = m->options.seed,
+                                      .rounds = ROUNDS};
     int result = booster_train(&task, &m->regressor, st);
     free(target);
     return result;
 }
 
-static int train_classifier(void *ctx, struct status *st)
+static int train_classifier(struct model *m, const struct model_data *d, const double *log_sum,
+                            struct matrix x, struct status *st)
 {
-    const struct lesson *l = ctx;
-    struct model *m = l->model;
-    struct booster_task task = l->task;
-    size_t rows = (size_t)l->data->count;
+    size_t rows = (size_t)d->count;
     float *target = mem_alloc(rows, sizeof(*target)), *margin = mem_alloc(rows, sizeof(*margin));
-    m->threshold_ms = stats_quantile(l->data->ms, rows, m->options.quantile);
+    m->threshold_ms = stats_quantile(d->ms, rows, m->options.quantile);
     for (size_t i = 0; i < rows; i++) {
-        target[i] = l->data->ms[i] <= m->threshold_ms;
-        margin[i] = (float)baseline_log_odds(&m->baseline, l->log_sum[i], m->threshold_ms);
+        target[i] = d->ms[i] <= m->threshold_ms;
+        margin[i] = (float)baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
     }
-    task.params = classifier_params;
-    task.target = target;
-    task.margin = margin;
+    const struct booster_task task = {.params = classifier_params,
+                                      .x = x,
+                                      .target = target,
+                                      .margin = margin,
+                                      .seed = m->options.seed,
+                                      .rounds = ROUNDS};
     int result = booster_train(&task, &m->classifier, st);
     free(target);
     free(margin);
@@ -127,17 +118,12 @@ static int train(struct model *m, const struct model_data *d, const struct segme
                  struct status *st)
 {
     double *log_sum = log_additives(&m->options, d->plans, d->count, times);
-    struct lesson l = {
-        .model = m,
-        .data = d,
-        .log_sum = log_sum,
-        .task = {.x = matrix_of(&m->options, d->plans, d->count, times),
-                 .seed = m->options.seed,
-                 .rounds = m->options.rounds},
-    };
+    struct matrix x = matrix_of(&m->options, d->plans, d->count, times);
     m->baseline = baseline_fit(d, log_sum);
-    int result = run_both(train_regressor, train_classifier, &l, st);
-    free(l.task.x.values);
+    int result = train_regressor(m, d, log_sum, x, st);
+    if (result == 0)
+        result = train_classifier(m, d, log_sum, x, st);
+    free(x.values);
     free(log_sum);
     return result;
 }
@@ -153,8 +139,6 @@ int model_train(const struct model_options *options, const struct model_data *da
     struct model *m = mem_alloc(1, sizeof(*m));
     int result = -1;
     m->options = *options;
-    if (m->options.rounds == 0)
-        m->options.rounds = DEFAULT_ROUNDS;
     if (d.count < 2)
         status_set(st, STATUS_MODEL,
                    "%d distinct plans are too few to learn from; give measured times of 2 or more",
@@ -209,52 +193,27 @@ static struct question question_of(const struct plan *plans, int count)
     return q;
 }
 
-/* Rows, and the answer of each model's trees for each row: null if nobody asks. */
-struct rows_asked {
-    struct model *model;
-    struct matrix x;
-    float *regressor, *classifier;
-};
-
-static int ask_regressor(void *ctx, struct status *st)
-{
-    const struct rows_asked *a = ctx;
-    return a->regressor == NULL ? 0 : booster_predict(a->model->regressor, a->x, a->regressor, st);
-}
-
-static int ask_classifier(void *ctx, struct status *st)
-{
-    const struct rows_asked *a = ctx;
-    return a->classifier == NULL ? 0
-                                 : booster_predict(a->model->classifier, a->x, a->classifier, st);
-}
-
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st)
 {
+    if (count == 0)
+        return 0;
     struct question q = question_of(plans, count);
     double *log_sum = log_additives(&m->options, q.plans, q.count, times);
-    size_t rows = (size_t)q.count;
-    struct rows_asked a = {
-        .model = m,
-        .x = matrix_of(&m->options, q.plans, q.count, times),
-        .regressor = ms != NULL ? mem_alloc(rows, sizeof(float)) : NULL,
-        .classifier = high != NULL ? mem_alloc(rows, sizeof(float)) : NULL,
-    };
-    int result = count > 0 ? run_both(ask_regressor, ask_classifier, &a, st) : 0;
-    for (int i = 0; i < count && result == 0; i++) {
-        int row = q.row[i];
-        if (ms != NULL)
-            ms[i] = (float)exp(a.regressor[row] + baseline_log_ms(&m->baseline, log_sum[row]));
-        if (high != NULL) {
-            double odds = baseline_log_odds(&m->baseline, log_sum[row], m->threshold_ms);
-            high[i] = (float)(1 / (1 + exp(-(a.classifier[row] + odds))));
-        }
+    struct matrix x = matrix_of(&m->options, q.plans, q.count, times);
+    float *trees = mem_alloc((size_t)q.count, sizeof(*trees));
+    int result = ms != NULL ? booster_predict(m->regressor, x, trees, st) : 0;
+    for (int i = 0; i < count && ms != NULL && result == 0; i++)
+        ms[i] = (float)exp(trees[q.row[i]] + baseline_log_ms(&m->baseline, log_sum[q.row[i]]));
+    if (high != NULL && result == 0)
+        result = booster_predict(m->classifier, x, trees, st);
+    for (int i = 0; i < count && high != NULL && result == 0; i++) {
+        double odds = baseline_log_odds(&m->baseline, log_sum[q.row[i]], m->threshold_ms);
+        high[i] = (float)(1 / (1 + exp(-(trees[q.row[i]] + odds))));
     }
-    free(a.regressor);
-    free(a.classifier);
+    free(trees);
     free(log_sum);
-    free(a.x.values);
+    free(x.values);
     free(q.plans);
     free(q.row);
     return result;

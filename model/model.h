@@ -61,7 +61,6 @@ struct model_options {
     enum feature_set features;
     uint64_t seed;
     double quantile; /* "high performance" is this fastest share of the training data: 0.1 */
-    int rounds;      /* boosting rounds; 0: the default */
 };
 
 /* Plans and their times.  Functions that take it borrow the arrays; of one that was filled free
