@@ -74,35 +74,21 @@ int db_import_run(const struct options *o, struct session *s, struct status *st)
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-static int to_standard_output(void *ctx, const char *text, size_t len, struct status *st)
-{
-    (void)ctx;
-    if (fwrite(text, 1, len, stdout) == len)
-        return 0;
-    return status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
-}
-
-static int to_buf(void *ctx, const char *text, size_t len, struct status *st)
-{
-    (void)st;
-    buf_add(ctx, text, len);
-    return 0;
-}
-
 int db_export_run(const struct options *o, struct session *s, struct status *st)
 {
+    struct buf text;
     db_listen(s->db, (struct listener){.report = progress_step});
     if (o->output == NULL && isatty(STDOUT_FILENO)) /* the line would stand among the results */
         progress_hide();
-    if (o->output == NULL)
-        return db_export(s->db, to_standard_output, NULL, st) == 0 ? EXIT_SUCCESS : -1;
-    struct buf text;
     buf_init(&text);
-    int code = -1;
-    if (file_check_writable("--output", o->output, st) == 0 &&
-        db_export(s->db, to_buf, &text, st) == 0 &&
-        file_write(o->output, text.ptr, text.len, st) == 0)
-        code = EXIT_SUCCESS;
+    int result = o->output != NULL ? file_check_writable("--output", o->output, st) : 0;
+    if (result == 0)
+        result = db_export(s->db, &text, st);
+    if (result == 0 && o->output != NULL)
+        result = file_write(o->output, text.ptr, text.len, st);
+    else if (result == 0 && fwrite(text.ptr, 1, text.len, stdout) != text.len)
+        result =
+            status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
     buf_release(&text);
-    return code;
+    return result == 0 ? EXIT_SUCCESS : -1;
 }

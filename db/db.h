@@ -265,9 +265,8 @@ int db_merge(struct db *db, const char *const *paths, int count, struct db_moved
  * docs/database.md describes the lines.  Equal results give equal bytes, in whatever order they
  * were stored. */
 
-/* Hands the text over in pieces; a result of sink() other than 0 ends it as a failure. */
-typedef int db_text_sink(void *ctx, const char *text, size_t len, struct status *st);
-int db_export(struct db *db, db_text_sink *sink, void *ctx, struct status *st);
+/* Appends the text of all results. */
+int db_export(struct db *db, struct buf *out, struct status *st);
 
 /* Adds results as db_merge() does: of all files or nothing.  A path "-" is standard input.
  * STATUS_USAGE with file, line and column if a text is not as described. */

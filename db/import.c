@@ -4,7 +4,6 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Studies by the label of their lines, and schedules by their texts: trees of tsearch(). */
 struct known_study {
@@ -343,16 +342,14 @@ static int import_line(struct importing *m, json_t *line, struct status *st)
                      "'trial' is in it");
 }
 
-/* Nobody knows how many results a file has, but how much of it was read. */
+/* Nobody knows how many results a text has, but how much of it was read. */
 static void tell(const struct importing *m)
 {
-    struct stat file;
-    FILE *in = m->reader.in;
+    const struct text_reader *r = &m->reader;
     if (m->moved->results % MOVED_PER_STEP != 0)
         return;
-    double left_s = NAN;
-    if (fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode))
-        left_s = step_left(clock_seconds() - m->start_s, ftello(in), file.st_size);
+    double spent_s = clock_seconds() - m->start_s;
+    double left_s = r->bytes > 0 ? step_left(spent_s, ftello(r->in), r->bytes) : NAN;
     step_tell(&m->db->listener, &(struct step){"importing", m->moved->results, 0, left_s});
 }
 

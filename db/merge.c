@@ -5,31 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
-static int write_text(void *ctx, const char *text, size_t len, struct status *st)
-{
-    return fwrite(text, 1, len, ctx) == len
-               ? 0
-               : status_set(st, STATUS_ENVIRONMENT, "cannot write a temporary file: %s",
-                            strerror(errno));
-}
-
-/* Opens the text of a database's results, in a file that nobody else sees. */
+/* Opens the text of a database's results. */
 static int open_database(struct db *db, struct text_reader *r, const char *path, struct status *st)
 {
     struct db *from;
-    *r = (struct text_reader){.path = path, .database = true, .in = tmpfile()};
-    if (r->in == NULL)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot make a temporary file: %s",
-                          strerror(errno));
+    *r = (struct text_reader){.path = path, .database = true};
+    buf_init(&r->text);
     int result = db_open(path, DB_READ, &from, st);
-    if (result == 0)
+    if (result == 0) {
         db_listen(from, db->listener);
-    if (result == 0)
-        result = db_export(from, write_text, r->in, st);
+        result = db_export(from, &r->text, st);
+    }
     db_close(from);
-    if (result == 0 && fseek(r->in, 0, SEEK_SET) != 0)
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot write a temporary file: %s",
-                            strerror(errno));
+    r->bytes = (int64_t)r->text.len;
+    if (result == 0 && (r->in = fmemopen(r->text.ptr, r->text.len, "r")) == NULL)
+        result = status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
     return result;
 }
 

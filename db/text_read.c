@@ -212,8 +212,9 @@ int text_open(struct text_reader *r, const char *path, struct status *st)
     if (r->in == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
     struct stat info; /* a pipe is fine; a device such as /dev/zero has no end */
-    if (fstat(fileno(r->in), &info) == 0 && (S_ISBLK(info.st_mode) || S_ISCHR(info.st_mode)) &&
-        isatty(fileno(r->in)) == 0)
+    bool known = fstat(fileno(r->in), &info) == 0;
+    r->bytes = known && S_ISREG(info.st_mode) ? info.st_size : 0;
+    if (known && (S_ISBLK(info.st_mode) || S_ISCHR(info.st_mode)) && isatty(fileno(r->in)) == 0)
         return status_set(st, STATUS_ENVIRONMENT,
                           "cannot read '%s': it is a device, and must be a regular file or a pipe",
                           r->path);
@@ -225,6 +226,7 @@ void text_close(struct text_reader *r)
     if (r->in != NULL && !r->standard)
         fclose(r->in);
     free(r->line);
+    buf_release(&r->text);
     *r = (struct text_reader){.in = NULL};
 }
 

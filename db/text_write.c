@@ -111,12 +111,14 @@ static void add_object(const char *name, const struct text_table *t, const void 
 
 enum { LABEL_SIZE = 17 };
 
-/* Lines of one study, each ended by NUL. */
+/* Lines, each ended by NUL. */
 struct lines {
-    char label[LABEL_SIZE]; /* of the study */
+    struct db *db;
+    char label[LABEL_SIZE]; /* of the study whose lines are added */
     struct buf text;
     size_t *starts; /* (count) owned */
     size_t count, cap;
+    int64_t studies;
 };
 
 static void begin_line(struct lines *l)
@@ -156,9 +158,9 @@ static void add_study(struct lines *l, const struct db_listed *study)
     buf_release(&key);
 }
 
-static int add_searches(struct lines *l, struct db *db, int64_t study, struct status *st)
+static int add_searches(struct lines *l, int64_t study, struct status *st)
 {
-    struct query q = query_start(db, SQL_SEARCHES);
+    struct query q = query_start(l->db, SQL_SEARCHES);
     query_int(&q, study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
@@ -210,7 +212,7 @@ static int add_samples(struct db *db, int64_t trial, struct buf *out, struct sta
 }
 
 /* q: a row of SQL_TRIALS. */
-static int add_trial(struct lines *l, struct db *db, const struct query *q, enum db_trial_kind kind,
+static int add_trial(struct lines *l, const struct query *q, enum db_trial_kind kind,
                      struct status *st)
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
@@ -218,7 +220,7 @@ static int add_trial(struct lines *l, struct db *db, const struct query *q, enum
     struct db_trial t;
     if (db_trial_of(q, kind, &t, st) != 0)
         return -1;
-    struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
+    struct query of_trial = query_start(l->db, segment ? SQL_SCHEDULE : SQL_CHOICES);
     query_int(&of_trial, column_int(q, segment ? 2 : 0));
     t.choices = choices;
     t.choice_count = db_choices_read(&of_trial, choices, NULL, st);
@@ -234,21 +236,20 @@ static int add_trial(struct lines *l, struct db *db, const struct query *q, enum
     add_fields(&text_trial, &t, &l->text);
     if (!segment)
         add_choices(&t, &l->text);
-    int result = kind == DB_TRIAL_FINAL ? add_samples(db, column_int(q, 0), &l->text, st) : 0;
+    int result = kind == DB_TRIAL_FINAL ? add_samples(l->db, column_int(q, 0), &l->text, st) : 0;
     end_line(l);
     db_choices_release(choices, t.choice_count);
     return result;
 }
 
-static int add_trials(struct lines *l, struct db *db, int64_t study, enum db_trial_kind kind,
-                      struct status *st)
+static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, struct status *st)
 {
-    struct query q = query_start(db, SQL_TRIALS);
+    struct query q = query_start(l->db, SQL_TRIALS);
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
     int found;
     while ((found = query_row(&q, st)) > 0)
-        if (add_trial(l, db, &q, kind, st) != 0) {
+        if (add_trial(l, &q, kind, st) != 0) {
             found = -1;
             break;
         }
@@ -256,7 +257,18 @@ static int add_trials(struct lines *l, struct db *db, int64_t study, enum db_tri
     return found;
 }
 
-/* ---- studies --------------------------------------------------------------------------------- */
+static int add_all_of_study(void *ctx, struct db_listed *study, struct status *st)
+{
+    struct lines *l = ctx;
+    step_tell(&l->db->listener, &(struct step){"exporting workload", ++l->studies, 0, NAN});
+    add_study(l, study);
+    int result = add_searches(l, study->study, st);
+    for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL && result == 0; kind++)
+        result = add_trials(l, study->study, (enum db_trial_kind)kind, st);
+    return result;
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -264,102 +276,32 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* Hands the lines over in the order of their bytes, equal lines once. */
-static int hand_over(const struct lines *l, db_text_sink *sink, void *ctx, struct status *st)
+/* Appends the lines in the order of their bytes, equal lines once. */
+static void add_sorted(const struct lines *l, struct buf *out)
 {
-    struct buf out;
-    buf_init(&out);
     const char **sorted = mem_alloc(l->count + 1, sizeof(*sorted));
     for (size_t i = 0; i < l->count; i++)
         sorted[i] = l->text.ptr + l->starts[i];
     qsort(sorted, l->count, sizeof(*sorted), by_text);
+    buf_adds(out, TEXT_HEADER "\n");
     for (size_t i = 0; i < l->count; i++)
         if (i == 0 || strcmp(sorted[i], sorted[i - 1]) != 0) {
-            buf_adds(&out, sorted[i]);
-            buf_adds(&out, "\n");
+            buf_adds(out, sorted[i]);
+            buf_adds(out, "\n");
         }
-    int result = sink(ctx, out.ptr, out.len, st);
     free(sorted);
-    buf_release(&out);
-    return result;
 }
 
-struct exported {
-    int64_t study;
-    struct lines lines; /* its own line at first */
-};
-
-struct exporting {
-    struct exported *studies; /* (count) owned */
-    size_t count, cap;
-};
-
-static int keep_study(void *ctx, struct db_listed *l, struct status *st)
+int db_export(struct db *db, struct buf *out, struct status *st)
 {
-    struct exporting *e = ctx;
-    (void)st;
-    if (e->count == e->cap) {
-        e->cap = e->cap > 0 ? 2 * e->cap : 64;
-        e->studies = mem_resize(e->studies, e->cap, sizeof(*e->studies));
-    }
-    struct exported *study = &e->studies[e->count++];
-    *study = (struct exported){.study = l->study};
-    buf_init(&study->lines.text);
-    add_study(&study->lines, l);
-    return 0;
-}
-
-static int by_label(const void *a, const void *b)
-{
-    const struct exported *x = a, *y = b;
-    return strcmp(x->lines.label, y->lines.label);
-}
-
-static void release_lines(struct lines *l)
-{
-    buf_release(&l->text);
-    buf_init(&l->text);
-    free(l->starts);
-    l->starts = NULL;
-    l->count = l->cap = 0;
-}
-
-static int export_study(struct db *db, struct exported *e, db_text_sink *sink, void *ctx,
-                        struct status *st)
-{
-    int result = add_searches(&e->lines, db, e->study, st);
-    for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL && result == 0; kind++)
-        result = add_trials(&e->lines, db, e->study, (enum db_trial_kind)kind, st);
-    if (result == 0)
-        result = hand_over(&e->lines, sink, ctx, st);
-    release_lines(&e->lines);
-    return result;
-}
-
-static int export_all(struct db *db, db_text_sink *sink, void *ctx, struct status *st)
-{
-    struct exporting e = {.count = 0};
-    int result = db_studies(db, keep_study, &e, st);
-    if (result == 0 && e.count > 0)
-        qsort(e.studies, e.count, sizeof(*e.studies), by_label);
-    if (result == 0)
-        result = sink(ctx, TEXT_HEADER "\n", strlen(TEXT_HEADER "\n"), st);
-    const double start_s = clock_seconds();
-    for (size_t i = 0; i < e.count && result == 0; i++) {
-        int64_t done = (int64_t)i, all = (int64_t)e.count;
-        double left_s = step_left(clock_seconds() - start_s, done, all);
-        step_tell(&db->listener, &(struct step){"exporting workload", done + 1, all, left_s});
-        result = export_study(db, &e.studies[i], sink, ctx, st);
-    }
-    for (size_t i = 0; i < e.count; i++)
-        release_lines(&e.studies[i].lines);
-    free(e.studies);
-    return result;
-}
-
-int db_export(struct db *db, db_text_sink *sink, void *ctx, struct status *st)
-{
+    struct lines l = {.db = db};
     if (db_begin_read(db, st) != 0) /* all reads see one snapshot */
         return -1;
-    return db_end(db, export_all(db, sink, ctx, st), st);
+    buf_init(&l.text);
+    int result = db_end(db, db_studies(db, add_all_of_study, &l, st), st);
+    if (result == 0)
+        add_sorted(&l, out);
+    buf_release(&l.text);
+    free(l.starts);
+    return result;
 }

@@ -58,12 +58,6 @@ static struct db *open_full(void)
     return db;
 }
 
-static int ignore_text(void *ctx, const char *text, size_t len, struct status *said)
-{
-    (void)ctx, (void)text, (void)len, (void)said;
-    return 0;
-}
-
 static int ignore_row(void *ctx, const struct db_trial *t)
 {
     (void)ctx, (void)t;
@@ -74,6 +68,7 @@ static int ignore_row(void *ctx, const struct db_trial *t)
 static void read_all(struct db *db, struct buf *out)
 {
     struct db_best best;
+    struct buf text;
     struct status said[5];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         said[i] = STATUS_INIT;
@@ -81,7 +76,9 @@ static void read_all(struct db *db, struct buf *out)
         db_trials(db, 1, (enum db_trial_kind)kind, ignore_row, NULL, &said[kind]);
     if (db_best(db, 1, &best, &said[3]) == 0)
         db_best_release(&best);
-    db_export(db, ignore_text, NULL, &said[4]);
+    buf_init(&text);
+    db_export(db, &text, &said[4]);
+    buf_release(&text);
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         buf_addf(out, "%s\n", said[i].message);
 }

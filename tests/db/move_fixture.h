@@ -36,19 +36,12 @@ static inline struct db *open_named(const char *name, int64_t *study)
     return db;
 }
 
-static inline int keep_text(void *ctx, const char *text, size_t len, struct status *status)
-{
-    (void)status;
-    buf_add(ctx, text, len);
-    return 0;
-}
-
 /* The text of all results; the caller frees. */
 static inline char *text_of(struct db *db)
 {
     struct buf out;
     buf_init(&out);
-    OK(db_export(db, keep_text, &out, &st));
+    OK(db_export(db, &out, &st));
     return buf_detach(&out);
 }
 

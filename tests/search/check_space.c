@@ -36,18 +36,11 @@ static void end_study(void)
     fake_close();
 }
 
-static int append(void *ctx, const char *text, size_t len, struct status *status)
-{
-    (void)status;
-    buf_add(ctx, text, len);
-    return 0;
-}
-
 static void export_and_read(unsigned lo, unsigned hi)
 {
     struct buf text;
     buf_init(&text);
-    OK(db_export(db, append, &text, &st));
+    OK(db_export(db, &text, &st));
     write_space(&text);
     recorded_space_release(&space);
     OK(recorded_space_read(space_path(), lo, hi, &space, &st));
@@ -151,7 +144,7 @@ START_TEST(one_study_alone)
     candidate_default(bench_target(bench), plan_from_value(LO), &c);
     OK(trial_store(db, study, DB_TRIAL_PLAN, &c, &ok, "", &st));
     buf_init(&text);
-    OK(db_export(db, append, &text, &st));
+    OK(db_export(db, &text, &st));
     write_space(&text);
     FAILS(recorded_space_read(space_path(), LO, HI, &space, &st), STATUS_USAGE,
           "plans of 2 workloads");
