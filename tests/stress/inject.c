@@ -1,12 +1,11 @@
-/* A library for LD_PRELOAD that lets one call of a program fail, as struct inject says.  The
+/* A library for LD_PRELOAD that lets one call of a program fail, as faults.py says.  The
  * worker's clock runs faster, so that it samples for a shorter time. */
-#include "tests/stress/inject.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +20,38 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* X(kind, errno with which its calls fail).  INTERRUPTED are those calls that signals interrupt. */
+#define INJECT_KINDS(X)                                                                            \
+    X(malloc, ENOMEM)                                                                              \
+    X(read, EIO)                                                                                   \
+    X(write, ENOSPC)                                                                               \
+    X(fsync, EIO)                                                                                  \
+    X(rename, EACCES)                                                                              \
+    X(mmap, ENOMEM)                                                                                \
+    X(fork, EAGAIN)                                                                                \
+    X(waitpid, ECHILD)                                                                             \
+    X(socket, EMFILE)                                                                              \
+    X(open, EMFILE)                                                                                \
+    X(interrupted, EINTR)
+
+enum inject_kind {
+#define X(kind, error) INJECT_##kind,
+    INJECT_KINDS(X)
+#undef X
+        INJECT_KIND_COUNT
+};
+
+/* The file that FUSEPLAN_INJECT names holds it, shared by all processes of a command and by
+ * faults.py, which knows where each field is. */
+struct inject {
+    char program[16]; /* in which calls are counted: "fuseplan", "fuseplan-worker" */
+    int kind, number; /* which call fails, from 1; number 0: none */
+    atomic_int fired; /* it has */
+    atomic_int calls[INJECT_KIND_COUNT];
+    atomic_int left_open; /* descriptors at its exit that were not there at its start */
+    atomic_int exited;    /* by exit(), which counts them */
+};
 
 enum { DESCRIPTORS = 256, FASTER = 20 };
 
