@@ -22,7 +22,7 @@
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
-    X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE)         \
+    X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
     X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
     X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -70,7 +70,6 @@ struct options {
     struct strategy_list strategies;
     int preset; /* index into the presets */
     double fail_above, time_limit_s, quantile;
-    enum feature_set features;
     enum rigor rigor;
     int budget, jobs, top, seeds;
     double noise[2];   /* of segments, of plans */

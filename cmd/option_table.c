@@ -236,7 +236,6 @@ static const struct row option_rows[] = {
     [OPTION_DATA] = {{"data", 0, "FILE", "times to train on: lines of 16 binary digits, blanks, milliseconds", NULL}, parse_text, FIELD(data), 0, 0},
     [OPTION_NAME] = {{"name", 0, "NAME", "name of a model trained from a file ('default'); of an exported library", NULL}, parse_text, FIELD(name), 0, 0},
     [OPTION_QUANTILE] = {{"quantile", 0, "Q", "the fastest share of plans, called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
-    [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees; bits: the 16 bits; plan: segments too (plan)", words_feature}, parse_word, FIELD(features), 0, 0},
     [OPTION_SEED] = {{"seed", 0, "N", "seed of all random draws (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
     [OPTION_SEEDS] = {{"seeds", 0, "N", "searches of each strategy, with the seeds 1 to N (20)", NULL}, parse_int, FIELD(seeds), 1, SEEDS_MAX},
     [OPTION_NOISE] = {{"noise", 0, "SEG,PLAN", "noise added to the times of segments and plans, as shares (0,0)", NULL}, parse_noise, FIELD(noise), 0, 1},

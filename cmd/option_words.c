@@ -22,12 +22,6 @@ void words_init(struct buf *out)
     add_words(out, ranges_names, RANGES_COUNT);
 }
 
-void words_feature(struct buf *out)
-{
-    static const char *const names[] = {[FEATURES_BITS] = "bits", [FEATURES_PLAN] = "plan"};
-    add_words(out, names, ARRAY_LEN(names));
-}
-
 void words_rigor(struct buf *out)
 {
     add_words(out, rigor_names, RIGOR_COUNT);

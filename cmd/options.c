@@ -130,7 +130,6 @@ static void init(struct options *o, int argc)
                           .quantile = 0.1,
                           .seeds = 20,
                           .strategies = {.count = 1},
-                          .features = FEATURES_PLAN,
                           .operands = mem_alloc((size_t)argc + 1, sizeof(*o->operands))};
     workload_release(&defaults);
 }

@@ -14,7 +14,6 @@ int option_set(struct options *o, enum option_id id, const char *text, struct st
 /* In the order of the enumeration or table that the option's field indexes. */
 void words_format(struct buf *out);
 void words_init(struct buf *out);
-void words_feature(struct buf *out);
 void words_rigor(struct buf *out);
 void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);

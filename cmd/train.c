@@ -14,20 +14,18 @@ static const struct column columns[] = {
     {"top1_regret", "regret", 4},
     {"auc", "auc", 3},
     {"recall_best", "recall", 3},
-    {"features", "features", 0},
 };
 
 static void print(const struct options *o, const char *name, const struct learned *l)
 {
-    const char *features = o->features == FEATURES_BITS ? "bits" : "plan";
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     output_row(&out,
-               json_pack("{so si so so so so so ss}", "name", json_text(name), "plans",
+               json_pack("{so si so so so so so}", "name", json_text(name), "plans",
                          l->report.count, "threshold_ms", json_number(model_threshold_ms(l->model)),
                          "spearman", json_number(l->report.spearman), "top1_regret",
                          json_number(l->report.top1_regret), "auc", json_number(l->report.auc),
-                         "recall_best", json_number(l->report.recall_best), "features", features));
+                         "recall_best", json_number(l->report.recall_best)));
     output_end(&out);
 }
 
@@ -65,8 +63,7 @@ static int train_workload(const struct options *o, const struct model_options *o
 
 static int run(const struct options *o, struct status *st)
 {
-    const struct model_options options = {
-        .features = o->features, .seed = o->seed, .quantile = o->quantile};
+    const struct model_options options = {.seed = o->seed, .quantile = o->quantile};
     bool workload;
     struct learned learned = {.model = NULL};
     if (model_of_workload(o, &workload, st) != 0)
@@ -86,8 +83,8 @@ const struct command cmd_train = {
     .name = "train",
     .operands = "",
     .summary = "Train the model of a workload, or one from a file of times",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(FEATURES) |
-               OPT(DB) | OPT(EVENTS),
+    .options =
+        OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(DB) | OPT(EVENTS),
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about =
         "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"

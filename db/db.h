@@ -300,7 +300,6 @@ int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, v
 /* From what a model is trained, each time that it is asked. */
 struct db_model {
     const char *name; /* unique within a study, or among the models of files (study 0) */
-    int features;     /* enum feature_set */
     uint64_t seed;
     double quantile;    /* of "high performance" */
     const char *rows;   /* plans and times as model_data_text() writes them; "": the study's */

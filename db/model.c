@@ -8,7 +8,6 @@ int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct 
     struct query q = query_start(db, SQL_MODEL_PUT);
     query_int(&q, study);
     query_text(&q, m->name);
-    query_int(&q, m->features);
     query_int(&q, (int64_t)m->seed);
     query_real(&q, m->quantile);
     query_bytes(&q, m->rows);
@@ -26,11 +25,10 @@ int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *r
     int found = query_row(&q, st);
     if (found > 0) {
         struct db_model m = {.name = name,
-                             .features = (int)column_int(&q, 0),
-                             .seed = (uint64_t)column_int(&q, 1),
-                             .quantile = column_real(&q, 2),
-                             .rows = column_text(&q, 3),
-                             .report = column_text(&q, 4)};
+                             .seed = (uint64_t)column_int(&q, 0),
+                             .quantile = column_real(&q, 1),
+                             .rows = column_text(&q, 2),
+                             .report = column_text(&q, 3)};
         row(ctx, &m);
     }
     query_end(&q);

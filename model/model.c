@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 /* The values below were chosen on made-up workloads with 16..500 rows, the usual search.  Halving
- * or doubling one of them moves the rank correlation of FEATURES_PLAN with segment times by at most
- * 0.01.  lambda counts in rows: a leaf of fewer rows hardly moves from the baseline, which is the
- * better guide if little was measured.  At that size "exact" costs no more than histograms, and no
- * sum of it depends on how rows are split. */
+ * or doubling one of them moves the rank correlation with segment times by at most 0.01.  lambda
+ * counts in rows: a leaf of fewer rows hardly moves from the baseline, which is the better guide if
+ * little was measured.  At that size "exact" costs no more than histograms, and no sum of it
+ * depends on how rows are split. */
 
 enum { ROUNDS = 100 };
 
@@ -40,14 +40,12 @@ static const struct booster_param classifier_params[] = {
     {NULL, NULL},
 };
 
-/* ln(additive ms) of each plan, NaN if unknown or not among the features; the caller frees. */
-static double *log_additives(const struct model_options *o, const struct plan *plans, int count,
-                             const struct segment_times *times)
+/* ln(additive ms) of each plan, NaN if unknown; the caller frees. */
+static double *log_additives(const struct plan *plans, int count, const struct segment_times *times)
 {
     double *out = mem_alloc((size_t)count, sizeof(*out));
     for (int i = 0; i < count; i++) {
-        bool wanted = o->features == FEATURES_PLAN && times != NULL;
-        double ms = wanted ? additive_ms(times, plans[i]) : NAN;
+        double ms = times != NULL ? additive_ms(times, plans[i]) : NAN;
         out[i] = ms > 0 && isfinite(ms) ? log(ms) : NAN;
     }
     return out;
@@ -55,20 +53,18 @@ static double *log_additives(const struct model_options *o, const struct plan *p
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static struct matrix matrix_of(const struct model_options *o, const struct plan *plans, int count,
+static struct matrix matrix_of(const struct plan *plans, int count,
                                const struct segment_times *times)
 {
-    struct matrix x = {.rows = count, .columns = feature_count(o->features)};
+    struct matrix x = {.rows = count, .columns = FEATURES};
     x.values = mem_alloc((size_t)count * (size_t)x.columns, sizeof(*x.values));
     for (int i = 0; i < count; i++)
-        features_of(o->features, plans[i], times, x.values + (size_t)i * (size_t)x.columns);
+        features_of(plans[i], times, x.values + (size_t)i * (size_t)x.columns);
     return x;
 }
 
-int model_check_options(const struct model_options *o, struct status *st)
+static int check_options(const struct model_options *o, struct status *st)
 {
-    if (o->features != FEATURES_BITS && o->features != FEATURES_PLAN)
-        return status_set(st, STATUS_USAGE, "feature set %d does not exist", (int)o->features);
     if (!(o->quantile > 0 && o->quantile < 1))
         return status_set(st, STATUS_USAGE,
                           "quantile %g is out of range; give a share between 0 and 1, such as 0.1",
@@ -117,8 +113,8 @@ static int train_classifier(struct model *m, const struct model_data *d, const d
 static int train(struct model *m, const struct model_data *d, const struct segment_times *times,
                  struct status *st)
 {
-    double *log_sum = log_additives(&m->options, d->plans, d->count, times);
-    struct matrix x = matrix_of(&m->options, d->plans, d->count, times);
+    double *log_sum = log_additives(d->plans, d->count, times);
+    struct matrix x = matrix_of(d->plans, d->count, times);
     m->baseline = baseline_fit(d, log_sum);
     int result = train_regressor(m, d, log_sum, x, st);
     if (result == 0)
@@ -133,7 +129,7 @@ int model_train(const struct model_options *options, const struct model_data *da
 {
     struct model_data d;
     *out = NULL;
-    if (model_check_options(options, st) != 0 || data_distinct(data, &d, st) != 0)
+    if (check_options(options, st) != 0 || data_distinct(data, &d, st) != 0)
         return -1;
 
     struct model *m = mem_alloc(1, sizeof(*m));
@@ -199,8 +195,8 @@ int model_predict(struct model *m, const struct plan *plans, int count,
     if (count == 0)
         return 0;
     struct question q = question_of(plans, count);
-    double *log_sum = log_additives(&m->options, q.plans, q.count, times);
-    struct matrix x = matrix_of(&m->options, q.plans, q.count, times);
+    double *log_sum = log_additives(q.plans, q.count, times);
+    struct matrix x = matrix_of(q.plans, q.count, times);
     float *trees = mem_alloc((size_t)q.count, sizeof(*trees));
     int result = ms != NULL ? booster_predict(m->regressor, x, trees, st) : 0;
     for (int i = 0; i < count && ms != NULL && result == 0; i++)

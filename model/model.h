@@ -10,12 +10,7 @@
 
 /* ---- features.c ------------------------------------------------------------------------------ */
 
-enum feature_set {
-    FEATURES_BITS, /* the 16 bits of the canonical value */
-    FEATURES_PLAN  /* which boundaries are fused, which segments occur, and the additive time */
-};
-
-/* The measured time of each slot alone: FEATURES_PLAN needs it of a study. */
+/* The measured time of each slot alone. */
 struct segment_times {
     double ms[SLOT_COUNT]; /* NaN if not measured */
 };
@@ -23,11 +18,11 @@ struct segment_times {
 /* The *additive time* of a plan is the sum of its segments' times; NaN if one is not measured. */
 double additive_ms(const struct segment_times *t, struct plan p);
 
-int feature_count(enum feature_set set);
+/* Which boundaries are fused, which segments occur, how many, and the additive time. */
+enum { FEATURES = BOUNDARY_COUNT + 3 + SEGMENT_COUNT };
 
-/* Writes feature_count() features; NaN: unknown.  times may be null. */
-void features_of(enum feature_set set, struct plan p, const struct segment_times *times,
-                 float *out);
+/* NaN: unknown.  times may be null. */
+void features_of(struct plan p, const struct segment_times *times, float out[FEATURES]);
 
 /* ---- gaussian.c: a plan as the sum of its segments ----------------------------------------------
  *
@@ -58,7 +53,6 @@ double gaussian_misfit(const struct gaussian *g);
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {
-    enum feature_set features;
     uint64_t seed;
     double quantile; /* "high performance" is this fastest share of the training data: 0.1 */
 };
@@ -76,8 +70,7 @@ void model_data_release(struct model_data *d);
 struct model;
 
 /* STATUS_MODEL if there are fewer than 2 distinct plans or a time is not positive and finite.
- * times may be null, but with FEATURES_PLAN and a few dozen rows they carry most of what can be
- * known. */
+ * times may be null, but with a few dozen rows they carry most of what can be known. */
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);

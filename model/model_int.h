@@ -81,6 +81,4 @@ struct model {
     struct booster *classifier; /* adds to the baseline's log odds of high performance */
 };
 
-int model_check_options(const struct model_options *o, struct status *st);
-
 #endif

@@ -176,8 +176,7 @@ static int learn(struct guide *g, struct status *st)
     struct model_data data = training_of(c->history);
     struct model *model = NULL;
     int result = 0;
-    const struct model_options options = {
-        .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
+    const struct model_options options = {.seed = c->seed, .quantile = c->quantile};
     if (data.count >= 2) {
         result = model_train(&options, &data, times, &model, st);
         if (result == 0)

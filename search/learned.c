@@ -39,8 +39,7 @@ struct lesson {
 static void keep_lesson(void *ctx, const struct db_model *m)
 {
     struct lesson *l = ctx;
-    l->options = (struct model_options){
-        .features = (enum feature_set)m->features, .seed = m->seed, .quantile = m->quantile};
+    l->options = (struct model_options){.seed = m->seed, .quantile = m->quantile};
     buf_adds(&l->rows, m->rows);
 }
 
@@ -120,7 +119,6 @@ static int store_model(struct db *db, int64_t study, const char *name,
         model_data_text(data, &rows);
     report_json(report, &json);
     struct db_model row = {.name = name,
-                           .features = options->features,
                            .seed = options->seed,
                            .quantile = options->quantile,
                            .rows = rows.ptr,

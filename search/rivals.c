@@ -103,8 +103,7 @@ static int propose_by_models(const struct strategy_context *c, const struct mode
     struct model *model = NULL;
     double *ms = mem_alloc((size_t)c->space_count, sizeof(*ms));
     double *slow = mem_alloc((size_t)c->space_count, sizeof(*slow));
-    const struct model_options options = {
-        .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
+    const struct model_options options = {.seed = c->seed, .quantile = c->quantile};
     int result = model_train(&options, data, c->segments, &model, st);
     if (result == 0)
         result = model_predict(model, c->space, c->space_count, c->segments, ms, slow, st);

@@ -74,7 +74,7 @@ struct learned {
     struct model_report report; /* NaN if there are too few plans to hold some out */
 };
 
-/* Trains a model, judges it on held-out plans and stores it.  times: null for FEATURES_BITS. */
+/* Trains a model, judges it on held-out plans and stores it.  times may be null. */
 int model_learn(struct db *db, int64_t study, const char *name, const struct model_options *options,
                 const struct model_data *data, const struct segment_times *times,
                 struct learned *out, struct status *st);

@@ -37,8 +37,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     if (learn_seconds(t) == 0)
         return 0;
     struct model_data data = training_of(&t->history);
-    struct model_options options = {
-        .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
+    struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};
     struct learned learned = {.model = NULL};
     int result = 0;
     if (data.count < JUDGED_LEAST)

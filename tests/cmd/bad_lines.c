@@ -33,7 +33,7 @@ static const char *const options[] = {
     "-L", "--layers", "--ffn", "--eps", "-t", "--dtype", "--lengths", "--avg-seq-len", "--target",
     "--init", "--preset", "--segments", "--npy", "--svg", "-o", "--output", "--baseline",
     "--dump", "--fail-above", "--space", "--budget", "--time-limit", "--rigor",
-    "--strategy", "--data", "--name", "--quantile", "--features", "--seed", "--compiler",
+    "--strategy", "--data", "--name", "--quantile", "--seed", "--compiler",
     "--arch", "-j", "--jobs", "--db", "--format", "--top", "--events", "--before",
     "--handwritten", "-q", "--quiet", "-v", "--verbose", "-h", "--help", "--force", "--again",
     "--dry-run", "--he", "--hepl", "--version", "-V", "-x", "--", "-", "--no-such", "--format=",

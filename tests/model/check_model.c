@@ -35,14 +35,12 @@ static bool same(struct buf a, struct buf b)
 
 /* ---- determinism ----------------------------------------------------------------------------- */
 
-/* _i: the feature set. */
 START_TEST(same_input_same_answers)
 {
     struct measured_space *f = made_up_measured(1);
-    struct model_options o = options_of((enum feature_set)_i);
-    struct buf first = answers_of(train(o, 200, f->plans, f->ms, &f->times), &f->times);
-    model_free(train(options_of(FEATURES_BITS), 50, f->plans, f->ms, NULL)); /* in between */
-    ck_assert(same(first, answers_of(train(o, 200, f->plans, f->ms, &f->times), &f->times)));
+    struct buf first = answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times);
+    model_free(train(defaults, 50, f->plans, f->ms, NULL)); /* in between */
+    ck_assert(same(first, answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times)));
     free(f);
 }
 END_TEST
@@ -60,7 +58,7 @@ START_TEST(no_threads_are_left_behind)
     struct measured_space *f = made_up_measured(1);
     double ms[MAX_ROWS], high[MAX_ROWS];
     unsigned long before = threads(); /* a sanitizer may have its own */
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, NULL);
+    struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, NULL);
     ck_assert_uint_eq(threads(), before);
     predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     ck_assert_uint_eq(threads(), before);
@@ -78,9 +76,8 @@ START_TEST(order_of_rows_changes_nothing)
         plans[i] = f->plans[99 - i];
         ms[i] = f->ms[99 - i];
     }
-    struct model_options o = options_of(FEATURES_PLAN);
-    ck_assert(same(answers_of(train(o, 100, f->plans, f->ms, NULL), NULL),
-                   answers_of(train(o, 100, plans, ms, NULL), NULL)));
+    ck_assert(same(answers_of(train(defaults, 100, f->plans, f->ms, NULL), NULL),
+                   answers_of(train(defaults, 100, plans, ms, NULL), NULL)));
     free(f);
 }
 END_TEST
@@ -98,9 +95,8 @@ START_TEST(repeats_are_averaged)
     }
     for (int i = 0; i < 30; i++)
         f->ms[i] = (ms[30 + i] + ms[i]) / 2;
-    struct model_options o = options_of(FEATURES_PLAN);
-    ck_assert(same(answers_of(train(o, 60, plans, ms, NULL), NULL),
-                   answers_of(train(o, 30, f->plans, f->ms, NULL), NULL)));
+    ck_assert(same(answers_of(train(defaults, 60, plans, ms, NULL), NULL),
+                   answers_of(train(defaults, 30, f->plans, f->ms, NULL), NULL)));
     free(f);
 }
 END_TEST
@@ -115,7 +111,7 @@ START_TEST(all_values_at_once)
     static double ms[VALUE_MAX + 1], high[VALUE_MAX + 1];
     for (unsigned v = 0; v <= VALUE_MAX; v++)
         plans[v] = plan_from_value(VALUE_MAX - v);
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->times);
+    struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, &f->times);
     double fastest_s = INFINITY;
     for (int i = 0; i < 3; i++) { /* other processes may run; sanitizers slow it down */
         double start = clock_seconds();
@@ -155,10 +151,9 @@ START_TEST(bad_rows_are_named)
     struct plan plans[] = {plan_from_value(40001), plan_from_value(40002), plan_from_value(40000),
                            plan_from_value(40003)};
     double ms[] = {1, 2, bad_rows[_i].ms, 3};
-    struct model_options o = options_of(FEATURES_PLAN);
     struct model_data d = {.count = 4, .plans = plans, .ms = ms};
     struct model *m;
-    FAILS(model_train(&o, &d, NULL, &m, &st), STATUS_MODEL, bad_rows[_i].message);
+    FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, bad_rows[_i].message);
     ck_assert_ptr_null(m);
 }
 END_TEST
@@ -168,16 +163,16 @@ START_TEST(one_plan_is_too_few)
 {
     const struct plan plans[3] = {{.fused = 0}};
     const double ms[] = {1, 2, 3};
-    struct model_options o = options_of(FEATURES_PLAN);
     for (int count = 0; count <= 3; count++) {
         struct model_data d = {.count = count, .plans = plans, .ms = ms};
         struct model *m;
-        FAILS(model_train(&o, &d, NULL, &m, &st), STATUS_MODEL, "distinct plans are too few");
+        FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL,
+              "distinct plans are too few");
         ck_assert_ptr_null(m);
     }
 }
 END_TEST
 
-SUITE("model", NULL, NULL, LOOP(same_input_same_answers, 0, 2), ONCE(no_threads_are_left_behind),
+SUITE("model", NULL, NULL, ONCE(same_input_same_answers), ONCE(no_threads_are_left_behind),
       ONCE(order_of_rows_changes_nothing), ONCE(repeats_are_averaged), ONCE(all_values_at_once),
       LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few))

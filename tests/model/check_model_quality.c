@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 static const struct {
-    enum feature_set features;
     bool segments; /* are their times given? */
     int rows;
     double spearman, regret; /* at least, at most */
 } expected[] = {
-    {FEATURES_PLAN, true, 200, 0.80, 0.10},  {FEATURES_PLAN, true, 48, 0.74, 0.13},
-    {FEATURES_PLAN, true, 16, 0.65, 0.10},   {FEATURES_PLAN, false, 200, 0.68, 0.10},
-    {FEATURES_BITS, false, 500, 0.58, 0.12},
+    {true, 200, 0.80, 0.10},
+    {true, 48, 0.74, 0.13},
+    {true, 16, 0.65, 0.10},
+    {false, 200, 0.68, 0.10},
 };
 
 START_TEST(held_out_plans_are_ranked)
@@ -19,7 +19,7 @@ START_TEST(held_out_plans_are_ranked)
     struct measured_space *f = made_up_measured(3);
     int rows = expected[_i].rows, rest = f->count - rows, chosen = 0;
     const struct segment_times *times = expected[_i].segments ? &f->times : NULL;
-    struct model *m = train(options_of(expected[_i].features), rows, f->plans, f->ms, times);
+    struct model *m = train(defaults, rows, f->plans, f->ms, times);
 
     static double ms[PLAN_SPACE], high[PLAN_SPACE];
     const double *truth = f->true_ms + rows;
@@ -45,7 +45,7 @@ START_TEST(training_rows_are_classified)
     struct measured_space *f = made_up_measured(2);
     double high[MAX_ROWS];
     int right = 0, fast = 0;
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->times);
+    struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, &f->times);
     ck_assert_double_eq(model_threshold_ms(m), stats_quantile(f->ms, MAX_ROWS, 0.1));
     predict(m, f->plans, MAX_ROWS, &f->times, NULL, high);
     for (int i = 0; i < MAX_ROWS; i++) {
@@ -78,11 +78,10 @@ START_TEST(few_rows_serve)
         if (sum_of(f, i) < sum_of(f, least))
             least = i;
     }
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         const double *given = (kind & 1) != 0 ? equal : f->ms;
         const struct segment_times *times = (kind & 2) != 0 ? &f->times : NULL;
-        struct model *m = train(options_of((kind & 4) != 0 ? FEATURES_PLAN : FEATURES_BITS), rows,
-                                f->plans, given, times);
+        struct model *m = train(defaults, rows, f->plans, given, times);
         predict(m, f->plans, MAX_ROWS, times, ms, high);
         for (int i = 0; i < MAX_ROWS; i++) {
             ck_assert(ms[i] > 1 && ms[i] < 100);

@@ -11,7 +11,7 @@ enum { ROWS = 200 };
 
 static struct model_options plan_options(void)
 {
-    return (struct model_options){.features = FEATURES_PLAN, .seed = 1, .quantile = 0.1};
+    return (struct model_options){.seed = 1, .quantile = 0.1};
 }
 
 struct rows {
