@@ -1,5 +1,3 @@
-#include "base/sandbox_int.h"
-
 #include "base/base.h"
 
 #include <errno.h>

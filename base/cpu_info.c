@@ -93,16 +93,6 @@ int cpu_threads(void)
     return fp_threads(allowed_cores());
 }
 
-double cpu_quota(void)
-{
-    return fp_cpu_quota();
-}
-
-bool cpu_cores_are_known(void)
-{
-    return fp_places_are_known();
-}
-
 /* The number behind key, in the first line of a control group's file that begins with it; `absent`
  * where there is none. */
 static uint64_t group_number(const struct fp_group *group, const char *file, const char *key,

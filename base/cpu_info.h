@@ -20,13 +20,9 @@ double cpu_busy_seconds(void);
 
 /* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);
-/* How many cores' time its control group, and those above it, grant to this process; 0: no limit,
- * or unknown. */
-double cpu_quota(void);
-/* Seconds for which that quota has stopped its threads, each counted, since the group was made. */
+/* Seconds for which the quota of its control group, or of one above it, has stopped its threads,
+ * each counted, since the group was made. */
 double cpu_throttled_seconds(void);
-/* Whether the system says which cores there are: not where /sys is not mounted. */
-bool cpu_cores_are_known(void);
 
 /* Bytes that the machine and its control group let this process map; UINT64_MAX: unknown. */
 uint64_t mem_available_bytes(void);

@@ -1,5 +1,4 @@
 #include "base/base.h"
-#include "base/sandbox_int.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -29,4 +29,13 @@ unsigned sandbox_try(void);
 /* Whether FUSEPLAN_SANDBOX does not say "off". */
 bool sandbox_wanted(void);
 
+/* ---- call_filter.c: which calls of the system are left to this process --------------------------
+ *
+ * What computes, reads files, and talks over descriptors that are open already.  All else fails:
+ * calls on other processes, new processes and programs, sockets, every change to a file or to its
+ * attributes unless `writes` is set, which leaves opening for writing and removing.
+ *
+ * Holds for the calling thread and the threads that it starts; false where the kernel cannot. */
+bool filter_calls(bool writes);
+
 #endif

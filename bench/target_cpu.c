@@ -1,3 +1,4 @@
+#include "base/threads.h"
 #include "bench/bench_int.h"
 
 #include <math.h>
@@ -70,9 +71,10 @@ static void check_load(struct env_list *out)
 static void check_threads(struct env_list *out)
 {
     char quota[64] = "";
-    if (cpu_quota() > 0)
-        snprintf(quota, sizeof(quota), " under a control group's quota of %.3g cores", cpu_quota());
-    bool known = cpu_cores_are_known();
+    if (fp_cpu_quota() > 0)
+        snprintf(quota, sizeof(quota), " under a control group's quota of %.3g cores",
+                 fp_cpu_quota());
+    bool known = fp_places_are_known();
     env_add(
         out, "threads", false, known ? ENV_OK : ENV_WARNING,
         "mount /sys: without it threads are bound to cores in the order of their numbers, and no "

@@ -1,32 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-START_TEST(formats_text_longer_than_its_room)
-{
-    char long_text[5000];
-    memset(long_text, 'x', sizeof(long_text) - 1);
-    long_text[sizeof(long_text) - 1] = '\0';
-    struct buf b;
-    buf_init(&b);
-    buf_addf(&b, "<%s>", long_text);
-    ck_assert_uint_eq(b.len, sizeof(long_text) + 1);
-    ck_assert_int_eq(b.ptr[b.len - 1], '>');
-    buf_release(&b);
-}
-END_TEST
-
-START_TEST(holds_nul_bytes)
-{
-    struct buf b;
-    buf_init(&b);
-    buf_add(&b, "a\0b", 3);
-    buf_adds(&b, "c");
-    ck_assert_uint_eq(b.len, 4);
-    ck_assert_mem_eq(b.ptr, "a\0bc", 5);
-    buf_release(&b);
-}
-END_TEST
-
 /* The shell itself is the judge. */
 static const char *const words[] = {"plain-1.0/x_y",
                                     "a b",
@@ -63,5 +37,4 @@ START_TEST(words_survive_the_shell)
 }
 END_TEST
 
-SUITE("buf", NULL, NULL, ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes),
-      LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))
+SUITE("buf", NULL, NULL, LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))

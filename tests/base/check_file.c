@@ -130,16 +130,7 @@ START_TEST(only_a_directory_is_trusted_as_one)
 }
 END_TEST
 
-START_TEST(circle_of_links_leads_nowhere)
-{
-    ck_assert_int_eq(symlink("b", test_path("a")), 0);
-    ck_assert_int_eq(symlink("a", test_path("b")), 0);
-    FAILS(file_write(test_path("a"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
-}
-END_TEST
-
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
       LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),
       ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order),
-      ONCE(standard_descriptors_are_held), ONCE(only_a_directory_is_trusted_as_one),
-      ONCE(circle_of_links_leads_nowhere))
+      ONCE(standard_descriptors_are_held), ONCE(only_a_directory_is_trusted_as_one))

@@ -89,18 +89,6 @@ START_TEST(parts_are_named_if_they_last)
 }
 END_TEST
 
-START_TEST(names_are_cut_between_characters)
-{
-    char name[128];
-    memset(name, 'x', sizeof(name));
-    strcpy(name + sizeof(p.work.name) - 2, "\xc3\xa9"); /* its second byte finds no room */
-    progress_init(&p, true, "search", 0);
-    work(name, 0, 0, NAN, 0);
-    ck_assert_uint_eq(strlen(p.work.name), sizeof(p.work.name) - 2);
-    ck_assert(utf8_is_valid(p.work.name));
-}
-END_TEST
-
 SUITE("progress", setup, teardown, ONCE(terminals_see_a_command_that_takes_a_second),
       ONCE(pipes_see_a_line_every_ten_seconds), ONCE(lines_hold_all_that_is_known),
-      ONCE(parts_are_named_if_they_last), ONCE(names_are_cut_between_characters))
+      ONCE(parts_are_named_if_they_last))
