@@ -45,11 +45,13 @@ static int by_tokens(const void *a, const void *b)
 
 int choosing_open(const struct options *o, struct choosing *out, struct status *st)
 {
-    *out = (struct choosing){.count = o->batches.count * o->seq_lens.count};
+    int parts = o->batches.count * o->seq_lens.count;
+    *out =
+        (struct choosing){.count = parts > 1 ? parts : 1}; /* without sizes one that is refused */
     out->parts = mem_alloc((size_t)out->count, sizeof(*out->parts));
     memset(out->parts, 0, (size_t)out->count * sizeof(*out->parts));
     for (int i = 0; i < out->count; i++) {
-        struct options one = each_part(o, i);
+        struct options one = parts > 1 ? each_part(o, i) : *o;
         if (open_part(&one, out, &out->parts[i], st) != 0)
             return out->count > 1
                        ? status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len)

@@ -108,6 +108,9 @@ $ mkdir full; echo mine >full/notes
 ! fuseplan generate: cannot open directory 'full/notes': Not a directory; name a new directory
 2$ fuseplan generate 5 -b 1 -s 4 --target cpu
 ! fuseplan generate: no directory given; add -o DIR
+2$ fuseplan generate 5 -s 4 --target cpu -q -o g; fuseplan export 5 -b 1 --target cpu -q -o g
+! fuseplan generate: the batch size or the sequence length is not given; add -b N
+! fuseplan export: the batch size or the sequence length is not given; add -s N
 2$ fuseplan generate -b 1 -s 4 --target cpu -o g
 ! fuseplan generate: no operand given; expected VALUE, for example: fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115
 2$ fuseplan generate 70000 -b 1 -s 4 --target cpu -o g
