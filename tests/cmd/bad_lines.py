@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bad_lines.py FUSEPLAN KNOWN_DB SEED FIRST COUNT: runs lines FIRST..FIRST+COUNT-1 of the bad command lines that a seed
+"""bad_lines.py FUSEPLAN RESULTS SEED FIRST COUNT: runs lines FIRST..FIRST+COUNT-1 of the bad command lines that a seed
 gives.  Each must end within a time, by itself, with an exit status of the contract, and say why if it fails: lines of
 UTF-8 without control characters, the last of which begins with the program's name.  No compiler is on PATH, so that
 nothing is measured.
@@ -86,11 +86,11 @@ def judge(line, status, said):
 
 
 def main():
-    program, known_db = map(os.path.abspath, sys.argv[1:3])
+    program, results = map(os.path.abspath, sys.argv[1:3])
     seed, first, count = map(int, sys.argv[3:])
     directory = tempfile.mkdtemp()
     os.chdir(directory)
-    subprocess.run([known_db, 'known.db'], check=True)
+    subprocess.run([program, 'db', 'import', results, '--db', 'known.db', '-q'], stdout=subprocess.DEVNULL, check=True)
     with open('text.db', 'w', encoding='utf-8') as file:
         file.write('no database\n')
     environment = {'HOME': directory, 'PATH': directory, 'FUSEPLAN_LOCK_DIR': directory, 'FUSEPLAN_DB': 'known.db'}

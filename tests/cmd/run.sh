@@ -12,6 +12,10 @@ trap 'rm -rf "$root"' EXIT
 export CASES PATH HOME="$root/home" LC_ALL=C
 unset FUSEPLAN_DB FUSEPLAN_CACHE XDG_DATA_HOME XDG_CACHE_HOME
 
+# known_db FILE: makes a database with two workloads of "a processor".  b=1 s=128 causal has plans 43690, 41115 and 36507
+# timed side by side, and plan 32769, which was only searched; b=2 s=64 with 8 heads has plan 43690, measured before.
+known_db() { fuseplan db import "$CASES/../data/known.ndjson" --db "$1" -q >"$root/printed"; }
+
 run_command() {
   [ -n "$case_command" ] || return 0
   case_code=0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# dom.sh FUSEPLAN KNOWN_DB: what a headless Chromium makes of a page of `fuseplan report`, in both colours and at two
+# dom.sh FUSEPLAN RESULTS: what a headless Chromium makes of a page of `fuseplan report`, in both colours and at two
 # widths: no error, all charts, names and contrast as WCAG 2.1 asks, nothing wider than the window, nothing fetched.
 set -eu
 chromium=$(command -v chromium || command -v google-chrome) || {
@@ -10,7 +10,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME="$dir" FUSEPLAN_DB="$dir/db"
-"$2" db
+"$1" db import "$2" -q >printed
 "$1" report -b 1 -s 128 -m causal --target cpu -q -o page.html
 
 # Errors are kept from the first script on; the last one writes what it finds into the document.

@@ -178,9 +178,9 @@ $ known_db k.db
 $ sqlite3 k.db "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
 >   UPDATE trial SET plan = 9999999 WHERE id = (SELECT max(id) FROM trial WHERE kind = 'final'); VACUUM"
 1$ fuseplan db merge k.db --db m.db
-! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
+! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 1$ fuseplan db export --db k.db >out
-! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
+! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 $ sqlite3 k.db "UPDATE workload SET layers = 4000000000 WHERE batch = 2; UPDATE trial SET sample_count = -7 WHERE id = 1; VACUUM"
 $ fuseplan db list --db k.db >listed; code=$?
 ! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'workload', study 2: 'layers' is '4000000000', expected 1 to 1024: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
@@ -190,10 +190,11 @@ workload               best plan       ms  trials  measured    device
 1
 1$ fuseplan db check --db k.db
 problem
-trial row 8 refers to a row of plan that is missing
+trial row 3 refers to a row of plan that is missing
+trial 1 has 8 samples stored, -7 expected
 table 'workload', workload 2: 'layers' is '4000000000', expected 1 to 1024
 table 'trial', trial 1: 'sample_count' is '-7', expected 0 to 16777216
-table 'trial', trial 8: 'plan' is '9999999', expected 0 to 65535
+table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535
 $ known_db f.db
 $ printf '\377\377' | dd of=f.db bs=1 seek=20490 conv=notrunc 2>/dev/null
 1$ fuseplan db check --db f.db
