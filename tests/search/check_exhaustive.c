@@ -1,91 +1,24 @@
 /* tune() with every plan measured, on a fake bench. */
-#include "tune_fixture.h"
+#include "tune_guided.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SPACE_LO = 40000, SPACE_HI = 40063, PLANS = SPACE_HI - SPACE_LO + 1, BESIDE = 2 };
 
-static void setup(void)
+static void setup_exhaustive(void)
 {
-    open_all();
-    options = (struct tune_options){.search = {.space_lo = SPACE_LO,
-                                               .space_hi = SPACE_HI,
-                                               .seed = 1,
-                                               .quantile = 0.1,
-                                               .stop = &fake.stop},
-                                    .rigor = RIGOR_EXHAUSTIVE,
-                                    .baselines = usual_baselines()};
-}
-
-/* ---- what is stored -------------------------------------------------------------------------- */
-
-enum { ROWS_MAX = 200 };
-
-struct stored {
-    int count, failed;
-    int values[ROWS_MAX];
-    char comparisons[ROWS_MAX][64];
-    bool seen[VALUE_MAX + 1];
-    struct db_choice used[OP_COUNT][OP_COUNT]; /* [first][last]: of the plans, owned texts */
-    char reason[200];                          /* of the last that failed */
-};
-
-/* All plans run a segment by the same choice. */
-static void check_choice(struct stored *s, const struct db_choice *c)
-{
-    struct db_choice *used = &s->used[c->segment.first][c->segment.last];
-    if (used->impl == NULL)
-        *used = (struct db_choice){c->segment, mem_strdup(c->impl), mem_strdup(c->schedule)};
-    if (segment_is_attention(c->segment)) /* generated or written by hand */
-        return;
-    ck_assert_str_eq(used->impl, c->impl);
-    ck_assert_str_eq(used->schedule, c->schedule);
-}
-
-static int row(void *ctx, const struct db_trial *t)
-{
-    struct stored *s = ctx;
-    ck_assert_int_lt(s->count, ROWS_MAX);
-    ck_assert_int_ne(t->status, TRIAL_CENSORED);
-    s->seen[t->value] = true;
-    snprintf(s->comparisons[s->count], sizeof(s->comparisons[0]), "%s", t->comparison);
-    s->values[s->count++] = t->value;
-    if (t->status == TRIAL_FAILED) {
-        s->failed++;
-        snprintf(s->reason, sizeof(s->reason), "%s", t->reason);
-        return 0;
-    }
-    for (int i = 0; i < t->choice_count; i++)
-        check_choice(s, &t->choices[i]);
-    return 0;
-}
-
-static void release(struct stored *s)
-{
-    for (int first = 0; first < OP_COUNT; first++)
-        for (int last = 0; last < OP_COUNT; last++) {
-            free((char *)s->used[first][last].impl);
-            free((char *)s->used[first][last].schedule);
-        }
-    memset(s, 0, sizeof(*s));
-}
-
-static const struct stored *read_back(enum db_trial_kind kind)
-{
-    static struct stored s;
-    int64_t study;
-    release(&s);
-    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
-    ck_assert_int_eq(db_trials(db, study, kind, row, &s, &st), 0);
-    return &s;
+    setup();
+    options.rigor = RIGOR_EXHAUSTIVE;
+    options.search.space_lo = SPACE_LO;
+    options.search.space_hi = SPACE_HI;
+    options.search.budget = 0;
 }
 
 static void check_all_measured(void)
 {
-    const struct stored *s = read_back(DB_TRIAL_PLAN);
-    ck_assert_int_eq(s->count, PLANS + BESIDE);
+    const struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, PLANS + BESIDE);
     for (int value = SPACE_LO; value <= SPACE_HI; value++)
         ck_assert_msg(s->seen[value], "%d was not measured", value);
     ck_assert_str_eq(report.stopped_by, "space");
@@ -104,9 +37,10 @@ START_TEST(every_plan_is_measured)
     ck_assert(isnan(report.expected_faster_share)); /* no plan is left to predict */
     ck_assert(isnan(report.model_spearman));
     double best_ms = INFINITY;
-    const struct stored *s = read_back(DB_TRIAL_PLAN);
-    for (int i = 0; i < s->count; i++)
-        best_ms = fmin(best_ms, made_up_ms(&fake.space, (unsigned)s->values[i]));
+    const struct stored *s = read_back();
+    for (unsigned value = 0; value <= VALUE_MAX; value++)
+        if (s->ok[value])
+            best_ms = fmin(best_ms, made_up_ms(&fake.space, value));
     ck_assert_double_eq(report.best.median_ms, best_ms);
     int calls = fake.calls;
     run();
@@ -115,45 +49,19 @@ START_TEST(every_plan_is_measured)
 }
 END_TEST
 
-/* So that neither drift nor a budget follows the value. */
-START_TEST(order_is_drawn)
-{
-    run();
-    const struct stored *s = read_back(DB_TRIAL_PLAN);
-    int rising = 0;
-    for (int i = BESIDE + 1; i < s->count; i++)
-        rising += s->values[i] > s->values[i - 1];
-    ck_assert_int_gt(rising, PLANS / 4);
-    ck_assert_int_lt(rising, 3 * PLANS / 4);
-}
-END_TEST
-
 START_TEST(two_comparisons)
 {
     run();
     ck_assert_int_eq(fake.fits, 0); /* all plans run the same schedules */
     ck_assert_int_eq(fake.compares, 2);
-    const struct stored *s = read_back(DB_TRIAL_FINAL);
-    int refined = 0;
-    while (refined < s->count && strcmp(s->comparisons[refined], s->comparisons[0]) == 0)
-        refined++;
-    ck_assert_int_eq(refined, PLANS + BESIDE);
-    for (int i = refined; i < s->count; i++)
-        ck_assert_str_eq(s->comparisons[i], s->comparisons[refined]);
-    ck_assert_int_ge(s->count - refined, 4 + BESIDE);
-    ck_assert_int_le(s->count - refined, 4 + BESIDE + 1);
+    ck_assert_int_eq(read_back()->comparisons, 2);
+    ck_assert_int_eq(fake.compared[0].plans, PLANS + BESIDE);
+    ck_assert_int_ge(fake.compared[1].plans, 4 + BESIDE);
+    ck_assert_int_le(fake.compared[1].plans, 4 + BESIDE + 1);
     ck_assert(report.best.final);
     ck_assert(!isnan(report.baselines[0].ms.median) && !isnan(report.baselines[1].ms.median));
 }
 END_TEST
-
-static bool among(const struct stored *s, int from, int to, unsigned value)
-{
-    for (int i = from; i < to; i++)
-        if (s->values[i] == (int)value)
-            return true;
-    return false;
-}
 
 /* What was fast in the search by chance is found out by the first comparison. */
 START_TEST(finals_are_of_what_the_first_comparison_found)
@@ -163,11 +71,9 @@ START_TEST(finals_are_of_what_the_first_comparison_found)
         if (made_up_ms(&fake.space, value) > made_up_ms(&fake.space, fake.lucky_value))
             fake.lucky_value = value; /* the slowest */
     run();
-    const struct stored *s = read_back(DB_TRIAL_FINAL);
-    int refined = fake.compared[0].plans;
-    ck_assert(among(s, 0, refined, fake.lucky_value));
-    ck_assert_int_gt(s->count, refined);
-    ck_assert(!among(s, refined, s->count, fake.lucky_value));
+    ck_assert_int_eq(fake.compared[0].plans, PLANS + BESIDE);
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert(!read_back()->compared[fake.lucky_value]); /* by the finals */
 }
 END_TEST
 
@@ -205,11 +111,11 @@ START_TEST(broken_segment_fails_its_plans)
     fake.broken = (struct segment){8, 9};
     run();
     check_all_measured();
-    const struct stored *s = read_back(DB_TRIAL_PLAN);
+    const struct stored *s = read_back();
     int broken = 0;
-    for (int i = 0; i < s->count; i++) {
+    for (unsigned value = 0; value <= VALUE_MAX; value++) {
         struct segment segments[OP_COUNT];
-        int count = plan_segments(plan_from_value((unsigned)s->values[i]), segments);
+        int count = s->seen[value] ? plan_segments(plan_from_value(value), segments) : 0;
         for (int k = 0; k < count; k++)
             broken += segments[k].first == 8 && segments[k].last == 9;
     }
@@ -228,7 +134,7 @@ START_TEST(interrupt_between_comparisons)
     run();
     int calls = fake.calls;
     teardown();
-    setup();
+    setup_exhaustive();
     fake.stop_at_call = calls; /* the finals */
     run();
     ck_assert_str_eq(report.stopped_by, "interrupted");
@@ -238,7 +144,7 @@ START_TEST(interrupt_between_comparisons)
     run();
     ck_assert_int_eq(fake.compares, 2);
     ck_assert_int_eq(fake.plans, PLANS + BESIDE);
-    ck_assert_int_le(read_back(DB_TRIAL_FINAL)->count, PLANS + BESIDE + 4 + BESIDE + 1);
+    ck_assert_int_le(read_back()->finals, PLANS + BESIDE + 4 + BESIDE + 1);
     ck_assert(report.best.final);
     run();
     ck_assert_int_eq(fake.compares, 2);
@@ -261,7 +167,7 @@ START_TEST(short_time_measures_no_plan)
 }
 END_TEST
 
-SUITE("search/exhaustive", setup, teardown, ONCE(every_plan_is_measured), ONCE(order_is_drawn),
+SUITE("search/exhaustive", setup_exhaustive, teardown, ONCE(every_plan_is_measured),
       ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),
       LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
       LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan))

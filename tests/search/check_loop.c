@@ -1,3 +1,4 @@
+/* A search by any strategy, on a made-up space. */
 #include "made_up.h"
 #include "search/study_int.h"
 #include "tests/suite.h"
@@ -77,31 +78,6 @@ START_TEST(space_is_exhausted_each_value_once)
 }
 END_TEST
 
-START_TEST(time_limit_is_kept)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    o.time_limit_s = 10.5; /* a measurement takes 1 s: the eleventh would end too late */
-    run(&o);
-    ck_assert_int_eq(found.stopped_by, STOP_TIME);
-    ck_assert_int_eq(history.count, 10);
-}
-END_TEST
-
-START_TEST(interrupt_keeps_what_was_measured)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    space.stop_after = 11;
-    run(&o);
-    ck_assert_int_eq(found.stopped_by, STOP_INTERRUPTED);
-    ck_assert_int_eq(history.count, 10);
-    ck_assert_int_eq(found.new_trials, 10);
-    ck_assert_int_ge(found.best, 0);
-    run(&o); /* the flag still stands */
-    ck_assert_int_eq(found.new_trials, 0);
-    ck_assert_int_eq(found.stopped_by, STOP_INTERRUPTED);
-}
-END_TEST
-
 START_TEST(resumed_search_repeats_nothing)
 {
     struct search_options o = options_of(strategies[_i].name);
@@ -116,22 +92,6 @@ START_TEST(resumed_search_repeats_nothing)
     run(&o);
     ck_assert_int_eq(found.new_trials, 10);
     check_history(32768, 49151);
-}
-END_TEST
-
-static int environment_fails(void *ctx, struct plan p, struct outcome *out, struct status *status)
-{
-    (void)ctx, (void)p, (void)out;
-    return status_set(status, STATUS_ENVIRONMENT, "the device is gone");
-}
-
-START_TEST(broken_environment_ends_the_search)
-{
-    struct search_options o = options_of("random");
-    struct evaluator e = made_up_evaluator(&space);
-    e.measure = environment_fails;
-    FAILS(search_loop(&o, &e, &history, NULL, NULL, &found, &st), STATUS_ENVIRONMENT, "");
-    ck_assert_int_eq(history.count, 0);
 }
 END_TEST
 
@@ -249,12 +209,72 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
 }
 END_TEST
 
+/* ---- noise: convergence, finalists, and whether plans differ at all -------------------------- */
+
+static bool noisy;
+
+/* Each plan takes 0.3 % less than the one before, with 1 % of noise or without. */
+static int ever_faster(void *ctx, struct plan p, struct outcome *out, struct status *status)
+{
+    (void)ctx, (void)p, (void)status;
+    *out = (struct outcome){
+        .status = TRIAL_OK, .ms = pow(0.997, history.count / 20), .noise = noisy ? 0.01 : 0};
+    return 0;
+}
+
+/* What improves by less than the noise is no reason to go on. */
+START_TEST(convergence_asks_for_more_than_noise)
+{
+    static const struct strategy content = {
+        .name = "content", .summary = "", .propose = expects_no_more};
+    struct evaluator e = made_up_evaluator(&space);
+    e.measure = ever_faster;
+    struct search_options o = options_of("random");
+    o.strategy = &content;
+    o.budget = 100;
+    noisy = _i == 1;
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
+    ck_assert_int_eq(found.stopped_by, noisy ? STOP_CONVERGED : STOP_BUDGET);
+}
+END_TEST
+
+/* Times that spread as noise does tell nothing; the same times with less noise do. */
+START_TEST(noise_hides_differences)
+{
+    struct rng r = {3};
+    double noise = _i == 0 ? 0.05 : 0.005;
+    for (int i = 0; i < 60; i++)
+        history_add(
+            &history, space.space[i],
+            (struct outcome){.status = TRIAL_OK, .ms = 1 + 0.05 * rng_normal(&r), .noise = noise});
+    ck_assert(history_indistinct(&history) == (_i == 0));
+    ck_assert_double_eq_tol(history_noise(&history), 1.96 * noise, 1e-12);
+}
+END_TEST
+
+/* Twelve where noise may hide the winner, four where it cannot. */
+START_TEST(finalists_by_noise)
+{
+    struct finalist finalists[FINALISTS_MOST];
+    struct rng r = {4};
+    double noise = _i == 0 ? 0.05 : 0.0001;
+    for (int i = 0; i < 60; i++)
+        history_add(&history, space.space[i * 200],
+                    (struct outcome){.status = TRIAL_OK,
+                                     .ms = space.ms[i * 200] * (1 + noise * rng_normal(&r)),
+                                     .noise = noise});
+    int count = finalists_of(&history, &space.times, finalists);
+    ck_assert_int_eq(count, _i == 0 ? FINALISTS_MOST : FINALISTS_LEAST);
+    if (_i == 1)
+        ck_assert_int_eq(finalists[0].index, history_best(&history));
+}
+END_TEST
+
 SUITE("search/loop", setup, teardown, LOOP(budget_is_exact, 0, strategy_count),
       LOOP(space_is_exhausted_each_value_once, 0, strategy_count),
-      LOOP(time_limit_is_kept, 0, strategy_count),
-      LOOP(interrupt_keeps_what_was_measured, 0, strategy_count),
       LOOP(resumed_search_repeats_nothing, 0, strategy_count),
       LOOP(failed_and_censored_plans_count_and_never_win, 0, strategy_count),
       LOOP(plans_known_to_fail_are_left_out, 0, strategy_count), ONCE(what_a_model_learns_from),
-      ONCE(broken_environment_ends_the_search),
-      ONCE(convergence_waits_for_patience_and_for_expectation))
+      ONCE(convergence_waits_for_patience_and_for_expectation),
+      LOOP(convergence_asks_for_more_than_noise, 0, 2), LOOP(noise_hides_differences, 0, 2),
+      LOOP(finalists_by_noise, 0, 2))

@@ -59,29 +59,4 @@ START_TEST(resources_are_json)
 }
 END_TEST
 
-static int count_compared(void *ctx, const struct db_trial *t)
-{
-    ck_assert_str_ne(t->search, "");
-    ck_assert_str_eq(t->comparison, t->search); /* of a search that compares once */
-    ++*(int *)ctx;
-    return 0;
-}
-
-START_TEST(comparison_is_named_by_its_search)
-{
-    const struct build_target cpu = {.chain = &chain_bert, .kind = TARGET_CPU};
-    const struct trial trials[] = {took_1_ms, took_1_ms};
-    struct candidate c[2];
-    char id[HASH_TEXT_SIZE];
-    int rows = 0;
-    candidate_default(&cpu, plan_from_value(VALUE_UNFUSED), &c[0]);
-    c[1] = c[0];
-    OK(db_search_start(db, study, "bench", "{}", id, &st));
-    OK(comparison_store(db, study, c, trials, 2, id, id, &st));
-    OK(db_trials(db, study, DB_TRIAL_FINAL, count_compared, &rows, &st));
-    ck_assert_int_eq(rows, 2);
-}
-END_TEST
-
-SUITE("search/record", setup, teardown, LOOP(resources_are_json, 0, ARRAY_LEN(told)),
-      ONCE(comparison_is_named_by_its_search))
+SUITE("search/record", setup, teardown, LOOP(resources_are_json, 0, ARRAY_LEN(told)))

@@ -120,29 +120,6 @@ START_TEST(slow_plans_are_not_fitted)
 }
 END_TEST
 
-/* 0.4 % is less than half of the intervals' width. */
-START_TEST(noise_changes_nothing)
-{
-    search_one_plan();
-    fake.off_in_plan = 0.002;
-    fake.jitter = 0.001;
-    run();
-    ck_assert(runs_as_alone());
-}
-END_TEST
-
-/* The plan is the baseline, so it ran with its defaults before any segment was timed.  With these
- * it is 0.4 % faster than with the fastest schedules alone, less than noise. */
-START_TEST(plan_begins_with_its_fastest_way)
-{
-    search_one_plan();
-    options.baselines = (struct baselines){1, {plan_from_value(40011)}};
-    fake.off_in_plan = 0.0005;
-    run();
-    ck_assert(!runs_as_alone());
-}
-END_TEST
-
 /* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
  * still fits schedules to packed tokens, as it times all else. */
 START_TEST(packed_tokens_are_compared_with_their_like)
@@ -167,5 +144,4 @@ END_TEST
 
 SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win),
       LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(slow_plans_are_not_fitted),
-      ONCE(noise_changes_nothing), ONCE(plan_begins_with_its_fastest_way),
       ONCE(packed_tokens_are_compared_with_their_like))

@@ -148,24 +148,6 @@ START_TEST(missed_finals_are_made_up_for)
 }
 END_TEST
 
-START_TEST(model_is_kept)
-{
-    struct model *model;
-    int64_t study;
-    run();
-    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
-    ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, NULL, &model, &st), 0);
-    struct segment_times times;
-    ck_assert_int_eq(study_segments(db, study, bench_target(bench), &times, &st), 0);
-    double ms[2];
-    struct plan plans[] = {plan_from_value(VALUE_UNFUSED),
-                           plan_from_value((unsigned)report.best.value)};
-    ck_assert_int_eq(model_predict(model, plans, 2, &times, ms, NULL, &st), 0);
-    ck_assert_double_lt(ms[1], ms[0]);
-    model_free(model);
-}
-END_TEST
-
 START_TEST(other_inputs_are_another_study)
 {
     run();
@@ -242,7 +224,7 @@ END_TEST
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(spent_budget_measures_nothing), ONCE(converged_search_stays_so),
       LOOP(baseline_added_later_is_compared, 0, 2), ONCE(speedup_of_pairs),
-      LOOP(missed_finals_are_made_up_for, 0, 2), ONCE(model_is_kept),
-      ONCE(other_inputs_are_another_study), ONCE(a_steady_machine_has_no_drift),
+      LOOP(missed_finals_are_made_up_for, 0, 2), ONCE(other_inputs_are_another_study),
+      ONCE(a_steady_machine_has_no_drift),
       LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2),
       LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2))

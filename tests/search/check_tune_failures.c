@@ -3,8 +3,6 @@
 #include "tune_guided.h"
 
 #include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const struct segment attention = {2, 6}, layernorm = {8, 9};
 
@@ -181,31 +179,6 @@ START_TEST(interrupt_keeps_all)
 }
 END_TEST
 
-/* The child dies at the call; the parent goes on where it stopped. */
-START_TEST(killed_search_resumes)
-{
-    options.search.budget = 9;
-    db_close(db);
-    pid_t child = fork();
-    if (child == 0) {
-        fake.kill_at_call = 1 + 30 * _i;
-        if (db_open(test_path("db"), DB_WRITE, &db, &st) == 0)
-            tune(bench, db, &options, &report, &st);
-        _exit(1);
-    }
-    int status;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
-    int before = read_back()->plans, segments = read_back()->segments;
-    run();
-    struct stored *s = read_back();
-    ck_assert_int_eq(s->plans, 9);
-    ck_assert_int_eq(fake.plans, 9 - before);
-    ck_assert_int_eq(s->segments, segments + fake.segments);
-}
-END_TEST
-
 /* At any call; what was stored before stays. */
 START_TEST(broken_environment_ends_the_search)
 {
@@ -226,4 +199,4 @@ SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_pl
       ONCE(finalist_that_broke_is_dropped), ONCE(reason_of_no_known_kind),
       ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
       ONCE(search_that_compares_twice), LOOP(interrupt_keeps_all, 0, 6),
-      LOOP(killed_search_resumes, 0, 5), LOOP(broken_environment_ends_the_search, 0, 6))
+      LOOP(broken_environment_ends_the_search, 0, 6))

@@ -61,15 +61,6 @@ START_TEST(segments_get_the_time_that_plans_leave)
 }
 END_TEST
 
-/* Plans take as long as segments.  While segments wait for time, one batch of plans that improve
- * nothing ends stage 2.  41 plans would leave time for 83 of the 106 segments. */
-START_TEST(few_plans_keep_segments_waiting)
-{
-    int segments = run_in_share(1.5, 0.02);
-    ck_assert_int_ge(fake.segments, segments - 2);
-}
-END_TEST
-
 /* To verify eleven more layers takes nearly half of the limit. */
 START_TEST(time_of_finals_is_kept_first)
 {
@@ -172,40 +163,6 @@ START_TEST(limit_passes_while_waiting)
 }
 END_TEST
 
-/* What tune() has told of its steps. */
-static struct {
-    int plans;
-    double limit_s;
-} told;
-
-static void keep_step(void *ctx, const struct tune_state *s)
-{
-    (void)ctx;
-    if (s->step.total > 0)
-        ck_assert_int_le(s->step.done, s->step.total);
-    if (!isnan(s->step.left_s))
-        ck_assert(0 <= s->step.left_s && s->step.left_s <= told.limit_s);
-    if (s->latest == NULL)
-        return;
-    told.plans++;
-    ck_assert_ptr_nonnull(s->best);
-    ck_assert_double_le(s->best->outcome.ms, s->latest->outcome.ms);
-    ck_assert_uint_eq(plan_value(s->baseline->plan), VALUE_UNFUSED);
-}
-
-START_TEST(steps_are_told)
-{
-    memset(&told, 0, sizeof(told));
-    told.limit_s = 100;
-    fake.seconds_per_segment = 0.01;
-    fake.seconds_per_plan = 0.01;
-    options.search.time_limit_s = 100;
-    options.step = keep_step;
-    run();
-    ck_assert_int_eq(told.plans, report.new_trials);
-}
-END_TEST
-
 /* A made-up plan takes what its segments take in one layer. */
 START_TEST(a_converged_search_says_how_sure_it_is)
 {
@@ -229,8 +186,7 @@ START_TEST(a_converged_search_says_how_sure_it_is)
 END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      ONCE(segments_get_the_time_that_plans_leave), ONCE(few_plans_keep_segments_waiting),
-      ONCE(time_of_finals_is_kept_first), ONCE(cores_that_may_be_used_count),
-      ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
-      LOOP(limit_passes_while_waiting, 0, 3), ONCE(steps_are_told),
+      ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),
+      ONCE(cores_that_may_be_used_count), ONCE(compilers_run_beside_the_device),
+      ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(a_converged_search_says_how_sure_it_is))
