@@ -269,7 +269,7 @@ int db_merge(struct db *db, const char *const *paths, int count, struct db_moved
 int db_export(struct db *db, struct buf *out, struct status *st);
 
 /* Adds results as db_merge() does: of all files or nothing.  A path "-" is standard input.
- * STATUS_USAGE with file, line and column if a text is not as described. */
+ * STATUS_USAGE with file and line if a text is not as described. */
 int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
               struct status *st);
 

@@ -138,25 +138,18 @@ int db_studies(struct db *db, db_studies_row *row, void *ctx, struct status *st)
 int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms, struct status *st);
 void db_choices_release(struct db_choice *choices, int count);
 
-/* db_trial_add() within the caller's transaction. */
-int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
-
 /* Reads a row of SQL_TRIALS, without choices and samples; refuses values that contradict each
  * other. */
 int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
                 struct status *st);
 
-/* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
-int db_plan_add(struct db *db, const struct db_trial *t, struct status *st);
-
-/* The schedule of a choice, with its segment: found or added. */
-int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st);
-
-/* db_trial_insert() of a trial whose plan is stored and whose schedules are known: their ids, in
- * the order of the choices, which are not read.  added: false if the study had a trial of this plan
- * or schedule, which stays. */
+/* Stores what a trial refers to: its plan and its schedules, whose ids it gives in the order of the
+ * choices; and then the trial itself, unless the study has one of this plan or schedule.  Both
+ * within the caller's transaction. */
+int db_trial_prepare(struct db *db, const struct db_trial *t, int64_t schedules[OP_COUNT],
+                     struct status *st);
 int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
-                       const int64_t schedules[OP_COUNT], bool *added, struct status *st);
+                       const int64_t schedules[OP_COUNT], struct status *st);
 
 extern const char *const db_trial_kind_names[];
 
@@ -177,20 +170,14 @@ bool db_is_utc(const char *text);
 /* Reads a row of SQL_SEARCHES. */
 struct db_search db_search_of(const struct query *q);
 
-/* ---- put.c: results of another database or of a text -------------------------------------------
- *
- * All within the caller's transaction, between db_put_begin() and db_put_end(). */
-
-/* A large transaction changes pages that are far apart: it needs a cache that holds them. */
-int db_put_begin(struct db *db, struct status *st);
-int db_put_end(struct db *db, int result, struct status *st);
+/* ---- put.c: results of another database or of a text, within the caller's transaction ----------
+ */
 
 /* STATUS_DATABASE if a search of this id belongs to another study. */
 int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st);
 
-/* Puts a trial, whose plan is stored, with the ids of its schedules, and counts what came of it:
- * see struct db_moved. */
-int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
-                 const int64_t schedules[OP_COUNT], struct db_moved *moved, struct status *st);
+/* Puts a trial, and counts what came of it: see struct db_moved. */
+int db_trial_put(struct db *db, int64_t study, const struct db_trial *t, struct db_moved *moved,
+                 struct status *st);
 
 #endif

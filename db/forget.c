@@ -101,10 +101,10 @@ int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, v
               struct status *st)
 {
     struct forgetting f = {.db = db, .what = what, .row = row, .ctx = ctx};
-    if ((what->dry_run ? db_begin_read(db, st) : db_put_begin(db, st)) != 0)
+    if ((what->dry_run ? db_begin_read(db, st) : db_begin_write(db, st)) != 0)
         return -1;
     int result = forget(&f, st);
-    result = what->dry_run ? db_end(db, result, st) : db_put_end(db, result, st);
+    result = db_end(db, result, st);
     free(f.studies);
     return result;
 }

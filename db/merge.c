@@ -29,7 +29,7 @@ typedef int open_source(struct db *db, struct text_reader *r, const char *path, 
 static int move(struct db *db, open_source *open, const char *const *paths, int count,
                 struct db_moved *out, struct status *st)
 {
-    if (db_put_begin(db, st) != 0)
+    if (db_begin_write(db, st) != 0)
         return -1;
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
@@ -40,7 +40,7 @@ static int move(struct db *db, open_source *open, const char *const *paths, int 
         else
             text_close(&from);
     }
-    return db_put_end(db, result, st);
+    return db_end(db, result, st);
 }
 
 static int open_text(struct db *db, struct text_reader *r, const char *path, struct status *st)

@@ -3,36 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-static int pragmas(struct db *db, const char *sql, struct status *st)
-{
-    int result = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
-    return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
-}
-
-/* Half of the time would go into looking up the rows that rows refer to, which were put before, and
- * into CHECKs, for which SQLite builds a tree of the words of each IN for each row.  The callers
- * check what they put. */
-int db_put_begin(struct db *db, struct status *st)
-{
-    if (pragmas(db,
-                "PRAGMA cache_size = -262144; PRAGMA foreign_keys = OFF;"
-                "PRAGMA ignore_check_constraints = ON",
-                st) != 0)
-        return -1;
-    return db_begin_write(db, st);
-}
-
-int db_put_end(struct db *db, int result, struct status *st)
-{
-    result = db_end(db, result, st);
-    return pragmas(db,
-                   "PRAGMA cache_size = -2000; PRAGMA foreign_keys = ON;"
-                   "PRAGMA ignore_check_constraints = OFF",
-                   st) != 0
-               ? -1
-               : result;
-}
-
 int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st)
 {
     int64_t found = 0;
@@ -117,30 +87,25 @@ static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int
     return found;
 }
 
-int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
-                 const int64_t schedules[OP_COUNT], struct db_moved *moved, struct status *st)
+int db_trial_put(struct db *db, int64_t study, const struct db_trial *t, struct db_moved *moved,
+                 struct status *st)
 {
-    bool added = false;
-    int64_t twin = 0;
+    int64_t schedules[OP_COUNT] = {0}, twin = 0;
     int order = 0;
     moved->results++;
-    /* Of plans and segments an index allows one each: to try is cheaper than to look first. */
-    if (t->kind != DB_TRIAL_FINAL && db_trial_insert_as(db, study, t, schedules, &added, st) != 0)
+    if (db_trial_prepare(db, t, schedules, st) != 0)
         return -1;
-    int found = added ? 0 : find_twin(db, study, t, schedules[0], &twin, &order, st);
+    int found = find_twin(db, study, t, schedules[0], &twin, &order, st);
     if (found < 0)
         return -1;
-    if (found == 0) {
-        moved->added++;
-        return added ? 0 : db_trial_insert_as(db, study, t, schedules, &added, st);
-    }
-    moved->same += order == 0;
-    moved->conflicts += order != 0;
-    if (order <= 0)
+    moved->added += found == 0;
+    moved->same += found > 0 && order == 0;
+    moved->conflicts += found > 0 && order != 0;
+    moved->replaced += found > 0 && order > 0;
+    if (found > 0 && order <= 0)
         return 0;
-    moved->replaced++;
-    return db_failure_displace(db, study, t, schedules[0], st) != 0 ||
-                   remove_trial(db, twin, st) != 0
-               ? -1
-               : db_trial_insert_as(db, study, t, schedules, &added, st);
+    if (found > 0 && (db_failure_displace(db, study, t, schedules[0], st) != 0 ||
+                      remove_trial(db, twin, st) != 0))
+        return -1;
+    return db_trial_insert_as(db, study, t, schedules, st);
 }

@@ -9,54 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- where in the line ----------------------------------------------------------------------- */
-
-/* The end of a JSON string, behind its second quote. */
-static const char *string_end(const char *at)
-{
-    for (at++; *at != '"'; at++)
-        if (*at == '\\')
-            at++;
-    return at + 1;
-}
-
-static const char *skip_blanks(const char *at)
-{
-    return at + strspn(at, " \t");
-}
-
-/* Where the value of a member is in the text of an object, which is valid JSON; null if the object
- * lacks it. */
-static const char *find_member(const char *object, const char *name)
-{
-    size_t len = strlen(name);
-    int depth = 0;
-    for (const char *at = object; *at != '\0';) {
-        if (*at != '"') {
-            depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
-            at++;
-            continue;
-        }
-        const char *end = string_end(at), *colon = skip_blanks(end);
-        if (depth == 1 && *colon == ':' && (size_t)(end - at) == len + 2 &&
-            strncmp(at + 1, name, len) == 0)
-            return skip_blanks(colon + 1);
-        at = end;
-    }
-    return NULL;
-}
-
-/* Counts characters, as jansson does. */
-static int column_of(const char *line, const char *at)
-{
-    int column = 1;
-    for (; line < at; line++)
-        column += ((unsigned char)*line & 0xc0) != 0x80;
-    return column;
-}
-
-int text_fail(const struct text_reader *r, const char *object, const char *member,
-              struct status *st, const char *fmt, ...)
+int text_fail(const struct text_reader *r, struct status *st, const char *fmt, ...)
 {
     char what[400];
     va_list args;
@@ -66,35 +19,27 @@ int text_fail(const struct text_reader *r, const char *object, const char *membe
     if (r->database)
         return status_set(st, STATUS_DATABASE, "'%s' is damaged: %s; 'fuseplan db check' says more",
                           r->path, what);
-    const char *at = r->line, *inner = object != NULL ? find_member(at, object) : NULL;
-    if (inner != NULL)
-        at = inner;
-    inner = member != NULL ? find_member(at, member) : NULL;
-    if (inner != NULL)
-        at = inner;
-    return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
-                      column_of(r->line, at), what);
+    return status_set(st, STATUS_USAGE, "'%s', line %d: %s", r->path, r->number, what);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
 /* A member of the wrong type, or that is missing. */
-static int bad_member(const struct text_reader *r, const char *object, const char *name,
-                      const json_t *value, const char *expected, struct status *st)
+static int bad_member(const struct text_reader *r, const char *name, const json_t *value,
+                      const char *expected, struct status *st)
 {
     if (value == NULL)
-        return text_fail(r, object, NULL, st, "the member '%s' is missing; expected %s", name,
-                         expected);
+        return text_fail(r, st, "the member '%s' is missing; expected %s", name, expected);
     char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    text_fail(r, object, name, st, "'%s' is %.60s%s; expected %s", name, found,
-              strlen(found) > 60 ? "..." : "", expected);
+    text_fail(r, st, "'%s' is %.60s%s; expected %s", name, found, strlen(found) > 60 ? "..." : "",
+              expected);
     free(found);
     return -1;
 }
 
 /* A number that its column does not take, or no number; type: what is expected then. */
-static int bad_number(const struct text_reader *r, const char *object, const struct text_field *f,
-                      const json_t *value, const char *type, struct status *st)
+static int bad_number(const struct text_reader *r, const struct text_field *f, const json_t *value,
+                      const char *type, struct status *st)
 {
     struct buf expected;
     buf_init(&expected);
@@ -102,34 +47,34 @@ static int bad_number(const struct text_reader *r, const char *object, const str
         row_expected(row_rule_of(f->name), &expected);
     else
         buf_adds(&expected, type);
-    bad_member(r, object, f->name, value, expected.ptr, st);
+    bad_member(r, f->name, value, expected.ptr, st);
     buf_release(&expected);
     return -1;
 }
 
-static int read_string(const struct text_reader *r, const char *object, const struct text_field *f,
-                       const json_t *value, const char **out, struct status *st)
+static int read_string(const struct text_reader *r, const struct text_field *f, const json_t *value,
+                       const char **out, struct status *st)
 {
     *out = value != NULL ? json_string_value(value) : "";
     bool absent = value == NULL && f->type == TEXT_STRING;
     if (f->type == TEXT_UTC && (*out == NULL || !db_is_utc(*out)))
-        return bad_member(r, object, f->name, value, "a time as '2026-01-31T12:34:56.789Z'", st);
+        return bad_member(r, f->name, value, "a time as '2026-01-31T12:34:56.789Z'", st);
     if (!absent && (value == NULL || *out == NULL || strlen(*out) != json_string_length(value)))
-        return bad_member(r, object, f->name, value, "a text", st);
+        return bad_member(r, f->name, value, "a text", st);
     return 0;
 }
 
-static int read_real(const struct text_reader *r, const char *object, const struct text_field *f,
-                     const json_t *value, double *out, struct status *st)
+static int read_real(const struct text_reader *r, const struct text_field *f, const json_t *value,
+                     double *out, struct status *st)
 {
     bool infinite = json_is_null(value), number = infinite || json_is_number(value);
     *out = value == NULL ? NAN : infinite ? INFINITY : json_number_value(value);
     if (value != NULL && (!number || !row_takes_real(row_rule_of(f->name), *out)))
-        return bad_number(r, object, f, value, "a number", st);
+        return bad_number(r, f, value, "a number", st);
     return 0;
 }
 
-static int read_integer(const struct text_reader *r, const char *object, const struct text_field *f,
+static int read_integer(const struct text_reader *r, const struct text_field *f,
                         const json_t *value, void *out, struct status *st)
 {
     json_int_t number = json_integer_value(value);
@@ -138,7 +83,7 @@ static int read_integer(const struct text_reader *r, const char *object, const s
         return 0;
     }
     if (!json_is_integer(value) || !row_takes_integer(row_rule_of(f->name), number))
-        return bad_number(r, object, f, value, "a whole number", st);
+        return bad_number(r, f, value, "a whole number", st);
     if (f->type == TEXT_INT || f->type == TEXT_FLAG)
         *(int *)out = (int)number;
     else if (f->type == TEXT_SIZE)
@@ -157,8 +102,8 @@ static bool has_field(const struct text_table *t, const char *name)
 }
 
 /* also: names of members that the table lacks, each with a blank behind it. */
-static int check_names(const struct text_reader *r, const char *object, json_t *from,
-                       const struct text_table *t, const char *also, struct status *st)
+static int check_names(const struct text_reader *r, json_t *from, const struct text_table *t,
+                       const char *also, struct status *st)
 {
     const char *name;
     json_t *value;
@@ -167,13 +112,13 @@ static int check_names(const struct text_reader *r, const char *object, json_t *
         const char *at = strstr(also, name);
         bool listed = at != NULL && at[strlen(name)] == ' ' && (at == also || at[-1] == ' ');
         if (!listed && !has_field(t, name))
-            return text_fail(r, object, name, st, "unknown member '%s'", name);
+            return text_fail(r, st, "unknown member '%s'", name);
     }
     return 0;
 }
 
-int text_read_fields(const struct text_reader *r, const char *object, json_t *from,
-                     const struct text_table *t, const char *also, void *out, struct status *st)
+int text_read_fields(const struct text_reader *r, json_t *from, const struct text_table *t,
+                     const char *also, void *out, struct status *st)
 {
     for (size_t i = 0; i < t->count; i++) {
         const struct text_field *f = &t->fields[i];
@@ -184,22 +129,22 @@ int text_read_fields(const struct text_reader *r, const char *object, json_t *fr
         case TEXT_STRING:
         case TEXT_REQUIRED:
         case TEXT_UTC:
-            result = read_string(r, object, f, value, at, st);
+            result = read_string(r, f, value, at, st);
             break;
         case TEXT_REAL:
-            result = read_real(r, object, f, value, at, st);
+            result = read_real(r, f, value, at, st);
             break;
         case TEXT_FLAG:
         case TEXT_INT:
         case TEXT_SIZE:
         case TEXT_SEED:
-            result = read_integer(r, object, f, value, at, st);
+            result = read_integer(r, f, value, at, st);
             break;
         }
         if (result != 0)
             return -1;
     }
-    return check_names(r, object, from, t, also, st);
+    return check_names(r, from, t, also, st);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -258,16 +203,16 @@ static int next_line(struct text_reader *r, json_t **out, struct status *st)
     if (len > 0 && r->line[len - 1] == '\n')
         r->line[--len] = '\0';
     else
-        return text_fail(r, NULL, NULL, st, "the line has no end; the file was cut short");
+        return text_fail(r, st, "the line has no end; the file was cut short");
     *out = json_loadb(r->line, (size_t)len, JSON_REJECT_DUPLICATES, &error);
     if (*out == NULL && r->database)
-        return text_fail(r, NULL, NULL, st, "%s", error.text);
+        return text_fail(r, st, "%s", error.text);
     if (*out == NULL)
         return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
                           error.column > 0 ? error.column : 1, error.text);
     if (!json_is_object(*out)) {
         json_decref(*out);
-        return text_fail(r, NULL, NULL, st, "a line is an object in braces");
+        return text_fail(r, st, "a line is an object in braces");
     }
     return 1;
 }
@@ -277,13 +222,12 @@ static int check_header(const struct text_reader *r, const json_t *header, struc
     const char *format = json_string_value(json_object_get(header, "format"));
     json_int_t version = json_integer_value(json_object_get(header, "version"));
     if (format == NULL || strcmp(format, TEXT_FORMAT) != 0)
-        return text_fail(r, NULL, "format", st,
+        return text_fail(r, st,
                          "the first line has no format '%s'; 'fuseplan db export' writes such "
                          "files",
                          TEXT_FORMAT);
     if (version != TEXT_VERSION)
-        return text_fail(r, NULL, "version", st,
-                         "the version is %lld, this fuseplan reads %d; use a newer fuseplan",
+        return text_fail(r, st, "the version is %lld, this fuseplan reads %d; use a newer fuseplan",
                          (long long)version, TEXT_VERSION);
     return 0;
 }

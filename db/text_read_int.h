@@ -29,20 +29,18 @@ void text_close(struct text_reader *r);
  * or -1. */
 int text_next(struct text_reader *r, json_t **out, struct status *st);
 
-/* Reports a failure at a member of the line, or of an object in the line; null: at the line or the
- * object itself.  Returns -1. */
-int text_fail(const struct text_reader *r, const char *object, const char *member,
-              struct status *st, const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* Reports what is wrong with the line; returns -1. */
+int text_fail(const struct text_reader *r, struct status *st, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 
-/* Reads the members of `from` that a table lists; object: the name of `from` in the line, null for
- * the line itself.  The texts live as long as `from`.  also: names of further members, each with a
- * blank behind it; any other is refused. */
-int text_read_fields(const struct text_reader *r, const char *object, json_t *from,
-                     const struct text_table *t, const char *also, void *out, struct status *st);
+/* Reads the members of `from` that a table lists.  The texts live as long as `from`.  also: names
+ * of further members, each with a blank behind it; any other is refused. */
+int text_read_fields(const struct text_reader *r, json_t *from, const struct text_table *t,
+                     const char *also, void *out, struct status *st);
 
 /* ---- import.c -------------------------------------------------------------------------------- */
 
-/* Stores the results of a text, and closes it.  Between db_put_begin() and db_put_end(). */
+/* Stores the results of a text, and closes it.  Within the caller's transaction. */
 int import_text(struct db *db, const struct text_reader *from, struct db_moved *moved,
                 struct status *st);
 

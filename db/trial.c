@@ -44,7 +44,8 @@ static struct query choice_query(struct db *db, enum db_statement id, const stru
     return q;
 }
 
-int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
+/* The schedule of a choice, with its segment: found or added. */
+static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
 {
     struct query q = choice_query(db, SQL_SCHEDULE_FIND, c);
     int found = query_one_int(&q, id, st);
@@ -62,7 +63,8 @@ int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct st
     return 0;
 }
 
-int db_plan_add(struct db *db, const struct db_trial *t, struct status *st)
+/* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
+static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
 {
     struct buf text;
     buf_init(&text);
@@ -160,13 +162,23 @@ static int add_sample(struct db *db, int64_t trial, int round, double ms, struct
     return query_run(&q, st);
 }
 
+int db_trial_prepare(struct db *db, const struct db_trial *t, int64_t schedules[OP_COUNT],
+                     struct status *st)
+{
+    if (check_choices(t, st) != 0)
+        return -1;
+    for (int i = 0; i < t->choice_count; i++)
+        if (add_schedule(db, &t->choices[i], &schedules[i], st) != 0)
+            return -1;
+    return t->kind != DB_TRIAL_SEGMENT ? add_plan(db, t, st) : 0;
+}
+
 int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
-                       const int64_t schedules[OP_COUNT], bool *added, struct status *st)
+                       const int64_t schedules[OP_COUNT], struct status *st)
 {
     if (add_row(db, study, t, schedules[0], st) != 0)
         return -1;
-    *added = sqlite3_changes(db->handle) > 0;
-    if (!*added)
+    if (sqlite3_changes(db->handle) == 0) /* another process stored it first */
         return 0;
     int64_t trial = sqlite3_last_insert_rowid(db->handle);
     if (t->kind != DB_TRIAL_SEGMENT && add_choices(db, trial, schedules, t->choice_count, st) != 0)
@@ -178,20 +190,13 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
     return 0;
 }
 
-int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
+static int insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
 {
     int64_t schedules[OP_COUNT] = {0};
-    bool added; /* if not, another process stored it first */
-    if (check_choices(t, st) != 0)
-        return -1;
-    for (int i = 0; i < t->choice_count; i++)
-        if (db_schedule(db, &t->choices[i], &schedules[i], st) != 0)
-            return -1;
-    if (t->kind != DB_TRIAL_SEGMENT && db_plan_add(db, t, st) != 0)
-        return -1;
-    if (db_failure_displace(db, study, t, schedules[0], st) != 0)
-        return -1;
-    return db_trial_insert_as(db, study, t, schedules, &added, st);
+    return db_trial_prepare(db, t, schedules, st) != 0 ||
+                   db_failure_displace(db, study, t, schedules[0], st) != 0
+               ? -1
+               : db_trial_insert_as(db, study, t, schedules, st);
 }
 
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
@@ -206,7 +211,7 @@ int db_trials_add(struct db *db, int64_t study, const struct db_trial *trials, i
         return -1;
     int result = 0;
     for (int i = 0; i < count && result == 0; i++)
-        result = db_trial_insert(db, study, &trials[i], st);
+        result = insert(db, study, &trials[i], st);
     return db_end(db, result, st);
 }
 

@@ -143,7 +143,7 @@ START_TEST(statements_use_indexes)
 #undef X
     };
     if (_i == SQL_INFO ||          /* counts what is there: a walk by nature */
-        _i == SQL_FORGET_SEARCHES) /* runs without foreign keys, which would look for trials */
+        _i == SQL_FORGET_SEARCHES) /* looks for trials of each search */
         return;
     int64_t study;
     struct db *db = open_fresh(&study);

@@ -133,7 +133,7 @@ $ fuseplan report --db a.db -o - | grep -c '</html>'
 1
 ! fuseplan: wrote '-': the plans measured for -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu
 === db move bad
-## Nothing is made of what cannot be read; errors name line and column.
+## Nothing is made of what cannot be read; errors name the line.
 $ echo text >bad.txt
 2$ fuseplan db import bad.txt --db a.db
 ! fuseplan db: 'bad.txt', line 1, column 4: '[' or '{' expected near 'text'
@@ -149,7 +149,7 @@ $ echo text >bad.txt
 ! fuseplan db: 'db list' takes no operand; found 'extra'
 $ printf '%s\n%s\n' '{"format":"fuseplan results","version":1}' '{"study":"x","trial":"plan"}' >bad.txt
 2$ fuseplan db import bad.txt --db a.db
-! fuseplan db: 'bad.txt', line 2, column 10: no line before this one says what the study 'x' is
+! fuseplan db: 'bad.txt', line 2: no line before this one says what the study 'x' is
 2$ fuseplan db import bad.txt -o out --db a.db
 ! fuseplan db: 'db import' takes no option '--output'
 $ ls

@@ -136,7 +136,7 @@ no_seconds  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
 ! fuseplan replay: cannot read 'nothing.ndjson': No such file or directory
 $ head -c 100 /dev/zero >zeros.ndjson
 2$ fuseplan replay zeros.ndjson
-! fuseplan replay: 'zeros.ndjson', line 1, column 1: the line has no end; the file was cut short
+! fuseplan replay: 'zeros.ndjson', line 1: the line has no end; the file was cut short
 $ printf '%s\n' '{"format":"fuseplan results","version":1}' >empty.ndjson
 2$ fuseplan replay empty.ndjson
 ! fuseplan replay: 'empty.ndjson' has plans of 0 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
@@ -180,7 +180,7 @@ $ (cat one.ndjson; study 2) >two.ndjson
 ! fuseplan replay: 'two.ndjson' has plans of 2 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
 $ head -c -8 one.ndjson >cut.ndjson
 2$ fuseplan replay one.ndjson cut.ndjson --budget 1
-! fuseplan replay: 'cut.ndjson', line 3, column 1: the line has no end; the file was cut short
+! fuseplan replay: 'cut.ndjson', line 3: the line has no end; the file was cut short
 $ gzip -c one.ndjson >packed.gz
 2$ fuseplan replay packed.gz
 ! fuseplan replay: 'packed.gz' holds no results as text: it is packed by gzip: 'gzip -dc' unpacks it
