@@ -57,19 +57,6 @@ START_TEST(what_is_no_list_is_refused)
 }
 END_TEST
 
-START_TEST(every_known_one_is_read)
-{
-    struct arch_list got;
-    struct buf all;
-    buf_init(&all);
-    arch_words(",", &all);
-    OK(arch_parse_list(all.ptr, &got, &st));
-    for (int i = 1; i < got.count; i++)
-        ck_assert_int_lt(got.arch[i - 1], got.arch[i]);
-    buf_release(&all);
-}
-END_TEST
-
 static const struct {
     int arch, device;
     bool runs;
@@ -84,17 +71,6 @@ START_TEST(code_runs_within_a_major_version)
 }
 END_TEST
 
-static const struct {
-    int arch, kib;
-} shared[] = {{80, 163}, {86, 99}, {87, 163}, {90, 227}, {100, 227}, {121, 99}, {0, 227}};
-
-START_TEST(thread_blocks_have_shared_memory)
-{
-    ck_assert_int_eq(arch_shared_bytes(shared[_i].arch), shared[_i].kib * 1024);
-}
-END_TEST
-
 SUITE("arch", NULL, NULL, LOOP(lists_are_read_and_written, 0, ARRAY_LEN(lists)),
-      LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused)), ONCE(every_known_one_is_read),
-      LOOP(code_runs_within_a_major_version, 0, ARRAY_LEN(pairs)),
-      LOOP(thread_blocks_have_shared_memory, 0, ARRAY_LEN(shared)))
+      LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused)),
+      LOOP(code_runs_within_a_major_version, 0, ARRAY_LEN(pairs)))

@@ -16,61 +16,21 @@ static struct choice choice_of(struct segment s, const char *schedule)
 
 static const struct {
     struct segment segment;
-    enum dtype dtype;
-    int arch;
-    const char *why; /* null where it is applicable */
-} targets[] = {
-    {{0, 0}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
-    {{0, 1}, DTYPE_BF16, CUDA_ARCH_HOPPER, NULL},
-    {{6, 8}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
-    {{10, 11}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
-    {{0, 0}, DTYPE_FP16, 80, "wgmma is an instruction of sm_90a alone"},
-    {{0, 0}, DTYPE_FP16, 100, "wgmma is an instruction of sm_90a alone"},
-    {{0, 0}, DTYPE_TF32, CUDA_ARCH_HOPPER, "this kernel computes in fp16 and bf16 alone"},
-    {{11, 11},
-     DTYPE_FP16,
-     CUDA_ARCH_HOPPER,
-     "this kernel runs one GEMM with its elementwise operators and a layernorm after them"},
-    {{12, 14}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
-    {{9, 10},
-     DTYPE_FP16,
-     CUDA_ARCH_HOPPER,
-     "this kernel runs one GEMM with its elementwise operators and a layernorm after them"},
-};
-
-START_TEST(is_of_sm_90_and_half_types)
-{
-    const struct build_target t = {
-        &chain_bert, TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false, false, NULL};
-    struct choice c = choice_of(targets[_i].segment, "");
-    const char *why = NULL;
-    ck_assert_int_eq(choice_applicable(&c, &t, &why), targets[_i].why == NULL);
-    ck_assert_pstr_eq(why, targets[_i].why);
-}
-END_TEST
-
-static const struct {
-    struct segment segment;
     const char *schedule;
     int threads, tiles;
     bool persistent;
     int cluster, words; /* words: of mailboxes */
 } launches[] = {
     {{0, 0}, "", 384, 2 * 2, true, 0, 0},                   /* 195 / 128 by 384 / 192 */
-    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0, 0},         /* 195 / 64 by 384 / 96 */
     {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0}, /* 195 / 64 by 136 / 64, four parts */
-    {{12, 13}, "tile=64x128 split=2", 256, 8, false, 0, 0}, /* 195 / 64 by 128 / 128, two parts */
     {{7, 9}, "tile=16x128_swap norm=memory", 384, 13, true, 0, 13 * 16 * 2}, /* 195 / 16 by 128 /
                                                                                 128 */
-    {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},             /* 195 / 192 by 128 / 192 */
     {{10, 11}, "tile=128x192_cooperative", 384, 2, true, 0, 0}, /* 195 / 128 by 136 / 192 */
     {{0, 0}, "tile=64x96_cluster2x1", 384, 4 * 4, true, 2, 0},  /* 195 / 128 by 384 / 96, of two */
     {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},               /* 195 / 64 by 128 / 64 */
     {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 2, 4 * 2 * 2 * 64 * 2},
     {{7, 9}, "tile=192x128 norm=memory", 512, 2, true, 0, 2 * 192 * 2}, /* a tile has whole rows */
-    {{0, 0}, "tile=16x128_swap", 384, 13 * 3, true, 0, 0},              /* 195 / 16 by 384 / 128 */
     {{0, 1}, "tile=96x192_swap_pingpong", 384, 3 * 2, true, 0, 0},      /* 195 / 96 by 384 / 192 */
-    {{12, 13}, "tile=144x128_swap", 384, 2, true, 0, 0},                /* 195 / 144 by 128 / 128 */
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
@@ -230,18 +190,6 @@ static const struct {
       {false, TENSOR_OF(11), {136, 195}, {64, 16}},
       {0}}},
     {{12, 13},
-     "tile=64x96",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {32, 128}},
-      {false, TENSOR_OF(13), {128, 195}, {32, 16}},
-      {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
-    {{7, 8},
-     "tile=128x192",
-     {{false, TENSOR_OF(6), {128, 195}, {64, 128}},
-      {true, WEIGHT_WO, {128, 128}, {64, 64}},
-      {false, TENSOR_OF(8), {128, 195}, {64, 16}},
-      {false, TENSOR_X, {128, 195}, {64, 128}}}},
-    {{12, 13},
      "tile=64x96_cluster2x1",
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
@@ -253,12 +201,6 @@ static const struct {
       {true, WEIGHT_WO, {128, 128}, {64, 128}},
       {false, TENSOR_OF(8), {128, 195}, {64, 16}},
       {false, TENSOR_X, {128, 195}, {64, 16}}}},
-    {{12, 13},
-     "tile=144x128_swap",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 144}},
-      {true, WEIGHT_W2, {128, 136}, {64, 64}},
-      {false, TENSOR_OF(13), {128, 195}, {64, 144}},
-      {false, TENSOR_OF(9), {128, 195}, {64, 48}}}},
     /* Merged heads, heads to split, sums of a cluster. */
     {{6, 7},
      "",
@@ -266,12 +208,6 @@ static const struct {
       {true, WEIGHT_WO, {128, 128}, {64, 64}},
       {false, TENSOR_OF(7), {128, 195}, {64, 16}},
       {0}}},
-    {{12, 14},
-     "tile=64x64",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {64, 128}},
-      {false, TENSOR_OF(14), {128, 195}, {64, 16}},
-      {false, TENSOR_OF(9), {128, 195}, {64, 64}}}},
     {{0, 1},
      "",
      {{false, TENSOR_X, {128, 195}, {64, 128}},
@@ -304,8 +240,7 @@ START_TEST(maps_of_a_launch)
 }
 END_TEST
 
-SUITE("hopper_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
-      LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
+SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
       LOOP(neighbours_of_a_norm_are_a_cluster, 0, ARRAY_LEN(neighbours)),
       LOOP(places_of_tiles_are_found, 0, 2),

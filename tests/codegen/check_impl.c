@@ -1,19 +1,9 @@
 #include "segments.h"
-#include "tests/candidate.h"
 #include "tests/suite.h"
 
 #include <string.h>
 
 static struct status st; /* of the call that a test is about */
-
-START_TEST(finds_by_name_and_target)
-{
-    for (int i = 0; i < impl_count; i++)
-        ck_assert_ptr_eq(impl_find(impls[i].target, impls[i].name), &impls[i]);
-    ck_assert_ptr_null(impl_find(TARGET_CPU, "nothing"));
-    ck_assert_ptr_null(impl_find(TARGET_CUDA, "nothing"));
-}
-END_TEST
 
 START_TEST(schedule_text_is_words)
 {
@@ -23,23 +13,6 @@ START_TEST(schedule_text_is_words)
     schedule_text(generated_cpu(), &sch, &text);
     ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
     buf_release(&text);
-}
-END_TEST
-
-static const struct {
-    const char *text, *message;
-} bad_schedules[] = {
-    {"row_block", "'row_block' is not KNOB=VALUE with a knob of generated"},
-    {"tiles=4", "'tiles=4' is not KNOB=VALUE with a knob of generated"},
-    {"row_block=63", "knob row_block of generated has no value '63'"},
-    {"lowering=tiled col_block=", "knob col_block of generated has no value ''"},
-};
-
-START_TEST(refuses_bad_schedules)
-{
-    struct schedule sch;
-    FAILS(schedule_parse(generated_cpu(), bad_schedules[_i].text, &sch, &st), STATUS_USAGE, "");
-    ck_assert_str_eq(st.message, bad_schedules[_i].message);
 }
 END_TEST
 
@@ -74,6 +47,16 @@ static const struct {
      "tiles=4",
      STATUS_USAGE,
      "'tiles=4' is not KNOB=VALUE with a knob of generated"},
+    {{2, 6},
+     "generated",
+     "row_block",
+     STATUS_USAGE,
+     "'row_block' is not KNOB=VALUE with a knob of generated"},
+    {{2, 6},
+     "generated",
+     "lowering=tiled col_block=",
+     STATUS_USAGE,
+     "knob col_block of generated has no value ''"},
     {{2, 6},
      "generated",
      "lowering=tiled",
@@ -136,69 +119,9 @@ START_TEST(knobs_without_effect_are_refused)
 }
 END_TEST
 
-/* Attention by hand on a GPU. */
-START_TEST(fp32_has_one_kernel_by_hand)
-{
-    struct choice c = {
-        .chain = &chain_bert, .segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "handwritten")};
-    struct build_target fp32 = {&chain_bert, TARGET_CUDA, DTYPE_FP32, 64, 80, false, false, NULL},
-                        fp16 = fp32;
-    const char *why = NULL;
-    fp16.dtype = DTYPE_FP16;
-    ck_assert(choice_applicable(&c, &fp32, &why));
-    c.schedule.pick[0] = 1;
-    ck_assert(choice_applicable(&c, &fp16, &why));
-    ck_assert(!choice_applicable(&c, &fp32, &why));
-    ck_assert_str_eq(why, "warps is a knob of the other types: fp32 has one kernel");
-}
-END_TEST
-
-START_TEST(sources_have_symbols_of_their_own)
-{
-    static struct choice sources[SOURCES_MAX];
-    static char symbols[SOURCES_MAX][512];
-    int count = all_sources(sources);
-    ck_assert_int_gt(count, SEGMENT_COUNT);
-    for (int i = 0; i < count; i++) {
-        struct buf text;
-        buf_init(&text);
-        choice_symbol(&sources[i], &text);
-        ck_assert_uint_lt(text.len, sizeof(symbols[i]));
-        strcpy(symbols[i], text.ptr);
-        buf_release(&text);
-        for (int j = 0; j < i; j++)
-            ck_assert_str_ne(symbols[i], symbols[j]);
-    }
-}
-END_TEST
-
-START_TEST(default_candidates_cover_the_plan)
-{
-    struct candidate c;
-    candidate_default(&build_cpu, plan_from_value(41115), &c);
-    ck_assert_int_eq(c.count, 8);
-    ck_assert_str_eq(c.choices[2].impl->name, "handwritten");
-    ck_assert_int_eq(choice_knob(&c.choices[0], "row_block"), 256);
-    ck_assert_int_eq(choice_knob(&c.choices[0], "no_such_knob"), 0);
-    ck_assert_uint_eq(choice_tensors(&c.choices[2]), 1u << TENSOR_OF(6));
-}
-END_TEST
-
-START_TEST(tensors_between_stages_are_named)
-{
-    struct choice c = {&chain_bert, {7, 9}, generated_cpu(), {{0}}};
-    ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(8) | 1u << TENSOR_OF(9));
-    c.schedule.pick[0] = 1;
-    ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(9));
-}
-END_TEST
-
-SUITE("impl", NULL, NULL, ONCE(finds_by_name_and_target), ONCE(schedule_text_is_words),
-      LOOP(refuses_bad_schedules, 0, ARRAY_LEN(bad_schedules)),
+SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
       LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)),
       LOOP(choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT),
       LOOP(handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT),
-      ONCE(knobs_without_effect_are_refused), ONCE(fp32_has_one_kernel_by_hand),
-      ONCE(sources_have_symbols_of_their_own), ONCE(default_candidates_cover_the_plan),
-      ONCE(tensors_between_stages_are_named))
+      ONCE(knobs_without_effect_are_refused))

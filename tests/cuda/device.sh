@@ -4,8 +4,8 @@
 # Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
-usual='doctor build verify values far_means dependent environments generated own export bench repeat search faults memory sanitize'
-named='spaces attention layers packed huggingface huggingface_times sentences grid defaults'
+usual='doctor build verify values far_means dependent environments generated export bench repeat search faults memory sanitize'
+named='spaces attention layers packed huggingface huggingface_times grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -97,15 +97,8 @@ search() {
     say timeout 200 "$bin/fuseplan" search --target cuda $large --budget 64 --time-limit 120 --seed 1
 }
 
-# Builds the program in a directory with nvcc alone, runs it and compares its y with another.
-same() {
-  say env -u FUSEPLAN_CACHE PATH="$(dirname "$(command -v nvcc)"):/usr/bin:/bin" \
-    make -s -j "$(nproc)" -C "$1" &&
-    say "$1/plan" "$1/y.npy" &&
-    say cmp "$1/y.npy" "$2"
-}
-
-# A generated program, built with nvcc alone, computes what fuseplan does.
+# A generated program, built with nvcc alone, computes what fuseplan does: with cuBLASLt, without (40544), with
+# lengths.
 generated() {
   program=$scratch/program
   for plan in 41115 40544 '41115 --lengths 100,37'; do
@@ -115,14 +108,11 @@ generated() {
     say "$bin/fuseplan" bench $value $workload -q --baseline none --compiler nvcc \
       --dump "$scratch/arrays" &&
       say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
-      same "$program" "$scratch/arrays/y.npy" || return 1
+      say env -u FUSEPLAN_CACHE PATH="$(dirname "$(command -v nvcc)"):/usr/bin:/bin" \
+        make -s -j "$(nproc)" -C "$program" &&
+      say "$program/plan" "$program/y.npy" &&
+      say cmp "$program/y.npy" "$scratch/arrays/y.npy" || return 1
   done
-}
-
-# The same of a plan without cuBLASLt.
-own() {
-  say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/own" fp16 2 100 strided &&
-    same "$scratch/own/program" "$scratch/own/arrays/y.npy"
 }
 
 # library LIB OPTION...: exports a library of plan 41115 and builds it.
@@ -213,14 +203,6 @@ huggingface() {
   library "$scratch/base" --preset bert-base -b 1,8 -s 128,512 && say python3 "$here/huggingface.py" "$lib" &&
     library "$scratch/large" --preset bert-large -b 2 -s 384 &&
     say python3 "$here/huggingface.py" "$lib" "$scratch/base" "$lib"
-}
-
-# BERT-base in sentence-transformers, in batches of other sizes than the library's plans, padded and packed.
-sentences() {
-  for packed in '' --packed; do
-    library "$scratch/sentences$packed" --preset bert-base -b 1,8,32,128 -s 32,64,128 ${packed:+$packed} &&
-      say python3 "$here/sentences.py" "$lib" || return 1
-  done
 }
 
 # How fast BERT-base becomes by the best plans known, which are searched for where none is.
