@@ -32,17 +32,6 @@ static void answer_paths(const struct line *l, const char *kind)
     printf("%s\t%s\t%s\n", kind, l->before.ptr, l->part);
 }
 
-/* Whether an element of a list is in front of the part. */
-static bool in_list(const struct line *l, const char *element)
-{
-    size_t len = strlen(element);
-    bool found = false;
-    for (const char *at = l->before.ptr; *at != '\0' && !found; at++)
-        found = strncmp(at, element, len) == 0 && at[len] == ',' &&
-                (at == l->before.ptr || strchr("=,", at[-1]) != NULL);
-    return found;
-}
-
 static void answer_words(const struct line *l, void (*words)(struct buf *words))
 {
     struct buf text;
@@ -51,110 +40,17 @@ static void answer_words(const struct line *l, void (*words)(struct buf *words))
     words(&text);
     for (char *word = strtok_r(text.ptr, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
-        if (!in_list(l, word))
-            answer(l, word, "");
+        answer(l, word, "");
     buf_release(&text);
-}
-
-/* Moves the elements of a list that are complete in front of the part. */
-static void skip_elements(struct line *l, char separator)
-{
-    const char *last = strrchr(l->part, separator);
-    if (last == NULL)
-        return;
-    buf_add(&l->before, l->part, (size_t)(last + 1 - l->part));
-    l->part = last + 1;
-}
-
-/* ---- masks ----------------------------------------------------------------------------------- */
-
-/* Parameters that the word lacks: "t=" after "strided:". */
-static void answer_parameters(struct line *l, const char *usage)
-{
-    char *copy = mem_strdup(strchr(usage, ':') != NULL ? strchr(usage, ':') + 1 : ""), *rest = copy;
-    skip_elements(l, ':');
-    skip_elements(l, ',');
-    for (char *one; (one = strsep(&rest, ",")) != NULL;) {
-        struct buf key;
-        buf_init(&key);
-        buf_addf(&key, "%.*s=", (int)strcspn(one, "="), one);
-        if (strstr(l->before.ptr, key.ptr) == NULL && one[0] != '\0')
-            answer(l, key.ptr, "");
-        buf_release(&key);
-    }
-    free(copy);
-}
-
-static void answer_masks(struct line *l)
-{
-    bool parameters = strchr(l->part, ':') != NULL;
-    if (strncmp(l->part, "file:", 5) == 0) {
-        skip_elements(l, ':');
-        answer_paths(l, ":files");
-        return;
-    }
-    for (int i = 0; i < mask_kind_count(); i++) {
-        const char *name, *usage;
-        struct buf summary;
-        buf_init(&summary);
-        mask_kind_info(i, &name, &usage, &summary);
-        size_t len = strlen(name);
-        if (strcmp(usage, "file:PATH") == 0)
-            answer(l, "file:", summary.ptr);
-        else if (!parameters)
-            answer(l, name, summary.ptr);
-        else if (strncmp(l->part, name, len) == 0 && l->part[len] == ':')
-            answer_parameters(l, usage);
-        buf_release(&summary);
-        if (parameters && l->before.len > 0)
-            break;
-    }
 }
 
 /* ---- arguments of options -------------------------------------------------------------------- */
 
-static void words_baseline(struct buf *out)
-{
-    buf_adds(out, BEST_WORD " 43690 41115");
-}
-
-static void words_compiler(struct buf *out)
-{
-    buf_adds(out, "auto nvrtc nvcc cc gcc clang");
-}
-
-static void words_space(struct buf *out)
-{
-    buf_adds(out, "all");
-}
-
-/* Answers that the table of options does not know. */
-static const struct {
-    enum option_id id;
-    void (*words)(struct buf *words);
-} further[] = {{OPTION_BASELINE, words_baseline},
-               {OPTION_COMPILER, words_compiler},
-               {OPTION_SPACE, words_space}};
-
-static void answer_argument(struct line *l, enum option_id id)
+static void answer_argument(const struct line *l, enum option_id id)
 {
     const struct option_info *info = option_info(id);
-    void (*words)(struct buf * words) = info->words;
-    for (size_t i = 0; i < ARRAY_LEN(further); i++)
-        if (further[i].id == id)
-            words = further[i].words;
-    if (id == OPTION_MASK) {
-        answer_masks(l);
-        return;
-    }
-    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH)
-        skip_elements(l, ',');
-    if (id == OPTION_BASELINE && in_list(l, "none"))
-        return;
-    if (id == OPTION_BASELINE && strchr(l->before.ptr, ',') == NULL)
-        answer(l, "none", "");
-    if (words != NULL)
-        answer_words(l, words);
+    if (info->words != NULL)
+        answer_words(l, info->words);
     else if (strcmp(info->argument, "DIR") == 0)
         answer_paths(l, ":dirs");
     else if (strcmp(info->argument, "FILE") == 0 || strcmp(info->argument, "PATH") == 0)
@@ -218,16 +114,14 @@ static void answer_options(const struct line *l)
     }
 }
 
-static void answer_operand(struct line *l)
+static void answer_operand(const struct line *l)
 {
     int most = l->c->operands[0] != '\0';
     for (const char *at = l->c->operands; (at = strchr(at, ' ')) != NULL; at++)
         most++;
     if (l->operands >= most && strstr(l->c->operands, "...") == NULL)
         return;
-    if (l->c->words == words_mask)
-        answer_masks(l);
-    else if (l->c->words != NULL && (l->operands == 0 || strncmp(l->c->operands, "ACTION", 6) != 0))
+    if (l->c->words != NULL && (l->operands == 0 || strncmp(l->c->operands, "ACTION", 6) != 0))
         answer_words(l, l->c->words);
     else if (strstr(l->c->operands, "FILE") != NULL)
         answer_paths(l, ":files");

@@ -1,6 +1,72 @@
-#include "cmd/help_int.h"
+#include "cmd/options_int.h"
 
 #include <string.h>
+
+/* What --help and the manual pages say of all commands. */
+static const struct help_exit {
+    int status;
+    unsigned commands; /* EXITS_ bits of the commands that exit so; 0: all do */
+    const char *means;
+} exits[] = {
+    {0, 0, "done"},
+    {1, 0, "failed: something is missing, cannot be read or written, or went wrong"},
+    {2, 0, "the command line or a file that it names is wrong; nothing was done"},
+    {EXIT_NO_RESULT, EXITS_NO_RESULT, "no valid result: nothing is known, or a plan did not run"},
+    {EXIT_REGRESSION, EXITS_REGRESSION, "a plan is slower than it was"},
+    {EXIT_INTERRUPTED, EXITS_INTERRUPTED, "interrupted; a search has stored all that it measured"},
+};
+
+static const struct help_variable {
+    const char *name;
+    uint64_t options; /* a command that takes one of the options reads the variable */
+    const char *means;
+} variables[] = {
+    {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},
+    {"FUSEPLAN_SYSTEM_DB", OPT(DB), "read beside the user's database, but not by report and train"},
+    {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},
+    {"FUSEPLAN_CACHE_MAX_BYTES", OPT(COMPILER), "how large that directory may grow (2 GiB)"},
+    {"FUSEPLAN_LOCK_DIR", OPT(COMPILER), "the directory of the devices' locks (/tmp)"},
+    {"FUSEPLAN_SANDBOX", OPT(COMPILER), "off: candidates on a CPU may do what you may"},
+    {"FUSEPLAN_PASS", OPT(COMPILER), "names of variables that compilers and workers get too"},
+    {"FUSEPLAN_CC, CC", OPT(COMPILER), "the compiler of emitted C, with arguments if need be (cc)"},
+    {"CUDA_HOME, CUDA_PATH", OPT(COMPILER), "the CUDA toolkit (/usr/local/cuda)"},
+};
+
+/* Appends "fuseplan search -b N -s N [OPTION...]". */
+static void add_usage(const struct command *c, struct buf *out)
+{
+    buf_addf(out, "fuseplan %s%s%s", c->name, c->operands[0] != '\0' ? " " : "", c->operands);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        if ((c->required >> id & 1) == 0)
+            continue;
+        if (info->letter != '\0')
+            buf_addf(out, " -%c %s", info->letter, info->argument);
+        else
+            buf_addf(out, " --%s %s", info->name, info->argument);
+    }
+    buf_adds(out, " [OPTION...]");
+}
+
+/* Appends "-b, --batch N", or with four blanks in the place of a letter. */
+static void add_option(const struct option_info *info, struct buf *out)
+{
+    if (info->letter != '\0')
+        buf_addf(out, "-%c, ", info->letter);
+    else
+        buf_adds(out, "    ");
+    buf_addf(out, "--%s%s%s", info->name, info->argument != NULL ? " " : "",
+             info->argument != NULL ? info->argument : "");
+}
+
+/* Appends an option's text and whether the command requires it. */
+static void add_option_text(const struct command *c, int id, struct buf *out)
+{
+    bool list = c->each && (id == OPTION_BATCH || id == OPTION_SEQ_LEN);
+    buf_addf(out, "%s%s%s", option_info((enum option_id)id)->help,
+             list ? "; 1,2,4 means each of them" : "",
+             (c->required >> id & 1) != 0 ? " (required)" : "");
+}
 
 static void print_row(FILE *out, const char *left, const char *text)
 {
@@ -14,29 +80,30 @@ static void print_row(FILE *out, const char *left, const char *text)
 static void print_exits(FILE *out, const struct command *c)
 {
     fputs("\nexit status:\n", out);
-    for (int i = 0; i < help_exit_count; i++) {
-        const struct help_exit *e = &help_exits[i];
+    for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
         char status[16];
-        snprintf(status, sizeof(status), "%d", e->status);
-        if (help_exit_applies(e, c))
-            print_row(out, status, e->means);
+        snprintf(status, sizeof(status), "%d", exits[i].status);
+        if (exits[i].commands == 0 || (c->exits & exits[i].commands) != 0)
+            print_row(out, status, exits[i].means);
     }
 }
 
 static void print_variables(FILE *out, const struct command *c)
 {
     int count = 0;
-    for (int i = 0; i < help_variable_count; i++) {
-        if (!help_variable_applies(&help_variables[i], c))
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        if ((c->options & variables[i].options) == 0)
             continue;
         fputs(count++ == 0 ? "\nenvironment:\n" : "", out);
-        print_row(out, help_variables[i].name, help_variables[i].means);
+        print_row(out, variables[i].name, variables[i].means);
     }
 }
 
 void help_program(FILE *out)
 {
-    fputs("usage: fuseplan COMMAND [OPTION...]\n\n" HELP_PROGRAM ".\n\n", out);
+    fputs("usage: fuseplan COMMAND [OPTION...]\n\n"
+          "Finds, verifies and explains the fastest fusion plan of a BERT encoder layer.\n\n",
+          out);
     for (int i = 0; i < command_count; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
@@ -65,8 +132,8 @@ static void print_options(FILE *out, const struct command *c)
             continue;
         buf_reset(&left);
         buf_reset(&text);
-        help_option(option_info((enum option_id)id), &left);
-        help_option_text(c, id, &text);
+        add_option(option_info((enum option_id)id), &left);
+        add_option_text(c, id, &text);
         print_row(out, left.ptr, text.ptr);
     }
     buf_release(&left);
@@ -78,7 +145,7 @@ void help_command(const struct command *c, FILE *out)
     struct buf usage, more;
     buf_init(&usage);
     buf_init(&more);
-    help_usage(c, &usage);
+    add_usage(c, &usage);
     fprintf(out, "usage: %s\n\n%s.\n", usage.ptr, c->summary);
     if (c->about != NULL)
         fprintf(out, "\n%s\n", c->about);

@@ -1,5 +1,4 @@
 #include "base/threads.h"
-#include "cmd/help_int.h"
 #include "cmd/options_int.h"
 
 #include <errno.h>
@@ -78,55 +77,6 @@ static int help(int argc, char **argv, struct status *st)
     return c != NULL ? EXIT_SUCCESS : -1;
 }
 
-/* --man [COMMAND]: what the installed manual pages are made by. */
-static int man(int argc, char **argv, struct status *st)
-{
-    const struct command *c = argc > 1 ? find_command(argv[1], st) : NULL;
-    if (argc < 2)
-        man_program(stdout);
-    else if (c != NULL)
-        man_command(c, stdout);
-    return argc < 2 || c != NULL ? EXIT_SUCCESS : -1;
-}
-
-static bool is_option(const char *text)
-{
-    bool found = false;
-    for (int id = 0; id < OPTION_COUNT && !found; id++) {
-        const struct option_info *info = option_info((enum option_id)id);
-        found = strcmp(text + strspn(text, "-"), info->name) == 0 ||
-                (text[1] == info->letter && info->letter != '\0');
-    }
-    return found;
-}
-
-/* Refuses an option in the place of the command. */
-static int refuse_option(int argc, char **argv, struct status *st)
-{
-    static const char *const program_options[] = {"--help", "--version"};
-    const char *name = argv[0], *command = NULL;
-    const char *nearest = nearest_word(name, program_options, ARRAY_LEN(program_options));
-    for (int i = 1; i < argc && command == NULL; i++)
-        for (int k = 0; k < command_count; k++)
-            if (strcmp(argv[i], commands[k]->name) == 0)
-                command = argv[i];
-    if (nearest != NULL && !is_option(name))
-        return status_set(st, STATUS_USAGE, "unknown option '%s'; did you mean '%s'?", name,
-                          nearest);
-    if (command != NULL)
-        return status_set(st, STATUS_USAGE,
-                          "option '%s' stands before the command '%s'; options come after it: "
-                          "'fuseplan %s %s ...'",
-                          name, command, command, name);
-    if (strcmp(name, "-v") == 0)
-        return status_set(
-            st, STATUS_USAGE,
-            "option '-v' needs a command, whose --verbose it is; 'fuseplan --version' "
-            "prints the version");
-    return status_set(st, STATUS_USAGE,
-                      "option '%s' without a command; 'fuseplan --help' lists the commands", name);
-}
-
 static int run(int argc, char **argv, struct status *st)
 {
     const char *name = argv[0];
@@ -138,10 +88,11 @@ static int run(int argc, char **argv, struct status *st)
         return help(argc, argv, st);
     if (strcmp(name, "--complete") == 0)
         return complete(argc - 1, argv + 1);
-    if (strcmp(name, "--man") == 0)
-        return man(argc, argv, st);
     if (name[0] == '-')
-        return refuse_option(argc, argv, st);
+        return status_set(st, STATUS_USAGE,
+                          "option '%s' in the place of the command; options come after it, and "
+                          "'fuseplan --help' lists the commands",
+                          name);
     const struct command *c = find_command(name, st);
     return c != NULL ? run_command(c, argc, argv, st) : -1;
 }

@@ -55,6 +55,12 @@ void output_parts_begin(enum format format);
 void output_part(const struct options *o);
 void output_parts_end(void);
 
+/* ---- help.c: --help, of which cmd/pages.sh makes the manual pages ------------------------------
+ */
+
+void help_program(FILE *out);
+void help_command(const struct command *c, FILE *out);
+
 /* ---- complete.c ------------------------------------------------------------------------------ */
 
 /* Prints what the last of a command line's words can be, a line each: "word<TAB>description", or

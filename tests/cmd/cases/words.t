@@ -98,15 +98,9 @@ exit status:
 ! fuseplan search: unknown option '--time-limt'; did you mean '--time-limit'?
 ## Options in the place of a command.
 2$ fuseplan -q search -b 1
-! fuseplan: option '-q' stands before the command 'search'; options come after it: 'fuseplan search -q ...'
-2$ fuseplan --db x.db query
-! fuseplan: option '--db' stands before the command 'query'; options come after it: 'fuseplan query --db ...'
-2$ fuseplan -v
-! fuseplan: option '-v' needs a command, whose --verbose it is; 'fuseplan --version' prints the version
-2$ fuseplan --hepl search
-! fuseplan: unknown option '--hepl'; did you mean '--help'?
+! fuseplan: option '-q' in the place of the command; options come after it, and 'fuseplan --help' lists the commands
 2$ fuseplan -x
-! fuseplan: option '-x' without a command; 'fuseplan --help' lists the commands
+! fuseplan: option '-x' in the place of the command; options come after it, and 'fuseplan --help' lists the commands
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
@@ -155,9 +149,6 @@ $ cat >try.sh <<'END'
 > offer 'fuseplan help se'
 > offer 'fuseplan generate 41115 -o tr'
 > offer 'fuseplan search --format=j'
-> offer 'fuseplan search -m strided:'
-> offer 'fuseplan search -m file:tr'
-> offer 'fuseplan search --mask=file:tr'
 > END
 $ bash try.sh
 translate train
@@ -169,9 +160,6 @@ table json ndjson csv
 search
 try.sh
 json
-t=
-try.sh
-try.sh
 === completion
 2$ fuseplan completion
 ! fuseplan completion: no operand given; expected bash|zsh|fish, for example: source <(fuseplan completion bash)
@@ -196,12 +184,6 @@ $ offer mask --s
 $ offer search --mask str
 [search --mask str]
 strided 
-$ offer search -m strided:
-[search -m strided:]
-strided:t= 
-$ offer search -m strided:t=8,
-[search -m strided:t=8,]
-
 $ offer search -b 1 -s 128 -m c
 [search -b 1 -s 128 -m c]
 causal 
@@ -223,12 +205,6 @@ bert-base
 $ offer bench b
 [bench b]
 best 
-$ offer bench best --baseline none,
-[bench best --baseline none,]
-
-$ offer bench best --baseline 41115,
-[bench best --baseline 41115,]
-41115,best 41115,43690 
 $ offer generate best 4
 [generate best 4]
 
@@ -250,9 +226,6 @@ $ offer query --q
 $ offer no_command ''
 [no_command ]
 
-$ paths search -m file:a/b
-[search -m file:a/b]
-:files|file:|a/b
 $ paths mask full --svg=pic
 [mask full --svg=pic]
 :files|--svg=|pic
