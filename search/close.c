@@ -11,47 +11,9 @@ static double best_ms(const struct history *h)
     return best >= 0 ? h->items[best].outcome.ms : NAN;
 }
 
-/* ---- a part of the plans --------------------------------------------------------------------- */
-
-/* An evaluator's context: it measures as another one does, but only some of the plans. */
-struct part {
-    const struct evaluator *e;
-    bool (*has)(const void *ctx, struct plan p);
-    const void *ctx;
-    const struct segment_times *times; /* null: what is proposed does not depend on them */
-};
-
-static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
-{
-    const struct part *part = ctx;
-    return part->e->measure(part->e->ctx, p, out, st);
-}
-
-static const struct segment_times *segments(void *ctx)
-{
-    return ((const struct part *)ctx)->times;
-}
-
-static bool left_out(void *ctx, struct plan p)
-{
-    const struct part *part = ctx;
-    return !part->has(part->ctx, p);
-}
-
-static double now(void *ctx)
-{
-    const struct part *part = ctx;
-    return part->e->now(part->e->ctx);
-}
-
-static struct evaluator evaluator_of(struct part *part)
-{
-    return (struct evaluator){
-        .measure = measure, .segments = segments, .fails = left_out, .now = now, .ctx = part};
-}
-
 /* ---- what is measured ------------------------------------------------------------------------ */
 
+/* The context of an evaluator that measures as `e` does, but only plans near the best. */
 struct closer {
     const struct evaluator *e;
     const struct history *h;
@@ -78,13 +40,30 @@ static double limit_of(const struct search_options *o, const struct closing *how
     return limit;
 }
 
-/* Whether a plan may run and would have to beat its sum by little to be the fastest. */
-static bool is_near(const void *ctx, struct plan p)
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
+{
+    const struct closer *c = ctx;
+    return c->e->measure(c->e->ctx, p, out, st);
+}
+
+static const struct segment_times *segments(void *ctx)
+{
+    return ((const struct closer *)ctx)->times;
+}
+
+/* Whether a plan may not run, or would have to beat its sum by much to be the fastest. */
+static bool left_out(void *ctx, struct plan p)
 {
     const struct closer *c = ctx;
     double sum = additive_ms(c->times, p);
     bool near = sum <= c->most_ms && c->share * sum * c->layers < best_ms(c->h);
-    return near && (c->e->fails == NULL || !c->e->fails(c->e->ctx, p));
+    return !near || (c->e->fails != NULL && c->e->fails(c->e->ctx, p));
+}
+
+static double now(void *ctx)
+{
+    const struct closer *c = ctx;
+    return c->e->now(c->e->ctx);
 }
 
 int search_close(const struct search_options *o, const struct closing *how,
@@ -95,14 +74,14 @@ int search_close(const struct search_options *o, const struct closing *how,
     *out = (struct search_result){.best = history_best(h), .stopped_by = STOP_SPACE};
     if (times == NULL)
         return 0;
-    const struct closer c = {.e = e,
-                             .h = h,
-                             .times = times,
-                             .share = how->share,
-                             .most_ms = limit_of(o, how, e, times),
-                             .layers = how->layers};
-    struct part part = {.e = e, .has = is_near, .ctx = &c, .times = times};
-    const struct evaluator near = evaluator_of(&part);
+    struct closer c = {.e = e,
+                       .h = h,
+                       .times = times,
+                       .share = how->share,
+                       .most_ms = limit_of(o, how, e, times),
+                       .layers = how->layers};
+    const struct evaluator near = {
+        .measure = measure, .segments = segments, .fails = left_out, .now = now, .ctx = &c};
     struct search_options all = *o;
     all.strategy = strategy_find("additive");
     all.endless = true;

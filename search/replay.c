@@ -1,6 +1,6 @@
 /* Strategies on a recorded space.  Searches are shared out to threads; each has its own history and
  * draws, so the rows do not depend on how many threads there are. */
-#include "search/replay_int.h"
+#include "search/space.h"
 #include "search/strategy_int.h"
 
 #include <assert.h>
@@ -17,10 +17,7 @@ static_assert(PLAN_SPACE < FIRST_BUDGET << (REPLAY_ROWS - 1), "room for each bud
 struct run {
     double regret[REPLAY_ROWS]; /* of the plan that it would choose after so many plans */
     double score[REPLAY_ROWS];
-    double seconds[REPLAY_ROWS];
-    struct reached {
-        double plans, seconds; /* infinite if the budget is too small */
-    } to_3pct, to_1pct;
+    double plans_to_1pct; /* infinite if the budget is too small */
 };
 
 struct replay {
@@ -44,8 +41,6 @@ struct noisy {
     uint64_t seed;
     struct segment_times segments;
     struct history true_times; /* of the plans measured, without noise */
-    struct replay_clock clock;
-    double *at_s; /* (budget) the clock after each plan */
 };
 
 /* A factor of noise: the same for the same thing and seed, whatever was measured before. */
@@ -60,8 +55,6 @@ static int measure(void *ctx, struct plan p, struct outcome *out, struct status 
     struct noisy *n = ctx;
     if (n->exact.measure(n->exact.ctx, p, out, st) != 0)
         return -1;
-    int i = n->r->space->at[plan_key(p)];
-    n->at_s[n->true_times.count] = replay_clock_plan(&n->clock, i);
     history_add(&n->true_times, p, *out);
     out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
     out->noise = hypot(out->noise, n->r->o->plan_noise);
@@ -80,11 +73,6 @@ static bool fails(void *ctx, struct plan p)
     return n->exact.fails(n->exact.ctx, p);
 }
 
-static double now(void *ctx)
-{
-    return ((const struct noisy *)ctx)->clock.now_s;
-}
-
 /* ---- one search ------------------------------------------------------------------------------ */
 
 static int search(struct noisy *n, const struct strategy *strategy, struct history *h,
@@ -92,7 +80,7 @@ static int search(struct noisy *n, const struct strategy *strategy, struct histo
 {
     const struct replay_options *o = n->r->o;
     const struct evaluator e = {
-        .measure = measure, .segments = segments, .fails = fails, .now = now, .ctx = n};
+        .measure = measure, .segments = segments, .fails = fails, .now = n->exact.now, .ctx = n};
     struct search_result found;
     struct search_options s = {.strategy = strategy,
                                .budget = o->budget,
@@ -105,7 +93,6 @@ static int search(struct noisy *n, const struct strategy *strategy, struct histo
             search_loop(&s, &e, h, NULL, NULL, &found, st) != 0)
             return -1;
     }
-    replay_clock_stage1(&n->clock);
     s.space_lo = n->r->space->lo;
     s.space_hi = n->r->space->hi;
     return search_loop(&s, &e, h, NULL, NULL, &found, st);
@@ -123,28 +110,20 @@ static double chosen_ms(struct noisy *n, const struct history *h, int count)
     return ms;
 }
 
-static void note_reached(struct reached *r, bool now, int count, double seconds)
-{
-    if (now && isinf(r->plans))
-        *r = (struct reached){count, seconds};
-}
-
 static void judge(struct noisy *n, const struct history *h, struct run *out)
 {
     const struct replay *r = n->r;
     double fastest = INFINITY, score = 0;
-    out->to_3pct = out->to_1pct = (struct reached){INFINITY, INFINITY};
+    out->plans_to_1pct = INFINITY;
     for (int count = 1, row = 0; row < r->budget_count; count++) {
-        double at_s = n->at_s[(count < h->count ? count : h->count) - 1];
         if (count <= h->count && n->true_times.items[count - 1].outcome.status == TRIAL_OK)
             fastest = fmin(fastest, n->true_times.items[count - 1].outcome.ms);
         double span = r->random_ms[count] - r->best_ms;
         if (isfinite(fastest) && span > 0)
             score += (r->random_ms[count] - fastest) / span;
-        note_reached(&out->to_3pct, fastest <= 1.03 * r->best_ms, count, at_s);
-        note_reached(&out->to_1pct, fastest <= 1.01 * r->best_ms, count, at_s);
+        if (fastest <= 1.01 * r->best_ms)
+            out->plans_to_1pct = fmin(out->plans_to_1pct, count);
         if (count == r->budgets[row]) {
-            out->seconds[row] = at_s;
             out->score[row] = score / count;
             double chosen = r->o->plan_noise > 0 ? chosen_ms(n, h, count) : fastest;
             out->regret[row++] = fmax(0, chosen / r->best_ms - 1);
@@ -156,8 +135,6 @@ static int run(struct replay *r, int index, struct status *st)
 {
     struct noisy n = {.r = r,
                       .exact = recorded_space_evaluator(r->space),
-                      .clock = {.space = r->space, .alone = !r->o->no_segment_times},
-                      .at_s = mem_alloc((size_t)r->o->budget, sizeof(*n.at_s)),
                       .seed = (uint64_t)(index % r->o->seeds) + 1};
     struct history h = {.count = 0};
     for (int i = 0; i < SLOT_COUNT; i++)
@@ -168,7 +145,6 @@ static int run(struct replay *r, int index, struct status *st)
         judge(&n, &h, &r->runs[index]);
     history_release(&h);
     history_release(&n.true_times);
-    free(n.at_s);
     return result;
 }
 
@@ -265,19 +241,12 @@ static double mean(const double *x, int n)
     return sum / n;
 }
 
-/* The middle one of those that were reached within the budget, the larger of two; NaN if that is
- * none.  The others count as the largest. */
-static double median_within(const struct run *runs, int seeds, size_t offset, int budget,
-                            bool seconds)
+/* The median over the seeds, the larger of two; NaN if it is beyond the budget. */
+static double median_to_1pct(const struct run *runs, int seeds, int budget)
 {
-    double *x = mem_alloc((size_t)seeds, sizeof(*x));
-    for (int i = 0; i < seeds; i++) {
-        struct reached r;
-        memcpy(&r, (const char *)&runs[i] + offset, sizeof(r));
-        x[i] = r.plans > budget ? INFINITY : seconds ? r.seconds : r.plans;
-    }
+    double *x = column(runs, seeds, offsetof(struct run, plans_to_1pct));
     qsort(x, (size_t)seeds, sizeof(*x), stats_order);
-    double median = isfinite(x[seeds / 2]) ? x[seeds / 2] : NAN;
+    double median = x[seeds / 2] <= budget ? x[seeds / 2] : NAN;
     free(x);
     return median;
 }
@@ -286,30 +255,19 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
 {
     int seeds = r->o->seeds, budget = r->budgets[at];
     const struct run *runs = r->runs + (size_t)strategy * (size_t)seeds;
-    const size_t to_3pct = offsetof(struct run, to_3pct), to_1pct = offsetof(struct run, to_1pct);
     size_t skip = (size_t)at * sizeof(double);
     double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
     double *score = column(runs, seeds, offsetof(struct run, score) + skip);
-    double *seconds = column(runs, seeds, offsetof(struct run, seconds) + skip);
     struct replay_row out = {.strategy = r->o->strategies[strategy],
                              .budget = budget,
                              .seeds = seeds,
                              .regret_mean = mean(regret, seeds),
                              .regret_median = stats_quantile(regret, (size_t)seeds, 0.5),
                              .regret_p95 = stats_quantile(regret, (size_t)seeds, 0.95),
-                             .plans_to_1pct = median_within(runs, seeds, to_1pct, budget, false),
-                             .seconds = NAN,
-                             .seconds_to_3pct = NAN,
-                             .seconds_to_1pct = NAN,
+                             .plans_to_1pct = median_to_1pct(runs, seeds, budget),
                              .score = mean(score, seeds)};
-    if (r->space->has_seconds) {
-        out.seconds = stats_quantile(seconds, (size_t)seeds, 0.5);
-        out.seconds_to_3pct = median_within(runs, seeds, to_3pct, budget, true);
-        out.seconds_to_1pct = median_within(runs, seeds, to_1pct, budget, true);
-    }
     free(regret);
     free(score);
-    free(seconds);
     return out;
 }
 

@@ -7,19 +7,15 @@
 
 static void init(struct recorded_space *s)
 {
-    *s = (struct recorded_space){.best = -1, .has_seconds = true};
-    for (int i = 0; i < SLOT_COUNT; i++) {
+    *s = (struct recorded_space){.best = -1};
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->segments.ms[i] = NAN;
-        s->fastest[i] = -1;
-    }
     for (int i = 0; i < PLAN_KEYS; i++)
         s->at[i] = -1;
 }
 
 void recorded_space_release(struct recorded_space *s)
 {
-    free(s->attempts);
-    free(s->seconds);
     free(s->plans);
     free(s->outcomes);
     init(s);
@@ -41,31 +37,13 @@ struct reading {
     double again_ms[PLAN_SPACE]; /* like plans: side by side with others; NaN if it was not */
 };
 
-/* What was not timed, as a build from the cache, took no time; a trial has the whole of it at
- * least. */
-static double seconds_of(const struct db_trial *row)
-{
-    double build_s = isnan(row->build_s) ? 0 : row->build_s;
-    return build_s + (isnan(row->verify_s) ? 0 : row->verify_s) + row->time_s;
-}
-
-static int attempt_row(void *ctx, const struct db_trial *row)
+static int segment_row(void *ctx, const struct db_trial *row)
 {
     struct recorded_space *s = ((struct reading *)ctx)->out;
-    const struct recorded_attempt a = {
-        .slot = slot_of_choice(s->target, &row->choices[0]),
-        .build_s = row->build_s,
-        .device_s = row->verify_s + row->time_s,
-    };
-    s->attempts = mem_resize(s->attempts, (size_t)s->attempt_count + 1, sizeof(a));
-    s->attempts[s->attempt_count] = a;
-    if (row->status == TRIAL_OK && !(row->median_ms >= s->segments.ms[a.slot])) {
-        s->segments.ms[a.slot] = row->median_ms;
-        s->fastest[a.slot] = s->attempt_count;
-    }
-    s->failed[a.slot] = s->fastest[a.slot] < 0;
-    s->has_seconds &= isfinite(a.build_s + a.device_s);
-    s->attempt_count++;
+    int slot = slot_of_choice(s->target, &row->choices[0]);
+    if (row->status == TRIAL_OK)
+        s->segments.ms[slot] = fmin(s->segments.ms[slot], row->median_ms); /* ignores a NaN */
+    s->failed[slot] = isnan(s->segments.ms[slot]);
     return 0;
 }
 
@@ -79,8 +57,6 @@ static int plan_row(void *ctx, const struct db_trial *row)
     s->at[plan_key(p)] = s->count;
     s->plans[s->count] = p;
     s->outcomes[s->count] = outcome_of_row(row);
-    s->seconds[s->count] = seconds_of(row);
-    s->has_seconds &= !isnan(s->seconds[s->count]);
     r->again_ms[s->count++] = NAN;
     return 0;
 }
@@ -141,10 +117,9 @@ static int read_study(struct db *db, int64_t study, struct reading *r, struct st
     for (int i = 0; i < count; i++)
         r->in_space[plan_key(space[i])] = true;
     free(space);
-    s->seconds = mem_alloc((size_t)count, sizeof(*s->seconds));
     s->plans = mem_alloc((size_t)count, sizeof(*s->plans));
     s->outcomes = mem_alloc((size_t)count, sizeof(*s->outcomes));
-    if (db_trials(db, study, DB_TRIAL_SEGMENT, attempt_row, r, st) != 0 ||
+    if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) != 0 ||
         db_trial_times(db, study, DB_TRIAL_PLAN, plan_row, r, st) != 0 ||
         db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) != 0)
         return -1;

@@ -10,26 +10,15 @@
  * newest comparison of a search.  The search times of all other plans are multiplied by a factor:
  * the median, over the plans with both times, of the time side by side over the search time. */
 
-/* A segment's choice that was built, verified and timed alone. */
-struct recorded_attempt {
-    int slot;
-    double build_s, device_s; /* to build it; to verify and time it; NaN if unknown */
-};
-
 struct recorded_space {
     enum target_kind target;
     int layers;
-    unsigned lo, hi; /* the values of the space */
-    int attempt_count;
-    struct recorded_attempt *attempts; /* (attempt_count) owned, in the order measured */
-    int count;                         /* plans */
-    struct plan *plans;                /* (count) owned, in the order measured */
-    struct outcome *outcomes;          /* (count) owned */
-    double *seconds;  /* (count) owned: that each plan took to build, verify and time */
-    bool has_seconds; /* of every attempt and plan; else NaN where they are unknown */
-    int best;         /* index of the best plan known; an outcome that is faster is noise */
+    unsigned lo, hi;          /* the values of the space */
+    int count;                /* plans */
+    struct plan *plans;       /* (count) owned, in the order measured */
+    struct outcome *outcomes; /* (count) owned */
+    int best;                 /* index of the best plan known; an outcome that is faster is noise */
     struct segment_times segments;
-    int fastest[SLOT_COUNT]; /* index of the attempt; -1: none ran */
     bool failed[SLOT_COUNT]; /* the slot failed alone: no attempt ran */
     int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
 };
@@ -55,13 +44,7 @@ bool recorded_space_fails(const struct recorded_space *s, struct plan p);
  * A strategy searches the space with each seed, the baselines first, and gets recorded times.
  * *Regret* is how much slower the plan that it would choose is than the best plan of the space.
  * With noise on the plans the chosen one is the fastest of the finalists, whose times side by side
- * are taken to be exact.
- *
- * The clock goes by the seconds of the file.  Before a baseline all attempts of its segments are
- * paid, and after the baselines those of all segments: that is stage 1.  On a GPU compilers run
- * ahead of the device, which waits for an attempt's build alone.  Without segment times each
- * segment is built once, by its fastest choice, for the first plan that has it.  What a strategy
- * takes to propose and what the finals take is left out. */
+ * are taken to be exact. */
 
 struct replay_options {
     const struct strategy *const *strategies;
@@ -83,11 +66,7 @@ struct replay_row {
     const struct strategy *strategy;
     int budget, seeds;
     double regret_mean, regret_median, regret_p95;
-    /* Medians; NaN if that many plans are not enough in half of the searches.  Those of seconds are
-     * NaN too if the file lacks some. */
-    double plans_to_1pct;
-    double seconds; /* that the plans of the budget take */
-    double seconds_to_3pct, seconds_to_1pct;
+    double plans_to_1pct; /* median; NaN if the budget is not enough in half of the searches */
     /* (strategy - random) / (best - random) of the fastest time found, the mean over the plans up
      * to the budget and over the seeds; random: what as many plans drawn uniformly give
      * on average. */

@@ -129,7 +129,7 @@ static void made_up(void)
     struct buf text;
     buf_init(&text);
     made_up_init(&m, 1, 32768, 49152);
-    made_up_recorded(&m, "cpu", 0, 0, &text);
+    made_up_recorded(&m, &text);
     write_space(&text);
 }
 

@@ -60,34 +60,5 @@ START_TEST(rivals_beat_random)
 }
 END_TEST
 
-START_TEST(same_seed_same_proposals)
-{
-    const struct strategy *s = &strategies[_i];
-    made_up_init(&space, 5, 32768, 49152);
-    struct history history = {0};
-    for (int i = 0; i < 20; i++)
-        history_add(&history, space.space[i * 100],
-                    (struct outcome){.status = TRIAL_OK, .ms = space.ms[i * 100]});
-    struct proposal first, second;
-    for (int i = 0; i < 2; i++) {
-        struct rng rng = {9};
-        struct strategy_context c = {.space = space.space + 5000,
-                                     .space_count = 5000,
-                                     .history = &history,
-                                     .segments = &space.times,
-                                     .rng = &rng,
-                                     .quantile = 0.1,
-                                     .seed = 9};
-        OK(s->propose(&c, PROPOSAL_MAX, i == 0 ? &first : &second, &st));
-    }
-    ck_assert_int_eq(first.count, strcmp(s->name, "annealing") == 0 ? 1 : PROPOSAL_MAX);
-    ck_assert_int_eq(second.count, first.count);
-    for (int i = 0; i < first.count; i++)
-        ck_assert(plan_equal(first.plans[i], second.plans[i]));
-    history_release(&history);
-}
-END_TEST
-
 SUITE("search/strategy", NULL, NULL, ONCE(guided_beats_random),
-      LOOP(rivals_beat_random, 1, strategy_count),
-      LOOP(same_seed_same_proposals, 0, strategy_count))
+      LOOP(rivals_beat_random, 1, strategy_count))

@@ -36,15 +36,12 @@ struct evaluator made_up_evaluator(struct made_up *m)
 }
 
 /* Appends the members that follow a trial's kind, value and choices. */
-static void add_times(double ms, double build_s, double time_s, struct buf *out)
+static void add_times(double ms, struct buf *out)
 {
     buf_addf(out,
              "\"status\":\"ok\",\"stored_utc\":\"2026-01-01T00:00:00.000Z\",\"median_ms\":%.9g,"
-             "\"ci_low_ms\":%.9g,\"ci_high_ms\":%.9g,\"sample_count\":0,\"layers_timed\":0",
+             "\"ci_low_ms\":%.9g,\"ci_high_ms\":%.9g,\"sample_count\":0,\"layers_timed\":0}\n",
              ms, 0.999 * ms, 1.001 * ms);
-    if (time_s >= 0)
-        buf_addf(out, ",\"build_s\":%g,\"verify_s\":0,\"time_s\":%g", build_s, time_s);
-    buf_adds(out, "}\n");
 }
 
 static void add_choice(int slot, struct buf *out)
@@ -56,25 +53,24 @@ static void add_choice(int slot, struct buf *out)
     buf_addf(out, " %s x=1\"", slot == SLOT_HANDWRITTEN ? "handwritten" : "generated");
 }
 
-void made_up_recorded(const struct made_up *m, const char *target, double attempt_s, double plan_s,
-                      struct buf *out)
+void made_up_recorded(const struct made_up *m, struct buf *out)
 {
-    buf_addf(
+    buf_adds(
         out,
         "{\"format\":\"fuseplan results\",\"version\":1}\n{\"study\":\"1\",\"inputs\":{\"init\":"
         "\"uniform\",\"seed\":0},\"protocol\":\"1\",\"created_utc\":\"2026-01-01T00:00:00.000Z\","
-        "\"target\":{\"kind\":\"%s\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,"
+        "\"target\":{\"kind\":\"cpu\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":"
+        "1,"
         "\"driver\":\"\",\"compiler\":\"\",\"libraries\":\"\"},\"workload\":{\"text\":\"b=1 s=8 "
         "h=2 w=8 "
         "f=64 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full\",\"batch\":1,\"seq_len\":8,\"mask\":"
         "\"full\",\"heads\":2,\"head_size\":8,\"ffn\":64,\"layers\":1,\"eps\":1e-05,\"dtype\":"
-        "\"fp32\",\"lengths\":\"full\"}}\n",
-        target);
+        "\"fp32\",\"lengths\":\"full\"}}\n");
     for (int i = 0; i < SLOT_COUNT; i++) {
         buf_adds(out, "{\"study\":\"1\",\"trial\":\"segment\",\"choices\":[");
         add_choice(i, out);
         buf_adds(out, "],");
-        add_times(m->times.ms[i], 1, attempt_s - 1, out);
+        add_times(m->times.ms[i], out);
     }
     for (int i = 0; i < m->count; i++) {
         int slots[OP_COUNT], count = plan_slots(m->space[i], slots);
@@ -85,6 +81,6 @@ void made_up_recorded(const struct made_up *m, const char *target, double attemp
             add_choice(slots[k], out);
         }
         buf_adds(out, "],");
-        add_times(m->ms[i], 0, plan_s, out);
+        add_times(m->ms[i], out);
     }
 }

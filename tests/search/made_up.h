@@ -8,9 +8,7 @@
 /* Measuring advances the clock by the cost. */
 struct evaluator made_up_evaluator(struct made_up *m);
 
-/* Appends what db_export() would write of a study of all of its plans.  Each segment took
- * attempt_s seconds, one of them to build it, and each plan plan_s; 0: nobody knows. */
-void made_up_recorded(const struct made_up *m, const char *target, double attempt_s, double plan_s,
-                      struct buf *out);
+/* Appends what db_export() would write of a study of all of its plans. */
+void made_up_recorded(const struct made_up *m, struct buf *out);
 
 #endif
