@@ -134,8 +134,8 @@ int directory_list(const char *dir, struct names *out, struct status *st);
 /* ---- trust.c: who else could have written what is run ---------------------------------------- */
 
 enum trust {
-    TRUST_DIR,  /* nobody but us and root owns the directory or may write to it */
-    TRUST_MADE, /* the same, and what is missing is made, for us alone */
+    TRUST_MADE, /* nobody but us and root owns the directory or may write to it; what is missing is
+                   made, for us alone */
     TRUST_WAY   /* the directory may be anybody's, as one that users share; the way there is safe */
 };
 

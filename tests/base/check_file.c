@@ -121,7 +121,7 @@ END_TEST
 START_TEST(only_a_directory_is_trusted_as_one)
 {
     OK(file_write(test_path("f"), "x", 1, &st));
-    ck_assert_ptr_null(file_trust(test_path("none"), TRUST_DIR, &st));
+    ck_assert_ptr_null(file_trust(test_path("none"), TRUST_WAY, &st));
     ck_assert_msg(strstr(st.message, "none' cannot be looked at") != NULL, "%s", st.message);
     st = STATUS_INIT;
     ck_assert_ptr_null(file_trust(test_path("f"), TRUST_MADE, &st));

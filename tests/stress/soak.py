@@ -185,7 +185,6 @@ class Lane:
                 resource.setrlimit(limit[0], (limit[1], resource.getrlimit(limit[0])[1]))
 
         with open(self.path('log'), 'wb') as log:
-            # pylint: disable-next=consider-using-with
             self.process = subprocess.Popen([self.program, *arguments.split()], stdout=log, stderr=log, env=env,
                                             close_fds=False, preexec_fn=prepare)
         self.started_s = time.monotonic()
