@@ -232,6 +232,14 @@ $ sqlite3 k.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q >report
 $ awk '/^time/ || length > 100 && !/^workload/' report
 time         107.000 ms [105.930, 108.070] for 12 layers, 8916.7 us a layer (not yet compared)
+## A long word is not cut: whoever copies a name from a table gets all of it.
+$ word=a_name_of_eighty_characters_$(printf %052d 1)
+$ sqlite3 k.db "UPDATE schedule SET knobs = 'tile=$word split=1'
+>   WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 7); VACUUM"
+$ fuseplan query --target cpu -b 1 -s 128 -m causal -q | grep -A 2 '^7 '
+7      generated                                                                                  150.0  out_gemm
+       tile=a_name_of_eighty_characters_0000000000000000000000000000000000000000000000000001
+       split=1
 === report bad
 $ export FUSEPLAN_DB=none.db
 2$ fuseplan report
