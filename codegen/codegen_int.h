@@ -124,8 +124,13 @@ int kernel_group(enum kernel_group group, const struct kernel_file **out);
  * In the texts of kernels/library the word "encoder" stands for the library's name, and @NAME@ for
  * what the target or the plans decide. */
 
+struct filling;
+
+/* "@NAME@", and what stands for it: a text in which further words are filled in, or what `add`
+ * appends. */
 struct placeholder {
     const char *name, *text;
+    void (*add)(const struct filling *f, struct buf *out);
 };
 
 /* What a target's library has of its own; the rest is common to all. */
@@ -133,14 +138,19 @@ struct library_target {
     const char *suffix;  /* of its kernels: ".cu" */
     const char *defines; /* the first lines of each */
     enum kernel_group group, host;
-    /* Appends what stands for the placeholder at `at`; returns the placeholder's length, 0 if it is
-     * none. */
-    size_t (*add_placeholder)(const struct standalone_spec *s, const char *at, struct buf *out);
+    const struct placeholder *placeholders; /* until one without a name */
     /* plan_bB_sS.c: the declarations of a segment, and its row of segments[]. */
     void (*declare_function)(const struct standalone_spec *s, const struct standalone_plan *p,
                              int segment, struct buf *out);
     void (*define_segment)(const struct standalone_spec *s, const struct standalone_plan *p,
                            int segment, struct buf *out);
+};
+
+/* What texts are filled in with. */
+struct filling {
+    const struct standalone_spec *spec;
+    const struct library_target *target;
+    const struct standalone *files; /* so far: the library's */
 };
 
 /* emit_cpu_standalone.c, emit_cuda_standalone.c */
@@ -177,10 +187,6 @@ void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
 /* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER", and
  * returns the word's length; 0 for another word.  HuggingFace's names keep theirs. */
 size_t add_library_word(const char *name, const char *at, struct buf *out);
-
-/* As library_target.add_placeholder, of a list with constant texts. */
-size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
-                    const char *at, struct buf *out);
 
 /* The library's name; that of a choice's function in it. */
 void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out);

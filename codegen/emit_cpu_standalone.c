@@ -29,35 +29,34 @@ static void define_segment(const struct standalone_spec *s, const struct standal
 }
 
 static const struct placeholder placeholders[] = {
-    {"@VARIABLES@", "CC = cc\n"
-                    "CFLAGS = " CPU_CODE_FLAGS "\n"
-                    "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
-                    "LDLIBS = " CPU_LIBRARIES "\n"
-                    "LINK = $(CC) $(ALL_CFLAGS)\n"},
-    {"@RULES@", "%.o: %.c\n\t$(CC) $(ALL_CFLAGS) -c -o $@ $<\n\n"},
-    {"@LIBS@", CPU_LIBRARIES " -fopenmp"},
-    {"@LANGUAGE@", "C"},
-    {"@CMAKE_OPEN@", "project(encoder C)\n"
-                     "if(NOT CMAKE_BUILD_TYPE)\n"
-                     "  set(CMAKE_BUILD_TYPE Release)\n"
-                     "endif()\n"
-                     "set(LIBRARIES openblas m -fopenmp)"},
-    {"@CMAKE_OBJECTS@", "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
-    {"@CMAKE_PACKAGE@", ""},
-    {"@CMAKE_EXAMPLE@", "  target_compile_options(example PRIVATE -fopenmp)\n"},
+    {.name = "@VARIABLES@",
+     .text = "CC = cc\n"
+             "CFLAGS = " CPU_CODE_FLAGS "\n"
+             "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
+             "LDLIBS = " CPU_LIBRARIES "\n"
+             "LINK = $(CC) $(ALL_CFLAGS)\n"},
+    {.name = "@RULES@", .text = "%.o: %.c\n\t$(CC) $(ALL_CFLAGS) -c -o $@ $<\n\n"},
+    {.name = "@LIBS@", .text = CPU_LIBRARIES " -fopenmp"},
+    {.name = "@LANGUAGE@", .text = "C"},
+    {.name = "@CMAKE_OPEN@",
+     .text = "project(encoder C)\n"
+             "if(NOT CMAKE_BUILD_TYPE)\n"
+             "  set(CMAKE_BUILD_TYPE Release)\n"
+             "endif()\n"
+             "set(LIBRARIES openblas m -fopenmp)"},
+    {.name = "@CMAKE_OBJECTS@",
+     .text = "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
+    {.name = "@CMAKE_PACKAGE@", .text = ""},
+    {.name = "@CMAKE_EXAMPLE@", .text = "  target_compile_options(example PRIVATE -fopenmp)\n"},
+    {.name = NULL},
 };
-
-static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)
-{
-    return add_constant(s, placeholders, ARRAY_LEN(placeholders), at, out);
-}
 
 const struct library_target cpu_library = {
     .suffix = ".c",
     .defines = "#define FP_SCRATCH encoder_scratch\n",
     .group = KERNEL_CPU_LIBRARY,
     .host = KERNEL_CPU_HOST,
-    .add_placeholder = add_placeholder,
+    .placeholders = placeholders,
     .declare_function = declare_function,
     .define_segment = define_segment,
 };

@@ -155,7 +155,7 @@ static void add_cmake_archs(const struct arch_list *archs, struct buf *out)
     "with CUDA_HOME"
 
 /* A library that calls cuBLASLt finds it at run time where the linker found it. */
-static void add_variables(const struct standalone_spec *s, struct buf *out)
+static void add_variables(const struct filling *f, struct buf *out)
 {
     buf_adds(out, "CC = cc\n"
                   "# nvcc of PATH, else of CUDA_HOME, in quotes as its path may have blanks\n"
@@ -167,9 +167,9 @@ static void add_variables(const struct standalone_spec *s, struct buf *out)
                   " dirname \"$$(dirname \"$$(realpath \"$$(command -v \"$$1\")\")\")\")\n"
                   "CFLAGS = -O2\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
-    arch_options(&s->archs, out);
+    arch_options(&f->spec->archs, out);
     buf_adds(out, "\nHIDDEN = -fPIC -fvisibility=hidden\n");
-    if (calls_library(s)) /* nvcc takes one pair of quotes away, as the shell does */
+    if (calls_library(f->spec)) /* nvcc takes one pair of quotes away, as the shell does */
         buf_adds(out, "LDLIBS = -lcublasLt -Xlinker '\"-rpath=$(TOOLKIT)/lib64\"'\n");
     buf_adds(out, "LINK = $(NVCC) $(NVCCFLAGS)\n");
 }
@@ -186,54 +186,45 @@ static void add_variables(const struct standalone_spec *s, struct buf *out)
     "    message(FATAL_ERROR \"" NO_NVCC "\")\n"                                                   \
     "  endif()\nendif()\n"
 
-static const struct placeholder placeholders[] = {
-    {"@RULES@",
-     "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
-     "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I\"$(TOOLKIT)/include\" -c -o $@ $<\n\n"},
-    {"@LANGUAGE@", "CUDA"},
-    {"@CMAKE_PACKAGE@", "include(CMakeFindDependencyMacro)\nfind_dependency(CUDAToolkit)\n"},
-    {"@CMAKE_EXAMPLE@", ""},
-};
-
-static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)
+static void add_cmake_open(const struct filling *f, struct buf *out)
 {
-    static const char variables[] = "@VARIABLES@", libraries[] = "@LIBS@", open[] = "@CMAKE_OPEN@",
-                      objects[] = "@CMAKE_OBJECTS@";
-    if (strncmp(at, variables, strlen(variables)) == 0) {
-        add_variables(s, out);
-        return strlen(variables);
-    }
-    if (strncmp(at, libraries, strlen(libraries)) == 0) {
-        buf_addf(out, "%s-lcudart -lstdc++", calls_library(s) ? "-lcublasLt " : "");
-        return strlen(libraries);
-    }
-    if (strncmp(at, open, strlen(open)) == 0) {
-        buf_adds(out,
-                 CMAKE_NVCC "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
-        add_cmake_archs(&s->archs, out);
-        buf_addf(out,
-                 ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
-                 "  set(CMAKE_BUILD_TYPE Release)\nendif()\nfind_package(CUDAToolkit REQUIRED)\n"
-                 "set(LIBRARIES CUDA::cudart%s stdc++ m)",
-                 s->name, calls_library(s) ? " CUDA::cublasLt" : "");
-        return strlen(open);
-    }
-    if (strncmp(at, objects, strlen(objects)) == 0) {
-        buf_addf(out,
-                 "set_target_properties(%s_objects PROPERTIES CUDA_STANDARD 17)\n"
-                 "target_include_directories(%s_objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})\n",
-                 s->name, s->name);
-        return strlen(objects);
-    }
-    return add_constant(s, placeholders, ARRAY_LEN(placeholders), at, out);
+    buf_adds(out, CMAKE_NVCC "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
+    add_cmake_archs(&f->spec->archs, out);
+    buf_addf(out,
+             ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
+             "  set(CMAKE_BUILD_TYPE Release)\nendif()\nfind_package(CUDAToolkit REQUIRED)\n"
+             "set(LIBRARIES CUDA::cudart%s stdc++ m)",
+             f->spec->name, calls_library(f->spec) ? " CUDA::cublasLt" : "");
 }
+
+static void add_libraries(const struct filling *f, struct buf *out)
+{
+    buf_addf(out, "%s-lcudart -lstdc++", calls_library(f->spec) ? "-lcublasLt " : "");
+}
+
+static const struct placeholder placeholders[] = {
+    {.name = "@VARIABLES@", .add = add_variables},
+    {.name = "@LIBS@", .add = add_libraries},
+    {.name = "@CMAKE_OPEN@", .add = add_cmake_open},
+    {.name = "@CMAKE_OBJECTS@",
+     .text = "set_target_properties(encoder_objects PROPERTIES CUDA_STANDARD 17)\n"
+             "target_include_directories(encoder_objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})\n"},
+    {.name = "@RULES@",
+     .text = "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
+             "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I\"$(TOOLKIT)/include\" -c -o $@ $<\n\n"},
+    {.name = "@LANGUAGE@", .text = "CUDA"},
+    {.name = "@CMAKE_PACKAGE@",
+     .text = "include(CMakeFindDependencyMacro)\nfind_dependency(CUDAToolkit)\n"},
+    {.name = "@CMAKE_EXAMPLE@", .text = ""},
+    {.name = NULL},
+};
 
 const struct library_target cuda_library = {
     .suffix = ".cu",
     .defines = "",
     .group = KERNEL_CUDA_LIBRARY,
     .host = KERNEL_CUDA_HOST,
-    .add_placeholder = add_placeholder,
+    .placeholders = placeholders,
     .declare_function = declare_function,
     .define_segment = define_segment,
 };

@@ -15,13 +15,6 @@ static bool has_suffix(const char *name, const char *suffix)
 
 /* ---- texts with placeholders ----------------------------------------------------------------- */
 
-/* What the texts of kernels/library/ are filled in with. */
-struct filling {
-    const struct standalone_spec *spec;
-    const struct library_target *target;
-    const struct standalone *files; /* so far: the library's */
-};
-
 static void add_objects(const struct filling *f, struct buf *out)
 {
     for (int i = 0; i < f->files->count; i++) {
@@ -40,34 +33,41 @@ static void add_sources(const struct filling *f, struct buf *out)
     }
 }
 
-/* Appends the text that stands for the placeholder at `at`, "@NAME@", and returns its length; 0 for
- * one that is none of ours. */
-static size_t add_placeholder(const struct filling *f, const char *at, struct buf *out)
+static void add_weights(const struct filling *f, struct buf *out)
 {
-    static const char objects[] = "@OBJECTS@", sources[] = "@SOURCES@", weights[] = "@WEIGHTS@";
-    if (strncmp(at, objects, strlen(objects)) == 0) {
-        add_objects(f, out);
-        return strlen(objects);
-    }
-    if (strncmp(at, sources, strlen(sources)) == 0) {
-        add_sources(f, out);
-        return strlen(sources);
-    }
-    if (strncmp(at, weights, strlen(weights)) == 0) {
-        const struct chain *c = f->spec->target.chain;
-        for (int i = 0; i < c->weight_count; i++)
-            buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
-        return strlen(weights);
-    }
-    return f->target->add_placeholder(f->spec, at, out);
+    const struct chain *c = f->spec->target.chain;
+    for (int i = 0; i < c->weight_count; i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
+}
+
+static const struct placeholder common[] = {
+    {.name = "@OBJECTS@", .add = add_objects},
+    {.name = "@SOURCES@", .add = add_sources},
+    {.name = "@WEIGHTS@", .add = add_weights},
+    {.name = NULL},
+};
+
+/* The placeholder that a text begins with; null: none. */
+static const struct placeholder *placeholder_at(const struct placeholder *list, const char *text)
+{
+    for (; list->name != NULL; list++)
+        if (strncmp(text, list->name, strlen(list->name)) == 0)
+            return list;
+    return NULL;
 }
 
 static void add_filled(const struct filling *f, const char *text, struct buf *out)
 {
     while (*text != '\0') {
-        size_t taken = *text == '@' ? add_placeholder(f, text, out)
-                                    : add_library_word(f->spec->name, text, out);
-        if (taken == 0)
+        const struct placeholder *p = placeholder_at(common, text);
+        if (p == NULL)
+            p = placeholder_at(f->target->placeholders, text);
+        size_t taken = p != NULL ? strlen(p->name) : add_library_word(f->spec->name, text, out);
+        if (p != NULL && p->text != NULL)
+            add_filled(f, p->text, out);
+        else if (p != NULL)
+            p->add(f, out);
+        else if (taken == 0)
             buf_add(out, text, 1);
         text += taken > 0 ? taken : 1;
     }

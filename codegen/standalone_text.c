@@ -24,22 +24,6 @@ size_t add_library_word(const char *name, const char *at, struct buf *out)
     return strlen(lower);
 }
 
-size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
-                    const char *at, struct buf *out)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(at, list[i].name, strlen(list[i].name)) == 0) {
-            for (const char *text = list[i].text; *text != '\0';) {
-                size_t taken = add_library_word(s->name, text, out);
-                if (taken == 0)
-                    buf_add(out, text, 1);
-                text += taken > 0 ? taken : 1;
-            }
-            return strlen(list[i].name);
-        }
-    return 0;
-}
-
 void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out)
 {
     add_library_word(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);

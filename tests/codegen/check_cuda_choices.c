@@ -269,37 +269,10 @@ END_TEST
 /* ---- what code is compiled for --------------------------------------------------------------- */
 
 static const struct {
-    const char *capability, *options;
-} builds[] = {{"sm_80", "-arch=sm_80"}, {"sm_90", "-arch=sm_90a"}, {"sm_120", "-arch=sm_120"}};
-
-START_TEST(options_name_the_architecture)
-{
-    struct workload w;
-    struct buf options;
-    buf_init(&options);
-    workload_init(&w);
-    struct build_target t = build_target_of(TARGET_CUDA, builds[_i].capability, false, &w);
-    ck_assert_int_eq(t.head_size, 64);
-    build_options(&t, &options);
-    ck_assert_str_eq(options.ptr, builds[_i].options);
-    t = build_target_of(TARGET_CPU, "avx512", false, &w);
-    ck_assert_int_eq(t.arch, 0);
-    buf_reset(&options);
-    build_options(&t, &options);
-    ck_assert_uint_eq(options.len, 0);
-    buf_release(&options);
-}
-END_TEST
-
-static const struct {
     int head_size, ffn;
     enum dtype dtype;
     const char *capability, *message;
 } without_code[] = {
-    {48, 64, DTYPE_FP16, "sm_90",
-     "the cuda target has no code for head size 48; expected 16, 32, 64 or 128"},
-    {32, 100, DTYPE_FP16, "sm_90",
-     "the cuda target has no code for ffn 100; expected a multiple of 8"},
     {32, 64, DTYPE_FP16, "sm_75", "the cuda target has no code for sm_75; expected sm_80 or later"},
     {128, 64, DTYPE_FP32, "sm_89",
      "the cuda target has no code for head size 128 in fp32 on sm_89: it needs more shared memory "
@@ -324,5 +297,4 @@ SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGME
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
       ONCE(sources_with_the_same_symbol_are_the_same),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
-      LOOP(options_name_the_architecture, 0, ARRAY_LEN(builds)),
       LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))

@@ -75,27 +75,6 @@ START_TEST(refuses_bad_choices)
 }
 END_TEST
 
-START_TEST(choices_start_with_the_default_and_are_distinct)
-{
-    struct choice choices[CHOICES_MAX];
-    struct segment s = segment_at(_i);
-    int n = choices_for(&build_cpu, s, false, CHOICES_MAX, choices);
-    ck_assert_int_ge(n, 1);
-    ck_assert_int_le(n, CHOICES_MAX);
-    ck_assert_int_eq(choices_for(&build_cpu, s, false, 0, NULL), n);
-    ck_assert_mem_eq(&choices[0].schedule, &(struct schedule){0}, sizeof(struct schedule));
-    for (int i = 0; i < n; i++) {
-        const char *why;
-        ck_assert(choice_applicable(&choices[i], &build_cpu, &why));
-        ck_assert(!choices[i].impl->handwritten);
-        for (int j = 0; j < i; j++)
-            ck_assert(choices[i].impl != choices[j].impl ||
-                      memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) !=
-                          0);
-    }
-}
-END_TEST
-
 START_TEST(handwritten_serves_ops_2_to_6_alone)
 {
     struct choice choices[CHOICES_MAX];
@@ -122,6 +101,5 @@ END_TEST
 SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
       LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)),
-      LOOP(choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT),
       LOOP(handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT),
       ONCE(knobs_without_effect_are_refused))
