@@ -69,6 +69,7 @@ struct options {
     enum ranges ranges; /* --init */
     struct strategy_list strategies;
     int preset; /* index into the presets */
+    int op;     /* index into the operations of --op, of which there is one */
     double fail_above, time_limit_s, quantile;
     enum rigor rigor;
     int budget, jobs, top, seeds;
@@ -111,6 +112,9 @@ const struct option_info *option_info(enum option_id id);
 void words_mask(struct buf *words);
 void words_commands(struct buf *words);
 
+/* Appends a line for each strategy, for --help. */
+void help_strategies(struct buf *out);
+
 /* Appends n words, each after a prefix, with ", " between two and `last` before the last one:
  * "--a, --b or --c". */
 void words_join(const char *prefix, const char *const *list, int n, const char *last,
@@ -137,8 +141,6 @@ struct command {
     void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
     const char *examples;             /* one a line */
     void (*words)(struct buf *words); /* appends the operands that it takes; may be null */
-    uint64_t (*options_of)(
-        const char *operand); /* the options that it takes with a first operand */
     /* Whether run() goes through the lists of sizes by itself; null: it never does. */
     bool (*whole)(const struct options *o);
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */

@@ -10,7 +10,6 @@
 struct line {
     const struct command *c;
     uint64_t given;     /* OPT() bits */
-    const char *action; /* the first operand; null: none is there yet */
     int operands;       /* before the word */
     bool options_ended; /* by "--" */
     int expecting;      /* the option whose argument the word is; -1: none */
@@ -95,16 +94,14 @@ static void take_word(struct line *l, const char *word)
             return;
         if (argument == NULL)
             l->expecting = id;
-    } else if (l->operands++ == 0) {
-        l->action = word;
+    } else {
+        l->operands++;
     }
 }
 
 static void answer_options(const struct line *l)
 {
     uint64_t options = l->c->options & ~l->given;
-    if (l->c->options_of != NULL && l->action != NULL)
-        options &= l->c->options_of(l->action);
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         char text[64];

@@ -3,30 +3,26 @@
 #include <limits.h>
 #include <string.h>
 
-/* What an action finds open in its session. */
-enum opens { OPENS_NOTHING, OPENS_READ };
-
 static const struct action {
     const char *name;
     const char *operands; /* after the action: "", "FILE" or "FILE..." */
     const char *summary;
-    uint64_t options, needs; /* OPT() bits beside the common ones: allowed, required */
-    enum opens opens;
+    uint64_t options; /* OPT() bits beside the common ones */
+    bool reads;       /* finds the database open in its session */
     db_action *run;
 } actions[] = {
-    {"list", "", "print each workload with its best plan", 0, 0, OPENS_NOTHING, db_list_run},
-    {"info", "", "count what is stored", 0, 0, OPENS_READ, db_info_run},
-    {"check", "", "print each problem found; exit 1 if there is one", 0, 0, OPENS_READ,
-     db_check_run},
+    {"list", "", "print each workload with its best plan", 0, false, db_list_run},
+    {"info", "", "count what is stored", 0, true, db_info_run},
+    {"check", "", "print each problem found; exit 1 if there is one", 0, true, db_check_run},
     {"forget", "", "remove a workload, --failed trials, or results of an --older-protocol",
-     OPTS_WORKLOAD | OPT(INIT) | OPT(FAILED) | OPT(OLDER_PROTOCOL) | OPT(DRY_RUN), 0, OPENS_NOTHING,
+     OPTS_WORKLOAD | OPT(INIT) | OPT(FAILED) | OPT(OLDER_PROTOCOL) | OPT(DRY_RUN), false,
      db_forget_run},
-    {"merge", "FILE...", "add the results of other databases: all of them or nothing", 0, 0,
-     OPENS_NOTHING, db_merge_run},
+    {"merge", "FILE...", "add the results of other databases: all of them or nothing", 0, false,
+     db_merge_run},
     {"export", "", "write all results as text, a sorted line each, to --output or standard output",
-     OPT(OUTPUT), 0, OPENS_READ, db_export_run},
-    {"import", "FILE...", "add the results of such texts: all of them or nothing", 0, 0,
-     OPENS_NOTHING, db_import_run},
+     OPT(OUTPUT), true, db_export_run},
+    {"import", "FILE...", "add the results of such texts: all of them or nothing", 0, false,
+     db_import_run},
 };
 
 static void list_actions(struct buf *out)
@@ -48,13 +44,10 @@ static void help_actions(struct buf *out)
 static int check_options(const struct options *o, const struct action *a, struct status *st)
 {
     uint64_t stray = o->given & ~(OPTS_COMMON | OPT(DB) | a->options);
-    uint64_t missing = a->needs & ~o->given;
     for (int id = 0; id < OPTION_COUNT; id++) {
-        const char *name = option_info((enum option_id)id)->name;
         if ((stray >> id & 1) != 0)
-            return status_set(st, STATUS_USAGE, "'db %s' takes no option '--%s'", a->name, name);
-        if ((missing >> id & 1) != 0)
-            return status_set(st, STATUS_USAGE, "'db %s' needs the option '--%s'", a->name, name);
+            return status_set(st, STATUS_USAGE, "'db %s' takes no option '--%s'", a->name,
+                              option_info((enum option_id)id)->name);
     }
     return 0;
 }
@@ -72,18 +65,6 @@ static int check_operands(const struct options *o, const struct action *a, struc
     return 0;
 }
 
-static int open_for(const struct options *o, const struct action *a, struct session *s,
-                    struct status *st)
-{
-    switch (a->opens) {
-    case OPENS_NOTHING:
-        break;
-    case OPENS_READ:
-        return db_open(o->db, DB_READ, &s->db, st);
-    }
-    return 0;
-}
-
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.db = NULL};
@@ -91,20 +72,11 @@ static int run(const struct options *o, struct status *st)
     if (at < 0 || check_options(o, &actions[at], st) != 0 ||
         check_operands(o, &actions[at], st) != 0)
         return -1;
-    int code = open_for(o, &actions[at], &s, st);
+    int code = actions[at].reads ? db_open(o->db, DB_READ, &s.db, st) : 0;
     if (code == 0)
         code = actions[at].run(o, &s, st);
     session_close(&s);
     return code;
-}
-
-static uint64_t options_of_action(const char *name)
-{
-    uint64_t options = 0;
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
-        if (strcmp(actions[i].name, name) == 0)
-            options = OPTS_COMMON | OPT(DB) | actions[i].options;
-    return options;
 }
 
 const struct command cmd_db = {
@@ -125,6 +97,5 @@ const struct command cmd_db = {
                 "fuseplan db import results.ndjson --db other.db\n"
                 "fuseplan db merge other.db",
     .words = list_actions,
-    .options_of = options_of_action,
     .run = run,
 };

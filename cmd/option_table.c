@@ -129,15 +129,6 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
 }
 
 /* The index of a word among the option's words, into an int or an enumeration in their order. */
-/* Of the only operation there is, that it is given says all. */
-static int parse_only_word(const struct row *row, const char *what, const char *text, void *field,
-                           struct status *st)
-{
-    (void)field;
-    int at = words_find(what, text, row->info.words, st);
-    return at < 0 ? -1 : 0;
-}
-
 static int parse_word(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
@@ -225,7 +216,7 @@ static const struct row option_rows[] = {
     [OPTION_BASELINE] = {{"baseline", 0, "VALUE,...", "plans to compare with, or none (" BASELINE_DEFAULT ")", NULL}, parse_text, FIELD(baseline), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of what ran as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its last comparison's time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
-    [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_only_word, 0, 0, 0},
+    [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_word, FIELD(op), 0, 0},
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_range, FIELD(space), 0, 0},
     [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload; of replay, measured", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},

@@ -54,6 +54,13 @@ void words_strategy(struct buf *out)
         buf_addf(out, "%s%s", i > 0 ? " " : "", strategies[i].name);
 }
 
+void help_strategies(struct buf *out)
+{
+    buf_adds(out, "strategies:\n");
+    for (int i = 0; i < strategy_count; i++)
+        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
+}
+
 void words_mask(struct buf *out)
 {
     for (int i = 0; i < mask_kind_count(); i++) {

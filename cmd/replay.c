@@ -147,13 +147,6 @@ static int run(const struct options *o, struct status *st)
     return result;
 }
 
-static void list_strategies(struct buf *out)
-{
-    buf_adds(out, "strategies:\n");
-    for (int i = 0; i < strategy_count; i++)
-        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
-}
-
 const struct command cmd_replay = {
     .name = "replay",
     .operands = "FILE...",
@@ -166,7 +159,7 @@ const struct command cmd_replay = {
         "the plan chosen after so many plans is from the best one: the mean, the median and\n"
         "the 95th percentile over the seeds.",
     .exits = EXITS_INTERRUPTED,
-    .more = list_strategies,
+    .more = help_strategies,
     .examples =
         "fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128\n"
         "fuseplan db export | fuseplan replay - --strategy additive --noise 0.05,0.05\n"

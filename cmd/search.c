@@ -83,13 +83,6 @@ static int run(const struct options *o, struct status *st)
     return code;
 }
 
-static void list_strategies(struct buf *out)
-{
-    buf_adds(out, "strategies:\n");
-    for (int i = 0; i < strategy_count; i++)
-        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
-}
-
 const struct command cmd_search = {
     .name = "search",
     .operands = "",
@@ -109,7 +102,7 @@ const struct command cmd_search = {
              "the 256 fastest are timed again side by side.\n"
              "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.",
-    .more = list_strategies,
+    .more = help_strategies,
     .examples =
         "fuseplan search -b 1 -s 128 -m causal\n"
         "fuseplan search -b 1 -s 128 -m causal --again\n"

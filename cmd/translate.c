@@ -3,11 +3,6 @@
 #include <stdlib.h>
 
 static const struct column columns[] = {
-    {"value", NULL, 0}, {"bits", NULL, 0},        {"canonical", NULL, 0},
-    {"pos0", NULL, 0},  {"handwritten", NULL, 0}, {"fused", NULL, 0},
-};
-
-static const struct column terminal_columns[] = {
     {"value", "value", 0},
     {"bits", "bits", 0},
     {"canonical", "canonical", 0},
@@ -76,8 +71,9 @@ static int run(const struct options *o, struct status *st)
             return -1;
 
     struct output out;
-    bool terminal = output_is_terminal(o->format), plain = o->format == FORMAT_TABLE && !terminal;
-    output_begin(&out, o->format, terminal ? terminal_columns : columns, ARRAY_LEN(columns));
+    bool plain = o->format == FORMAT_TABLE && !output_is_terminal(o->format);
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    out.skip_empty = plain; /* lines are no table */
     if (o->segments != NULL)
         print_range(plain, &out, plan_value(p), plan_value(p));
     for (int i = 0; i < o->operand_count; i++) {

@@ -211,9 +211,6 @@ $ offer generate best 4
 $ offer db ''
 [db ]
 list info check forget merge export import 
-$ offer db info --
-[db info --]
---db --format --quiet --verbose --help 
 $ offer completion z
 [completion z]
 zsh 
