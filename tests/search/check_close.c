@@ -178,27 +178,6 @@ static double hope_of(int slot)
     return NAN;
 }
 
-/* What the timed segments of the slot's operators take at least, tried one after the other. */
-static double parts_of(struct segment whole)
-{
-    double least = INFINITY;
-    for (int cuts = 1; cuts < 1 << (whole.last - whole.first); cuts++) {
-        double sum = 0;
-        int first = whole.first;
-        for (int op = whole.first; op <= whole.last; op++)
-            if (op == whole.last || (cuts >> (op - whole.first) & 1) != 0) {
-                int slot = slot_of((struct segment){(int8_t)first, (int8_t)op}, false);
-                double ms = times.ms[slot];
-                if (first == ATTENTION_FIRST && op == ATTENTION_LAST)
-                    ms = fmin(ms, times.ms[SLOT_HANDWRITTEN]);
-                sum += ms;
-                first = op + 1;
-            }
-        least = fmin(least, sum); /* ignores a NaN */
-    }
-    return least;
-}
-
 /* Segments of the best plan were never timed, one at a time: then the best plan is faster than what
  * is found, and its segment meets the hope or the plan beats its sum. */
 START_TEST(a_segment_never_timed)
@@ -216,7 +195,10 @@ START_TEST(a_segment_never_timed)
         close_with(CLOSE_SHARE);
         state();
         ck_assert_int_eq(certainty.untimed_count, 1);
-        double limit = hope_of(slots[k]) * parts_of(s), own = space.segments.ms[slots[k]];
+        struct covers covers;
+        find_covers(&times, &covers);
+        double limit = hope_of(slots[k]) * covers.split[s.first][s.last];
+        double own = space.segments.ms[slots[k]];
         for (int i = 0; i < space.count; i++) {
             double ms = space.outcomes[i].ms;
             if (!has(space.plans[i], slots[k]) || !(ms < best_ms()))

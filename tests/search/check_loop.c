@@ -78,23 +78,6 @@ START_TEST(space_is_exhausted_each_value_once)
 }
 END_TEST
 
-START_TEST(resumed_search_repeats_nothing)
-{
-    struct search_options o = options_of(strategies[_i].name);
-    for (int stop = 3; stop < 20; stop += 7) {
-        space.stop = 0;
-        space.stop_after = space.measured + stop;
-        run(&o);
-    }
-    space.stop = 0;
-    space.stop_after = 0;
-    o.budget = history.count + 10;
-    run(&o);
-    ck_assert_int_eq(found.new_trials, 10);
-    check_history(32768, 49151);
-}
-END_TEST
-
 START_TEST(failed_and_censored_plans_count_and_never_win)
 {
     struct search_options o = options_of(strategies[_i].name);
@@ -209,6 +192,20 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
 }
 END_TEST
 
+/* Of all plans only the unfused one has no segment that was not timed. */
+START_TEST(plans_of_timed_segments_come_first)
+{
+    struct search_options o = options_of("random");
+    o.budget = 3;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (slot_segment(i).first < slot_segment(i).last)
+            space.times.ms[i] = NAN;
+    run(&o);
+    ck_assert_uint_eq(plan_value(history.items[0].plan), VALUE_UNFUSED);
+    ck_assert_int_eq(history.count, 3);
+}
+END_TEST
+
 /* ---- noise: convergence, finalists, and whether plans differ at all -------------------------- */
 
 static bool noisy;
@@ -272,9 +269,8 @@ END_TEST
 
 SUITE("search/loop", setup, teardown, LOOP(budget_is_exact, 0, strategy_count),
       LOOP(space_is_exhausted_each_value_once, 0, strategy_count),
-      LOOP(resumed_search_repeats_nothing, 0, strategy_count),
       LOOP(failed_and_censored_plans_count_and_never_win, 0, strategy_count),
       LOOP(plans_known_to_fail_are_left_out, 0, strategy_count), ONCE(what_a_model_learns_from),
       ONCE(convergence_waits_for_patience_and_for_expectation),
-      LOOP(convergence_asks_for_more_than_noise, 0, 2), LOOP(noise_hides_differences, 0, 2),
-      LOOP(finalists_by_noise, 0, 2))
+      ONCE(plans_of_timed_segments_come_first), LOOP(convergence_asks_for_more_than_noise, 0, 2),
+      LOOP(noise_hides_differences, 0, 2), LOOP(finalists_by_noise, 0, 2))

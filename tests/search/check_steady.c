@@ -41,11 +41,9 @@ START_TEST(instability_is_told)
                       .conditions = times[_i].conditions};
     buf_init(&text);
     unstable_text(&t, times[_i].in_search, &text);
-    const char *said = text.len > 0 ? text.ptr : "";
-    if (times[_i].why[0] == '\0')
-        ck_assert_str_eq(said, "");
-    else
-        ck_assert_msg(strstr(said, times[_i].why) != NULL, "%s", said);
+    const char *why = text.len > 0 ? text.ptr : "";
+    ck_assert_msg(strstr(why, times[_i].why) != NULL, "%s", why);
+    ck_assert_int_eq(why[0] == '\0', times[_i].why[0] == '\0');
     t.status = TRIAL_FAILED;
     buf_reset(&text);
     unstable_text(&t, times[_i].in_search, &text);
@@ -92,18 +90,5 @@ START_TEST(best_and_baselines_are_timed_anew)
 }
 END_TEST
 
-/* A baseline that was never measured is measured first. */
-START_TEST(new_baseline_joins)
-{
-    run();
-    options.baselines.plans[options.baselines.count++] = plan_from_value(40011);
-    run_by(tune_again);
-    ck_assert_int_eq(report.new_trials, 1);
-    ck_assert_int_eq(fake.compared[1].plans, 4);
-    ck_assert(isfinite(report.baselines[2].speedup.low));
-}
-END_TEST
-
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew),
-      ONCE(new_baseline_joins))
+      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew))

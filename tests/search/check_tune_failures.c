@@ -179,24 +179,8 @@ START_TEST(interrupt_keeps_all)
 }
 END_TEST
 
-/* At any call; what was stored before stays. */
-START_TEST(broken_environment_ends_the_search)
-{
-    options.search.budget = 9;
-    fake.fail_at_call = 1 + 25 * _i;
-    FAILS(tune(bench, db, &options, &report, &st), STATUS_ENVIRONMENT, "");
-    ck_assert_int_eq(report.best.choice_count, 0);
-    st = STATUS_INIT;
-    struct stored *s = read_back();
-    ck_assert_int_eq(s->segments, fake.segments);
-    ck_assert_int_eq(s->plans, fake.plans);
-    ck_assert_int_eq(s->finals, 0);
-}
-END_TEST
-
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
       ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),
       ONCE(finalist_that_broke_is_dropped), ONCE(reason_of_no_known_kind),
       ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
-      ONCE(search_that_compares_twice), LOOP(interrupt_keeps_all, 0, 6),
-      LOOP(broken_environment_ends_the_search, 0, 6))
+      ONCE(search_that_compares_twice), LOOP(interrupt_keeps_all, 0, 6))

@@ -2,7 +2,6 @@
 #include "tune_guided.h"
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 /* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
@@ -77,22 +76,6 @@ START_TEST(time_of_finals_is_kept_first)
     ck_assert(report.best.final);
     ck_assert(isfinite(report.baselines[0].speedup.low));
     ck_assert_double_le(report.seconds, 2);
-}
-END_TEST
-
-/* On a process that is bound to one core; the machine may have more. */
-START_TEST(cores_that_may_be_used_count)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-    fake.seconds_per_build = 0.01;
-    fake.speed = 100;
-    options.search.time_limit_s = 7;
-    run();
-    ck_assert_int_gt(fake.asked, 0);
-    ck_assert_int_le(fake.asked, 4); /* a core */
 }
 END_TEST
 
@@ -187,6 +170,5 @@ END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),
-      ONCE(cores_that_may_be_used_count), ONCE(compilers_run_beside_the_device),
-      ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
-      ONCE(a_converged_search_says_how_sure_it_is))
+      ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
+      LOOP(limit_passes_while_waiting, 0, 3), ONCE(a_converged_search_says_how_sure_it_is))

@@ -27,9 +27,9 @@ struct fake {
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
     bool beside; /* a compiler runs while the device works */
     double clock_s;
-    double verify_s;                /* of each trial, and of each later layer */
-    double speed;                   /* all times are divided by it; 1 */
-    int stop_at_call, fail_at_call; /* interrupt, environment; 0: never */
+    double verify_s;     /* of each trial, and of each later layer */
+    double speed;        /* all times are divided by it; 1 */
+    int stop_at_call;    /* interrupt; 0: never */
     int no_turn_at_call; /* another process keeps the device until the limit is over; 0: never */
     volatile sig_atomic_t stop;
     struct inputs inputs;
@@ -38,7 +38,6 @@ struct fake {
 
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;
-    int asked;   /* the most segments that were to be built and timed at once */
     int bounded; /* of segments: timed only while not hopeless */
     bool unlike; /* a fit compared packed tokens with rows of padding */
     struct {

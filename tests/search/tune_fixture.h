@@ -14,6 +14,7 @@ static struct bench *bench;
 static struct tune_options options;
 static struct tune_report report;
 static struct status st;
+static struct buf said; /* all lines that people are told, one after another */
 
 static inline struct baselines usual_baselines(void)
 {
@@ -24,6 +25,7 @@ static inline struct baselines usual_baselines(void)
 static void open_all(void)
 {
     st = STATUS_INIT;
+    buf_init(&said);
     bench = fake_open();
     ck_assert_ptr_nonnull(bench);
     test_dir_setup();
@@ -33,15 +35,23 @@ static void open_all(void)
 static void teardown(void)
 {
     tune_report_release(&report);
+    buf_release(&said);
     db_close(db);
     fake_close();
     test_dir_teardown();
+}
+
+static inline void collect(void *ctx, const char *line)
+{
+    (void)ctx;
+    buf_addf(&said, "%s\n", line);
 }
 
 static inline void run_by(int (*how)(struct bench *, struct db *, const struct tune_options *,
                                      struct tune_report *, struct status *))
 {
     options.clock = fake_clock;
+    options.say = collect;
     tune_report_release(&report);
     int result = how(bench, db, &options, &report, &st);
     ck_assert_msg(result == 0, "%s", st.message);
@@ -55,16 +65,11 @@ static inline void run(void)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* All lines that people are told, one after another. */
-static inline void collect(void *ctx, const char *line)
-{
-    buf_addf(ctx, "%s\n", line);
-}
-
-static inline int count_in(const char *text, const char *what)
+/* How often people were told that. */
+static inline int said_times(const char *what)
 {
     int n = 0;
-    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+    for (const char *at = said.len > 0 ? said.ptr : ""; (at = strstr(at, what)) != NULL; at++)
         n++;
     return n;
 }
