@@ -102,7 +102,7 @@ int model_cross_validate(const struct model_options *options, const struct model
 /* ---- training_file.c: plans and times as text ---------------------------------------------------
  *
  * Each line is a value of 16 binary digits, blanks, and a time in ms; empty lines and # comments
- * are skipped.  An error is STATUS_USAGE, and its message starts with name:line:column.  Free *out
+ * are skipped.  An error is STATUS_USAGE, and its message starts with name:line.  Free *out
  * with model_data_release(). */
 int model_data_parse(const char *name, const char *text, size_t len, struct model_data *out,
                      struct status *st);

