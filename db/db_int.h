@@ -160,7 +160,7 @@ extern const char *const db_trial_kind_names[];
 int db_failure_displace(struct db *db, int64_t study, const struct db_trial *t, int64_t schedule,
                         struct status *st);
 
-/* ---- text_fields.c --------------------------------------------------------------------------- */
+/* ---- rows.c ---------------------------------------------------------------------------------- */
 
 /* Whether a text has the form of a stored time: 2026-01-31T12:34:56.789Z. */
 bool db_is_utc(const char *text);

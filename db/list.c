@@ -1,37 +1,19 @@
-#include "db/db_int.h"
+#include "db/text_int.h"
 
 /* Reads a row of SQL_STUDIES. */
 static struct db_listed listed_of(const struct query *q)
 {
-    return (struct db_listed){.study = column_int(q, 0),
-                              .workload = {.text = column_text(q, 1),
-                                           .batch = column_int(q, 2),
-                                           .seq_len = column_int(q, 3),
-                                           .heads = column_int(q, 4),
-                                           .head_size = column_int(q, 5),
-                                           .ffn = column_int(q, 6),
-                                           .layers = column_int(q, 7),
-                                           .eps = column_real(q, 8),
-                                           .dtype = column_text(q, 9),
-                                           .lengths = column_text(q, 10),
-                                           .mask = column_text(q, 11),
-                                           .chain = column_text(q, 27),
-                                           .seed = (uint64_t)column_int(q, 12),
-                                           .init = column_text(q, 13)},
-                              .target = {.kind = column_text(q, 14),
-                                         .device = column_text(q, 15),
-                                         .uuid = column_text(q, 16),
-                                         .capability = column_text(q, 17),
-                                         .units = column_int(q, 18),
-                                         .driver = column_text(q, 19),
-                                         .compiler = column_text(q, 20),
-                                         .libraries = column_text(q, 21)},
-                              .protocol = column_text(q, 22),
-                              .created_utc = column_text(q, 23),
-                              .trials = column_int(q, 24),
-                              .plans = column_int(q, 25),
-                              .stored_utc = column_text(q, 26),
-                              .value = -1};
+    enum { WORKLOAD = 1, INPUTS = 13, TARGET = 15, STUDY = 23, COUNTS = 25 }; /* columns */
+    struct db_listed l = {.study = column_int(q, 0),
+                          .trials = column_int(q, COUNTS),
+                          .plans = column_int(q, COUNTS + 1),
+                          .stored_utc = column_text(q, COUNTS + 2),
+                          .value = -1};
+    text_fields_read(q, WORKLOAD, &text_workload, &l.workload);
+    text_fields_read(q, INPUTS, &text_inputs, &l.workload);
+    text_fields_read(q, TARGET, &text_target, &l.target);
+    text_fields_read(q, STUDY, &text_study, &l);
+    return l;
 }
 
 int db_studies(struct db *db, db_studies_row *row, void *ctx, struct status *st)

@@ -4,6 +4,7 @@
  * refuse. */
 #include "db/rows_int.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,15 @@ static const struct {
 };
 
 /* ---- one value ------------------------------------------------------------------------------- */
+
+bool db_is_utc(const char *text)
+{
+    static const char form[CLOCK_UTC_SIZE] = "dddd-dd-ddTdd:dd:dd.dddZ";
+    for (int i = 0; i < CLOCK_UTC_SIZE; i++)
+        if (form[i] == 'd' ? isdigit((unsigned char)text[i]) == 0 : text[i] != form[i])
+            return false;
+    return true;
+}
 
 static bool is_text(sqlite3_stmt *stmt, int column, const char *text)
 {

@@ -7,14 +7,14 @@ X(COMMIT, "COMMIT")
 X(ROLLBACK, "ROLLBACK")
 
 /* Each adds a row or finds it: RETURNING gives the id of a row that is there only if it is set. */
-X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, heads, head_size, ffn, layers,"
-                " eps, dtype, lengths, mask, chain) VALUES"
+X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, mask, heads, head_size, ffn, layers,"
+                " eps, dtype, lengths, chain) VALUES"
                 " (?,?,?,?,?,?,?,?,?,?,?,coalesce(nullif(?,''),'bert'))"
                 " ON CONFLICT DO UPDATE SET text = text RETURNING id")
 X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver, compiler,"
               " libraries) VALUES (?,?,?,?,?,?,?,?)"
               " ON CONFLICT DO UPDATE SET kind = kind RETURNING id")
-X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created_utc)"
+X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, created_utc, init, seed)"
              " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE"
              " SET created_utc = min(created_utc, excluded.created_utc) RETURNING id")
 X(STUDY_NEAREST, "SELECT study.id AS study FROM workload"
@@ -42,8 +42,8 @@ X(STUDIES_BESIDE,
   " ORDER BY study.id DESC")
 
 X(WORKLOADS,
-  "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"
-  " kind AS target_kind, nullif(chain, 'bert') AS chain FROM study JOIN workload ON workload.id = "
+  "SELECT text, batch, seq_len, mask, heads, head_size, ffn, layers, eps, dtype, lengths,"
+  " nullif(chain, 'bert') AS chain, kind AS target_kind FROM study JOIN workload ON workload.id = "
   "study.workload"
   " JOIN target ON target.id = study.target"
   " WHERE EXISTS (SELECT 1 FROM trial"
@@ -57,14 +57,15 @@ X(WORKLOADS,
   "  coalesce((SELECT max(stored_utc) FROM trial"
   "   WHERE study = study.id AND kind = 'final'), ''))) DESC, max(study.id) DESC")
 X(STUDIES,
-  "SELECT study.id AS study, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
-  " lengths, mask, seed, init, kind AS target_kind, device, uuid, capability, units, driver,"
-  " compiler, libraries, protocol, created_utc, trials, plans, (SELECT coalesce(max(utc), '') FROM"
+  "SELECT study.id AS study, text, batch, seq_len, mask, heads, head_size, ffn, layers, eps, dtype,"
+  " lengths, nullif(chain, 'bert') AS chain, init, seed, kind AS target_kind, device, uuid,"
+  " capability, units, driver, compiler, libraries, protocol, created_utc, trials, plans,"
+  " (SELECT coalesce(max(utc), '') FROM"
   "  (SELECT max(stored_utc) AS utc FROM trial WHERE study = study.id AND kind = 'segment'"
   "   UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'plan' UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'final')"
-  " ) AS newest_utc, nullif(chain, 'bert') AS chain FROM study JOIN workload ON workload.id = "
+  " ) AS newest_utc FROM study JOIN workload ON workload.id = "
   "study.workload"
   " JOIN target ON target.id = study.target ORDER BY newest_utc DESC, study.id DESC")
 
@@ -78,10 +79,10 @@ X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTH
 /* OR ROLLBACK, as each statement that changes several rows: to undo less than the transaction,
  * SQLite would keep a journal of each such statement. */
 X(TRIAL_ADD,
-  "INSERT OR ROLLBACK INTO trial (study, search, kind, plan, schedule, status, reason_code,"
-  " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
-  " relative_error, layers_timed, sample_count, comparison, resources,"
-  " conditions, stored_utc, packed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+  "INSERT OR ROLLBACK INTO trial (study, kind, plan, schedule, status, comparison, packed,"
+  " stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms, sample_count, layers_timed,"
+  " relative_error, build_s, verify_s, time_s, search, resources, conditions) VALUES"
+  " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,''),?,?)"
   " ON CONFLICT DO NOTHING")
 /* When a new trial is stored: now, or if the clock went back with the newest trial of the study. */
 X(TRIAL_UTC,
@@ -95,12 +96,12 @@ X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, colu
                " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"
                ") WHERE column1 IS NOT NULL")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
-X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, reason_code, "
-          "reason, median_ms, ci_low_ms,"
-          " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
-          " sample_count, comparison, resources, conditions, search, stored_utc,"
-          " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy, packed"
-          " FROM trial WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
+X(TRIALS,
+  "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, comparison,"
+  " packed, stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
+  " layers_timed, relative_error, build_s, verify_s, time_s, search, resources, conditions,"
+  " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy"
+  " FROM trial WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
 X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"

@@ -1,4 +1,4 @@
-#include "db/db_int.h"
+#include "db/text_int.h"
 
 struct db_workload db_workload_of(const struct workload *w, struct buf *text)
 {
@@ -25,52 +25,29 @@ struct db_workload db_workload_of(const struct workload *w, struct buf *text)
                                 .chain = w->chain->name};
 }
 
-static int add_workload(struct db *db, const struct db_workload *w, int64_t *id, struct status *st)
+/* Adds what a table describes, or finds it; 1 or -1. */
+static int add(struct db *db, enum db_statement statement, const struct text_table *t,
+               const void *object, int64_t *id, struct status *st)
 {
-    struct query add = query_start(db, SQL_WORKLOAD_ADD);
-    query_text(&add, w->text);
-    query_int(&add, w->batch);
-    query_int(&add, w->seq_len);
-    query_int(&add, w->heads);
-    query_int(&add, w->head_size);
-    query_int(&add, w->ffn);
-    query_int(&add, w->layers);
-    query_real(&add, w->eps);
-    query_text(&add, w->dtype);
-    query_text(&add, w->lengths);
-    query_text(&add, w->mask);
-    query_text(&add, w->chain);
-    return query_one_int(&add, id, st);
-}
-
-static int add_target(struct db *db, const struct db_target *t, int64_t *id, struct status *st)
-{
-    struct query add = query_start(db, SQL_TARGET_ADD);
-    query_text(&add, t->kind);
-    query_text(&add, t->device);
-    query_text(&add, t->uuid);
-    query_text(&add, t->capability);
-    query_int(&add, t->units);
-    query_text(&add, t->driver);
-    query_text(&add, t->compiler);
-    query_text(&add, t->libraries);
-    return query_one_int(&add, id, st);
+    struct query q = query_start(db, statement);
+    text_fields_bind(&q, t, object);
+    return query_one_int(&q, id, st);
 }
 
 int db_study_put(struct db *db, const struct db_workload *w, const struct db_target *t,
                  const char *protocol, const char *created_utc, int64_t *study, struct status *st)
 {
     int64_t workload = 0, target = 0;
-    if (add_workload(db, w, &workload, st) < 0 || add_target(db, t, &target, st) < 0)
+    if (add(db, SQL_WORKLOAD_ADD, &text_workload, w, &workload, st) < 0 ||
+        add(db, SQL_TARGET_ADD, &text_target, t, &target, st) < 0)
         return -1;
-    struct query add = query_start(db, SQL_STUDY_ADD);
-    query_int(&add, workload);
-    query_int(&add, target);
-    query_text(&add, protocol);
-    query_int(&add, (int64_t)w->seed);
-    query_text(&add, w->init);
-    query_text(&add, created_utc);
-    return query_one_int(&add, study, st) < 0 ? -1 : 0;
+    struct query q = query_start(db, SQL_STUDY_ADD);
+    query_int(&q, workload);
+    query_int(&q, target);
+    query_text(&q, protocol);
+    query_text(&q, created_utc);
+    text_fields_bind(&q, &text_inputs, w);
+    return query_one_int(&q, study, st) < 0 ? -1 : 0;
 }
 
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
@@ -117,18 +94,11 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
     query_int(&q, study);
     int found = query_row(&q, st);
     if (found > 0) {
-        struct db_study s = {.target = {.kind = column_text(&q, 0),
-                                        .device = column_text(&q, 1),
-                                        .uuid = column_text(&q, 2),
-                                        .capability = column_text(&q, 3),
-                                        .units = column_int(&q, 4),
-                                        .driver = column_text(&q, 5),
-                                        .compiler = column_text(&q, 6),
-                                        .libraries = column_text(&q, 7)},
-                             .protocol = column_text(&q, 8),
+        struct db_study s = {.protocol = column_text(&q, 8),
                              .init = column_text(&q, 9),
                              .seed = (uint64_t)column_int(&q, 10),
                              .mask = column_text(&q, 11)};
+        text_fields_read(&q, 0, &text_target, &s.target);
         row(ctx, &s);
     }
     query_end(&q);
@@ -155,19 +125,9 @@ int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *
     struct query q = query_start(db, SQL_WORKLOADS);
     int found;
     while ((found = query_row(&q, st)) > 0) {
-        struct db_workload w = {.text = column_text(&q, 0),
-                                .batch = column_int(&q, 1),
-                                .seq_len = column_int(&q, 2),
-                                .heads = column_int(&q, 3),
-                                .head_size = column_int(&q, 4),
-                                .ffn = column_int(&q, 5),
-                                .layers = column_int(&q, 6),
-                                .eps = column_real(&q, 7),
-                                .dtype = column_text(&q, 8),
-                                .lengths = column_text(&q, 9),
-                                .mask = column_text(&q, 10),
-                                .chain = column_text(&q, 12)};
-        row(ctx, &w, column_text(&q, 11));
+        struct db_workload w = {.text = NULL};
+        text_fields_read(&q, 0, &text_workload, &w);
+        row(ctx, &w, column_text(&q, 12));
     }
     query_end(&q);
     return found;

@@ -1,7 +1,5 @@
 #include "db/text_int.h"
 
-#include <ctype.h>
-
 #define IN(type, member) offsetof(struct type, member)
 #define TABLE(fields)                                                                              \
     {                                                                                              \
@@ -78,11 +76,52 @@ static const struct text_field trial[] = {
 };
 const struct text_table text_trial = TABLE(trial);
 
-bool db_is_utc(const char *text)
+void text_fields_read(const struct query *q, int column, const struct text_table *t, void *out)
 {
-    static const char form[CLOCK_UTC_SIZE] = "dddd-dd-ddTdd:dd:dd.dddZ";
-    for (int i = 0; i < CLOCK_UTC_SIZE; i++)
-        if (form[i] == 'd' ? isdigit((unsigned char)text[i]) == 0 : text[i] != form[i])
-            return false;
-    return true;
+    for (size_t i = 0; i < t->count; i++, column++) {
+        void *at = (char *)out + t->fields[i].offset;
+        switch (t->fields[i].type) {
+        case TEXT_STRING:
+        case TEXT_REQUIRED:
+        case TEXT_UTC:
+            *(const char **)at = column_text(q, column);
+            break;
+        case TEXT_REAL:
+            *(double *)at = column_real(q, column);
+            break;
+        case TEXT_FLAG:
+        case TEXT_INT:
+            *(int *)at = (int)column_int(q, column);
+            break;
+        case TEXT_SIZE:
+        case TEXT_SEED:
+            *(int64_t *)at = column_int(q, column);
+            break;
+        }
+    }
+}
+
+void text_fields_bind(struct query *q, const struct text_table *t, const void *in)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const void *at = (const char *)in + t->fields[i].offset;
+        switch (t->fields[i].type) {
+        case TEXT_STRING:
+        case TEXT_REQUIRED:
+        case TEXT_UTC:
+            query_text(q, *(const char *const *)at);
+            break;
+        case TEXT_REAL:
+            query_real(q, *(const double *)at);
+            break;
+        case TEXT_FLAG:
+        case TEXT_INT:
+            query_int(q, *(const int *)at);
+            break;
+        case TEXT_SIZE:
+        case TEXT_SEED:
+            query_int(q, *(const int64_t *)at);
+            break;
+        }
+    }
 }

@@ -1,5 +1,5 @@
-/* The text form of results: docs/database.md describes it.  The tables of fields make writer and
- * reader agree. */
+/* The text form of results: docs/database.md describes it.  The tables of fields make writers and
+ * readers of texts and of rows agree. */
 #ifndef FUSEPLAN_DB_TEXT_INT_H
 #define FUSEPLAN_DB_TEXT_INT_H
 
@@ -38,5 +38,10 @@ extern const struct text_table text_target;   /* of struct db_target */
 extern const struct text_table text_study;    /* of struct db_listed, without the three above */
 extern const struct text_table text_search;   /* of struct db_search, without its id */
 extern const struct text_table text_trial; /* of struct db_trial, without what text_write.c adds */
+
+/* The columns of a row from `column` on, or the next parameters of a statement: one for each field,
+ * in the order of the table.  What is absent is empty, NaN or 0. */
+void text_fields_read(const struct query *q, int column, const struct text_table *t, void *out);
+void text_fields_bind(struct query *q, const struct text_table *t, const void *in);
 
 #endif

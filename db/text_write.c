@@ -7,24 +7,9 @@
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static bool is_plain(const char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ' || (unsigned char)*text > '~' || *text == '"' ||
-            *text == '\\')
-            return false;
-    return true;
-}
-
 /* Appends a JSON string.  An earlier version stored compilers' messages in any encoding. */
 static void add_string(const char *text, struct buf *out)
 {
-    if (is_plain(text)) {
-        buf_adds(out, "\"");
-        buf_adds(out, text);
-        buf_adds(out, "\"");
-        return;
-    }
     char *mended = utf8_mend(mem_strdup(text));
     json_t *string = json_string(mended);
     char *dumped = json_dumps(string, JSON_ENCODE_ANY);

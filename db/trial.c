@@ -1,4 +1,5 @@
 #include "db/rows_int.h"
+#include "db/text_int.h"
 
 #include <assert.h>
 #include <math.h>
@@ -107,12 +108,10 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     char utc[CLOCK_UTC_SIZE];
     if (time_of(db, study, t, utc, st) != 0)
         return -1;
+    struct db_trial dated = *t;
+    dated.stored_utc = utc;
     struct query q = query_start(db, SQL_TRIAL_ADD);
     query_int(&q, study);
-    if (t->search != NULL && t->search[0] != '\0')
-        query_text(&q, t->search);
-    else
-        query_null(&q);
     query_text(&q, db_trial_kind_names[t->kind]);
     if (t->kind == DB_TRIAL_SEGMENT) {
         query_null(&q);
@@ -122,22 +121,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
         query_null(&q);
     }
     query_text(&q, trial_status_name(t->status));
-    query_text(&q, t->reason_code);
-    query_text(&q, t->reason);
-    query_real(&q, t->median_ms);
-    query_real(&q, t->ci_low_ms);
-    query_real(&q, t->ci_high_ms);
-    query_real(&q, t->build_s);
-    query_real(&q, t->verify_s);
-    query_real(&q, t->time_s);
-    query_real(&q, t->error);
-    query_int(&q, t->layers_timed);
-    query_int(&q, t->sample_count);
-    query_text(&q, t->comparison);
-    query_text(&q, t->resources);
-    query_text(&q, t->conditions);
-    query_text(&q, utc);
-    query_int(&q, t->packed);
+    text_fields_bind(&q, &text_trial, &dated);
     return query_run(&q, st);
 }
 
@@ -270,29 +254,12 @@ static const char *contradiction(const struct query *q, const struct db_trial *t
 int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
                 struct status *st)
 {
-    *out = (struct db_trial){
-        .kind = kind,
-        .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
-        .status = trial_status_from_name(column_text(q, 3)),
-        .reason_code = column_text(q, 4),
-        .reason = db_escaped(q->db, column_text(q, 5)),
-        .median_ms = column_real(q, 6),
-        .ci_low_ms = column_real(q, 7),
-        .ci_high_ms = column_real(q, 8),
-        .build_s = column_real(q, 9),
-        .verify_s = column_real(q, 10),
-        .time_s = column_real(q, 11),
-        .error = column_real(q, 12),
-        .layers_timed = (int)column_int(q, 13),
-        .sample_count = (int)column_int(q, 14),
-        .comparison = column_text(q, 15),
-        .resources = column_text(q, 16),
-        .conditions = column_text(q, 17),
-        .search = column_text(q, 18),
-        .stored_utc = column_text(q, 19),
-        .strategy = column_text(q, 20),
-        .packed = (int)column_int(q, 21),
-    };
+    *out = (struct db_trial){.kind = kind,
+                             .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
+                             .status = trial_status_from_name(column_text(q, 3)),
+                             .strategy = column_text(q, 21)};
+    text_fields_read(q, 4, &text_trial, out);
+    out->reason = db_escaped(q->db, out->reason);
     const char *what = contradiction(q, out);
     if (what == NULL)
         return 0;
