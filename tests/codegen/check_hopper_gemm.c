@@ -122,18 +122,25 @@ START_TEST(places_of_tiles_are_found)
 }
 END_TEST
 
-/* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split. */
+/* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split.
+ * Launches are laid out for all rows, those of padding too. */
 static const struct {
-    int seq_len, split;
+    int batch, seq_len, split;
+    int lengths[2]; /* 0: none */
     bool fits;
-} waits[] = {{128, 4, true}, {129, 4, false}, {256, 2, true}, {257, 2, false}};
+} waits[] = {{1, 128, 4, {0}, true},
+             {1, 129, 4, {0}, false},
+             {1, 256, 2, {0}, true},
+             {1, 257, 2, {0}, false},
+             {2, 128, 4, {64, 64}, false}};
 
 START_TEST(the_norm_of_a_split_is_for_few_rows)
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct buf schedule;
     const char *why;
-    w.batch = 1, w.lengths = NULL;
+    int lengths[] = {waits[_i].lengths[0], waits[_i].lengths[1]};
+    w.batch = waits[_i].batch, w.lengths = lengths[0] > 0 ? lengths : NULL;
     w.heads = 12, w.seq_len = waits[_i].seq_len;
     const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
                                    CUDA_ARCH_HOPPER, false,       false,      &w};
@@ -144,21 +151,6 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
     buf_release(&schedule);
-}
-END_TEST
-
-/* Launches are laid out for all rows: 256 here, of which 128 are real. */
-START_TEST(the_norm_of_a_split_counts_rows_of_padding)
-{
-    struct workload w = workload_of_195(DTYPE_FP16);
-    int lengths[] = {64, 64};
-    const char *why;
-    w.batch = 2, w.seq_len = 128, w.heads = 12, w.lengths = lengths;
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                   CUDA_ARCH_HOPPER, false,       false,      &w};
-    struct choice c = choice_of((struct segment){12, 14}, "tile=64x64 split=4 norm=memory");
-    ck_assert(!choice_applicable(&c, &t, &why));
-    ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
 }
 END_TEST
 
@@ -244,6 +236,5 @@ SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches))
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
       LOOP(neighbours_of_a_norm_are_a_cluster, 0, ARRAY_LEN(neighbours)),
       LOOP(places_of_tiles_are_found, 0, 2),
-      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      ONCE(the_norm_of_a_split_counts_rows_of_padding), ONCE(a_default_is_applicable),
+      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)), ONCE(a_default_is_applicable),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

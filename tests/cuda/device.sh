@@ -186,7 +186,7 @@ attention() {
   say python3 "$here/recompute.py" "$scratch"/attention?
 }
 
-# Whole layers, computed again by PyTorch in float64 and by HuggingFace's BertLayer.
+# Whole layers, computed again by PyTorch in float64.
 layers() {
   n=0
   set -- "48920 -b 2 -s 333 -m strided --avg-seq-len 200" "48999 -b 1 -s 1001 -m bigbird -t bf16" \
