@@ -376,7 +376,7 @@ class Soak:
             self.act_s = time.monotonic() + self.between(0.01, 20 if self.account.planted else 2)
         self.forget('events')
         self.faulty.start(f'search -q --target cpu -b 1 -s {self.seq_len} -m causal -H 1 -W 4 -L {FAULTY_LAYERS}'
-                          f' --budget 24 --events {self.faulty.path("events")}', limit)
+                          f' --budget {24 if self.account.planted else 6} --events {self.faulty.path("events")}', limit)
         self.runs_of_workload += 1
 
     def forget(self, *names):
