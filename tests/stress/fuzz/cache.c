@@ -7,9 +7,9 @@
 
 static const char key[] = "00112233445566778899aabbccddeeff";
 
+/* proc/: a system that says what the answer of a GPU depends on. */
 struct place {
     struct cache cache;
-    const char *proc;            /* a system that says what a GPU's answer depends on */
     char device[HASH_TEXT_SIZE]; /* the key of that answer */
 };
 
@@ -17,19 +17,18 @@ static const struct place *place_once(void)
 {
     static struct place p;
     struct status st = STATUS_INIT;
-    if (p.proc != NULL)
+    if (!fuzz_enter_dir())
         return &p;
-    fuzz_require(cache_open(fuzz_path("cache"), &p.cache, &st) == 0 &&
-                     file_make_dirs(fuzz_path("proc/sys/kernel/random"), &st) == 0 &&
-                     file_make_dirs(fuzz_path("proc/driver/nvidia"), &st) == 0,
+    fuzz_require(cache_open("cache", &p.cache, &st) == 0 &&
+                     file_make_dirs("proc/sys/kernel/random", &st) == 0 &&
+                     file_make_dirs("proc/driver/nvidia", &st) == 0,
                  "there is a cache");
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
-    fuzz_write(fuzz_path("proc/sys/kernel/random/boot_id"), "1\n", 2);
-    fuzz_write(fuzz_path("proc/driver/nvidia/version"), "2\n", 2);
+    fuzz_write("proc/sys/kernel/random/boot_id", "1\n", 2);
+    fuzz_write("proc/driver/nvidia/version", "2\n", 2);
     static const char origin[] = "1\n2\ndevice=0\n";
     hash_text(origin, sizeof(origin) - 1, p.device);
-    p.proc = fuzz_path("proc");
     return &p;
 }
 
@@ -43,7 +42,7 @@ static void read_as(const struct place *p, enum cache_kind kind, bool sealed)
     char hash[HASH_TEXT_SIZE];
     buf_init(&text);
     if (kind == CACHE_DEVICE)
-        gpu_recall(&request, &p->cache, p->proc, &gpu, &st);
+        gpu_recall(&request, &p->cache, "proc", &gpu, &st);
     else if (cache_get(&p->cache, kind, key, &text, hash))
         ptxas_read(text.ptr, &resources);
     else

@@ -277,14 +277,13 @@ static void read_all(struct db *db, int64_t study)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const char path[] = "t.db";
     static struct buf whole;
-    static const char *path;
     struct fuzz_bytes in = {data, size};
     struct buf file;
     struct db *db;
     struct status st = STATUS_INIT;
-    if (path == NULL) {
-        path = fuzz_path("t.db");
+    if (fuzz_enter_dir()) {
         make_database(path);
         damage_schema(path);
         buf_init(&whole);

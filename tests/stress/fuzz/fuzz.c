@@ -23,10 +23,6 @@ char *fuzz_text(const uint8_t *data, size_t size)
 
 static char dir[40];
 static pid_t owner; /* of dir: the children of a target do not remove it */
-static struct {
-    const char *name;
-    char *path;
-} paths[16];
 
 static void remove_dir(void)
 {
@@ -35,31 +31,16 @@ static void remove_dir(void)
         file_remove_all(dir, &ignored);
 }
 
-static void make_dir(void)
+bool fuzz_enter_dir(void)
 {
+    if (owner != 0)
+        return false;
     strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuseplan-fuzz-XXXXXX"
                                               : "/tmp/fuseplan-fuzz-XXXXXX");
-    fuzz_require(mkdtemp(dir) != NULL, "there is room for a directory");
+    fuzz_require(mkdtemp(dir) != NULL && chdir(dir) == 0, "there is room for a directory");
     owner = getpid();
     atexit(remove_dir);
-}
-
-const char *fuzz_path(const char *name)
-{
-    size_t i = 0;
-    struct buf path;
-    if (owner == 0)
-        make_dir();
-    while (paths[i].name != NULL && strcmp(paths[i].name, name) != 0)
-        i++;
-    fuzz_require(i + 1 < ARRAY_LEN(paths), "there is room for a path");
-    if (paths[i].name == NULL) {
-        buf_init(&path);
-        buf_addf(&path, "%s/%s", dir, name);
-        paths[i].name = name;
-        paths[i].path = buf_detach(&path);
-    }
-    return paths[i].path;
+    return true;
 }
 
 void fuzz_write(const char *path, const void *data, size_t len)

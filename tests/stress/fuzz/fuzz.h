@@ -20,9 +20,9 @@ void fuzz_require(bool holds, const char *what);
 /* The input as a text that ends at its first NUL; the caller frees. */
 char *fuzz_text(const uint8_t *data, size_t size);
 
-/* The path of a file in a directory of this process, in memory where the system has one.  The name
- * is a literal; the path lives as long as the process, which removes the directory at its end. */
-const char *fuzz_path(const char *name);
+/* At the first call, goes to a directory of this process, in memory where the system has one, which
+ * is removed at its end; whether this is the first call. */
+bool fuzz_enter_dir(void);
 
 /* Writes a file without a rename: nobody else reads it. */
 void fuzz_write(const char *path, const void *data, size_t len);

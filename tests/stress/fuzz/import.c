@@ -10,13 +10,15 @@ static void refuse_problem(void *ctx, const char *problem)
     fuzz_require(false, problem);
 }
 
+static const char path[] = "import.db";
+
 /* An empty database as bytes. */
-static const struct buf *empty_once(const char *path)
+static const struct buf *empty_once(void)
 {
     static struct buf bytes;
     struct db *db;
     struct status st = STATUS_INIT;
-    if (bytes.ptr == NULL) {
+    if (fuzz_enter_dir()) {
         buf_init(&bytes);
         fuzz_require(db_open(path, DB_WRITE, &db, &st) == 0, "a database can be made");
         db_close(db);
@@ -27,20 +29,16 @@ static const struct buf *empty_once(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *paths[2];
+    static const char *const results = "results.txt";
     struct db *db;
     struct db_moved moved;
     int problems;
     struct status st = STATUS_INIT;
-    if (paths[0] == NULL) {
-        paths[0] = fuzz_path("import.db");
-        paths[1] = fuzz_path("results.txt");
-    }
-    const struct buf *empty = empty_once(paths[0]);
-    fuzz_write(paths[0], empty->ptr, empty->len);
-    fuzz_write(paths[1], data, size);
-    fuzz_require(db_open(paths[0], DB_WRITE, &db, &st) == 0, "the database opens");
-    if (db_import(db, &paths[1], 1, &moved, &st) == 0)
+    const struct buf *empty = empty_once();
+    fuzz_write(path, empty->ptr, empty->len);
+    fuzz_write(results, data, size);
+    fuzz_require(db_open(path, DB_WRITE, &db, &st) == 0, "the database opens");
+    if (db_import(db, &results, 1, &moved, &st) == 0)
         fuzz_require(db_check(db, refuse_problem, NULL, &problems, &st) == 0 && problems == 0,
                      "what was imported is whole");
     db_close(db);

@@ -31,8 +31,8 @@ static struct bench *bench_once(void)
     static struct binary binary = {.error = -1, .verdict = "00112233445566778899aabbccddeeff"};
     static struct binary *list[] = {&binary};
     struct status st = STATUS_INIT;
-    if (b.cache.dir == NULL) {
-        fuzz_require(cache_open(fuzz_path("cache"), &b.cache, &st) == 0, "there is a cache");
+    if (fuzz_enter_dir()) {
+        fuzz_require(cache_open("cache", &b.cache, &st) == 0, "there is a cache");
         b.builder.binaries = list;
         b.builder.count = 1;
         b.candidates = 2;
