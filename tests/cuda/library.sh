@@ -67,13 +67,14 @@ build cuda "$source/tests/cmd/library.c"
 cuda/run z || fail "the library with CUDA 12.0"
 cuda_version=13000
 
-# A cuBLASLt of another version may propose fewer algorithms than the one that the plan was tuned with.
+# A cuBLASLt of another version may propose fewer algorithms than the one that the plan was tuned with; the stand-in
+# proposes four.
 cp -r cuda elsewhere
 rm elsewhere/objects-*/plan_*.o
 sed -i '/_product = /{n;s/, 0};$/, 7};/;}' elsewhere/plan_*.c
 grep -q ', 7};$' elsewhere/plan_*.c || fail "no product names its algorithm"
 build elsewhere "$source/tests/cmd/library.c"
-FAKE_PROPOSALS=7 elsewhere/run z || fail "the library where cuBLASLt proposes fewer algorithms"
+elsewhere/run z || fail "the library where cuBLASLt proposes fewer algorithms"
 cmp y z || fail "another result where cuBLASLt proposes fewer algorithms"
 
 build cuda "$source/tests/cuda/graphs.c"

@@ -336,8 +336,10 @@ static int launch(const struct node *n)
     return 0;
 }
 
-FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p))
+FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p),
+                      void *stream)
 {
+    (void)stream;
     return launch(&(struct node){.product = *p, .run = run});
 }
 

@@ -13,7 +13,9 @@ struct fake_product {
     uint32_t epilogue; /* cublasLtEpilogue_t */
 };
 
-/* Runs a product at once or, while a graph is captured, in it; not 0 where that is full. */
-int fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p));
+/* Runs a product at once or, while a graph is captured, in it; not 0 where that is full.  stream:
+ * of CUDA's runtime; the driver has one. */
+int fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p),
+                     void *stream);
 
 #endif

@@ -29,11 +29,14 @@ typedef struct lt_layout {
 typedef struct lt_layout *cublasLtMatrixLayout_t;
 typedef struct lt_wish *cublasLtMatmulPreference_t;
 typedef struct {
-    int number;
+    uint64_t data[8];
 } cublasLtMatmulAlgo_t;
 typedef struct {
     cublasLtMatmulAlgo_t algo;
+    size_t workspaceSize;
     cublasStatus_t state;
+    float wavesCount;
+    int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
 
 const char *cublasLtGetStatusString(cublasStatus_t status);

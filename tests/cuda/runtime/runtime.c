@@ -3,6 +3,7 @@
 #include "tests/cuda/runtime/runtime.h"
 
 #include "base/base.h"
+#include "tests/bench/fake/cuda.h"
 #include "tests/bench/fake/kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -40,6 +41,27 @@ void run_segment(const struct stub *stub, void *argument)
     struct fake_code code = {.kind = "right", .first = stub->first, .last = stub->last};
     if (counts_tokens(argument))
         fake_code_run(&code, argument);
+}
+
+/* A product of cuBLASLt (tests/bench/fake/cublas.c) in a stream. */
+struct product {
+    struct fake_product product;
+    void (*run)(const struct fake_product *p);
+};
+
+static void run_product(const struct stub *stub, void *argument)
+{
+    const struct product *p = argument;
+    (void)stub;
+    p->run(&p->product);
+}
+
+int fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p),
+                     void *stream)
+{
+    static const struct stub stub = {.bytes = sizeof(struct product), .run = run_product};
+    const struct product product = {*p, run};
+    return (int)launch_stub(&stub, &product, stream);
 }
 
 static const struct stub *stub_of(const void *kernel)
