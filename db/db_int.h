@@ -143,6 +143,9 @@ void db_choices_release(struct db_choice *choices, int count);
 int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
                 struct status *st);
 
+/* What of a trial contradicts itself, as "no median, but it is ok"; null: nothing. */
+const char *db_trial_contradiction(const struct db_trial *t);
+
 /* Stores what a trial refers to: its plan and its schedules, whose ids it gives in the order of the
  * choices; and then the trial itself, unless the study has one of this plan or schedule.  Both
  * within the caller's transaction. */

@@ -220,18 +220,10 @@ static int read_samples(const struct importing *m, const json_t *line, struct db
     return 0;
 }
 
-/* What the schema and db_check() demand of a trial. */
 static int check_trial(const struct importing *m, const struct db_trial *t, struct status *st)
 {
-    const struct text_reader *r = &m->reader;
-    if (t->status == TRIAL_OK && isnan(t->median_ms))
-        return text_fail(r, st, "a trial that is ok has a 'median_ms'");
-    if (t->status == TRIAL_FAILED && t->reason_code[0] == '\0')
-        return text_fail(r, st, "a trial that failed has a 'reason_code'");
-    if (t->median_ms < t->ci_low_ms || t->median_ms > t->ci_high_ms)
-        return text_fail(r, st, "'median_ms' is %g, outside its interval, %g to %g", t->median_ms,
-                         t->ci_low_ms, t->ci_high_ms);
-    return 0;
+    const char *what = db_trial_contradiction(t);
+    return what == NULL ? 0 : text_fail(&m->reader, st, "the trial has %s", what);
 }
 
 static int import_trial(struct importing *m, json_t *line, int64_t study, struct status *st)

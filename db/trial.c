@@ -234,14 +234,8 @@ void db_choices_release(struct db_choice *choices, int count)
     }
 }
 
-/* What the rules of single values cannot say. */
-static const char *contradiction(const struct query *q, const struct db_trial *t)
+const char *db_trial_contradiction(const struct db_trial *t)
 {
-    bool segment = t->kind == DB_TRIAL_SEGMENT;
-    if ((sqlite3_column_type(q->stmt, 1) == SQLITE_NULL) != segment)
-        return segment ? "a plan, but it is of a segment" : "no plan";
-    if ((sqlite3_column_type(q->stmt, 2) == SQLITE_NULL) == segment)
-        return segment ? "no schedule" : "a schedule, but it is of a plan";
     if (t->status == TRIAL_OK && isnan(t->median_ms))
         return "no median, but it is ok";
     if (t->status == TRIAL_FAILED && t->reason_code[0] == '\0')
@@ -249,6 +243,17 @@ static const char *contradiction(const struct query *q, const struct db_trial *t
     if (t->median_ms < t->ci_low_ms || t->median_ms > t->ci_high_ms)
         return "a median outside its interval";
     return NULL;
+}
+
+/* What the rules of single values cannot say of a row of SQL_TRIALS. */
+static const char *contradiction(const struct query *q, const struct db_trial *t)
+{
+    bool segment = t->kind == DB_TRIAL_SEGMENT;
+    if ((sqlite3_column_type(q->stmt, 1) == SQLITE_NULL) != segment)
+        return segment ? "a plan, but it is of a segment" : "no plan";
+    if ((sqlite3_column_type(q->stmt, 2) == SQLITE_NULL) == segment)
+        return segment ? "no schedule" : "a schedule, but it is of a plan";
+    return db_trial_contradiction(t);
 }
 
 int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,

@@ -165,52 +165,25 @@ double model_threshold_ms(const struct model *m)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* The distinct plans among those asked for: all 65536 values name only 16640. */
-struct question {
-    int count;
-    struct plan *plans;
-    int *row; /* of each plan asked for: its index in plans */
-};
-
-static struct question question_of(const struct plan *plans, int count)
-{
-    struct question q = {.plans = mem_alloc((size_t)count, sizeof(*q.plans)),
-                         .row = mem_alloc((size_t)count, sizeof(*q.row))};
-    int *place = mem_alloc(PLAN_KEYS, sizeof(*place)); /* 1 + row; 0: not seen */
-    for (int i = 0; i < count; i++) {
-        int *at = &place[plan_key(plans[i])];
-        if (*at == 0) {
-            q.plans[q.count] = plans[i];
-            *at = ++q.count;
-        }
-        q.row[i] = *at - 1;
-    }
-    free(place);
-    return q;
-}
-
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st)
 {
     if (count == 0)
         return 0;
-    struct question q = question_of(plans, count);
-    double *log_sum = log_additives(q.plans, q.count, times);
-    struct matrix x = matrix_of(q.plans, q.count, times);
-    float *trees = mem_alloc((size_t)q.count, sizeof(*trees));
+    double *log_sum = log_additives(plans, count, times);
+    struct matrix x = matrix_of(plans, count, times);
+    float *trees = mem_alloc((size_t)count, sizeof(*trees));
     int result = ms != NULL ? booster_predict(m->regressor, x, trees, st) : 0;
     for (int i = 0; i < count && ms != NULL && result == 0; i++)
-        ms[i] = (float)exp(trees[q.row[i]] + baseline_log_ms(&m->baseline, log_sum[q.row[i]]));
+        ms[i] = (float)exp(trees[i] + baseline_log_ms(&m->baseline, log_sum[i]));
     if (high != NULL && result == 0)
         result = booster_predict(m->classifier, x, trees, st);
     for (int i = 0; i < count && high != NULL && result == 0; i++) {
-        double odds = baseline_log_odds(&m->baseline, log_sum[q.row[i]], m->threshold_ms);
-        high[i] = (float)(1 / (1 + exp(-(trees[q.row[i]] + odds))));
+        double odds = baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
+        high[i] = (float)(1 / (1 + exp(-(trees[i] + odds))));
     }
     free(trees);
     free(log_sum);
     free(x.values);
-    free(q.plans);
-    free(q.row);
     return result;
 }
