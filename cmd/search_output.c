@@ -67,11 +67,10 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *trials =
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
-    json_t *model =
-        json_pack("{so so so so so}", "spearman", json_number(r->model_spearman), "sum_spearman",
-                  json_number(r->sum_spearman), "proposed", proposed_json(r), "best_by",
-                  r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null(),
-                  "expected_faster_share", json_number(r->expected_faster_share));
+    json_t *model = json_pack(
+        "{so so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
+        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null(),
+        "expected_faster_share", json_number(r->expected_faster_share));
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
@@ -205,8 +204,6 @@ static void print_model(const struct tune_report *r)
            r->expected_faster_share * r->space);
     if (isfinite(r->model_spearman))
         printf("; rank correlation on held-out plans %.2f", r->model_spearman);
-    if (isfinite(r->sum_spearman))
-        printf(", of sums alone %.2f", r->sum_spearman);
     putchar('\n');
 }
 

@@ -56,7 +56,8 @@ static bool is_open(const struct best_first *b, int slot)
     return b->used[slot] && !b->failed[slot] && isnan(b->known.ms[slot]);
 }
 
-void hoped_times(const struct best_first *b, double share, struct segment_times *out)
+/* The times known, and the hopes of the slots not timed: 0 where no sum covers the operators. */
+static void hoped_times(const struct best_first *b, double share, struct segment_times *out)
 {
     struct covers covers;
     find_covers(&b->known, &covers);

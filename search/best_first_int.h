@@ -24,9 +24,6 @@ struct best_first {
 void best_first_init(struct best_first *b, const struct segment_table *t, const struct plan *space,
                      int space_count, uint64_t seed);
 
-/* The times known, and the hopes of the slots not timed: 0 where no sum covers the operators. */
-void hoped_times(const struct best_first *b, double share, struct segment_times *out);
-
 /* The share, or the least one that a slot took that waited. */
 double least_share(const struct best_first *b, double share);
 

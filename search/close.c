@@ -106,15 +106,6 @@ static void add_untimed(int slot, const struct covers *c, double least_sum, stru
         (struct untimed_slot){slot, known ? fmax(0, least_sum - others) / parts : NAN};
 }
 
-static bool has_failed(struct plan p, const bool fails[SLOT_COUNT])
-{
-    int slots[OP_COUNT], count = plan_slots(p, slots);
-    for (int i = 0; i < count; i++)
-        if (fails[slots[i]])
-            return true;
-    return false;
-}
-
 void certainty_of(const struct history *h, const struct segment_times *times,
                   const bool fails[SLOT_COUNT], const struct plan *space, int space_count,
                   int layers, struct certainty *out)
@@ -131,7 +122,7 @@ void certainty_of(const struct history *h, const struct segment_times *times,
     }
     for (int i = 0; i < space_count; i++) {
         int slots[OP_COUNT], count = plan_slots(space[i], slots);
-        if (history_has(h, space[i]) || has_failed(space[i], fails))
+        if (history_has(h, space[i]) || plan_has_slot(space[i], fails))
             continue;
         out->open++;
         double gain = 1 - best / (layers * additive_ms(times, space[i]));

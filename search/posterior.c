@@ -13,48 +13,24 @@ static bool says_something(const struct observation *o, const struct segment_tim
             additive_ms(expected, o->plan) < o->outcome.ms);
 }
 
-/* The plans of a history that say something. */
-struct said {
-    struct plan *plans;
-    double *ms, *noise; /* (count) like plans */
-    int count;
-};
-
-static struct said said_in(const struct history *h, const struct segment_times *expected)
-{
-    struct said s = {.count = 0};
-    s.plans = mem_alloc((size_t)h->count + 1, sizeof(*s.plans));
-    s.ms = mem_alloc((size_t)h->count + 1, sizeof(*s.ms));
-    s.noise = mem_alloc((size_t)h->count + 1, sizeof(*s.noise));
-    for (int i = 0; i < h->count; i++)
-        if (says_something(&h->items[i], expected)) {
-            s.plans[s.count] = h->items[i].plan;
-            s.ms[s.count] = h->items[i].outcome.ms;
-            s.noise[s.count++] = h->items[i].outcome.noise;
-        }
-    return s;
-}
-
-static struct gaussian_data data_of(const struct said *s)
-{
-    return (struct gaussian_data){
-        .plans = s->plans, .ms = s->ms, .noise = s->noise, .count = s->count};
-}
-
-static void said_release(struct said *s)
-{
-    free(s->plans);
-    free(s->ms);
-    free(s->noise);
-}
-
+/* Of the plans of a history that say something. */
 static struct gaussian *fit(const struct history *h, const struct segment_times *alone,
                             const struct segment_times *expected)
 {
-    struct said s = said_in(h, expected);
-    struct gaussian_data d = data_of(&s);
+    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
+    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
+    double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
+    struct gaussian_data d = {.plans = plans, .ms = ms, .noise = noise};
+    for (int i = 0; i < h->count; i++)
+        if (says_something(&h->items[i], expected)) {
+            plans[d.count] = h->items[i].plan;
+            ms[d.count] = h->items[i].outcome.ms;
+            noise[d.count++] = h->items[i].outcome.noise;
+        }
     struct gaussian *out = gaussian_fit(&d, alone);
-    said_release(&s);
+    free(plans);
+    free(ms);
+    free(noise);
     return out;
 }
 
@@ -128,32 +104,4 @@ int finalists_of(const struct history *h, const struct segment_times *alone,
     }
     free(all);
     return count;
-}
-
-double sum_spearman(const struct history *h, const struct segment_times *alone)
-{
-    double *said = mem_alloc((size_t)h->count + 1, sizeof(*said));
-    double *measured = mem_alloc((size_t)h->count + 1, sizeof(*measured));
-    struct observation *kept = mem_alloc((size_t)h->count + 1, sizeof(*kept));
-    size_t n = 0;
-    for (int fold = 0; fold < FOLDS; fold++) {
-        struct history part = {.items = kept};
-        struct segment_times expected;
-        for (int i = 0; i < h->count; i++)
-            if (i % FOLDS != fold)
-                kept[part.count++] = h->items[i];
-        struct gaussian *g = posterior_of(&part, alone);
-        gaussian_times(g, &expected);
-        gaussian_free(g);
-        for (int i = fold; i < h->count; i += FOLDS)
-            if (h->items[i].outcome.status == TRIAL_OK) {
-                said[n] = additive_ms(&expected, h->items[i].plan);
-                measured[n++] = h->items[i].outcome.ms;
-            }
-    }
-    double out = n >= JUDGED_LEAST ? stats_spearman(said, measured, n) : NAN;
-    free(said);
-    free(measured);
-    free(kept);
-    return out;
 }

@@ -22,6 +22,9 @@ enum { TRIES = 3 };
 
 /* ---- on what a time depends ------------------------------------------------------------------ */
 
+/* On what the time of a segment depends at most, beside the sizes of a layer. */
+enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };
+
 static enum dependence of_tensor(const struct chain *c, int tensor)
 {
     switch (tensor_layout(c, tensor)) {
@@ -34,7 +37,7 @@ static enum dependence of_tensor(const struct chain *c, int tensor)
     }
 }
 
-enum dependence segment_dependence(const struct chain *c, struct segment s)
+static enum dependence segment_dependence(const struct chain *c, struct segment s)
 {
     enum dependence most = ON_TOKENS;
     for (int op = s.first; op <= s.last; op++)
@@ -62,7 +65,8 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
     return workload_tokens(a) == workload_tokens(b);
 }
 
-bool same_layers(const struct workload *a, const struct workload *b)
+/* Whether layers have the same sizes, types and number. */
+static bool same_layers(const struct workload *a, const struct workload *b)
 {
     return a->chain == b->chain && a->heads == b->heads && a->head_size == b->head_size &&
            a->ffn == b->ffn && a->layers == b->layers && a->eps == b->eps && a->dtype == b->dtype;

@@ -14,6 +14,15 @@ int slot_of_choice(enum target_kind target, const struct db_choice *c)
     return slot_of(c->segment, impl != NULL && impl->handwritten);
 }
 
+bool plan_has_slot(struct plan p, const bool slots[SLOT_COUNT])
+{
+    int of_plan[OP_COUNT], count = plan_slots(p, of_plan);
+    for (int i = 0; i < count; i++)
+        if (slots[of_plan[i]])
+            return true;
+    return false;
+}
+
 static void replace(char **text, char *by)
 {
     free(*text);

@@ -204,14 +204,7 @@ static const struct segment_times *segments(void *ctx)
 
 bool recorded_space_fails(const struct recorded_space *s, struct plan p)
 {
-    if (s->at[plan_key(p)] < 0)
-        return true;
-    int slots[OP_COUNT];
-    int count = plan_slots(p, slots);
-    for (int i = 0; i < count; i++)
-        if (s->failed[slots[i]])
-            return true;
-    return false;
+    return s->at[plan_key(p)] < 0 || plan_has_slot(p, s->failed);
 }
 
 static bool fails(void *ctx, struct plan p)

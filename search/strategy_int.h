@@ -86,10 +86,6 @@ enum { FINALISTS_LEAST = 4, FINALISTS_MOST = 12 };
 int finalists_of(const struct history *h, const struct segment_times *alone,
                  struct finalist out[FINALISTS_MOST]);
 
-/* The rank correlation of the times of plans and their sums, as the other plans say them: NaN below
- * JUDGED_LEAST plans. */
-double sum_spearman(const struct history *h, const struct segment_times *alone);
-
 /* ---- learned.c: how a model is judged -------------------------------------------------------- */
 
 /* Figures on held-out plans need JUDGED_LEAST plans. */

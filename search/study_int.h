@@ -21,6 +21,9 @@ void find_covers(const struct segment_times *times, struct covers *out);
 /* The slot that a choice serves. */
 int slot_of_choice(enum target_kind target, const struct db_choice *c);
 
+/* Whether a plan has one of some slots. */
+bool plan_has_slot(struct plan p, const bool slots[SLOT_COUNT]);
+
 /* A row's median and interval, in microseconds. */
 struct interval row_us(const struct db_trial *row);
 

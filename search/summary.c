@@ -51,7 +51,6 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     if (out->indistinct)
         out->expected_faster_share = NAN;
     out->model_spearman = learned.report.spearman;
-    out->sum_spearman = sum_spearman(&t->history, &t->segments.times);
     result = 0;
 out:
     learned_release(&learned);
@@ -127,7 +126,6 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .indistinct = history_indistinct(&t->history),
         .drift = anchor_drift(t),
         .model_spearman = NAN,
-        .sum_spearman = NAN,
         .expected_faster_share = NAN,
     };
     for (int i = 0; i < t->history.count; i++) {

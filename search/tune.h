@@ -57,7 +57,6 @@ struct tune_report {
     bool indistinct;            /* see history_indistinct() */
     double drift;               /* the machine's pace at the end over that at first; 1: as it was */
     double model_spearman;      /* see struct model_report; NaN if unknown */
-    double sum_spearman;        /* the same of the sums that plans and segments say */
     struct certainty certainty;
     double expected_faster_share; /* of the space: plans not measured that the model expects to be
                                      faster than the best; NaN if unknown */

@@ -168,13 +168,6 @@ void say_baselines(const struct tuner *t);
 
 /* ---- shared.c: segment times of studies of other workloads ----------------------------------- */
 
-/* On what the time of a segment depends at most, beside the sizes of a layer. */
-enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };
-enum dependence segment_dependence(const struct chain *c, struct segment s);
-
-/* Whether layers have the same sizes, types and number. */
-bool same_layers(const struct workload *a, const struct workload *b);
-
 /* Whether a segment takes the same time in both workloads, on the same target. */
 bool segment_shared(struct segment s, const struct workload *a, const struct workload *b);
 
