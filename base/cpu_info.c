@@ -11,22 +11,27 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Appends the value of the first line "key<blanks>: value" of /proc/cpuinfo; false if none. */
+/* What stands behind a key in the first line that begins with it; null if none does. */
+static const char *behind_key(const char *text, const char *key)
+{
+    const size_t len = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0)
+            return line + len;
+    }
+    return NULL;
+}
+
+/* Appends the value of a line "key<blanks>: value" of /proc/cpuinfo; false if there is none. */
 static bool cpuinfo_value(const struct buf *text, const char *key, struct buf *out)
 {
-    size_t key_len = strlen(key);
-    for (const char *line = text->ptr; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, key_len) != 0)
-            continue;
-        const char *after = line + key_len + strspn(line + key_len, " \t");
-        if (*after != ':')
-            continue;
-        after += 1 + strspn(after + 1, " \t");
-        buf_add(out, after, strcspn(after, "\n"));
-        return true;
-    }
-    return false;
+    const char *value = behind_key(text->ptr, key);
+    if (value == NULL)
+        return false;
+    value += strspn(value, " \t:");
+    buf_add(out, value, strcspn(value, "\n"));
+    return true;
 }
 
 static bool has_word(const char *words, const char *word)
@@ -103,15 +108,11 @@ static uint64_t group_number(const struct fp_group *group, const char *file, con
     buf_init(&path);
     buf_init(&text);
     buf_addf(&path, "%s/%s", group->dir, file);
-    size_t key_len = strlen(key);
-    const char *line = file_read(path.ptr, 0, &text, &ignored) == 0 ? text.ptr : NULL;
-    while (line != NULL && strncmp(line, key, key_len) != 0) {
-        line = strchr(line, '\n');
-        line += line != NULL;
-    }
+    file_read(path.ptr, 0, &text, &ignored);
+    const char *value = behind_key(text.ptr, key);
     char *end = NULL;
-    uint64_t number = line != NULL ? strtoull(line + key_len, &end, 10) : 0;
-    bool found = line != NULL && end != line + key_len; /* "max" has no number */
+    uint64_t number = value != NULL ? strtoull(value, &end, 10) : 0;
+    bool found = value != NULL && end != value; /* "max" has no number */
     buf_release(&path);
     buf_release(&text);
     return found ? number : absent;
@@ -159,15 +160,12 @@ uint64_t mem_group_bytes(const char *list, const char *root)
 
 uint64_t mem_available_bytes(void)
 {
-    static const char field[] = "MemAvailable:";
     struct buf text;
     struct status ignored = STATUS_INIT;
     buf_init(&text);
     file_read("/proc/meminfo", 0, &text, &ignored);
-    const char *found = strstr(text.ptr, field);
-    uint64_t least = UINT64_MAX;
-    if (found != NULL)
-        least = 1024 * (uint64_t)strtoull(found + strlen(field), NULL, 10);
+    const char *kib = behind_key(text.ptr, "MemAvailable:");
+    uint64_t least = kib != NULL ? 1024 * (uint64_t)strtoull(kib, NULL, 10) : UINT64_MAX;
     buf_release(&text);
     struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
     if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < least)

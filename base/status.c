@@ -19,45 +19,42 @@ static const char *const names[STATUS_CODE_COUNT] = {
     [STATUS_INTERRUPTED] = "interrupted",
 };
 
-/* Sets the message to an escaped text; what does not fit is cut. */
-static void set_message(struct status *st, const char *text)
+/* Sets the message to an escaped text with another behind it; what does not fit is cut. */
+static void set_message(struct status *st, const char *behind, const char *fmt, va_list args)
 {
-    struct buf escaped;
+    struct buf text, escaped;
+    buf_init(&text);
     buf_init(&escaped);
-    utf8_escape(text, &escaped);
+    buf_addv(&text, fmt, args);
+    buf_adds(&text, behind);
+    utf8_escape(text.ptr, &escaped);
     snprintf(st->message, sizeof(st->message), "%s", escaped.ptr);
     if (escaped.len >= sizeof(st->message)) /* the cut may be within a character */
         utf8_mend(st->message);
     buf_release(&escaped);
+    buf_release(&text);
 }
 
 int status_set(struct status *st, enum status_code code, const char *fmt, ...)
 {
+    va_list args;
     if (st->code != STATUS_OK)
         return -1;
     st->code = code;
-    struct buf text;
-    va_list args;
-    buf_init(&text);
     va_start(args, fmt);
-    buf_addv(&text, fmt, args);
+    set_message(st, "", fmt, args);
     va_end(args);
-    set_message(st, text.ptr);
-    buf_release(&text);
     return -1;
 }
 
 int status_prefix(struct status *st, const char *fmt, ...)
 {
-    struct buf text;
+    char message[sizeof(st->message) + 2];
     va_list args;
-    buf_init(&text);
+    snprintf(message, sizeof(message), ": %s", st->message);
     va_start(args, fmt);
-    buf_addv(&text, fmt, args);
+    set_message(st, message, fmt, args);
     va_end(args);
-    buf_addf(&text, ": %s", st->message);
-    set_message(st, text.ptr);
-    buf_release(&text);
     return -1;
 }
 
