@@ -28,63 +28,54 @@ static int refuse(const char *what, struct status *st)
                       text);
 }
 
-static int set_params(BoosterHandle handle, const struct booster_param *params, uint64_t seed,
-                      struct status *st)
+static int set_params(BoosterHandle handle, const struct booster_param *params, uint64_t seed)
 {
     char seed_text[24];
     snprintf(seed_text, sizeof(seed_text), "%u", (unsigned)(splitmix64(seed) >> 33));
     for (const struct booster_param *p = params; p->name != NULL; p++)
         if (XGBoosterSetParam(handle, p->name, p->value) != 0)
-            return refuse("set a parameter", st);
-    if (XGBoosterSetParam(handle, "seed", seed_text) != 0 ||
-        XGBoosterSetParam(handle, "nthread", "1") != 0)
-        return refuse("set a parameter", st);
-    return 0;
+            return -1;
+    return XGBoosterSetParam(handle, "seed", seed_text) != 0 ||
+                   XGBoosterSetParam(handle, "nthread", "1") != 0
+               ? -1
+               : 0;
 }
 
-static int fill_matrix(DMatrixHandle rows, const struct booster_task *task, struct status *st)
+/* What XGBoost failed to do; null: it trained. */
+static const char *train(const struct booster_task *task, DMatrixHandle *rows,
+                         BoosterHandle *handle)
 {
     bst_ulong count = (bst_ulong)task->x.rows;
-    if (XGDMatrixSetFloatInfo(rows, "label", task->target, count) != 0 ||
+    if (XGDMatrixCreateFromMat_omp(task->x.values, count, (bst_ulong)task->x.columns, (float)NAN,
+                                   rows, 1) != 0 ||
+        XGDMatrixSetFloatInfo(*rows, "label", task->target, count) != 0 ||
         (task->margin != NULL &&
-         XGDMatrixSetFloatInfo(rows, "base_margin", task->margin, count) != 0))
-        return refuse("take the training data", st);
-    return 0;
+         XGDMatrixSetFloatInfo(*rows, "base_margin", task->margin, count) != 0))
+        return "take the training data";
+    if (XGBoosterCreate(rows, 1, handle) != 0)
+        return "start";
+    if (set_params(*handle, task->params, task->seed) != 0)
+        return "set a parameter";
+    for (int round = 0; round < task->rounds; round++)
+        if (XGBoosterUpdateOneIter(*handle, round, *rows) != 0)
+            return "train";
+    return NULL;
 }
 
 int booster_train(const struct booster_task *task, struct booster **out, struct status *st)
 {
-    *out = NULL;
-    keep_quiet();
     DMatrixHandle rows = NULL;
     BoosterHandle handle = NULL;
-    int result = -1;
-    if (XGDMatrixCreateFromMat_omp(task->x.values, (bst_ulong)task->x.rows,
-                                   (bst_ulong)task->x.columns, (float)NAN, &rows, 1) != 0) {
-        refuse("take the training data", st);
-        goto out;
-    }
-    if (fill_matrix(rows, task, st) != 0)
-        goto out;
-    if (XGBoosterCreate(&rows, 1, &handle) != 0) {
-        refuse("start", st);
-        goto out;
-    }
-    if (set_params(handle, task->params, task->seed, st) != 0)
-        goto out;
-    for (int round = 0; round < task->rounds; round++)
-        if (XGBoosterUpdateOneIter(handle, round, rows) != 0) {
-            refuse("train", st);
-            goto out;
-        }
-    *out = handle;
-    handle = NULL;
-    result = 0;
-out:
-    if (handle != NULL)
-        XGBoosterFree(handle);
+    keep_quiet();
+    const char *failed = train(task, &rows, &handle);
+    int result = failed == NULL ? 0 : refuse(failed, st);
     if (rows != NULL)
         XGDMatrixFree(rows);
+    *out = handle;
+    if (result != 0) {
+        booster_free(handle);
+        *out = NULL;
+    }
     return result;
 }
 

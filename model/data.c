@@ -17,16 +17,6 @@ static int by_value_then_ms(const void *a, const void *b)
     return (x->ms > y->ms) - (x->ms < y->ms);
 }
 
-static int check_row(int row, unsigned value, double ms, struct status *st)
-{
-    if (!isfinite(ms) || ms <= 0)
-        return status_set(st, STATUS_MODEL,
-                          "row %d of the training data gives plan %u a time of %g ms; give a "
-                          "positive, finite one",
-                          row, value, ms);
-    return 0;
-}
-
 int data_distinct(const struct model_data *data, struct model_data *out, struct status *st)
 {
     *out = (struct model_data){.count = 0};
@@ -34,7 +24,11 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
     struct row *rows = mem_alloc(count, sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
         rows[i] = (struct row){plan_value(data->plans[i]), data->plans[i], data->ms[i]};
-        if (check_row((int)i + 1, rows[i].value, rows[i].ms, st) != 0) {
+        if (!isfinite(rows[i].ms) || rows[i].ms <= 0) {
+            status_set(st, STATUS_MODEL,
+                       "row %zu of the training data gives plan %u a time of %g ms; give a "
+                       "positive, finite one",
+                       i + 1, rows[i].value, rows[i].ms);
             free(rows);
             return -1;
         }

@@ -167,6 +167,19 @@ START_TEST(one_plan_is_too_few)
 }
 END_TEST
 
+/* A time so large that its logarithm's float is fine, yet its mean is not. */
+START_TEST(xgboost_errors_become_a_status)
+{
+    const struct plan plans[] = {{.fused = 1}, {.fused = 1}, {.fused = 2}};
+    const double ms[] = {1e308, 1e308, 1};
+    struct model_data d = {.count = 3, .plans = plans, .ms = ms};
+    struct model *m;
+    FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, "xgboost cannot ");
+    ck_assert_ptr_null(m);
+}
+END_TEST
+
 SUITE("model", NULL, NULL, ONCE(same_input_same_answers), ONCE(no_threads_are_left_behind),
       ONCE(order_of_rows_changes_nothing), ONCE(repeats_are_averaged), ONCE(all_values_at_once),
-      LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few))
+      LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few),
+      ONCE(xgboost_errors_become_a_status))
