@@ -177,21 +177,15 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
-/* Without a study to store in, and where only the system's database knows a plan, the nearest one
- * tells the fastest schedules: *known.  Else the study to store in does. */
+/* Without a study to store in, the one that knows the workload tells the fastest schedules:
+ * *known.  Else the study to store in does. */
 static int open_study(const struct options *o, const struct comparison *c, struct session *s,
                       struct found_study *known, struct status *st)
 {
-    if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0 ||
-        session_find_known(o, s, "the schedules are", known, st) != 0)
+    if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0)
         return -1;
-    if (!c->stores)
-        return 0;
-    if (!known->system) {
-        db_close(known->db);
-        *known = (struct found_study){.db = NULL};
-    }
-    return study_open(s->bench, s->db, &s->study, st);
+    return c->stores ? study_open(s->bench, s->db, &s->study, st)
+                     : study_find_known(o, s->target, &s->workload, known, st);
 }
 
 static int check_padded(const struct options *o, const struct session *s, struct status *st)

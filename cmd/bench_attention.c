@@ -48,7 +48,7 @@ static struct plan plan_with(struct segment attention)
 static int find_study(const struct options *o, struct session *s, struct status *st)
 {
     struct found_study found;
-    if (session_find_known(o, s, "the schedules are", &found, st) != 0)
+    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
         return -1;
     db_close(s->db);
     s->db = found.db;

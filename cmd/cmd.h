@@ -281,11 +281,9 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 
 /* The first that is found of: the workload on the device here or another of its model; its mask
  * with other parameters on these; the workload on any device; its mask with other parameters on
- * any. Each in databases[0] and then [1], of which one may be null.  1: found, 0: none,
- * -1: failed. */
-int study_near_workload(const struct options *o, struct db *const databases[2],
-                        struct target_name target, const struct workload *w, struct db **db,
-                        int64_t *study, struct status *st);
+ * any.  1: found, 0: none, -1: failed. */
+int study_near_workload(const struct options *o, struct db *db, struct target_name target,
+                        const struct workload *w, int64_t *study, struct status *st);
 
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 

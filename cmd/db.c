@@ -11,7 +11,7 @@ static const struct action {
     bool reads;       /* finds the database open in its session */
     db_action *run;
 } actions[] = {
-    {"list", "", "print each workload with its best plan", 0, false, db_list_run},
+    {"list", "", "print each workload with its best plan", 0, true, db_list_run},
     {"info", "", "count what is stored", 0, true, db_info_run},
     {"check", "", "print each problem found; exit 1 if there is one", 0, true, db_check_run},
     {"forget", "", "remove a workload, --failed trials, or results of an --older-protocol",

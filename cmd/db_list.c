@@ -1,5 +1,4 @@
 #include "cmd/db_int.h"
-#include "cmd/studies_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +9,13 @@ static const struct column columns[] = {
     {"ci_low_ms", NULL, 0},     {"ci_high_ms", NULL, 0},        {"compared", NULL, 0},
     {"plans", NULL, 0},         {"trials", "trials", 0},        {"stored_utc", "measured", 0},
     {"target.kind", NULL, 0},   {"target.device", "device", 0}, {"protocol", NULL, 0},
-    {"path", NULL, 0},          {"system", "system", 0},
+    {"path", NULL, 0},
 };
 
 struct listing {
     struct output *out;
     const struct options *o;
     const char *path; /* of the database */
-    bool system;
 };
 
 /* The members of a report's workload. */
@@ -67,27 +65,16 @@ static void add_row(void *ctx, const struct db_listed *l)
     if (people) /* the day is enough */
         json_object_set_new(row, "stored_utc",
                             json_stringn(l->stored_utc, strcspn(l->stored_utc, "T")));
-    json_object_set_new(row, "system",
-                        !people ? json_boolean(to->system) : json_string(to->system ? "yes" : ""));
     output_row(to->out, row);
 }
 
 int db_list_run(const struct options *o, struct session *s, struct status *st)
 {
-    struct db *databases[2];
     struct output out;
-    int result = databases_open(o, DB_READ, databases, st);
-    s->db = databases[0];
-    if (result == 0) {
-        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-        for (int i = 0; i < 2 && result == 0; i++)
-            if (databases[i] != NULL) {
-                struct listing to = {&out, o, db_path(databases[i]), i == 1};
-                result = db_list(databases[i], add_row, &to, st);
-            }
-        out.skip_empty = true;
-        output_end(&out);
-    }
-    db_close(databases[1]);
+    struct listing to = {&out, o, db_path(s->db)};
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    int result = db_list(s->db, add_row, &to, st);
+    out.skip_empty = true;
+    output_end(&out);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

@@ -23,7 +23,7 @@ static int open_stored(const struct options *o, struct session *s, struct measur
                        struct status *st)
 {
     struct found_study found;
-    if (session_find_known(o, s, "this is", &found, st) != 0)
+    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
         return -1;
     s->db = found.db;
     s->study = found.study;

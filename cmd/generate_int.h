@@ -13,7 +13,6 @@ struct schedules {
     int measured;                /* how many of its choices have a stored time */
     char *device;                /* the device that was measured, owned; null: nothing is stored */
     char *libraries;             /* that it was measured with, owned; null with `device` */
-    char *system;                /* the path of the system's database if that has them, owned */
     bool elsewhere;              /* whether `device` differs from the device of this machine */
     int device_arch;             /* architecture of `device`; 0: it is no GPU */
     bool replaced[OP_COUNT];     /* a faster choice is known, but not every architecture runs it */

@@ -104,8 +104,6 @@ int schedules_choose(const struct options *o, const struct choosing *c, struct c
         result = study_candidate(&from, part->plan, &part->schedules.candidate, st);
     if (result == 0 && found.db != NULL)
         result = read_study(found.db, found.study, c, part, st);
-    if (result == 0 && found.system)
-        part->schedules.system = mem_strdup(db_path(found.db));
     db_close(found.db);
     return result;
 }
@@ -118,7 +116,6 @@ void schedules_release(struct schedules *s)
     }
     free(s->device);
     free(s->libraries);
-    free(s->system);
     *s = (struct schedules){.measured = 0};
 }
 
@@ -174,8 +171,6 @@ void schedules_note(const struct options *o, const struct choosing *c, const str
                 "'fuseplan search' finds faster ones");
         return;
     }
-    if (s->system != NULL)
-        note(o, "the schedules are from the system's database, '%s'", s->system);
     const char *where = s->elsewhere ? ", another device than the one here" : "";
     if (s->measured == s->candidate.count)
         note(o, "segments run with the fastest schedules known, measured on '%s'%s", s->device,

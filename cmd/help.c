@@ -22,7 +22,6 @@ static const struct help_variable {
     const char *means;
 } variables[] = {
     {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},
-    {"FUSEPLAN_SYSTEM_DB", OPT(DB), "read beside the user's database, but not by report and train"},
     {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},
     {"FUSEPLAN_CACHE_MAX_BYTES", OPT(COMPILER), "how large that directory may grow (2 GiB)"},
     {"FUSEPLAN_LOCK_DIR", OPT(COMPILER), "the directory of the devices' locks (/tmp)"},

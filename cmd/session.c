@@ -113,8 +113,6 @@ static int open_study(const struct options *o, enum db_mode mode, bool near, str
         return -1;
     s->db = found.db;
     s->study = found.study;
-    if (found.system)
-        note(o, "this is from the system's database, '%s'", db_path(s->db));
     return 0;
 }
 

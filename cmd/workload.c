@@ -122,9 +122,8 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     return result;
 }
 
-int study_near_workload(const struct options *o, struct db *const databases[2],
-                        struct target_name target, const struct workload *w, struct db **db,
-                        int64_t *study, struct status *st)
+int study_near_workload(const struct options *o, struct db *db, struct target_name target,
+                        const struct workload *w, int64_t *study, struct status *st)
 {
     static const struct {
         bool same_device, family;
@@ -135,15 +134,13 @@ int study_near_workload(const struct options *o, struct db *const databases[2],
     struct fingerprint here;
     struct db_study near = near_here(o, target, &here);
     int found = 0;
-    for (size_t i = 0; i < 2 * ARRAY_LEN(steps) && found == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(steps) && found == 0; i++) {
         struct db_wanted wanted = {.workload = &asked,
                                    .target_kind = target_names[target.kind],
                                    .near = &near,
-                                   .same_device = steps[i / 2].same_device,
-                                   .family = steps[i / 2].family};
-        *db = databases[i % 2];
-        if (*db != NULL)
-            found = db_study_near(*db, &wanted, study, st);
+                                   .same_device = steps[i].same_device,
+                                   .family = steps[i].family};
+        found = db_study_near(db, &wanted, study, st);
     }
     buf_release(&key);
     return found;

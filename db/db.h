@@ -27,10 +27,6 @@ char *db_place(const char *path);
 /* path: as db_place() takes it. */
 int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st);
 
-/* Opens the system's database, which the variable FUSEPLAN_SYSTEM_DB names, with DB_READ.  *out is
- * null if the variable is not set or the file does not exist. */
-int db_open_system(struct db **out, struct status *st);
-
 /* Opens a database that is empty, and gone once it is closed. */
 int db_open_scratch(struct db **out, struct status *st);
 void db_close(struct db *db);

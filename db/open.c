@@ -324,17 +324,6 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
     return 0;
 }
 
-int db_open_system(struct db **out, struct status *st)
-{
-    const char *path = getenv("FUSEPLAN_SYSTEM_DB");
-    *out = NULL;
-    if (path == NULL || path[0] == '\0' || !file_exists(path))
-        return 0;
-    return db_open(path, DB_READ, out, st) == 0
-               ? 0
-               : status_prefix(st, "the system's database (FUSEPLAN_SYSTEM_DB)");
-}
-
 int db_open_scratch(struct db **out, struct status *st)
 {
     *out = NULL;

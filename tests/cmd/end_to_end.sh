@@ -203,12 +203,6 @@ END
   fuseplan db check --db moved.db >found || fail "what was imported"
   fuseplan query $workload --db moved.db --format json >found
   fuseplan query $workload --format json | cmp - found || fail "an imported answer"
-  FUSEPLAN_SYSTEM_DB=e2e.db fuseplan db list --db none.db | grep -q "b 1 -s 8 -m causal" || fail "the list of the system"
-  sed 's/row_block=[0-9]*/row_block=64/g' e2e.ndjson >system.ndjson # not the default
-  fuseplan db import system.ndjson --db system.db -q >found
-  FUSEPLAN_SYSTEM_DB=system.db fuseplan bench best $workload --db user.db --baseline none >found 2>said
-  grep -q "the schedules are from the system's database, 'system.db'" said || fail "$(cat said)"
-  fuseplan db export --db user.db | grep '"trial":"final"' | grep -q row_block=64 || fail "not the system's schedules"
   fuseplan db check --format json >out.json
   "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
   fuseplan db check | grep -q 'is whole' || fail "the database is not whole"

@@ -7,7 +7,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
 export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
-unset FUSEPLAN_SYSTEM_DB CFLAGS LDFLAGS LDLIBS MAKEFLAGS
+unset CFLAGS LDFLAGS LDLIBS MAKEFLAGS
 # shared with other suites: what they compiled
 mkdir cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries

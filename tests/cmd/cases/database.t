@@ -205,35 +205,6 @@ read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums
 match its checksum)
 1$ fuseplan db list --db f.db
 ! fuseplan db: database 'f.db' is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums (page 6 does not match its checksum)
-=== system db
-## What takes its plan from the system's database takes schedules and times from there too.
-$ known_db k.db
-$ w='--target cpu -b 1 -s 128 -m causal'
-$ fuseplan generate 41115 $w -q -o own --db k.db
-$ fuseplan explain 41115 $w --db k.db >own.txt
-$ export FUSEPLAN_SYSTEM_DB=k.db
-$ fuseplan generate best $w -o plan --db none.db
-! fuseplan: this is from the system's database, 'k.db'
-! fuseplan: the best plan known is 41115: 108.000 ms on 'a processor', another device than the one here
-! fuseplan: the schedules are from the system's database, 'k.db'
-! fuseplan: segments run with the fastest schedules known, measured on 'a processor', another device than the one here
-! fuseplan: wrote 34 files; 'make -C plan && plan/plan' builds and runs them
-$ diff -r own plan && echo "the same plan"
-the same plan
-$ fuseplan explain 41115 $w --db none.db | diff own.txt - && echo "the same picture"
-the same picture
-! fuseplan: this is from the system's database, 'k.db'
-$ fuseplan explain best $w -q --db none.db | diff own.txt - && echo "of the best one too"
-of the best one too
-## A study in which no plan ran has no answer.
-$ fuseplan db export --db k.db | grep -e '"format"' -e '"inputs".*"causal"' >study.txt
-$ fuseplan db import study.txt -q --db u.db >out
-$ fuseplan generate best $w -q -o plan --db u.db
-$ diff -r own plan && echo "the same plan"
-the same plan
-## The user's own comes first.
-$ FUSEPLAN_SYSTEM_DB=u.db fuseplan explain 41115 $w --db k.db | diff own.txt - && echo "the same picture"
-the same picture
 === file kinds
 ## Files that another command takes are named; a byte order mark does not count.
 $ mark='\357\273\277' line='{"format":"fuseplan results","version":1}'

@@ -1,5 +1,5 @@
 === query near
-## A query answers from the mask with other parameters, and from the system's database.
+## A query answers from the mask with other parameters.
 $ cp "$CASES/results.ndjson" old.txt
 $ fuseplan db import old.txt --db a.db -q >out
 $ w='-b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --format csv'
@@ -12,15 +12,7 @@ value,median_ms
 41115,2
 fuseplan: the answer differs in mask: measured with 'sliding:w=2', asked for 'sliding:w=3'
 3$ fuseplan query $w -m causal --db a.db >out 2>&1
-$ export FUSEPLAN_SYSTEM_DB=a.db
-$ fuseplan query $w -m sliding:w=3 --db none.db 2>said | cut -d, -f1,4; grep 'system' said
-value,median_ms
-41115,2
-fuseplan: this is from the system's database, 'a.db'
-$ fuseplan db list --db none.db --format csv | cut -d, -f2,14
-value,system
-41115,true
-3$ FUSEPLAN_SYSTEM_DB=none.db fuseplan query $w -m sliding:w=3 --db none.db
+3$ fuseplan query $w -m sliding:w=3 --db none.db
 ! fuseplan query: there is no database at 'none.db' yet: 'fuseplan search' makes one
 $ ls
 a.db
