@@ -17,13 +17,13 @@ static void print_escaped(const char *text)
     buf_release(&escaped);
 }
 
-void db_print_object(const struct options *o, const struct column *columns, int count,
-                     json_t *object)
+/* For people a line a member; takes the object over. */
+static void print_object(const struct options *o, json_t *object)
 {
     const char *key;
     json_t *value;
     if (o->format != FORMAT_TABLE) {
-        output_object(o->format, columns, count, object);
+        output_object(o->format, info_columns, ARRAY_LEN(info_columns), object);
         return;
     }
     progress_hide();
@@ -50,7 +50,7 @@ int db_info_run(const struct options *o, struct session *s, struct status *st)
                             (json_int_t)i.workloads, "targets", (json_int_t)i.targets, "trials",
                             (json_int_t)i.trials, "samples", (json_int_t)i.samples, "models",
                             (json_int_t)i.models, "searches", (json_int_t)i.searches);
-    db_print_object(o, info_columns, ARRAY_LEN(info_columns), row);
+    print_object(o, row);
     return EXIT_SUCCESS;
 }
 

@@ -11,10 +11,6 @@ typedef int db_action(const struct options *o, struct session *s, struct status 
 
 db_action db_info_run, db_check_run;
 
-/* Prints one object; for people, a line a member.  Takes it over. */
-void db_print_object(const struct options *o, const struct column *columns, int count,
-                     json_t *object);
-
 /* ---- db_list.c ------------------------------------------------------------------------------- */
 
 db_action db_list_run;
@@ -29,9 +25,5 @@ db_action db_forget_run;
 /* ---- db_move.c ------------------------------------------------------------------------------- */
 
 db_action db_merge_run, db_import_run, db_export_run;
-
-/* Prints what came of each file. */
-void db_print_moved(const struct options *o, const char *const *paths, const struct db_moved *moved,
-                    int count);
 
 #endif

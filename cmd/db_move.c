@@ -10,8 +10,8 @@ static const struct column columns[] = {
     {"same", "known", 0}, {"conflicts", "conflicts", 0}, {"replaced", "replaced", 0},
 };
 
-void db_print_moved(const struct options *o, const char *const *paths, const struct db_moved *moved,
-                    int count)
+static void print_moved(const struct options *o, const char *const *paths,
+                        const struct db_moved *moved, int count)
 {
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
@@ -47,7 +47,7 @@ static int store_files(const struct options *o, struct session *s, const struct 
     if (result == 0)
         result = from->store(s->db, paths, count, moved, st);
     if (result == 0)
-        db_print_moved(o, paths, moved, count);
+        print_moved(o, paths, moved, count);
     free(moved);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

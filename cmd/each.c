@@ -4,29 +4,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* The commands that take lists. */
-static void list_each(struct buf *out)
-{
-    const char **names = mem_alloc((size_t)command_count, sizeof(*names));
-    int count = 0;
-    for (int i = 0; i < command_count; i++)
-        if (commands[i]->each)
-            names[count++] = commands[i]->name;
-    words_join("", names, count, " and ", out);
-    free(names);
-}
-
-static int refuse_list(const char *option, int sizes, const struct command *c, struct status *st)
-{
-    struct buf others;
-    buf_init(&others);
-    list_each(&others);
-    status_set(st, STATUS_USAGE, "%s: %d sizes are given, and %s takes one; %s take a list", option,
-               sizes, c->name, others.ptr);
-    buf_release(&others);
-    return -1;
-}
-
 int each_check(const struct options *o, const struct command *c, struct status *st)
 {
     const struct {
@@ -35,7 +12,8 @@ int each_check(const struct options *o, const struct command *c, struct status *
     } lists[] = {{&o->batches, "--batch"}, {&o->seq_lens, "--seq-len"}};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         if (lists[i].sizes->count > 1 && !c->each)
-            return refuse_list(lists[i].name, lists[i].sizes->count, c, st);
+            return status_set(st, STATUS_USAGE, "%s: %d sizes are given, and %s takes one",
+                              lists[i].name, lists[i].sizes->count, c->name);
     int workloads = o->batches.count * o->seq_lens.count;
     if (workloads > 1 && options_has(o, OPT(DUMP)))
         return status_set(st, STATUS_USAGE,

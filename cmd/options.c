@@ -93,16 +93,10 @@ static int refuse_long(const struct command *c, const char *name, struct status 
 static int refuse_letter(const struct command *c, char letter, struct status *st)
 {
     int id = id_of_letter(letter);
-    if (id < 0)
-        return status_set(st, STATUS_USAGE, "unknown option '-%c'; 'fuseplan %s --help' lists all",
-                          letter, c->name);
-    struct buf list;
-    buf_init(&list);
-    add_takers(id, &list);
-    status_set(st, STATUS_USAGE, "option '-%c' belongs to %s, not to %s", letter, list.ptr,
-               c->name);
-    buf_release(&list);
-    return -1;
+    if (id >= 0)
+        return refuse_long(c, option_info((enum option_id)id)->name, st);
+    return status_set(st, STATUS_USAGE, "unknown option '-%c'; 'fuseplan %s --help' lists all",
+                      letter, c->name);
 }
 
 /* text: "--name" or "--name=argument". */

@@ -80,7 +80,7 @@ exit status:
 2$ fuseplan bench 5 --batchs 1
 ! fuseplan bench: unknown option '--batchs'; did you mean '--batch'?
 2$ fuseplan translate 5 -b 1
-! fuseplan translate: option '-b' belongs to mask, generate, export, bench, search, query, explain, report, train, predict and db, not to translate
+! fuseplan translate: option '--batch' belongs to mask, generate, export, bench, search, query, explain, report, train, predict and db, not to translate
 2$ fuseplan translate 5 --quiet=1
 ! fuseplan translate: option '--quiet' takes no argument
 2$ fuseplan bench 5 -b
@@ -89,7 +89,7 @@ exit status:
 2$ fuseplan translate 5 --budget 1
 ! fuseplan translate: option '--budget' belongs to search and replay, not to translate
 2$ fuseplan doctor -o x
-! fuseplan doctor: option '-o' belongs to generate, export, report and db, not to doctor
+! fuseplan doctor: option '--output' belongs to generate, export, report and db, not to doctor
 2$ fuseplan query --he 3
 ! fuseplan query: option '--he' is ambiguous: it may be --heads, --head-size or --help
 2$ fuseplan query --seq 3 --ba=1 --head

@@ -82,7 +82,7 @@ batch 4, seq-len 128
 2$ $q -b 1,,2 -s 128
 ! fuseplan query: --batch: '' is not a size; give a whole number from 1 to 65536
 2$ fuseplan generate 5 -b 1,2 -s 8 -o d
-! fuseplan generate: --batch: 2 sizes are given, and generate takes one; export, bench, search and query take a list
+! fuseplan generate: --batch: 2 sizes are given, and generate takes one
 2$ fuseplan bench 5 -b 1 -s 8,16 --dump d
 ! fuseplan bench: --dump writes one workload, and 2 are asked for; give one batch size and one sequence length
 ## The mask of the second is refused before the first is measured.
