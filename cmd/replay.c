@@ -13,7 +13,6 @@ static const struct column columns[] = {
     {"budget", "plans", 0},       {"seeds", NULL, 0},
     {"regret_mean", "regret", 4}, {"regret_median", "median", 4},
     {"regret_p95", "95 %", 4},    {"plans_to_1pct", "to 1 %", 0},
-    {"score", "score", 3},
 };
 
 struct shown {
@@ -48,12 +47,12 @@ static json_t *name_of(const char *path)
 static json_t *row_json(const char *path, const struct recorded_space *s,
                         const struct replay_row *r)
 {
-    return json_pack("{so so ss ss si si so so so so so}", "space", name_of(path), "path",
+    return json_pack("{so so ss ss si si so so so so}", "space", name_of(path), "path",
                      json_text(path), "recorded", recorded_space_is_whole(s) ? "whole" : "in part",
                      "strategy", r->strategy->name, "budget", r->budget, "seeds", r->seeds,
                      "regret_mean", json_number(r->regret_mean), "regret_median",
                      json_number(r->regret_median), "regret_p95", json_number(r->regret_p95),
-                     "plans_to_1pct", whole(r->plans_to_1pct), "score", json_number(r->score));
+                     "plans_to_1pct", whole(r->plans_to_1pct));
 }
 
 /* Reads all files, some 5 MB each in memory, and refuses one that cannot be replayed: found later,

@@ -16,15 +16,13 @@ static_assert(PLAN_SPACE < FIRST_BUDGET << (REPLAY_ROWS - 1), "room for each bud
 /* What one search gave. */
 struct run {
     double regret[REPLAY_ROWS]; /* of the plan that it would choose after so many plans */
-    double score[REPLAY_ROWS];
-    double plans_to_1pct; /* infinite if the budget is too small */
+    double plans_to_1pct;       /* infinite if the budget is too small */
 };
 
 struct replay {
     const struct recorded_space *space;
     const struct replay_options *o;
     double best_ms;
-    double *random_ms; /* (budget + 1) the fastest of so many plans drawn uniformly, on average */
     int budgets[REPLAY_ROWS], budget_count;
     struct run *runs; /* (strategies x seeds) */
     pthread_t caller;
@@ -113,18 +111,14 @@ static double chosen_ms(struct noisy *n, const struct history *h, int count)
 static void judge(struct noisy *n, const struct history *h, struct run *out)
 {
     const struct replay *r = n->r;
-    double fastest = INFINITY, score = 0;
+    double fastest = INFINITY;
     out->plans_to_1pct = INFINITY;
     for (int count = 1, row = 0; row < r->budget_count; count++) {
         if (count <= h->count && n->true_times.items[count - 1].outcome.status == TRIAL_OK)
             fastest = fmin(fastest, n->true_times.items[count - 1].outcome.ms);
-        double span = r->random_ms[count] - r->best_ms;
-        if (isfinite(fastest) && span > 0)
-            score += (r->random_ms[count] - fastest) / span;
         if (fastest <= 1.01 * r->best_ms)
             out->plans_to_1pct = fmin(out->plans_to_1pct, count);
         if (count == r->budgets[row]) {
-            out->score[row] = score / count;
             double chosen = r->o->plan_noise > 0 ? chosen_ms(n, h, count) : fastest;
             out->regret[row++] = fmax(0, chosen / r->best_ms - 1);
         }
@@ -194,35 +188,6 @@ static void run_all(struct replay *r)
     free(thread);
 }
 
-/* ---- random, without drawing ----------------------------------------------------------------- */
-
-/* The fastest of n of the m sorted times, on average: time k is the fastest one drawn if it is
- * drawn and none of the k before it is. */
-static double fastest_of(const double *sorted, int m, int n)
-{
-    double none_before = 1, mean = 0;
-    for (int k = 0; k < m && none_before > 0; k++) {
-        double drawn = fmin(1, (double)n / (m - k));
-        mean += none_before * drawn * sorted[k];
-        none_before *= 1 - drawn;
-    }
-    return mean;
-}
-
-static void fill_random(struct replay *r)
-{
-    const struct recorded_space *s = r->space;
-    double *ms = mem_alloc((size_t)s->count, sizeof(*ms));
-    int m = 0;
-    for (int i = 0; i < s->count; i++)
-        if (s->outcomes[i].status == TRIAL_OK)
-            ms[m++] = s->outcomes[i].ms;
-    qsort(ms, (size_t)m, sizeof(*ms), stats_order);
-    for (int n = 1; n <= r->o->budget; n++)
-        r->random_ms[n] = fastest_of(ms, m, n);
-    free(ms);
-}
-
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 static double *column(const struct run *runs, int seeds, size_t offset)
@@ -257,17 +222,14 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
     const struct run *runs = r->runs + (size_t)strategy * (size_t)seeds;
     size_t skip = (size_t)at * sizeof(double);
     double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
-    double *score = column(runs, seeds, offsetof(struct run, score) + skip);
     struct replay_row out = {.strategy = r->o->strategies[strategy],
                              .budget = budget,
                              .seeds = seeds,
                              .regret_mean = mean(regret, seeds),
                              .regret_median = stats_quantile(regret, (size_t)seeds, 0.5),
                              .regret_p95 = stats_quantile(regret, (size_t)seeds, 0.95),
-                             .plans_to_1pct = median_to_1pct(runs, seeds, budget),
-                             .score = mean(score, seeds)};
+                             .plans_to_1pct = median_to_1pct(runs, seeds, budget)};
     free(regret);
-    free(score);
     return out;
 }
 
@@ -293,15 +255,12 @@ int replay(const struct recorded_space *s, const struct replay_options *o, struc
     for (int budget = FIRST_BUDGET; budget < o->budget; budget *= 2)
         r.budgets[r.budget_count++] = budget;
     r.budgets[r.budget_count++] = o->budget;
-    r.random_ms = mem_alloc((size_t)o->budget + 1, sizeof(*r.random_ms));
     r.runs = mem_alloc((size_t)o->strategy_count * (size_t)o->seeds, sizeof(*r.runs));
-    fill_random(&r);
     run_all(&r);
     *st = r.failure;
     for (int k = 0; k < o->strategy_count && st->code == STATUS_OK; k++)
         for (int at = 0; at < r.budget_count; at++)
             rows[(*count)++] = row_of(&r, k, at);
-    free(r.random_ms);
     free(r.runs);
     return st->code == STATUS_OK ? 0 : -1;
 }

@@ -67,10 +67,6 @@ struct replay_row {
     int budget, seeds;
     double regret_mean, regret_median, regret_p95;
     double plans_to_1pct; /* median; NaN if the budget is not enough in half of the searches */
-    /* (strategy - random) / (best - random) of the fastest time found, the mean over the plans up
-     * to the budget and over the seeds; random: what as many plans drawn uniformly give
-     * on average. */
-    double score;
 };
 
 /* STATUS_USAGE if replay() may not be called: the budget is above the number of recorded plans that

@@ -110,20 +110,20 @@ $ space() {
 > }
 $ space >small.ndjson
 $ fuseplan replay small.ndjson --space 40000..40003 --strategy random,additive --budget 4 --seeds 3
-space  recorded  strategy  plans  regret  median    95 %  to 1 %   score
-small  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
-small  whole     additive      4  0.0000  0.0000  0.0000       3  -0.195
+space  recorded  strategy  plans  regret  median    95 %  to 1 %
+small  whole     random        4  0.0000  0.0000  0.0000       3
+small  whole     additive      4  0.0000  0.0000  0.0000       3
 $ fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --format json
 [
- {"space": "small", "path": "small.ndjson", "recorded": "whole", "strategy": "random", "budget": 4, "seeds": 3, "regret_mean": 0.0, "regret_median": 0.0, "regret_p95": 0.0, "plans_to_1pct": 3, "score": -0.194672131}
+ {"space": "small", "path": "small.ndjson", "recorded": "whole", "strategy": "random", "budget": 4, "seeds": 3, "regret_mean": 0.0, "regret_median": 0.0, "regret_p95": 0.0, "plans_to_1pct": 3}
 ]
 $ fuseplan replay small.ndjson --space 40000..40003 --strategy random --budget 4 --seeds 3 --no-segment-times
-space  recorded  strategy  plans  regret  median    95 %  to 1 %   score
-small  whole     random        4  0.0000  0.0000  0.0000       3  -0.195
+space  recorded  strategy  plans  regret  median    95 %  to 1 %
+small  whole     random        4  0.0000  0.0000  0.0000       3
 ## Recorded in part: each row says so.
 $ fuseplan replay - --space 40000..40010 --strategy random --budget 3 --seeds 1 --format csv <small.ndjson
-space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct,score
--,-,in part,random,3,1,0,0,0,2,-0.0928961749
+space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct
+-,-,in part,random,3,1,0,0,0,2
 === replay bad
 2$ fuseplan replay
 ! fuseplan replay: no operand given; expected FILE..., for example: fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128
@@ -180,5 +180,5 @@ $ gzip -c one.ndjson >packed.gz
 2$ fuseplan replay packed.gz
 ! fuseplan replay: 'packed.gz' holds no results as text: it is packed by gzip: 'gzip -dc' unpacks it
 $ fuseplan replay one.ndjson --budget 1 --seeds 1 --strategy random --format csv
-space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct,score
-one,one.ndjson,in part,random,1,1,0,0,0,1,0
+space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct
+one,one.ndjson,in part,random,1,1,0,0,0,1
