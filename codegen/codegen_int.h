@@ -104,8 +104,10 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
 /* ---- kernels: text embedded at build time ---------------------------------------------------- */
 
-/* The texts of an exported library: kernels/library and the target's own. */
+/* The texts of kernel_files(), and of an exported library: kernels/library and the target's own. */
 enum kernel_group {
+    KERNEL_CPU,
+    KERNEL_CUDA,
     KERNEL_LIBRARY,
     KERNEL_CPU_LIBRARY,
     KERNEL_CUDA_LIBRARY,

@@ -23,10 +23,11 @@ struct stream {
     enum cudaStreamCaptureMode mode;
 };
 
+static _Atomic enum fake_failure failure;
+static _Atomic bool resting;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct fake_counts counts;
-static enum fake_failure failure;
-static bool resting;
 static int global_captures;
 
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER; /* one thing runs at a time */
@@ -51,24 +52,12 @@ struct fake_counts fake_counts(void)
 
 void fake_fail(enum fake_failure what)
 {
-    pthread_mutex_lock(&lock);
     failure = what;
-    pthread_mutex_unlock(&lock);
 }
 
 void fake_compute(bool on)
 {
-    pthread_mutex_lock(&lock);
     resting = !on;
-    pthread_mutex_unlock(&lock);
-}
-
-static bool fails(enum fake_failure what)
-{
-    pthread_mutex_lock(&lock);
-    bool now = failure == what;
-    pthread_mutex_unlock(&lock);
-    return now;
 }
 
 cudaError_t unsafe_call(void)
@@ -85,10 +74,7 @@ cudaError_t unsafe_call(void)
 
 static void execute(const struct work *w)
 {
-    pthread_mutex_lock(&lock);
-    bool rests = resting;
-    pthread_mutex_unlock(&lock);
-    if (rests)
+    if (resting)
         return;
     pthread_mutex_lock(&device);
     if (w->stub != NULL)
@@ -116,7 +102,7 @@ cudaError_t enqueue(cudaStream_t stream, struct work w)
 cudaError_t launch_stub(const struct stub *stub, const void *argument, cudaStream_t stream)
 {
     struct work w = {.stub = stub};
-    if (fails(FAIL_LAUNCH))
+    if (failure == FAIL_LAUNCH)
         return cudaErrorUnknown;
     w.argument = mem_alloc(1, stub->bytes);
     memcpy(w.argument, argument, stub->bytes);
@@ -174,7 +160,7 @@ static void count_capture(enum cudaStreamCaptureMode mode, int by)
 /* The default stream cannot be captured. */
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-    if (stream == NULL || stream->captured != NULL || fails(FAIL_CAPTURE))
+    if (stream == NULL || stream->captured != NULL || failure == FAIL_CAPTURE)
         return cudaErrorStreamCaptureUnsupported;
     stream->captured = mem_alloc(1, sizeof(*stream->captured));
     *stream->captured = (struct graph){.count = 0};
@@ -206,7 +192,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
 {
     (void)flags;
     *out = NULL;
-    if (unsafe_call() != cudaSuccess || fails(FAIL_INSTANTIATE))
+    if (unsafe_call() != cudaSuccess || failure == FAIL_INSTANTIATE)
         return cudaErrorMemoryAllocation;
     struct graph_exec *e = mem_alloc(1, sizeof(*e));
     *e = (struct graph_exec){.graph = {NULL, graph->count}};
@@ -244,7 +230,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
 /* CUDA does not allow two threads to launch one graph at once. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
-    if ((stream != NULL && stream->captured != NULL) || fails(FAIL_GRAPH_LAUNCH))
+    if ((stream != NULL && stream->captured != NULL) || failure == FAIL_GRAPH_LAUNCH)
         return cudaErrorUnknown;
     pthread_mutex_lock(&lock);
     bool twice = graph->launching;
