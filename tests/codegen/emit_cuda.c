@@ -71,28 +71,23 @@ static int knobs_apart_from_default(const struct choice *c)
     return apart;
 }
 
-/* The choices of a segment with at most `apart` knobs that are not at their default. */
-static void write_segment(const struct build_target *t, struct segment s, bool handwritten,
+/* The choices of a segment with at most `apart` knobs that are not at their default.  impl: of this
+ * implementation; null: of all that are not written by hand. */
+static void write_segment(const struct build_target *t, struct segment s, const char *impl,
                           int apart)
 {
     struct choice choices[CUDA_CHOICES_MAX];
+    bool handwritten = impl != NULL && impl_find(TARGET_CUDA, impl)->handwritten;
     int count = choices_for(t, s, handwritten, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++)
-        if (choices[i].impl->handwritten == handwritten &&
+        if ((impl == NULL || strcmp(choices[i].impl->name, impl) == 0) &&
             knobs_apart_from_default(&choices[i]) <= apart)
             write_choice(t, &choices[i]);
 }
 
-/* The kernels of hopper_gemm for a segment, with at most `apart` knobs that are not at their
- * default. */
-static void write_gemms(struct segment s, int apart)
+static void write_gemms(int first, int last, int apart)
 {
-    struct choice choices[CUDA_CHOICES_MAX];
-    int count = choices_for(&hopper, s, false, CUDA_CHOICES_MAX, choices);
-    for (int i = 0; i < count; i++)
-        if (choices[i].impl->emit == emit_hopper_gemm &&
-            knobs_apart_from_default(&choices[i]) <= apart)
-            write_choice(&hopper, &choices[i]);
+    write_segment(&hopper, (struct segment){(int8_t)first, (int8_t)last}, "hopper_gemm", apart);
 }
 
 /* A segment of each kind of stage. */
@@ -100,8 +95,8 @@ static void write_kinds(const struct build_target *t, int apart)
 {
     static const struct segment kinds[] = {{0, 1}, {1, 1}, {1, 6}, {2, 4}, {6, 9}, {12, 14}};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        write_segment(t, kinds[i], false, apart);
-    write_segment(t, (struct segment){2, 6}, true, 1);
+        write_segment(t, kinds[i], NULL, apart);
+    write_segment(t, (struct segment){2, 6}, "handwritten", 1);
 }
 
 static void write_all(int arch)
@@ -109,7 +104,7 @@ static void write_all(int arch)
     static const int head_sizes[] = {16, 32, 128};
     struct build_target t = {&chain_bert, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
     for (int i = 0; i < SEGMENT_COUNT; i++)
-        write_segment(&t, segment_at(i), false, 0);
+        write_segment(&t, segment_at(i), NULL, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
         t.dtype = (enum dtype)d;
         write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
@@ -118,8 +113,8 @@ static void write_all(int arch)
         t = (struct build_target){&chain_bert,   TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT),
                                   head_sizes[i], arch,        false,
                                   true,          NULL};
-        write_segment(&t, (struct segment){0, 14}, false, 0);
-        write_segment(&t, (struct segment){2, 6}, true, 1);
+        write_segment(&t, (struct segment){0, 14}, NULL, 0);
+        write_segment(&t, (struct segment){2, 6}, "handwritten", 1);
     }
 }
 
@@ -219,16 +214,16 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "golden") == 0)
         return EXIT_SUCCESS;
     write_sizes();
-    write_segment(&hopper, (struct segment){0, 14}, false, 0);
-    write_gemms((struct segment){12, 13}, 1);
-    write_gemms((struct segment){12, 14}, 1);
+    write_segment(&hopper, (struct segment){0, 14}, NULL, 0);
+    write_gemms(12, 13, 1);
+    write_gemms(12, 14, 1);
     if (strcmp(argv[1], "all") == 0) {
         write_all(CUDA_ARCH_MIN);
         write_all(CUDA_ARCH_HOPPER);
-        write_gemms((struct segment){0, 1}, 2);
-        write_gemms((struct segment){6, 8}, 2);
-        write_gemms((struct segment){10, 11}, 2);
-        write_gemms((struct segment){6, 9}, 2);
+        write_gemms(0, 1, 2);
+        write_gemms(6, 8, 2);
+        write_gemms(10, 11, 2);
+        write_gemms(6, 9, 2);
     }
     return EXIT_SUCCESS;
 }

@@ -4,7 +4,7 @@
 # Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
-usual='doctor build verify values far_means dependent environments generated export bench repeat search faults memory sanitize'
+usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
 named='spaces attention layers packed huggingface huggingface_times grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -62,11 +62,6 @@ dependent() {
 
 environments() {
   say timeout 300 "$here/../cmd/environments.sh" "$bin/fuseplan" cuda
-}
-
-bench() {
-  say "$bin/fuseplan" bench --target cuda $small 43690 41115 &&
-    say "$bin/fuseplan" bench --target cuda $large 43690 41115
 }
 
 # Twenty plans, timed by two processes one after the other; nineteen must differ by at most 1 %.
