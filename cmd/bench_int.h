@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_CMD_BENCH_INT_H
 #define FUSEPLAN_CMD_BENCH_INT_H
 
-#include "cmd/studies_int.h"
+#include "cmd/cmd.h"
 
 /* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
 

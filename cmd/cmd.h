@@ -329,6 +329,16 @@ int session_open_study(const struct options *o, enum db_mode mode, struct sessio
 int session_open_near(const struct options *o, struct session *out, struct status *st);
 void session_close(struct session *s);
 
+/* The study of a workload and the database that has it, which the caller closes. */
+struct found_study {
+    struct db *db; /* null: none is found */
+    int64_t study;
+};
+
+/* Finds it to read, for a command that does without: 0 where nothing is known. */
+int study_find_known(const struct options *o, struct target_name target, const struct workload *w,
+                     struct found_study *out, struct status *st);
+
 /* Notes what makes the times so far doubtful: other processes on the GPU, a clock slowed down. */
 void session_note_disturbance(const struct options *o, const struct session *s);
 

@@ -1,6 +1,5 @@
 #include "cmd/explain_int.h"
 #include "cmd/plans.h"
-#include "cmd/studies_int.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 #include "cmd/generate_int.h"
-#include "cmd/studies_int.h"
 
 #include <stdlib.h>
 #include <string.h>

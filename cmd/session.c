@@ -1,4 +1,4 @@
-#include "cmd/studies_int.h"
+#include "cmd/cmd.h"
 
 #include <signal.h>
 
@@ -103,13 +103,42 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
     return 0;
 }
 
+/* near: a study that stands in is as good, see study_near_workload(). */
+static int find_study(const struct options *o, enum db_mode mode, bool near,
+                      struct target_name target, const struct workload *w, struct found_study *out,
+                      struct status *st)
+{
+    *out = (struct found_study){.db = NULL};
+    if (db_open(o->db, mode, &out->db, st) != 0)
+        return -1;
+    int found = near ? study_near_workload(o, out->db, target, w, &out->study, st) : 0;
+    if (found == 0)
+        found = study_of_workload(o, out->db, target, w, &out->study, st);
+    if (found >= 0)
+        return 0;
+    db_close(out->db);
+    out->db = NULL;
+    return -1;
+}
+
+int study_find_known(const struct options *o, struct target_name target, const struct workload *w,
+                     struct found_study *out, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    if (find_study(o, DB_READ, false, target, w, out, &missing) == 0 ||
+        missing.code == STATUS_NOT_FOUND)
+        return 0;
+    *st = missing;
+    return -1;
+}
+
 static int open_study(const struct options *o, enum db_mode mode, bool near, struct session *s,
                       struct status *st)
 {
     struct found_study found = {.db = NULL};
     *s = (struct session){.bench = NULL};
     if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
-        study_find(o, mode, near, s->target, &s->workload, &found, st) != 0)
+        find_study(o, mode, near, s->target, &s->workload, &found, st) != 0)
         return -1;
     s->db = found.db;
     s->study = found.study;
