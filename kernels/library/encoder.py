@@ -353,20 +353,6 @@ def _count_tokens(kept):
     return lengths, torch.equal(kept, torch.arange(kept.shape[1]) < lengths[:, None])
 
 
-def _refuse_gaps():
-    raise ValueError(f"the attention mask has gaps or padding on the left; layers of the mask '{_mask}' "
-                     "take padding on the right of real tokens: set tokenizer.padding_side='right'")
-
-
-def lengths_of(mask):
-    """The lengths (B), on the CPU, that a tokenizer's attention mask stands for, also as HuggingFace
-    extends it: (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
-    Raises ValueError for a mask that is not just padding behind each sequence.  Waits for the GPU.
-    """
-    lengths, right = _count_tokens(_read_mask(mask))
-    return lengths if right else _refuse_gaps()
-
-
 # ---- a model
 
 # Their layers are the library's: residuals before layernorms, no position in attention.
@@ -529,7 +515,8 @@ class Encoder(torch.nn.Module):
         if right:
             return lengths, None
         if _mask != "full":
-            _refuse_gaps()
+            raise ValueError(f"the attention mask has gaps or padding on the left; layers of the mask '{_mask}' "
+                             "take padding on the right of real tokens: set tokenizer.padding_side='right'")
         self._check_first(kept)
         return lengths, kept.int().argsort(dim=1, descending=True, stable=True).to(x.device)
 

@@ -215,11 +215,6 @@ const struct safetensor *safetensors_find_text(const struct safetensors *f, stru
     return f->count > 0 ? bsearch(&key, f->tensors, f->count, sizeof(key), by_name) : NULL;
 }
 
-const struct safetensor *safetensors_find(const struct safetensors *f, const char *name)
-{
-    return safetensors_find_text(f, (struct text){name, strlen(name)});
-}
-
 /* Also sets where each tensor's data are. */
 static int check_data(struct safetensors *f, const unsigned char *data, uint64_t bytes)
 {

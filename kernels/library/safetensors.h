@@ -41,9 +41,6 @@ struct safetensors {
  * *out in any case. */
 int safetensors_parse(const void *bytes, size_t len, struct safetensors *out);
 
-/* Null if there is no tensor of this name. */
-const struct safetensor *safetensors_find(const struct safetensors *f, const char *name);
-
 /* ---- safetensors_open.c: files --------------------------------------------------------------- */
 
 /* Reads a file, or the files that an index of shards (model.safetensors.index.json) names, which

@@ -78,7 +78,7 @@ int safetensors_refuse(struct safetensors *f, const char *format, ...)
 /* {"key": "text", ...}; values may be words too, as numbers are, if `words` is set. */
 bool safetensors_skip_object(struct cursor *c, bool words);
 
-/* As safetensors_find(). */
+/* Null if there is no tensor of this name. */
 const struct safetensor *safetensors_find_text(const struct safetensors *f, struct text name);
 
 /* Sorts the tensors by name, and refuses a name that is there twice.  0 or -1. */
