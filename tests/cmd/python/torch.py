@@ -78,10 +78,6 @@ def isfinite(t):
     return Tensor(t.shape, uint8, [math.isfinite(value) for value in t.values])
 
 
-def empty(count, dtype, device):
-    return Tensor((count,), dtype)
-
-
 def is_grad_enabled():
     return False
 
@@ -183,9 +179,6 @@ class nn:
         def named_parameters(self):
             for name, module in self.named_modules():
                 yield from ((f'{name}.{key}', t) for key, t in vars(module).items() if isinstance(t, Tensor))
-
-        def _apply(self, fn):
-            return self
 
     class LayerNorm(Module):
         __module__ = 'torch.nn.modules.normalization'
