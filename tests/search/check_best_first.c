@@ -74,5 +74,20 @@ START_TEST(few_slots_of_a_recorded_space)
 }
 END_TEST
 
+/* Each operator takes 1 ms. */
+START_TEST(one_that_beats_its_hope_lowers_the_others)
+{
+    int fused = segment_index((struct segment){9, 10});
+    begin(32768, 49152);
+    for (int8_t op = 0; op < OP_COUNT; op++)
+        b.known.ms[segment_index((struct segment){op, op})] = 1;
+    b.known.ms[fused] = 2.4;
+    ck_assert_double_eq(least_share(&b, 0.9), 0.9);
+    b.known.ms[fused] = 1.6;
+    ck_assert_double_eq_tol(least_share(&b, 0.9), 0.8, 1e-9);
+}
+END_TEST
+
 SUITE("search/best_first", NULL, NULL,
-      LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1))
+      LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1),
+      ONCE(one_that_beats_its_hope_lowers_the_others))

@@ -101,25 +101,6 @@ START_TEST(tensors_are_made_once_and_read_where_they_are)
 }
 END_TEST
 
-START_TEST(bounds_come_from_the_highest_rates)
-{
-    add_segment(0, 0, 0.5);
-    add_segment(7, 7, 0.2);
-    add_segment(8, 8, 0.01);
-    add_segment(9, 9, 0.1);
-    explain(plan_from_value(VALUE_UNFUSED));
-    struct segment gemm = {0, 0}, add = {8, 8};
-    ck_assert_double_eq_tol(e.rates.flops_per_s, segment_flops(gemm, &workload) / 5e-4, 1);
-    ck_assert_double_eq_tol(e.rates.bytes_per_s, segment_bytes(add, &workload) / 1e-5, 1);
-    ck_assert(!e.device_rates);
-    ck_assert_double_eq_tol(e.kernels[0].least_us, 500, 1e-6);
-    ck_assert_double_eq_tol(e.kernels[8].least_us, 10, 1e-6);
-    ck_assert(!e.kernels[0].memory_bound && e.kernels[8].memory_bound);
-    ck_assert_double_nan(e.sum_us); /* others were not measured */
-    ck_assert(e.least_us > 510);
-}
-END_TEST
-
 START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
 {
     const struct db_choice c = {{0, 0}, "generated", schedule};
@@ -196,6 +177,5 @@ START_TEST(times_of_one_kind_are_compared)
 END_TEST
 
 SUITE("explain", setup_all, teardown_all, ONCE(tensors_are_made_once_and_read_where_they_are),
-      ONCE(bounds_come_from_the_highest_rates),
       ONCE(bounds_come_from_the_devices_peaks_where_these_are_stored),
       ONCE(neighbours_differ_by_one_cut), ONCE(times_of_one_kind_are_compared))
