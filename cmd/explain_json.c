@@ -19,7 +19,7 @@ static json_t *tensors_json(uint32_t set, const struct workload *w)
 static json_t *weights_json(const struct chain *c, struct segment s)
 {
     json_t *list = json_array();
-    for (int i = 0; i < c->weight_count; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         if ((segment_weights(c, s) >> i & 1) != 0)
             json_array_append_new(list, json_string(c->weights[i].name));
     return list;

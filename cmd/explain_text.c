@@ -92,10 +92,9 @@ static void print_reads(const struct explained_kernel *k, const struct workload 
     const struct chain *c = w->chain;
     struct listing l = {.label = "reads"};
     add_tensors(&l, k->reads, w);
-    for (int i = 0; i < c->weight_count; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         if ((segment_weights(c, k->choice.segment) >> i & 1) != 0)
-            add_item(&l, c->weights[i].name,
-                     (double)weight_elements(i, w) * dtypes[w->dtype].bytes);
+            add_item(&l, c->weights[i].name, weight_bytes(i, w));
     end_line(&l);
 }
 

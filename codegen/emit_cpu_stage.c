@@ -1,7 +1,10 @@
 #include "codegen/codegen_int.h"
 
-static const char *const dim_code[DIM_COUNT] = {
-    [DIM_1] = "1", [DIM_D] = "fp_hidden(a)", [DIM_3D] = "3 * fp_hidden(a)", [DIM_F] = "a->ffn"};
+static const char *const dim_code[DIM_COUNT] = {[DIM_1] = "1",
+                                                [DIM_D] = "fp_hidden(a)",
+                                                [DIM_3D] = "3 * fp_hidden(a)",
+                                                [DIM_F] = "a->ffn",
+                                                [DIM_2F] = "2 * a->ffn"};
 
 /* ---- facts about operators and stages -------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ static const char *use_weight(struct body *b, int weight)
 static const char *use_dim(struct body *b, enum dim d)
 {
     static const char *const code[DIM_COUNT] = {
-        [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "F"};
+        [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "F", [DIM_2F] = "2 * F"};
     b->dims |= SET_OF(d);
     return code[d];
 }
@@ -34,13 +34,13 @@ static void add_declarations(const struct body *b, struct buf *out)
 {
     if ((b->dims & (1u << DIM_D | 1u << DIM_3D)) != 0)
         buf_adds(out, "    const int D = a.heads * W;\n");
-    if ((b->dims & 1u << DIM_F) != 0)
+    if ((b->dims & (1u << DIM_F | 1u << DIM_2F)) != 0)
         buf_adds(out, "    const int F = a.ffn;\n");
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((b->tensors >> t & 1) != 0)
             buf_addf(out, "    const auto %s = fp::tensor<dtype>(a, %d);\n",
                      tensor_name(b->chain, t), t);
-    for (int w = 0; w < b->chain->weight_count; w++)
+    for (int w = 0; w < WEIGHT_MAX; w++)
         if ((b->weights >> w & 1) != 0)
             buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n",
                      b->chain->weights[w].name, w);

@@ -94,7 +94,7 @@ static void add_weights(const struct chain *c, struct segment s, struct buf *out
     if (used == 0)
         return;
     struct list list = open_list("Weights", out);
-    for (int w = 0; w < c->weight_count; w++)
+    for (int w = 0; w < WEIGHT_MAX; w++)
         if ((used >> w & 1) != 0) {
             char shape[16];
             snprintf(shape, sizeof(shape), "(%s,%s)", dim_names[c->weights[w].rows],

@@ -36,8 +36,9 @@ static void add_sources(const struct filling *f, struct buf *out)
 static void add_weights(const struct filling *f, struct buf *out)
 {
     const struct chain *c = f->spec->target.chain;
-    for (int i = 0; i < c->weight_count; i++)
-        buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        if (c->weights[i].name != NULL)
+            buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
 }
 
 static const struct placeholder common[] = {

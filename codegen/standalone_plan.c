@@ -142,8 +142,10 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
     buf_addf(out,
              ",\n    .plans = %d,\n};\n\nconst struct plan_weight %s_layer_weights[WEIGHTS] = {\n",
              s->count, s->name);
-    for (int i = 0; i < w->chain->weight_count; i++) {
+    for (int i = 0; i < WEIGHT_MAX; i++) {
         const char *name = w->chain->weights[i].name;
+        if (name == NULL)
+            continue;
         buf_addf(out, "    {\"%s\", offsetof(struct %s_weights, %s), %lld},\n", name, s->name, name,
                  (long long)weight_elements(i, w));
     }
@@ -161,10 +163,12 @@ void add_drawn(const struct standalone_spec *s, struct buf *out)
              "#define DRAWN_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
              "static const uint64_t drawn_seed = %lluu;\n\n"
              "static const struct {\n    double middle, range;\n    size_t elements;\n} "
-             "drawn_weights[%d] = {\n",
-             (unsigned long long)s->inputs->seed, w->chain->weight_count);
-    for (int i = 0; i < w->chain->weight_count; i++) {
+             "drawn_weights[] = {\n",
+             (unsigned long long)s->inputs->seed);
+    for (int i = 0; i < WEIGHT_MAX; i++) {
         const struct weight *weight = &w->chain->weights[i];
+        if (weight->name == NULL)
+            continue;
         struct drawn from = weight_drawn(weight, s->inputs->ranges);
         buf_addf(out, "    {%g, %g, %lld}, /* %s */\n", from.middle, from.range,
                  (long long)weight_elements(i, w), weight->name);

@@ -6,7 +6,7 @@
 
 /* ---- workloads of a family ------------------------------------------------------------------- */
 
-static const char *chain_of(const struct db_workload *w)
+static const char *chain_name(const struct db_workload *w)
 {
     return w->chain != NULL && w->chain[0] != '\0' ? w->chain : "bert";
 }
@@ -17,7 +17,7 @@ static bool agree(const struct db_workload *a, const struct db_workload *b)
     return a->batch == b->batch && a->seq_len == b->seq_len && a->heads == b->heads &&
            a->head_size == b->head_size && a->ffn == b->ffn && a->layers == b->layers &&
            a->eps == b->eps && strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->lengths, b->lengths) == 0 && strcmp(chain_of(a), chain_of(b)) == 0;
+           strcmp(a->lengths, b->lengths) == 0 && strcmp(chain_name(a), chain_name(b)) == 0;
 }
 
 struct relative {

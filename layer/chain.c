@@ -1,12 +1,15 @@
 #include "layer/layer.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const dim_names[DIM_COUNT] = {
-    [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
+    [DIM_NONE] = "0", [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F",
+    [DIM_2F] = "2F",  [DIM_H] = "H", [DIM_W] = "W", [DIM_S] = "S",   [DIM_2S_1] = "2S-1"};
 
 enum { MATRIX = 1 << ROLE_MATRIX, BIAS = 1 << ROLE_BIAS };
-enum { GAMMA = 1 << ROLE_GAMMA, BETA = 1 << ROLE_BETA };
+enum { GAMMA = 1 << ROLE_GAMMA, BETA = 1 << ROLE_BETA, TABLE = 1 << ROLE_TABLE };
 
 const struct op_function op_functions[FUNCTION_COUNT] = {
 #define X(id, name, kind, roles, kernels) {name, "FP_" #id, kind, roles, kernels},
@@ -64,34 +67,205 @@ const struct chain chain_bert = {
          KIND_NORM, FUNCTION_LAYERNORM, OF(13), NONE, NONE, NORM_OF(GAMMA2, BETA2), LAYOUT_TOKENS, DIM_D},
     },
     .weights = {
-        [WEIGHT_WQKV] = {"wqkv", DIM_D, DIM_3D, WEIGHT_UNIFORM},
-        [WEIGHT_BQKV] = {"bqkv", DIM_1, DIM_3D, WEIGHT_UNIFORM},
-        [WEIGHT_WO] = {"wo", DIM_D, DIM_D, WEIGHT_UNIFORM},
-        [WEIGHT_BO] = {"bo", DIM_1, DIM_D, WEIGHT_UNIFORM},
-        [WEIGHT_GAMMA1] = {"gamma1", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM},
-        [WEIGHT_BETA1] = {"beta1", DIM_1, DIM_D, WEIGHT_UNIFORM},
-        [WEIGHT_W1] = {"w1", DIM_D, DIM_F, WEIGHT_UNIFORM},
-        [WEIGHT_B1] = {"b1", DIM_1, DIM_F, WEIGHT_UNIFORM},
-        [WEIGHT_W2] = {"w2", DIM_F, DIM_D, WEIGHT_UNIFORM},
-        [WEIGHT_B2] = {"b2", DIM_1, DIM_D, WEIGHT_UNIFORM},
-        [WEIGHT_GAMMA2] = {"gamma2", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM},
-        [WEIGHT_BETA2] = {"beta2", DIM_1, DIM_D, WEIGHT_UNIFORM},
+        [WEIGHT_WQKV] = {"wqkv", DIM_D, DIM_3D, WEIGHT_UNIFORM, false},
+        [WEIGHT_BQKV] = {"bqkv", DIM_1, DIM_3D, WEIGHT_UNIFORM, false},
+        [WEIGHT_WO] = {"wo", DIM_D, DIM_D, WEIGHT_UNIFORM, false},
+        [WEIGHT_BO] = {"bo", DIM_1, DIM_D, WEIGHT_UNIFORM, false},
+        [WEIGHT_GAMMA1] = {"gamma1", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM, false},
+        [WEIGHT_BETA1] = {"beta1", DIM_1, DIM_D, WEIGHT_UNIFORM, false},
+        [WEIGHT_W1] = {"w1", DIM_D, DIM_F, WEIGHT_UNIFORM, false},
+        [WEIGHT_B1] = {"b1", DIM_1, DIM_F, WEIGHT_UNIFORM, false},
+        [WEIGHT_W2] = {"w2", DIM_F, DIM_D, WEIGHT_UNIFORM, false},
+        [WEIGHT_B2] = {"b2", DIM_1, DIM_D, WEIGHT_UNIFORM, false},
+        [WEIGHT_GAMMA2] = {"gamma2", DIM_1, DIM_D, WEIGHT_ONE_PLUS_UNIFORM, false},
+        [WEIGHT_BETA2] = {"beta2", DIM_1, DIM_D, WEIGHT_UNIFORM, false},
     },
-    .weight_count = WEIGHT_BETA2 + 1,
     .carried = {{TENSOR_Y, TENSOR_X}},
     .carried_count = 1,
 };
 /* clang-format on */
 _Static_assert(TENSOR_COUNT <= 32 && WEIGHT_MAX <= 32, "sets of them are bits of uint32_t");
 
-static const struct chain *const chains[] = {&chain_bert};
+/* ---- chains of other functions --------------------------------------------------------------- */
+
+static void turn_by_one_norm(struct chain *c)
+{
+    c->ops[0].input = TENSOR_N;
+    c->ops[0].computes = "n @ Wqkv";
+    c->ops[13].skip = OF(8);
+    c->ops[13].computes = "+ b2, + out_bias_residual's result";
+    c->carried[0] = (struct carried){OF(13), TENSOR_X};
+    c->carried[1] = (struct carried){OF(14), TENSOR_N};
+    c->carried_count = 2;
+}
+
+static void use_rms(struct op *op, struct weight weights[WEIGHT_MAX], const char *name,
+                    const char *computes)
+{
+    op->name = name;
+    op->computes = computes;
+    op->function = FUNCTION_RMSNORM;
+    weights[op->weight[ROLE_BETA]] = (struct weight){.name = NULL};
+    op->weight[ROLE_BETA] = WEIGHT_NONE;
+}
+
+/* The names of its activation's operator. */
+struct activation_texts {
+    char name[40], computes[64];
+};
+
+static void use_activation(struct chain *c, struct chain_functions f, struct activation_texts *t)
+{
+    struct op *op = &c->ops[11];
+    const char *name = op_functions[f.activation].name, *gated = f.gate ? "_gate" : "";
+    snprintf(t->name, sizeof(t->name), "ffn1_bias_%s%s", name, gated);
+    snprintf(t->computes, sizeof(t->computes), "+ b1, %s%s", name,
+             f.gate ? "(even columns) * odd columns" : "");
+    op->name = t->name;
+    op->computes = t->computes;
+    op->function = f.activation;
+    if (!f.gate)
+        return;
+    op->kind = KIND_GATE;
+    c->ops[10].columns = c->weights[WEIGHT_W1].cols = c->weights[WEIGHT_B1].cols = DIM_2F;
+}
+
+static void use_rope(struct chain *c)
+{
+    struct op *op = &c->ops[1];
+    op->name = "qkv_bias_rope_split";
+    op->computes = "+ bqkv, split into q, k, v, each to heads; q and k turned by their place";
+    op->function = FUNCTION_BIAS_ROPE_SPLIT_HEADS;
+    op->weight[ROLE_TABLE] = WEIGHT_ROPE;
+    c->weights[WEIGHT_ROPE] = (struct weight){"rope", DIM_S, DIM_W, WEIGHT_ROTATION, true};
+}
+
+static void use_score_bias(struct chain *c)
+{
+    struct op *op = &c->ops[3];
+    op->name = "bias_mask";
+    op->computes = "+ bias of head and distance, drop the keys that the mask does not keep";
+    op->function = FUNCTION_BIAS_MASK;
+    op->weight[ROLE_TABLE] = WEIGHT_SCORE_BIAS;
+    c->weights[WEIGHT_SCORE_BIAS] =
+        (struct weight){"score_bias", DIM_H, DIM_2S_1, WEIGHT_HALF_UNIFORM, true};
+}
+
+static const struct chain_functions bert_functions = {.activation = FUNCTION_BIAS_GELU};
+
+/* Appends what differs from BERT. */
+static void add_name(struct chain_functions f, struct buf *out)
+{
+    const bool other_activation = f.activation != bert_functions.activation;
+    const struct {
+        bool has;
+        const char *word;
+    } words[] = {
+        {f.pre, "pre"},   {f.rms, "rms"},   {other_activation, op_functions[f.activation].name},
+        {f.gate, "gate"}, {f.rope, "rope"}, {f.score_bias, "bias"}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (words[i].has)
+            buf_addf(out, "%s%s", out->len > 0 ? "+" : "", words[i].word);
+}
+
+/* A chain that was asked for. */
+struct built {
+    struct chain chain;
+    struct chain_functions functions;
+    struct activation_texts activation;
+    struct buf name;
+    struct built *next;
+};
+
+static void build(struct built *b, struct chain_functions f)
+{
+    struct chain *c = &b->chain;
+    *c = chain_bert;
+    b->functions = f;
+    add_name(f, &b->name);
+    c->name = b->name.ptr;
+    if (f.pre)
+        turn_by_one_norm(c);
+    if (f.rms) {
+        use_rms(&c->ops[9], c->weights, "rmsnorm1", "rmsnorm(gamma1)");
+        use_rms(&c->ops[14], c->weights, "rmsnorm2", "rmsnorm(gamma2)");
+    }
+    if (f.gate || f.activation != bert_functions.activation)
+        use_activation(c, f, &b->activation);
+    if (f.rope)
+        use_rope(c);
+    if (f.score_bias)
+        use_score_bias(c);
+}
+
+static bool same_functions(struct chain_functions a, struct chain_functions b)
+{
+    return a.pre == b.pre && a.rms == b.rms && a.activation == b.activation && a.gate == b.gate &&
+           a.rope == b.rope && a.score_bias == b.score_bias;
+}
+
+static pthread_mutex_t chains_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct built *chains; /* all that were asked for; never freed */
+
+const struct chain *chain_of(struct chain_functions f)
+{
+    if (same_functions(f, bert_functions))
+        return &chain_bert;
+    pthread_mutex_lock(&chains_lock);
+    struct built *b = chains;
+    while (b != NULL && !same_functions(b->functions, f))
+        b = b->next;
+    if (b == NULL) {
+        b = mem_alloc(1, sizeof(*b));
+        build(b, f);
+        b->next = chains;
+        chains = b;
+    }
+    pthread_mutex_unlock(&chains_lock);
+    return &b->chain;
+}
+
+struct chain_functions chain_functions(const struct chain *c)
+{
+    return (struct chain_functions){.pre = c->ops[0].input == TENSOR_N,
+                                    .rms = c->ops[9].function == FUNCTION_RMSNORM,
+                                    .activation = c->ops[11].function,
+                                    .gate = c->ops[11].kind == KIND_GATE,
+                                    .rope = c->ops[1].function == FUNCTION_BIAS_ROPE_SPLIT_HEADS,
+                                    .score_bias = c->ops[3].function == FUNCTION_BIAS_MASK};
+}
+
+/* Takes `word` off the front of *text, with the '+' behind it. */
+static bool take_word(const char **text, const char *word)
+{
+    size_t len = strlen(word);
+    const char *end = *text + len;
+    if (strncmp(*text, word, len) != 0 || (*end != '+' && *end != '\0'))
+        return false;
+    *text = *end == '+' ? end + 1 : end;
+    return true;
+}
+
+static enum function_id take_activation(const char **text)
+{
+    for (int id = 0; id < FUNCTION_COUNT; id++)
+        if (op_functions[id].kind == KIND_ACTIVATION && take_word(text, op_functions[id].name))
+            return (enum function_id)id;
+    return bert_functions.activation;
+}
 
 const struct chain *chain_find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(chains); i++)
-        if (strcmp(chains[i]->name, name) == 0)
-            return chains[i];
-    return NULL;
+    const char *rest = name;
+    struct chain_functions f = {.pre = take_word(&rest, "pre"), .rms = take_word(&rest, "rms")};
+    f.activation = take_activation(&rest);
+    f.gate = take_word(&rest, "gate");
+    f.rope = take_word(&rest, "rope");
+    f.score_bias = take_word(&rest, "bias");
+    const struct chain *c = strcmp(name, chain_bert.name) == 0 ? &chain_bert
+                            : *rest == '\0'                    ? chain_of(f)
+                                                               : NULL;
+    return c != NULL && strcmp(c->name, name) == 0 ? c : NULL;
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -128,16 +302,31 @@ uint32_t chain_carried(const struct chain *c)
     return all;
 }
 
+uint32_t chain_inputs(const struct chain *c)
+{
+    uint32_t all = SET_OF(TENSOR_X);
+    for (int i = 0; i < c->carried_count; i++)
+        all |= SET_OF(c->carried[i].to);
+    return all;
+}
+
+const struct op *tensor_op(const struct chain *c, int tensor)
+{
+    return tensor == TENSOR_X || tensor == TENSOR_N ? NULL : &c->ops[tensor - 1];
+}
+
 const char *op_activation(const struct op *op)
 {
-    return op->kind == KIND_ACTIVATION ? op_functions[op->function].name : NULL;
+    return op->kind == KIND_ACTIVATION || op->kind == KIND_GATE ? op_functions[op->function].name
+                                                                : NULL;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *tensor_name(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? "x" : c->ops[tensor - 1].name;
+    const struct op *op = tensor_op(c, tensor);
+    return op != NULL ? op->name : tensor == TENSOR_X ? "x" : "n";
 }
 
 void add_op_names(const struct chain *c, int first, int last, const char *separator,
@@ -152,27 +341,42 @@ void add_op_names(const struct chain *c, int first, int last, const char *separa
 int64_t dim_size(enum dim d, const struct workload *w)
 {
     const int64_t hidden = workload_hidden(w);
-    const int64_t sizes[DIM_COUNT] = {
-        [DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = w->ffn};
+    const int64_t sizes[DIM_COUNT] = {[DIM_1] = 1,
+                                      [DIM_D] = hidden,
+                                      [DIM_3D] = 3 * hidden,
+                                      [DIM_F] = w->ffn,
+                                      [DIM_2F] = 2 * (int64_t)w->ffn,
+                                      [DIM_H] = w->heads,
+                                      [DIM_W] = w->head_size,
+                                      [DIM_S] = w->seq_len,
+                                      [DIM_2S_1] = 2 * (int64_t)w->seq_len - 1};
     return sizes[d];
 }
 
 enum layout tensor_layout(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? LAYOUT_TOKENS : c->ops[tensor - 1].layout;
+    const struct op *op = tensor_op(c, tensor);
+    return op != NULL ? op->layout : LAYOUT_TOKENS;
 }
 
 enum dim tensor_columns(const struct chain *c, int tensor)
 {
-    return tensor == TENSOR_X ? DIM_D : c->ops[tensor - 1].columns;
+    const struct op *op = tensor_op(c, tensor);
+    return op != NULL ? op->columns : DIM_D;
+}
+
+bool chain_has_tensor(const struct chain *c, int tensor)
+{
+    return tensor_op(c, tensor) != NULL || (chain_inputs(c) & SET_OF(tensor)) != 0;
 }
 
 int64_t tensor_elements(int tensor, const struct workload *w)
 {
     int64_t tokens = (int64_t)w->batch * w->seq_len;
     bool scores = tensor_layout(w->chain, tensor) == LAYOUT_SCORES;
-    return tokens * (scores ? (int64_t)w->heads * w->seq_len
-                            : dim_size(tensor_columns(w->chain, tensor), w));
+    int64_t columns =
+        scores ? (int64_t)w->heads * w->seq_len : dim_size(tensor_columns(w->chain, tensor), w);
+    return chain_has_tensor(w->chain, tensor) ? tokens * columns : 0;
 }
 
 int64_t weight_elements(int weight, const struct workload *w)
@@ -183,8 +387,11 @@ int64_t weight_elements(int weight, const struct workload *w)
 
 const char *tensor_shape_text(const struct chain *c, int tensor)
 {
-    static const char *const tokens[DIM_COUNT] = {
-        [DIM_1] = "(B,S,1)", [DIM_D] = "(B,S,D)", [DIM_3D] = "(B,S,3D)", [DIM_F] = "(B,S,F)"};
+    static const char *const tokens[DIM_COUNT] = {[DIM_1] = "(B,S,1)",
+                                                  [DIM_D] = "(B,S,D)",
+                                                  [DIM_3D] = "(B,S,3D)",
+                                                  [DIM_F] = "(B,S,F)",
+                                                  [DIM_2F] = "(B,S,2F)"};
     static const char *const others[] = {[LAYOUT_QKV_HEADS] = "3x(B,H,S,W)",
                                          [LAYOUT_SCORES] = "(B,H,S,S)",
                                          [LAYOUT_HEADS] = "(B,H,S,W)"};

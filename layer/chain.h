@@ -11,15 +11,17 @@ struct workload;
  *
  * A *chain* is one kind of encoder layer: 15 operators, its weights, and what it hands to the next
  * layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.  Tensor 0 is the
- * layer's input x (B,S,D); tensor 1+i is the output of operator i.  The layout of a tensor is the
- * same for all plans. */
+ * layer's input x (B,S,D); tensor 1+i is the output of operator i.  The last tensor, n (B,S,D), is
+ * an input of chains that normalise before a sublayer: x normalised, which the layer before
+ * computed.  The layout of a tensor is the same for all plans. */
 
 enum {
     OP_COUNT = 15,
-    TENSOR_COUNT = OP_COUNT + 1,
     TENSOR_NONE = -1,
     TENSOR_X = 0,
-    TENSOR_Y = TENSOR_COUNT - 1,
+    TENSOR_Y = OP_COUNT,
+    TENSOR_N,
+    TENSOR_COUNT,
     BOUNDARY_COUNT = OP_COUNT - 1,
     SEGMENT_COUNT = OP_COUNT * (OP_COUNT + 1) / 2
 };
@@ -29,17 +31,37 @@ enum {
 /* A set of tensors or weights has bit n for number n. */
 #define SET_OF(n) ((uint32_t)1 << (n))
 
-enum { WEIGHT_MAX = 12, WEIGHT_NONE = -1 }; /* the most weights of a layer */
+enum { WEIGHT_MAX = 14, WEIGHT_NONE = -1 }; /* the most weights of a layer */
 
-enum dim { DIM_1, DIM_D, DIM_3D, DIM_F, DIM_COUNT };
+/* DIM_NONE has no elements.  2S-1 is the number of distances of two tokens. */
+enum dim {
+    DIM_NONE,
+    DIM_1,
+    DIM_D,
+    DIM_3D,
+    DIM_F,
+    DIM_2F,
+    DIM_H,
+    DIM_W,
+    DIM_S,
+    DIM_2S_1,
+    DIM_COUNT
+};
 extern const char *const dim_names[DIM_COUNT]; /* "3D" */
 
-enum weight_draw { WEIGHT_UNIFORM, WEIGHT_ONE_PLUS_UNIFORM }; /* 0 +- 0.05, 1 +- 0.05 */
+enum weight_draw {
+    WEIGHT_UNIFORM,          /* 0 +- 0.05 */
+    WEIGHT_ONE_PLUS_UNIFORM, /* 1 +- 0.05 */
+    WEIGHT_HALF_UNIFORM,     /* 0 +- 0.5 */
+    WEIGHT_ROTATION          /* not drawn: what rope_table() computes */
+};
 
+/* A weight that a chain lacks has no name and no elements. */
 struct weight {
     const char *name;
     enum dim rows, cols; /* row-major (rows, cols); vectors have one row */
     enum weight_draw draw;
+    bool table; /* one for all layers, in fp32 whatever the dtype */
 };
 
 /* What a weight is to the operator that reads it. */
@@ -71,7 +93,8 @@ enum op_kind {
     KIND_MERGE,      /* columns of all heads side by side */
     KIND_ADD,        /* input + bias + skip */
     KIND_ACTIVATION, /* a function of each element of input + bias */
-    KIND_NORM,       /* needs a whole row: normalised, times gamma, plus beta */
+    KIND_GATE, /* of each pair of columns 2c, 2c+1 of input + bias: function(first) * second */
+    KIND_NORM, /* needs a whole row: normalised, times gamma, plus beta */
     KIND_COUNT
 };
 
@@ -84,23 +107,31 @@ enum { ON_CPU = 1, ON_CUDA = 2, ON_CUBLASLT = 4 };
 /* What operators compute: X(id, name, kind, roles, kernels).  The id is the name of its kernel on a
  * CPU, FP_BIAS_GELU.  Its name is that in names of shared kernels, and of an activation's functor
  * on a GPU, apply_gelu.  roles: the weights that it takes, as bits; an operator may lack its bias
- * and its beta.
+ * and its beta.  A gate has an activation for its function.
  *
- * BIAS_GELU_TANH is in no row of a chain: cuBLASLt computes it in the place of BIAS_GELU, and
- * codegen/cuda_library.c says how far the two differ.  c = 0.044715. */
+ * cuBLASLt computes BIAS_GELU_TANH in the place of BIAS_GELU; codegen/cuda_library.c says how far
+ * the two differ.  c = 0.044715.  Rotary embeddings are those of Su et al., RoFormer (2021), with
+ * the halves of a head as pairs: for c < W/2 and the table's cos and sin of a token's place in its
+ * sequence, y_c = x_c cos - x_(c+W/2) sin and y_(c+W/2) = x_(c+W/2) cos + x_c sin, of q and k. */
 /* clang-format off */
 #define CHAIN_FUNCTIONS(X)                                                                         \
     X(GEMM, "gemm", KIND_GEMM, MATRIX, ON_CPU | ON_CUDA | ON_CUBLASLT)                             \
     X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                               \
+    X(BIAS_ROPE_SPLIT_HEADS, "rope_split", KIND_SPLIT, BIAS | TABLE, 0) /* and turns q and k */    \
     X(SCORES, "scores", KIND_SCORES, 0, ON_CPU | ON_CUDA)       /* times 1/sqrt(W) */              \
     X(MASK, "mask", KIND_SCORE_MOD, 0, ON_CPU | ON_CUDA)        /* drops keys that it does not keep */ \
+    X(BIAS_MASK, "bias_mask", KIND_SCORE_MOD, TABLE, 0) /* score(i,j) + table[h][j-i + S-1], then mask */ \
     X(SOFTMAX, "softmax", KIND_SOFTMAX, 0, ON_CPU | ON_CUDA)                                       \
     X(CONTEXT, "context", KIND_CONTEXT, 0, ON_CPU | ON_CUDA)                                       \
     X(MERGE_HEADS, "merge_heads", KIND_MERGE, 0, ON_CPU | ON_CUDA)                                 \
     X(BIAS_RESIDUAL, "residual", KIND_ADD, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT)                   \
     X(BIAS_GELU, "gelu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + erf(y / sqrt(2))) */ \
     X(BIAS_GELU_TANH, "gelu_tanh", KIND_ACTIVATION, BIAS, ON_CUBLASLT) /* y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */ \
-    X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)
+    X(BIAS_QUICK_GELU, "quick_gelu", KIND_ACTIVATION, BIAS, 0) /* y / (1 + exp(-1.702 y)) */       \
+    X(BIAS_RELU, "relu", KIND_ACTIVATION, BIAS, 0)              /* max(y, 0) */                    \
+    X(BIAS_SILU, "silu", KIND_ACTIVATION, BIAS, 0)              /* y / (1 + exp(-y)) */            \
+    X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)                           \
+    X(RMSNORM, "rmsnorm", KIND_NORM, GAMMA, 0)                  /* y / sqrt(mean(y^2) + eps) * gamma */
 /* clang-format on */
 
 enum function_id {
@@ -139,20 +170,38 @@ struct carried {
 enum { CARRIED_MAX = 2 };
 
 struct chain {
-    const char *name; /* "bert" */
+    const char *name; /* "bert", "pre+silu+gate" */
     struct op ops[OP_COUNT];
-    struct weight weights[WEIGHT_MAX]; /* in the order in which their values are drawn */
-    int weight_count;
+    struct weight weights[WEIGHT_MAX]; /* a weight has the same number in all chains */
     struct carried carried[CARRIED_MAX];
     int carried_count;
 };
 
+/* What a family of encoders has in another way than BERT. */
+struct chain_functions {
+    bool pre; /* norms stand before attention and before the feed-forward network, not behind */
+    bool rms; /* they are RMS norms, Zhang and Sennrich (2019), without beta */
+    enum function_id activation; /* of KIND_ACTIVATION */
+    bool gate;       /* W1 (D,2F): columns 2c hold what is activated, columns 2c+1 its factor */
+    bool rope;       /* rotary embeddings */
+    bool score_bias; /* a number for each head and distance is added to the scores */
+};
+
 extern const struct chain chain_bert;
 
-const struct chain *chain_find(const char *name); /* null if there is none of this name */
+/* BERT's layer with other functions, which lives as long as the process.  A chain that normalises
+ * before is turned by one norm, so that its operators stand where BERT's do: operator 0 reads n,
+ * operator 13 adds operator 8's sum and is the next layer's x, and operator 14 is the first norm of
+ * the next layer, the model's last norm in the last. */
+const struct chain *chain_of(struct chain_functions functions);
+struct chain_functions chain_functions(const struct chain *c); /* what chain_of() was asked for */
 
-/* The numbers of chain_bert's weights. */
-enum bert_weight {
+/* By name: "bert", or what differs from it, in this order and with '+' between: pre, rms, an
+ * activation, gate, rope, bias.  Null if there is none of this name. */
+const struct chain *chain_find(const char *name);
+
+/* The numbers of weights. */
+enum chain_weight {
     WEIGHT_WQKV,
     WEIGHT_BQKV,
     WEIGHT_WO,
@@ -164,7 +213,9 @@ enum bert_weight {
     WEIGHT_W2,
     WEIGHT_B2,
     WEIGHT_GAMMA2,
-    WEIGHT_BETA2
+    WEIGHT_BETA2,
+    WEIGHT_ROPE,      /* (S,W): cos and sin of pair c of head columns at 2c and 2c+1 */
+    WEIGHT_SCORE_BIAS /* (H,2S-1) */
 };
 
 const char *tensor_name(const struct chain *c, int tensor);       /* "x", "layernorm1" */
@@ -172,7 +223,8 @@ const char *tensor_shape_text(const struct chain *c, int tensor); /* "(B,S,3D)" 
 enum layout tensor_layout(const struct chain *c, int tensor);
 enum dim tensor_columns(const struct chain *c, int tensor); /* heads side by side */
 
-/* Elements of a dimension, a tensor or a weight of the workload's chain; padding counts. */
+/* Elements of a dimension, a tensor or a weight of the workload's chain; padding counts.  n has
+ * none in a chain that lacks it. */
 int64_t dim_size(enum dim d, const struct workload *w);
 int64_t tensor_elements(int tensor, const struct workload *w);
 int64_t weight_elements(int weight, const struct workload *w);
@@ -181,8 +233,15 @@ int64_t weight_elements(int weight, const struct workload *w);
 uint32_t op_tensors(const struct op *op);
 uint32_t op_weights(const struct op *op);
 uint32_t chain_carried(const struct chain *c);
+uint32_t chain_inputs(const struct chain *c); /* x, and n of chains that have it */
 
-const char *op_activation(const struct op *op); /* "gelu"; null: it is none */
+bool chain_has_tensor(const struct chain *c, int tensor); /* all have all but n */
+
+/* The operator whose output a tensor is; null: it is an input. */
+const struct op *tensor_op(const struct chain *c, int tensor);
+
+/* Of an activation or a gate. */
+const char *op_activation(const struct op *op); /* "gelu"; null: it has none */
 
 /* Appends the names of operators first..last with `separator` between them. */
 void add_op_names(const struct chain *c, int first, int last, const char *separator,

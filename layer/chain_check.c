@@ -15,6 +15,7 @@ static const struct {
     [KIND_MERGE] = {LAYOUT_HEADS, LAYOUT_TOKENS, true, false, false},
     [KIND_ADD] = {LAYOUT_TOKENS, LAYOUT_TOKENS, true, true, false},
     [KIND_ACTIVATION] = {LAYOUT_TOKENS, LAYOUT_TOKENS, true, false, false},
+    [KIND_GATE] = {LAYOUT_TOKENS, LAYOUT_TOKENS, false, false, false},
     [KIND_NORM] = {LAYOUT_TOKENS, LAYOUT_TOKENS, true, false, false},
 };
 
@@ -25,16 +26,19 @@ static int wrong(const struct chain *c, int op, const char *what, struct status 
 }
 
 /* Whether an operator reads tensor t where its row must have one, and none where not. */
-static bool reads_earlier(int op, int t, bool must)
+static bool reads_earlier(const struct chain *c, int op, int t, bool must)
 {
-    return must ? t >= 0 && t <= op : t == TENSOR_NONE;
+    if (!must)
+        return t == TENSOR_NONE;
+    return (t >= 0 && t <= op) || (t == TENSOR_N && chain_has_tensor(c, t));
 }
 
 static int check_tensors(const struct chain *c, int op, struct status *st)
 {
     const struct op *o = &c->ops[op];
-    if (!reads_earlier(op, o->input, true) || !reads_earlier(op, o->skip, kinds[o->kind].skip) ||
-        !reads_earlier(op, o->qkv, kinds[o->kind].qkv))
+    if (!reads_earlier(c, op, o->input, true) ||
+        !reads_earlier(c, op, o->skip, kinds[o->kind].skip) ||
+        !reads_earlier(c, op, o->qkv, kinds[o->kind].qkv))
         return wrong(c, op, "does not read what its kind does, of tensors before it", st);
     if (tensor_layout(c, o->input) != kinds[o->kind].in || o->layout != kinds[o->kind].out)
         return wrong(c, op, "has a layout that is not its kind's", st);
@@ -44,19 +48,22 @@ static int check_tensors(const struct chain *c, int op, struct status *st)
         (tensor_layout(c, o->skip) != LAYOUT_TOKENS || tensor_columns(c, o->skip) != o->columns))
         return wrong(c, op, "adds rows of another width", st);
     if ((kinds[o->kind].keeps_width && tensor_columns(c, o->input) != o->columns) ||
+        (o->kind == KIND_GATE && (tensor_columns(c, o->input) != DIM_2F || o->columns != DIM_F)) ||
         (o->kind == KIND_SPLIT && o->columns != DIM_3D) ||
         (o->kind == KIND_CONTEXT && o->columns != DIM_D))
         return wrong(c, op, "has not the width that its kind has", st);
     return 0;
 }
 
-/* The width of a weight: a matrix goes from the input's to the output's, a vector has the output's.
- * A table's is its own. */
+/* The width of a weight: a matrix goes from the input's to the output's, a bias has the input's, as
+ * it is added first, other vectors have the output's.  A table's is its own. */
 static bool has_shape(const struct chain *c, const struct op *o, int role)
 {
     const struct weight *w = &c->weights[o->weight[role]];
-    enum dim rows = role == ROLE_MATRIX ? tensor_columns(c, o->input) : DIM_1;
-    return role == ROLE_TABLE || (w->rows == rows && w->cols == o->columns);
+    enum dim in = tensor_columns(c, o->input);
+    return role == ROLE_TABLE ? w->table
+                              : w->rows == (role == ROLE_MATRIX ? in : DIM_1) &&
+                                    w->cols == (role == ROLE_BIAS ? in : o->columns) && !w->table;
 }
 
 static int check_weights(const struct chain *c, int op, uint32_t *read, struct status *st)
@@ -67,7 +74,7 @@ static int check_weights(const struct chain *c, int op, uint32_t *read, struct s
         unsigned bit = 1u << role, roles = op_functions[o->function].roles;
         if (id == WEIGHT_NONE && (roles & bit & ~(unsigned)ROLES_OPTIONAL) == 0)
             continue;
-        if (id < 0 || id >= c->weight_count || (roles & bit) == 0)
+        if (id < 0 || id >= WEIGHT_MAX || (roles & bit) == 0)
             return wrong(c, op, "lacks a weight of its function, or has one too many", st);
         if (!has_shape(c, o, role))
             return wrong(c, op, "has a weight of another shape", st);
@@ -87,7 +94,7 @@ static int check_carried(const struct chain *c, uint32_t *from, struct status *s
                           c->carried_count, CARRIED_MAX);
     for (int i = 0; i < c->carried_count; i++) {
         const struct carried *t = &c->carried[i];
-        if (t->from <= TENSOR_X || t->from >= TENSOR_COUNT || t->to != TENSOR_X ||
+        if (t->from <= TENSOR_X || t->from > TENSOR_Y || (t->to != TENSOR_X && t->to != TENSOR_N) ||
             (to & SET_OF(t->to)) != 0 || tensor_layout(c, t->from) != tensor_layout(c, t->to) ||
             tensor_columns(c, t->from) != tensor_columns(c, t->to))
             return status_set(st, STATUS_USAGE,
@@ -103,13 +110,10 @@ int chain_check(const struct chain *c, struct status *st)
 {
     uint32_t read = 0, used = 0;
     int splits = 0;
-    if (c->weight_count < 0 || c->weight_count > WEIGHT_MAX)
-        return status_set(st, STATUS_USAGE, "chain %s has %d weights; it may have %d", c->name,
-                          c->weight_count, WEIGHT_MAX);
     for (int op = 0; op < OP_COUNT; op++) {
         const struct op *o = &c->ops[op];
         if ((unsigned)o->kind >= KIND_COUNT || (unsigned)o->function >= FUNCTION_COUNT ||
-            op_functions[o->function].kind != o->kind)
+            op_functions[o->function].kind != (o->kind == KIND_GATE ? KIND_ACTIVATION : o->kind))
             return wrong(c, op, "computes what is not of its kind", st);
         if (check_tensors(c, op, st) != 0 || check_weights(c, op, &read, st) != 0)
             return -1;
@@ -122,11 +126,11 @@ int chain_check(const struct chain *c, struct status *st)
     if (check_carried(c, &used, st) != 0)
         return -1;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if ((used & SET_OF(t)) == 0)
+        if ((used & SET_OF(t)) == 0 && chain_has_tensor(c, t))
             return status_set(st, STATUS_USAGE, "chain %s: nothing reads tensor %d, %s", c->name, t,
                               tensor_name(c, t));
-    for (int i = 0; i < c->weight_count; i++)
-        if ((read & SET_OF(i)) == 0)
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        if (c->weights[i].name != NULL && (read & SET_OF(i)) == 0)
             return status_set(st, STATUS_USAGE, "chain %s: nothing reads weight %s", c->name,
                               c->weights[i].name);
     return 0;

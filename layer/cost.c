@@ -37,6 +37,12 @@ static double real_elements(int tensor, const struct workload *w)
     return all / w->batch / w->seq_len * (double)workload_tokens(w);
 }
 
+double weight_bytes(int weight, const struct workload *w)
+{
+    bool table = w->chain->weights[weight].table;
+    return (double)weight_elements(weight, w) * (table ? 4 : dtypes[w->dtype].bytes);
+}
+
 double tensor_bytes(int tensor, const struct workload *w)
 {
     return real_elements(tensor, w) * dtypes[w->dtype].bytes;
@@ -47,13 +53,13 @@ double segment_bytes(struct segment s, const struct workload *w)
     const struct chain *c = w->chain;
     uint32_t inputs = segment_inputs(c, s), outputs = segment_outputs(c, s),
              read = segment_weights(c, s);
-    double elements = 0;
+    double bytes = 0;
     for (int t = 0; t < TENSOR_COUNT; t++) {
         double share = tensor_layout(c, t) == LAYOUT_QKV_HEADS ? qkv_parts_read(c, s) / 3.0 : 1;
-        elements += (inputs >> t & 1) * share * real_elements(t, w);
-        elements += (outputs >> t & 1) * real_elements(t, w);
+        bytes += (inputs >> t & 1) * share * tensor_bytes(t, w);
+        bytes += (outputs >> t & 1) * tensor_bytes(t, w);
     }
-    for (int i = 0; i < c->weight_count; i++)
-        elements += (read >> i & 1) * (double)weight_elements(i, w);
-    return elements * dtypes[w->dtype].bytes;
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        bytes += (read >> i & 1) * weight_bytes(i, w);
+    return bytes;
 }

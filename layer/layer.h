@@ -122,13 +122,16 @@ enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };
 enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
 
 /* The least and the largest eps.  A smaller one may be 0 where kernels compute, in floats. */
-#define EPS_MIN 1e-37
-#define EPS_MAX 1.0
+#define EPS_MIN        1e-37
+#define EPS_MAX        1.0
+#define ROPE_THETA_MIN 1.0
+#define ROPE_THETA_MAX 1e12
 
 struct workload {
     const struct chain *chain; /* borrowed: it outlives the workload */
     int batch, seq_len, heads, head_size, ffn, layers;
     double eps;
+    double rope_theta; /* the base of rotary embeddings; 0 where the chain has none */
     enum dtype dtype;
     int *lengths; /* (batch) real tokens of each row, owned; null: all are seq_len */
     struct mask_spec mask_spec;
@@ -170,13 +173,17 @@ int64_t workload_tokens(const struct workload *w);
 int workload_parse_lengths(struct workload *w, const char *text, struct status *st);
 int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct status *st);
 
+/* As in memory: padding counts, and tables are fp32. */
+double weight_bytes(int weight, const struct workload *w);
+
 /* Upper bound of the bytes that it takes to run and verify any plan: all tensors of one layer, the
  * same again as the oracle keeps them in fp32, the weights of all layers, the mask.  Takes any
  * numbers, checked or not. */
 double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.
- * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
+ * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal".  A chain that is
+ * not BERT's follows, " chain=pre+rope rope=10000", the last of chains that rotate. */
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
@@ -201,6 +208,10 @@ struct drawn {
     double middle, range; /* values are drawn uniformly in middle +- range */
 };
 struct drawn weight_drawn(const struct weight *weight, enum ranges ranges);
+
+/* The rotations of rotary embeddings, (S,W): of place s and pair c < W/2 the cosine and the sine of
+ * s * rope_theta^(-2c/W), at columns 2c and 2c+1. */
+void rope_table(const struct workload *w, float *out);
 
 /* ---- cost.c: the least that a segment costs -----------------------------------------------------
  *

@@ -89,8 +89,15 @@ static double dim_bound(enum dim d, const struct workload *w)
 {
     double hidden = (double)w->heads * w->head_size;
     double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
-    const double sizes[DIM_COUNT] = {
-        [DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = ffn};
+    const double sizes[DIM_COUNT] = {[DIM_1] = 1,
+                                     [DIM_D] = hidden,
+                                     [DIM_3D] = 3 * hidden,
+                                     [DIM_F] = ffn,
+                                     [DIM_2F] = 2 * ffn,
+                                     [DIM_H] = w->heads,
+                                     [DIM_W] = w->head_size,
+                                     [DIM_S] = w->seq_len,
+                                     [DIM_2S_1] = 2.0 * w->seq_len - 1};
     return sizes[d];
 }
 
@@ -100,10 +107,11 @@ double workload_bytes(const struct workload *w)
     double tokens = (double)w->batch * w->seq_len, s = w->seq_len;
     double tensors = 0, layer_weights = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        tensors +=
-            tokens * (tensor_layout(c, t) == LAYOUT_SCORES ? w->heads * s
-                                                           : dim_bound(tensor_columns(c, t), w));
-    for (int i = 0; i < c->weight_count; i++)
+        if (chain_has_tensor(c, t))
+            tensors += tokens * (tensor_layout(c, t) == LAYOUT_SCORES
+                                     ? w->heads * s
+                                     : dim_bound(tensor_columns(c, t), w));
+    for (int i = 0; i < WEIGHT_MAX; i++)
         layer_weights += dim_bound(c->weights[i].rows, w) * dim_bound(c->weights[i].cols, w);
     double mask_bits = 2 * tokens * s; /* in struct mask and in struct block_lists */
     return tensors * (dtypes[w->dtype].bytes + sizeof(float)) +
@@ -177,6 +185,25 @@ static int check_lengths(struct workload *w, struct status *st)
     return 0;
 }
 
+/* Rotations need pairs of columns.  theta is 0 of chains without them, so that it is in no text. */
+static int check_rope(struct workload *w, struct status *st)
+{
+    if (!chain_functions(w->chain).rope) {
+        w->rope_theta = 0;
+        return 0;
+    }
+    if (w->head_size % 2 != 0)
+        return status_set(st, STATUS_USAGE,
+                          "head_size is %d; rotary embeddings need an even number", w->head_size);
+    if (!(w->rope_theta >= ROPE_THETA_MIN && w->rope_theta <= ROPE_THETA_MAX))
+        return status_set(
+            st, STATUS_USAGE,
+            "the base of rotary embeddings is %g; give a number from %g to %g, such as "
+            "10000",
+            w->rope_theta, ROPE_THETA_MIN, ROPE_THETA_MAX);
+    return 0;
+}
+
 int workload_check(struct workload *w, struct status *st)
 {
     if ((unsigned)w->dtype >= DTYPE_COUNT)
@@ -186,6 +213,8 @@ int workload_check(struct workload *w, struct status *st)
     if (!(w->eps >= EPS_MIN && w->eps <= EPS_MAX))
         return status_set(st, STATUS_USAGE, "eps is %g; give a number from %g to %g, such as 1e-5",
                           w->eps, EPS_MIN, EPS_MAX);
+    if (check_rope(w, st) != 0)
+        return -1;
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
     return mask_resolve(&w->mask_spec, w->seq_len, st);

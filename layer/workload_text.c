@@ -23,6 +23,10 @@ void workload_text(const struct workload *w, struct buf *out)
     mask_text(&w->mask_spec, out);
     if (w->chain != &chain_bert) /* whose texts are older than chains */
         buf_addf(out, " chain=%s", w->chain->name);
+    if (w->rope_theta > 0) {
+        buf_adds(out, " rope=");
+        number_add(w->rope_theta, out);
+    }
 }
 
 /* ---- reading it back ------------------------------------------------------------------------- */
@@ -74,18 +78,22 @@ static int take_mask(char **text, struct mask_spec *out, struct status *st)
 }
 
 /* Nothing more, or the name of another chain than BERT's. */
-static int take_chain(char **text, const struct chain **out, struct status *st)
+static int take_chain(char **text, struct workload *w, struct status *st)
 {
-    static const char key[] = "chain=";
-    const char *rest = *text;
-    bool named = rest != NULL && strncmp(rest, key, strlen(key)) == 0;
-    *out = named ? chain_find(rest + strlen(key)) : &chain_bert;
-    if (rest != NULL && !named)
+    if (*text == NULL)
+        return 0;
+    const char *rest = *text, *name = take(text, "chain");
+    if (name == NULL)
         return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", rest);
-    return *out != NULL && (!named || *out != &chain_bert)
-               ? 0
-               : status_set(st, STATUS_USAGE, "there is no other chain '%.80s'",
-                            rest + strlen(key));
+    w->chain = chain_find(name);
+    if (w->chain == NULL || w->chain == &chain_bert)
+        return status_set(st, STATUS_USAGE, "there is no other chain '%.80s'", name);
+    if (!chain_functions(w->chain).rope)
+        return *text == NULL ? 0 : status_set(st, STATUS_USAGE, "it goes on after its chain");
+    const char *theta = take(text, "rope");
+    if (theta == NULL || *text != NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'rope=' at its end");
+    return number_parse_double("rope", theta, ROPE_THETA_MIN, ROPE_THETA_MAX, &w->rope_theta, st);
 }
 
 static int parse(char *text, struct workload *w, struct status *st)
@@ -103,7 +111,7 @@ static int parse(char *text, struct workload *w, struct status *st)
         return status_set(st, STATUS_USAGE, "it lacks 'eps='");
     if (number_parse_double("eps", eps, EPS_MIN, EPS_MAX, &w->eps, st) != 0 ||
         take_dtype(&text, &w->dtype, st) != 0 || take_lengths(&text, w, st) != 0 ||
-        take_mask(&text, &w->mask_spec, st) != 0 || take_chain(&text, &w->chain, st) != 0)
+        take_mask(&text, &w->mask_spec, st) != 0 || take_chain(&text, w, st) != 0)
         return -1;
     return workload_check(w, st);
 }

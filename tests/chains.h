@@ -14,20 +14,14 @@ enum test_chain {
     CHAIN_COUNT
 };
 
-/* Takes the weights of a role away; those behind them move up. */
+/* Takes the weights of a role away. */
 static inline void chain_drop(struct chain *c, enum weight_role role)
 {
     for (int op = 0; op < OP_COUNT; op++) {
         int gone = c->ops[op].weight[role];
-        if (gone == WEIGHT_NONE)
-            continue;
+        if (gone != WEIGHT_NONE)
+            c->weights[gone] = (struct weight){.name = NULL};
         c->ops[op].weight[role] = WEIGHT_NONE;
-        c->weight_count--;
-        for (int i = gone; i < c->weight_count; i++)
-            c->weights[i] = c->weights[i + 1];
-        for (int i = 0; i < OP_COUNT * ROLE_COUNT; i++)
-            c->ops[i / ROLE_COUNT].weight[i % ROLE_COUNT] -=
-                c->ops[i / ROLE_COUNT].weight[i % ROLE_COUNT] > gone;
     }
 }
 

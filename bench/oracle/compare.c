@@ -15,7 +15,7 @@ struct norms {
 /* Whether what lies at masked positions is unspecified. */
 static bool skips_masked(const struct chain *c, int tensor)
 {
-    return tensor_layout(c, tensor) == LAYOUT_SCORES && c->ops[tensor - 1].kind != KIND_SOFTMAX;
+    return tensor_layout(c, tensor) == LAYOUT_SCORES && tensor_op(c, tensor)->kind != KIND_SOFTMAX;
 }
 
 /* Adds the squares of adjacent elements of a row.  Each of the SUMS sums takes every 16th element,

@@ -88,9 +88,9 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
                           "--weights: '%s' has %d layers of a BERT, and the workload has %d; give "
                           "--layers and the sizes of the model",
                           t->path, t->file.layers, w->layers);
-    const int count = w->chain->weight_count;
-    for (int i = 0; i < w->layers * count; i++)
-        if (weights_read(&t->file, &sizes, i / count, i % count, NULL, error) != 0)
+    for (int i = 0; i < w->layers * WEIGHT_MAX; i++)
+        if (w->chain->weights[i % WEIGHT_MAX].name != NULL &&
+            weights_read(&t->file, &sizes, i / WEIGHT_MAX, i % WEIGHT_MAX, NULL, error) != 0)
             return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
     return 0;
 }

@@ -13,7 +13,7 @@ static int check_memory(struct device *d, struct status *st)
         if (tensor_layout(d->w->chain, t) != LAYOUT_SCORES)
             need += (double)tensor_elements(t, d->w) * d->element_bytes;
     need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
-    for (int i = 0; i < d->w->chain->weight_count; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         need += (double)weight_elements(i, d->w) * d->element_bytes * d->w->layers;
     if (need <= (double)have)
         return 0;

@@ -59,9 +59,9 @@ static int dump_weights(struct worker *k, int layers, unsigned set, const char *
     buf_init(&name);
     int result = 0;
     const struct chain *c = k->w.chain;
-    for (int i = 0; i < layers * c->weight_count && result == 0; i++) {
-        int layer = i / c->weight_count, id = i % c->weight_count;
-        if ((set >> id & 1) == 0)
+    for (int i = 0; i < layers * WEIGHT_MAX && result == 0; i++) {
+        int layer = i / WEIGHT_MAX, id = i % WEIGHT_MAX;
+        if ((set >> id & 1) == 0 || c->weights[id].name == NULL)
             continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         const struct weight *weight = &c->weights[id];
@@ -109,7 +109,7 @@ static int dump_plan(struct worker *k, struct program *p, const char *dir, struc
     if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
         dump_tensor(k, p->layers - 1, TENSOR_Y, "y", dir, st) != 0)
         return -1;
-    return dump_weights(k, k->w.layers, SET_OF(k->w.chain->weight_count) - 1, dir, st);
+    return dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st);
 }
 
 /* Of a segment that was verified: layer 0's tensors hold its inputs. */

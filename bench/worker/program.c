@@ -86,7 +86,7 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
             tensors_get(&k->tensors, tensors_of, t, &out->tensor[t], st) != 0)
             return -1;
     uint32_t used = segment_weights(k->w.chain, part->choice.segment);
-    for (int i = 0; i < k->w.chain->weight_count; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         if ((used >> i & 1) != 0)
             out->weight[i] = tensors_weight(&k->tensors, weights_of, i);
     return 0;

@@ -44,7 +44,7 @@ static void run_layer(struct reference *r, int layer, const float *x, uint32_t t
 {
     float *weight[WEIGHT_MAX];
     double start = busy_seconds();
-    for (int i = 0; i < r->w->chain->weight_count; i++) {
+    for (int i = 0; i < WEIGHT_MAX; i++) {
         weight[i] = mem_alloc((size_t)weight_elements(i, r->w), sizeof(**weight));
         inputs_weight(r->w, r->inputs, layer, i, weight[i]);
     }
@@ -52,7 +52,7 @@ static void run_layer(struct reference *r, int layer, const float *x, uint32_t t
     oracle_results_init(out, r->w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
     oracle_layer_run(r->w, x, (const float *const *)weight, spans, threads, &taker);
-    for (int i = 0; i < r->w->chain->weight_count; i++)
+    for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
     if (layer == 0)
         r->sample_s = drawn - start + sampled_share(r->w) * (busy_seconds() - drawn);

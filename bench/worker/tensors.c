@@ -10,10 +10,9 @@ static int reserve(struct tensors *k, struct status *st)
     int result = tensors_get(k, 0, TENSOR_X, &ignored, st);
     for (int l = 0; l < k->w->layers && result == 0; l++)
         result = tensors_get(k, l, TENSOR_Y, &ignored, st);
-    const int weights = k->w->chain->weight_count;
-    for (int i = 0; i < k->w->layers * weights && result == 0; i++)
-        result = k->ops->alloc(k->device, weight_elements(i % weights, k->w),
-                               &k->weight[i / weights][i % weights], st);
+    for (int i = 0; i < k->w->layers * WEIGHT_MAX && result == 0; i++)
+        result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_MAX, k->w),
+                               &k->weight[i / WEIGHT_MAX][i % WEIGHT_MAX], st);
     return result;
 }
 
@@ -33,7 +32,7 @@ void tensors_release(struct tensors *k)
     tensors_trim(k, 0);
     tensors_forget(k);
     for (int l = 0; l < k->w->layers; l++)
-        for (int i = 0; i < k->w->chain->weight_count; i++)
+        for (int i = 0; i < WEIGHT_MAX; i++)
             k->ops->free(k->device, k->weight[l][i]);
     k->ops->free(k->device, k->x[0]);
     k->ops->free(k->device, k->x[1]);
@@ -263,7 +262,7 @@ void tensors_refill(struct tensors *k, const float *x)
     }
     k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)
-        for (int i = 0; i < k->w->chain->weight_count; i++)
+        for (int i = 0; i < WEIGHT_MAX; i++)
             if (k->drawn[l][i]) {
                 k->drawn[l][i] = false;
                 tensors_weight(k, l, i);

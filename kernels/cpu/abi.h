@@ -28,8 +28,8 @@ struct fp_args {
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
     const int *unpacked;     /* (tokens) the row in (B*S) of each; null: they are not packed */
     const int *offset;       /* (B+1) the first row of each sequence; likewise */
-    float *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; null if unused */
-    const float *weight[12]; /* in the chain's order, row-major (rows, columns) */
+    float *tensor[17];       /* 0: the layer's input; 1+i: output of operator i; null if unused */
+    const float *weight[14]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
     int knob[6]; /* values of the implementation's knobs; compile-time knobs are not read */
 };

@@ -60,8 +60,8 @@ struct fp_args {
     const int *live;  /* how many tokens are real, where only the device knows; null: all tokens */
     float eps;        /* of the layernorms */
     int early;        /* not 0: the next kernel may begin at once, see common.cuh */
-    void *tensor[16]; /* 0: the layer's input; 1+i: output of operator i; null if unused */
-    const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
+    void *tensor[17]; /* 0: the layer's input; 1+i: output of operator i; null if unused */
+    const void *weight[14]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
     struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */
     struct fp_gemm gemm;   /* for kernels that several segments share; else zeros */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-enum { TENSORS = 16, WEIGHTS = 12, TENSOR_X = 0, TENSOR_Y = TENSORS - 1 };
+enum { TENSORS = 17, WEIGHTS = 12, TENSOR_X = 0, TENSOR_Y = 15 };
 
 /* A plan_bB_sS.c holds one. */
 struct plan {

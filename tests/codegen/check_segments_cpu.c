@@ -105,7 +105,7 @@ enum place { REAL, PADDED, MASKED };
 static enum place place_of(const struct workload *w, int tensor, int64_t i)
 {
     int64_t s = w->seq_len, h = w->heads, row, b;
-    enum layout layout = tensor == TENSOR_X ? LAYOUT_TOKENS : chain_bert.ops[tensor - 1].layout;
+    enum layout layout = tensor_layout(w->chain, tensor);
     if (layout == LAYOUT_TOKENS) {
         row = i / (tensor_elements(tensor, w) / w->batch / s);
         b = row / s;
@@ -176,7 +176,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (((in | out) >> t & 1) != 0)
             a.tensor[t] = tensor_new(s, t, (in >> t & 1) != 0);
-    for (int id = 0; id < c->chain->weight_count; id++)
+    for (int id = 0; id < WEIGHT_MAX; id++)
         a.weight[id] =
             (segment_weights(c->chain, c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)

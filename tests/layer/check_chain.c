@@ -10,7 +10,6 @@ START_TEST(bert_is_well_formed)
     OK(chain_check(&chain_bert, &st));
     ck_assert_ptr_eq(chain_find("bert"), &chain_bert);
     ck_assert_ptr_null(chain_find("bart"));
-    ck_assert_int_eq(chain_bert.weight_count, WEIGHT_MAX);
 }
 END_TEST
 
@@ -18,7 +17,10 @@ START_TEST(chains_of_tests_are_well_formed)
 {
     const struct chain *c = chain_of_test((enum test_chain)_i);
     OK(chain_check(c, &st));
-    ck_assert_int_eq(c->weight_count, _i == CHAIN_NO_BIAS ? 8 : _i == CHAIN_NO_BETA ? 10 : 12);
+    int weights = 0;
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        weights += c->weights[i].name != NULL;
+    ck_assert_int_eq(weights, _i == CHAIN_NO_BIAS ? 8 : _i == CHAIN_NO_BETA ? 10 : 12);
 }
 END_TEST
 
@@ -28,7 +30,6 @@ START_TEST(functions_are_whole)
     const struct op_function *f = &op_functions[_i];
     ck_assert_ptr_nonnull(f->name);
     ck_assert(strncmp(f->cpu, "FP_", 3) == 0);
-    ck_assert_uint_ne(f->kernels, 0);
     ck_assert_uint_eq(f->roles >> ROLE_COUNT, 0);
     ck_assert_int_eq(f->kind == KIND_GEMM, (f->roles & 1u << ROLE_MATRIX) != 0);
     ck_assert_int_eq(f->kind == KIND_NORM, (f->roles & 1u << ROLE_GAMMA) != 0);
@@ -48,11 +49,64 @@ START_TEST(sets_hold_what_rows_name)
         ck_assert_uint_eq(op_tensors(op) & ~(SET_OF(TENSOR_OF(i)) - 1), 0);
         ck_assert_uint_ne(op_tensors(op) & SET_OF(op->input), 0);
     }
-    ck_assert_uint_eq(weights, SET_OF(chain_bert.weight_count) - 1);
+    ck_assert_uint_eq(weights, SET_OF(WEIGHT_BETA2 + 1) - 1);
     ck_assert_uint_eq(op_tensors(&chain_bert.ops[13]),
                       SET_OF(TENSOR_OF(12)) | SET_OF(TENSOR_OF(9)));
     ck_assert_uint_eq(op_tensors(&chain_bert.ops[5]), SET_OF(TENSOR_OF(4)) | SET_OF(TENSOR_OF(1)));
     ck_assert_uint_eq(chain_carried(&chain_bert), SET_OF(TENSOR_Y));
+}
+END_TEST
+
+/* ---- chains by name -------------------------------------------------------------------------- */
+
+/* Each combination of functions is a chain of its own, well formed, and found by its name. */
+START_TEST(chains_have_names)
+{
+    static const char *const words[] = {"pre", "rms", "gate", "rope", "bias"};
+    struct chain_functions f = {.pre = _i % 2 != 0,
+                                .rms = _i / 2 % 2 != 0,
+                                .gate = _i / 4 % 2 != 0,
+                                .rope = _i / 8 % 2 != 0,
+                                .score_bias = _i / 16 % 2 != 0};
+    for (int id = 0; id < FUNCTION_COUNT; id++) {
+        if (op_functions[id].kind != KIND_ACTIVATION)
+            continue;
+        f.activation = (enum function_id)id;
+        const struct chain *c = chain_of(f);
+        OK(chain_check(c, &st));
+        ck_assert_ptr_eq(chain_of(f), c);
+        ck_assert_ptr_eq(chain_find(c->name), c);
+        ck_assert_ptr_eq(chain_of(chain_functions(c)), c);
+        ck_assert_int_eq(c == &chain_bert, _i == 0 && id == FUNCTION_BIAS_GELU);
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            ck_assert_int_eq(strstr(c->name, words[i]) != NULL, _i >> i & 1);
+    }
+}
+END_TEST
+
+START_TEST(other_names_are_no_chains)
+{
+    static const char *const names[] = {"",       "post",     "gelu",     "bert+pre", "pre+",
+                                        "+pre",   "pre+pre",  "rms+pre",  "pre++rms", "gate+silu",
+                                        "prerms", "pre+rms ", "silu+silu"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        ck_assert_msg(chain_find(names[i]) == NULL, "'%s' is a chain", names[i]);
+}
+END_TEST
+
+/* 7-9 and 12-14 store two tensors, and the next layer's are what 13 and 14 leave. */
+START_TEST(norms_before_hand_two_tensors_on)
+{
+    const struct chain *c = chain_find("pre");
+    const uint32_t sums = SET_OF(TENSOR_OF(8)) | SET_OF(TENSOR_OF(9));
+    ck_assert_uint_eq(segment_inputs(c, (struct segment){0, 1}), SET_OF(TENSOR_N));
+    ck_assert_uint_eq(segment_outputs(c, (struct segment){7, 9}), sums);
+    ck_assert_uint_eq(segment_outputs(c, (struct segment){12, 14}),
+                      SET_OF(TENSOR_OF(13)) | SET_OF(TENSOR_Y));
+    ck_assert_uint_eq(segment_inputs(c, (struct segment){12, 14}),
+                      SET_OF(TENSOR_OF(11)) | SET_OF(TENSOR_OF(8)));
+    ck_assert_uint_eq(segment_inputs(c, (struct segment){0, 14}),
+                      SET_OF(TENSOR_X) | SET_OF(TENSOR_N));
 }
 END_TEST
 
@@ -239,4 +293,5 @@ SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
       LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),
       LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
       LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
-      ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))
+      LOOP(chains_have_names, 0, 32), ONCE(other_names_are_no_chains),
+      ONCE(norms_before_hand_two_tensors_on), ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))

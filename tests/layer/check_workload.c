@@ -50,6 +50,9 @@ static const char *const texts[] = {
     "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 lengths=7,100,1 "
     "mask=strided:t=10",
     "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=file:0123456789abcdef",
+    "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=pre+bias",
+    "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=silu+gate+rope "
+    "rope=160000",
 };
 
 START_TEST(text_gives_the_workload_back)
@@ -81,6 +84,14 @@ static const struct {
      "it goes on after its mask: ''"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert",
      "there is no other chain 'bert'"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre rope=10000",
+     "it goes on after its chain"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope",
+     "it lacks 'rope='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=0",
+     "rope: 0 is out of range"},
+    {"b=1 s=8 h=1 w=3 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=10",
+     "head_size is 3; rotary embeddings need an even number"},
 };
 
 START_TEST(other_texts_are_refused)
@@ -157,13 +168,13 @@ START_TEST(the_largest_workload_can_be_counted)
                                                .eps = 1}};
     for (size_t n = 0; n < ARRAY_LEN(largest); n++) {
         struct workload w = largest[n];
-        w.chain = &chain_bert;
+        w.chain = chain_find(n == 0 ? "bert" : "pre+silu+gate+bias");
         OK(mask_parse("full", &w.mask_spec, &st));
         OK(workload_check(&w, &st));
         for (int t = 0; t < TENSOR_COUNT; t++)
-            ck_assert_int_gt(tensor_elements(t, &w), 0);
+            ck_assert_int_eq(tensor_elements(t, &w) > 0, chain_has_tensor(w.chain, t));
         for (int id = 0; id < WEIGHT_MAX; id++)
-            ck_assert_int_gt(weight_elements(id, &w), 0);
+            ck_assert_int_eq(weight_elements(id, &w) > 0, w.chain->weights[id].name != NULL);
         workload_release(&w);
     }
 }

@@ -17,7 +17,7 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
     int64_t n = tensor_elements(TENSOR_X, w);
     struct layer_inputs in = {.x = mem_alloc((size_t)n, sizeof(*in.x))};
     inputs_x(w, inputs, in.x);
-    for (int id = 0; id < w->chain->weight_count; id++) {
+    for (int id = 0; id < WEIGHT_MAX; id++) {
         in.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
         inputs_weight(w, inputs, layer, id, in.weight[id]);
     }

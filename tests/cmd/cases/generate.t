@@ -141,7 +141,7 @@ static const struct plan_segment segments[] = {
 };
 void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
 void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
-    .tensor_at = {-1, 256, -1, -1, -1, -1, -1, 512, -1, 768, 1024, -1, 0, 1280, -1, -1},
+    .tensor_at = {-1, 256, -1, -1, -1, -1, -1, 512, -1, 768, 1024, -1, 0, 1280, -1, -1, -1},
     .archs = "sm_80,sm_90a",
     .dtype = ENCODER_BF16,
 $ sed -n '/^OBJECTS/,/^plan:/s/^  \(.*\)\.o.*/\1/p' g/Makefile | sort >objects; (cd g; ls *.c *.cu) | sed 's/\.[a-z]*$//' | sort | comm -3 - objects
@@ -226,7 +226,7 @@ const struct plan encoder_plan_b1_s4 = {
               .workload = "b=1 s=4 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal",
               .measured_on = 0},
     .segments = segments,
-    .tensor_at = {-1, 0, 256, -1, -1, -1, -1, 0, 256, -1, 512, -1, 0, 256, -1, -1},
+    .tensor_at = {-1, 0, 256, -1, -1, -1, -1, 0, 256, -1, 512, -1, 0, 256, -1, -1, -1},
     .tensor_elements = 768,
     .mask = {.lists = 1,
              .blocks = 1,
