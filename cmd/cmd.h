@@ -18,7 +18,8 @@
 
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
+    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(NORM)    \
+    X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(DTYPE)                      \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
@@ -39,7 +40,8 @@ enum option_id {
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
     (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(HEADS) | OPT(HEAD_SIZE) |           \
-     OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(DTYPE) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |            \
+     OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) | OPT(NORM_KIND) | OPT(ACTIVATION) |            \
+     OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |      \
      OPT(TARGET) | OPT(SEED))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
@@ -62,7 +64,9 @@ struct options {
     int batch, seq_len; /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, layers, ffn, avg_seq_len;
-    double eps;
+    double eps, rope;                /* rope: the base of rotary embeddings; 0: none */
+    int norm, norm_kind, activation; /* indices of words */
+    bool gate, score_bias;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump, *weights,
         *prefix, *data, *name, *compiler, *arch, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
@@ -253,6 +257,11 @@ void progress_search(void *ctx, const struct tune_state *state);
 
 /* Prints a line in UTF-8 to stderr in place of the line of progress; reports it as an event. */
 void progress_note(bool quiet, const char *line);
+
+/* ---- preset.c: known encoders -----------------------------------------------------------------
+ */
+
+const struct chain *chain_from_options(const struct options *o);
 
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */
 

@@ -9,6 +9,25 @@ static void add_size(const char *option, int64_t size, int64_t usual, struct buf
         buf_addf(out, " %s %lld", option, (long long)size);
 }
 
+/* Appends the options of another chain than BERT's. */
+static void add_chain(const struct db_workload *w, struct buf *out)
+{
+    struct workload parsed;
+    struct status ignored = STATUS_INIT;
+    if (workload_parse(w->text, &parsed, &ignored) == 0) {
+        const struct chain_functions f = chain_functions(parsed.chain);
+        buf_addf(out, "%s%s", f.pre ? " --norm pre" : "", f.rms ? " --norm-kind rms" : "");
+        if (f.activation != FUNCTION_BIAS_GELU)
+            buf_addf(out, " --activation %s", op_functions[f.activation].name);
+        buf_addf(out, "%s%s", f.gate ? " --gate" : "", f.score_bias ? " --score-bias" : "");
+        if (f.rope) {
+            buf_adds(out, " --rope ");
+            number_add(parsed.rope_theta, out);
+        }
+    }
+    workload_release(&parsed);
+}
+
 void known_options(const struct db_workload *w, const char *target_kind, struct buf *out)
 {
     struct workload usual;
@@ -29,6 +48,7 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
         buf_adds(out, " --eps ");
         number_add(w->eps, out);
     }
+    add_chain(w, out);
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         if (strcmp(target_kind, target_names[kind]) == 0 &&
             strcmp(w->dtype, dtypes[target_default_dtype((enum target_kind)kind)].name) != 0)

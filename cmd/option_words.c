@@ -17,6 +17,24 @@ void words_format(struct buf *out)
     add_words(out, names, ARRAY_LEN(names));
 }
 
+void words_norm(struct buf *out)
+{
+    buf_adds(out, "post pre");
+}
+
+void words_norm_kind(struct buf *out)
+{
+    buf_adds(out, "layer rms");
+}
+
+/* In the order of their ids. */
+void words_activation(struct buf *out)
+{
+    for (int id = 0, n = 0; id < FUNCTION_COUNT; id++)
+        if (op_functions[id].kind == KIND_ACTIVATION)
+            buf_addf(out, "%s%s", n++ > 0 ? " " : "", op_functions[id].name);
+}
+
 void words_init(struct buf *out)
 {
     add_words(out, ranges_names, RANGES_COUNT);
@@ -89,7 +107,7 @@ void words_join(const char *prefix, const char *const *list, int n, const char *
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
                struct status *st)
 {
-    enum { WORDS_MAX = 32 };
+    enum { WORDS_MAX = 80 };
     const char *list[WORDS_MAX];
     char *rest;
     struct buf text, all;

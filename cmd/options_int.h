@@ -14,12 +14,15 @@ int option_set(struct options *o, enum option_id id, const char *text, struct st
 /* In the order of the enumeration or table that the option's field indexes. */
 void words_format(struct buf *out);
 void words_init(struct buf *out);
+void words_norm(struct buf *out);
+void words_norm_kind(struct buf *out);
+void words_activation(struct buf *out);
 void words_rigor(struct buf *out);
 void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);
 void words_op(struct buf *out);
 
-/* ---- preset.c: shapes of known encoders ------------------------------------------------------ */
+/* ---- preset.c: known encoders ------------------------------------------------------ */
 
 void words_preset(struct buf *out);
 

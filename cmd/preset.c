@@ -1,4 +1,4 @@
-/* Presets: the shapes of known encoders. */
+/* Presets: known encoders. */
 #include "cmd/options_int.h"
 
 /* Of the models' published configurations. */
@@ -6,13 +6,61 @@ static const struct preset {
     const char *name;
     int layers, heads, head_size, ffn;
     double eps;
+    const char *chain; /* its name */
+    double rope;
+    const char *mask;
 } presets[] = {
-    {"bert-tiny", 2, 2, 64, 512, 1e-12},       {"bert-mini", 4, 4, 64, 1024, 1e-12},
-    {"bert-small", 4, 8, 64, 2048, 1e-12},     {"bert-medium", 8, 8, 64, 2048, 1e-12},
-    {"bert-base", 12, 12, 64, 3072, 1e-12},    {"bert-large", 24, 16, 64, 4096, 1e-12},
-    {"distilbert", 6, 12, 64, 3072, 1e-12},    {"roberta-base", 12, 12, 64, 3072, 1e-5},
-    {"roberta-large", 24, 16, 64, 4096, 1e-5}, {"electra-small", 12, 4, 64, 1024, 1e-12},
-    {"minilm-l6", 6, 12, 32, 1536, 1e-12},     {"minilm-l12", 12, 12, 32, 1536, 1e-12},
+    {"bert-tiny", 2, 2, 64, 512, 1e-12, "bert", 0, "full"},
+    {"bert-mini", 4, 4, 64, 1024, 1e-12, "bert", 0, "full"},
+    {"bert-small", 4, 8, 64, 2048, 1e-12, "bert", 0, "full"},
+    {"bert-medium", 8, 8, 64, 2048, 1e-12, "bert", 0, "full"},
+    {"bert-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full"},
+    {"bert-large", 24, 16, 64, 4096, 1e-12, "bert", 0, "full"},
+    {"distilbert", 6, 12, 64, 3072, 1e-12, "bert", 0, "full"},
+    {"roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full"},
+    {"roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full"},
+    {"xlm-roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full"},
+    {"xlm-roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full"},
+    {"electra-small", 12, 4, 64, 1024, 1e-12, "bert", 0, "full"},
+    {"electra-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full"},
+    {"minilm-l6", 6, 12, 32, 1536, 1e-12, "bert", 0, "full"},
+    {"minilm-l12", 12, 12, 32, 1536, 1e-12, "bert", 0, "full"},
+    {"mpnet-base", 12, 12, 64, 3072, 1e-5, "bias", 0, "full"},
+    {"nomic-v1.5", 12, 12, 64, 3072, 1e-12, "silu+gate+rope", 1000, "full"},
+    {"gte-base", 12, 12, 64, 3072, 1e-12, "gate+rope", 500000, "full"},
+    {"gte-large", 24, 16, 64, 4096, 1e-12, "gate+rope", 160000, "full"},
+    {"jina-v2-base", 12, 12, 64, 3072, 1e-12, "gate+bias", 0, "full"},
+    {"jina-v3", 24, 16, 64, 4096, 1e-5, "rope", 20000, "full"},
+    {"eurobert-210m", 12, 12, 64, 3072, 1e-5, "pre+rms+silu+gate+rope", 250000, "full"},
+    {"vit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full"},
+    {"vit-large", 24, 16, 64, 4096, 1e-12, "pre", 0, "full"},
+    {"vit-huge", 32, 16, 80, 5120, 1e-12, "pre", 0, "full"},
+    {"deit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full"},
+    {"dinov2-small", 12, 6, 64, 1536, 1e-6, "pre", 0, "full"},
+    {"dinov2-base", 12, 12, 64, 3072, 1e-6, "pre", 0, "full"},
+    {"dinov2-large", 24, 16, 64, 4096, 1e-6, "pre", 0, "full"},
+    {"dinov2-giant", 40, 24, 64, 4096, 1e-6, "pre+silu+gate", 0, "full"},
+    {"siglip-base", 12, 12, 64, 3072, 1e-6, "pre+gelu_tanh", 0, "full"},
+    {"siglip-so400m", 27, 16, 72, 4304, 1e-6, "pre+gelu_tanh", 0, "full"},
+    {"clip-b32-vision", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "full"},
+    {"clip-b32-text", 12, 8, 64, 2048, 1e-5, "pre+quick_gelu", 0, "causal"},
+    {"clip-l14-vision", 24, 16, 64, 4096, 1e-5, "pre+quick_gelu", 0, "full"},
+    {"clip-l14-text", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "causal"},
+    {"clip-h14-vision", 32, 16, 80, 5120, 1e-5, "pre", 0, "full"},
+    {"whisper-tiny", 4, 6, 64, 1536, 1e-5, "pre", 0, "full"},
+    {"whisper-base", 6, 8, 64, 2048, 1e-5, "pre", 0, "full"},
+    {"whisper-small", 12, 12, 64, 3072, 1e-5, "pre", 0, "full"},
+    {"whisper-medium", 24, 16, 64, 4096, 1e-5, "pre", 0, "full"},
+    {"whisper-large", 32, 20, 64, 5120, 1e-5, "pre", 0, "full"},
+    {"wav2vec2-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full"},
+    {"wav2vec2-large", 24, 16, 64, 4096, 1e-5, "pre", 0, "full"},
+    {"gpt2", 12, 12, 64, 3072, 1e-5, "pre+gelu_tanh", 0, "causal"},
+    {"gpt2-medium", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh", 0, "causal"},
+    {"opt-125m", 12, 12, 64, 3072, 1e-5, "pre+relu", 0, "causal"},
+    {"bloom-560m", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh+bias", 0, "causal"},
+    {"t5-small", 6, 8, 64, 2048, 1e-6, "pre+rms+relu+bias", 0, "full"},
+    {"t5-base", 12, 12, 64, 3072, 1e-6, "pre+rms+relu+bias", 0, "full"},
+    {"flan-t5-base", 12, 12, 64, 2048, 1e-6, "pre+rms+gelu_tanh+gate+bias", 0, "full"},
 };
 
 void words_preset(struct buf *out)
@@ -21,15 +69,45 @@ void words_preset(struct buf *out)
         buf_addf(out, "%s%s", i > 0 ? " " : "", presets[i].name);
 }
 
+/* The place of an activation among the words of --activation. */
+static int activation_word(enum function_id activation)
+{
+    int at = 0;
+    for (int id = 0; id < (int)activation; id++)
+        at += op_functions[id].kind == KIND_ACTIVATION;
+    return at;
+}
+
 void preset_apply(struct options *o)
 {
     if (!options_has(o, OPT(PRESET)))
         return;
     const struct preset *p = &presets[o->preset];
+    const struct chain_functions f = chain_functions(chain_find(p->chain));
     o->layers = options_has(o, OPT(LAYERS)) ? o->layers : p->layers;
     o->heads = options_has(o, OPT(HEADS)) ? o->heads : p->heads;
     o->head_size = options_has(o, OPT(HEAD_SIZE)) ? o->head_size : p->head_size;
+    o->ffn = options_has(o, OPT(FFN)) ? o->ffn : p->ffn;
     o->eps = options_has(o, OPT(EPS)) ? o->eps : p->eps;
-    if (!options_has(o, OPT(FFN)))
-        o->ffn = p->ffn;
+    o->mask = options_has(o, OPT(MASK)) ? o->mask : p->mask;
+    o->norm = options_has(o, OPT(NORM)) ? o->norm : f.pre;
+    o->norm_kind = options_has(o, OPT(NORM_KIND)) ? o->norm_kind : f.rms;
+    o->activation = options_has(o, OPT(ACTIVATION)) ? o->activation : activation_word(f.activation);
+    o->rope = options_has(o, OPT(ROPE)) ? o->rope : p->rope;
+    o->gate = f.gate;
+    o->score_bias = f.score_bias;
+}
+
+const struct chain *chain_from_options(const struct options *o)
+{
+    struct chain_functions f = {.pre = o->norm == 1,
+                                .rms = o->norm_kind == 1,
+                                .gate = o->gate || options_has(o, OPT(GATE)),
+                                .rope = o->rope > 0,
+                                .score_bias = o->score_bias || options_has(o, OPT(SCORE_BIAS))};
+    int id = 0;
+    for (; op_functions[id].kind != KIND_ACTIVATION || activation_word(id) != o->activation; id++)
+        ;
+    f.activation = (enum function_id)id;
+    return chain_of(f);
 }

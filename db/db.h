@@ -43,7 +43,7 @@ struct db_workload {
     int64_t batch, seq_len, heads, head_size, ffn, layers;
     double eps;
     const char *dtype, *lengths, *mask;
-    const char *chain; /* empty or null: "bert" */
+    const char *chain; /* chain_text(); empty or null: "bert" */
     uint64_t seed;
     const char *init; /* "uniform" or "wide" */
 };

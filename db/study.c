@@ -2,7 +2,7 @@
 
 struct db_workload db_workload_of(const struct workload *w, struct buf *text)
 {
-    /* Three texts in one buffer, each ended by a NUL.  It moves while it grows. */
+    /* Four texts in one buffer, each ended by a NUL.  It moves while it grows. */
     size_t key = text->len;
     workload_text(w, text);
     buf_add(text, "", 1);
@@ -11,6 +11,9 @@ struct db_workload db_workload_of(const struct workload *w, struct buf *text)
     buf_add(text, "", 1);
     size_t mask = text->len;
     mask_text(&w->mask_spec, text);
+    buf_add(text, "", 1);
+    size_t chain = text->len;
+    chain_text(w, text);
     return (struct db_workload){.text = text->ptr + key,
                                 .batch = w->batch,
                                 .seq_len = w->seq_len,
@@ -22,7 +25,7 @@ struct db_workload db_workload_of(const struct workload *w, struct buf *text)
                                 .dtype = dtypes[w->dtype].name,
                                 .lengths = text->ptr + lengths,
                                 .mask = text->ptr + mask,
-                                .chain = w->chain->name};
+                                .chain = text->ptr + chain};
 }
 
 /* Adds what a table describes, or finds it; 1 or -1. */

@@ -186,6 +186,7 @@ double workload_bytes(const struct workload *w);
  * not BERT's follows, " chain=pre+rope rope=10000", the last of chains that rotate. */
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
+void chain_text(const struct workload *w, struct buf *out);   /* "bert", "pre+rope rope=10000" */
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
 int workload_parse(const char *text, struct workload *out, struct status *st);
 

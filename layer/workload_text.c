@@ -12,6 +12,15 @@ void lengths_text(const struct workload *w, struct buf *out)
         buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
 }
 
+void chain_text(const struct workload *w, struct buf *out)
+{
+    buf_adds(out, w->chain->name);
+    if (w->rope_theta > 0) {
+        buf_adds(out, " rope=");
+        number_add(w->rope_theta, out);
+    }
+}
+
 void workload_text(const struct workload *w, struct buf *out)
 {
     buf_addf(out, "b=%d s=%d h=%d w=%d f=%d l=%d eps=", w->batch, w->seq_len, w->heads,
@@ -21,11 +30,9 @@ void workload_text(const struct workload *w, struct buf *out)
     lengths_text(w, out);
     buf_adds(out, " mask=");
     mask_text(&w->mask_spec, out);
-    if (w->chain != &chain_bert) /* whose texts are older than chains */
-        buf_addf(out, " chain=%s", w->chain->name);
-    if (w->rope_theta > 0) {
-        buf_adds(out, " rope=");
-        number_add(w->rope_theta, out);
+    if (w->chain != &chain_bert) { /* whose texts are older than chains */
+        buf_adds(out, " chain=");
+        chain_text(w, out);
     }
 }
 
