@@ -115,36 +115,48 @@ static void bias_residual(const struct layer *l, struct span s, int op)
     }
 }
 
-/* out = (in - mean) / sqrt(variance + eps) * gamma + beta, the variance over D, not D - 1 */
-static void layernorm(const struct layer *l, struct span s, int op)
+/* out = normalised in * gamma + beta */
+static void norm(const struct layer *l, struct span s, int op)
 {
     const float *gamma = weight_of(l, op, ROLE_GAMMA), *beta = weight_of(l, op, ROLE_BETA);
     int columns = (int)dim_size(op_of(l, op)->columns, l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
         const double *x = token_row(l, s, op_of(l, op)->input, i);
         double *y = token_row(l, s, TENSOR_OF(op), i);
-        double mean = 0, variance = 0;
+        oracle_normalise(op_of(l, op)->function, x, columns, l->w->eps, y);
         for (int c = 0; c < columns; c++)
-            mean += x[c] / columns;
-        for (int c = 0; c < columns; c++)
-            variance += (x[c] - mean) * (x[c] - mean) / columns;
-        for (int c = 0; c < columns; c++)
-            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * gamma[c] + element(beta, c);
+            y[c] = y[c] * gamma[c] + element(beta, c);
     }
 }
 
-/* (S, 3*H*W) -> q, k, v: a row's columns are ordered by part (q, k, v), then by head. */
-static void qkv_bias_split(const struct layer *l, struct span s, int op)
+/* Turns each pair of columns c and c + W/2 by the angle of its row's place i, whose cosine and sine
+ * the table has: y_c = x_c cos - x_(c+W/2) sin, y_(c+W/2) = x_(c+W/2) cos + x_c sin */
+static void rotate(double *y, const float *table, int width, int i)
 {
+    const int half = width / 2;
+    const float *turn = table + (ptrdiff_t)i * width;
+    for (int c = 0; c < half; c++) {
+        double a = y[c], b = y[c + half], cosine = turn[2 * c], sine = turn[2 * c + 1];
+        y[c] = a * cosine - b * sine;
+        y[c + half] = b * cosine + a * sine;
+    }
+}
+
+/* (S, 3*H*W) + bias -> q, k, v: a row's columns are ordered by part (q, k, v), then by head. Rotary
+ * embeddings turn q and k. */
+static void split(const struct layer *l, struct span s, int op)
+{
+    const float *bias = weight_of(l, op, ROLE_BIAS), *table = weight_of(l, op, ROLE_TABLE);
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++) {
         const double *x = token_row(l, s, op_of(l, op)->input, i);
-        const float *bias = weight_of(l, op, ROLE_BIAS);
         for (int part = 0, first = 0; part < 3; part++)
             for (int h = 0; h < l->w->heads; h++, first += width) {
                 double *y = head_row(l, s, TENSOR_OF(op), width, part, h, i);
                 for (int c = 0; c < width; c++)
                     y[c] = x[first + c] + element(bias, first + c);
+                if (table != NULL && part < 2)
+                    rotate(y, table, width, i);
             }
     }
 }
@@ -193,14 +205,19 @@ FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
         }
 }
 
+/* Of kept keys score(i,j), + table[h][j-i + S-1] where there is a score bias. */
 static void mask(const struct layer *l, struct span s, int op)
 {
+    const float *table = weight_of(l, op, ROLE_TABLE);
+    const int last = l->w->seq_len - 1;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, s, op_of(l, op)->input, h, i);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
+            const ptrdiff_t place = (ptrdiff_t)h * (2 * last + 1) + last - i;
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
-                memcpy(y + run.begin, x + run.begin, (size_t)(run.end - run.begin) * sizeof(*y));
+                for (int j = run.begin; j < run.end; j++)
+                    y[j] = x[j] + (table != NULL ? table[place + j] : 0);
         }
 }
 
@@ -253,14 +270,6 @@ static void merge_heads(const struct layer *l, struct span s, int op)
                    (size_t)width * sizeof(double));
 }
 
-/* x/2 * (1 + erf(x / sqrt(2))) */
-static double gelu(double x)
-{
-    return x / 2 * (1 + erf(x / sqrt(2)));
-}
-
-static double activation_of(enum function_id function, double x);
-
 /* out = activation(in + bias) */
 static void activation(const struct layer *l, struct span s, int op)
 {
@@ -270,35 +279,35 @@ static void activation(const struct layer *l, struct span s, int op)
         const double *x = token_row(l, s, op_of(l, op)->input, i);
         double *y = token_row(l, s, TENSOR_OF(op), i);
         for (int c = 0; c < columns; c++)
-            y[c] = activation_of(op_of(l, op)->function, x[c] + element(bias, c));
+            y[c] = oracle_activate(op_of(l, op)->function, x[c] + element(bias, c));
     }
 }
 
-/* ---- by function ----------------------------------------------------------------------------- */
-
-/* None of a function that is in no chain. */
-static const struct {
-    oracle_operator *operator;
-    double (*activation)(double);
-} definitions[FUNCTION_COUNT] = {
-    [FUNCTION_GEMM] = {gemm, NULL},
-    [FUNCTION_BIAS_SPLIT_HEADS] = {qkv_bias_split, NULL},
-    [FUNCTION_SCORES] = {scores, NULL},
-    [FUNCTION_MASK] = {mask, NULL},
-    [FUNCTION_SOFTMAX] = {softmax, NULL},
-    [FUNCTION_CONTEXT] = {context, NULL},
-    [FUNCTION_MERGE_HEADS] = {merge_heads, NULL},
-    [FUNCTION_BIAS_RESIDUAL] = {bias_residual, NULL},
-    [FUNCTION_BIAS_GELU] = {activation, gelu},
-    [FUNCTION_LAYERNORM] = {layernorm, NULL},
-};
-
-static double activation_of(enum function_id function, double x)
+/* out_c = activation(v_2c) * v_(2c+1), v = in + bias */
+static void gate(const struct layer *l, struct span s, int op)
 {
-    return definitions[function].activation(x);
+    const float *bias = weight_of(l, op, ROLE_BIAS);
+    int columns = (int)dim_size(op_of(l, op)->columns, l->w);
+    for (int i = s.first; i < s.first + s.count; i++) {
+        const double *x = token_row(l, s, op_of(l, op)->input, i);
+        double *y = token_row(l, s, TENSOR_OF(op), i);
+        for (int c = 0; c < columns; c++)
+            y[c] = oracle_activate(op_of(l, op)->function, x[2 * c] + element(bias, 2 * c)) *
+                   (x[2 * c + 1] + element(bias, 2 * c + 1));
+    }
 }
+
+/* ---- by kind --------------------------------------------------------------------------------- */
+
+static oracle_operator *const definitions[] = {
+    [KIND_GEMM] = gemm,         [KIND_SPLIT] = split,       [KIND_SCORES] = scores,
+    [KIND_SCORE_MOD] = mask,    [KIND_SOFTMAX] = softmax,   [KIND_CONTEXT] = context,
+    [KIND_MERGE] = merge_heads, [KIND_ADD] = bias_residual, [KIND_ACTIVATION] = activation,
+    [KIND_GATE] = gate,         [KIND_NORM] = norm,
+};
+_Static_assert(ARRAY_LEN(definitions) == KIND_COUNT, "one row a kind");
 
 void oracle_operator_run(const struct layer *l, struct span s, int op)
 {
-    definitions[op_of(l, op)->function].operator(l, s, op);
+    definitions[op_of(l, op)->kind](l, s, op);
 }

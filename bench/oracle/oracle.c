@@ -11,7 +11,7 @@ enum { CHUNK_SPANS = 128 };
 struct run {
     const struct workload *w;
     const float *const *weight;
-    const float *x;
+    const struct flow *in;
     const struct oracle_taker *out;
     double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
     int chunk_spans;
@@ -82,16 +82,16 @@ static void run_span(const struct run *r, struct span s, int index, int thread, 
     }
 }
 
-static void read_x(const struct run *r, struct span s, int index, bool hands_out)
+static void read_input(const struct run *r, int t, struct span s, int index, bool hands_out)
 {
     int64_t hidden = workload_hidden(r->w);
     int64_t first = (int64_t)s.batch_row * r->w->seq_len + s.first;
-    const float *from = r->x + first * hidden;
-    double *to = r->chunk[TENSOR_X] + (size_t)index * span_elements(r->w, TENSOR_X);
+    const float *from = r->in->tensor[t] + first * hidden;
+    double *to = r->chunk[t] + (size_t)index * span_elements(r->w, t);
     for (int64_t i = 0; i < s.count * hidden; i++)
         to[i] = from[i];
-    if (hands_out && (r->out->tensors >> TENSOR_X & 1) != 0)
-        r->out->take(r->out->ctx, TENSOR_X, (struct rows){first, s.count}, to);
+    if (hands_out && (r->out->tensors >> t & 1) != 0)
+        r->out->take(r->out->ctx, t, (struct rows){first, s.count}, to);
 }
 
 /* The operators that run one after another on a span: up to the one that leaves no scores. */
@@ -107,8 +107,9 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
     for (int begin = 0; begin < spans->count; begin += r->chunk_spans) {
         const struct span *s = spans->items + begin;
         int left = spans->count - begin, count = left < r->chunk_spans ? left : r->chunk_spans;
-        for (int i = 0; i < count; i++)
-            read_x(r, s[i], i, first_op == 0);
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            for (int i = 0; i < count && (chain_inputs(r->w->chain) >> t & 1) != 0; i++)
+                read_input(r, t, s[i], i, first_op == 0);
         for (int op = first_op, last; op <= last_op; op = last + 1) {
             last = last_together(r->w->chain, op);
 #pragma omp parallel for schedule(dynamic) num_threads(r->threads)
@@ -167,7 +168,7 @@ static struct spans whole_sequences(const struct workload *w, const struct spans
     return all;
 }
 
-void oracle_layer_run(const struct workload *w, const float *x, const float *const *weight,
+void oracle_layer_run(const struct workload *w, const struct flow *in, const float *const *weight,
                       const struct spans *spans, int threads, const struct oracle_taker *out)
 {
     int last_before = 0; /* the operator that gives q, k and v */
@@ -175,7 +176,7 @@ void oracle_layer_run(const struct workload *w, const float *x, const float *con
         last_before++;
     struct run r = {.w = w,
                     .weight = weight,
-                    .x = x,
+                    .in = in,
                     .out = out,
                     .threads = threads > 0 ? threads : threads_for(w)};
     struct spans before = whole_sequences(w, spans);

@@ -46,10 +46,16 @@ struct oracle_taker {
     void *ctx;
 };
 
-/* Computes the rows of `spans` in a layer from its input x (B,S,D), rounded to the workload's type,
- * and its weights.  Their queries read all keys and values of their sequences.  w's mask must be
- * built.  threads: how many to use, 0: as many as pay; the result does not depend on it. */
-void oracle_layer_run(const struct workload *w, const float *x, const float *const *weight,
+/* What a layer gets from the one before, by tensor: x, and n of chains that have it, (B,S,D) each;
+ * null of all others. */
+struct flow {
+    float *tensor[TENSOR_COUNT];
+};
+
+/* Computes the rows of `spans` in a layer from its inputs, rounded to the workload's type, and its
+ * weights.  Their queries read all keys and values of their sequences.  w's mask must be built.
+ * threads: how many to use, 0: as many as pay; the result does not depend on it. */
+void oracle_layer_run(const struct workload *w, const struct flow *in, const float *const *weight,
                       const struct spans *spans, int threads, const struct oracle_taker *out);
 
 /* ---- results.c: what the oracle computed, rounded to fp32 ---------------------------------------
@@ -139,9 +145,16 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  *
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper
  * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
- * dtype.  a = 0..11: the weights by number, as weight_drawn() says; x is array 15 of
- * layer 0, 0 +- 0.4.  Weights of a trained model are rounded to dtype. */
+ * dtype.  a: the weight's number, drawn as weight_drawn() says; x is array 15 of layer 0, 0 +- 0.4.
+ * Weights of a trained model are rounded to dtype.  Tables are not rounded, and those of all layers
+ * are layer 0's. */
 void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out);
-void inputs_x(const struct workload *w, struct inputs in, float *out);
+
+/* Allocates and fills the inputs of layer 0.  n is x normalised, gamma 1 and beta 0. */
+void inputs_flow(const struct workload *w, struct inputs in, struct flow *out);
+
+/* Allocates what a layer hands on, not set. */
+void flow_init(struct flow *f, const struct workload *w);
+void flow_release(struct flow *f);
 
 #endif

@@ -51,4 +51,11 @@ struct layer {
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
 oracle_operator oracle_operator_run;
 
+/* ---- functions.c ----------------------------------------------------------------------------- */
+
+double oracle_activate(enum function_id activation, double x);
+
+/* A row of n columns normalised, before gamma and beta; out may be x. */
+void oracle_normalise(enum function_id norm, const double *x, int n, double eps, double *out);
+
 #endif

@@ -56,7 +56,7 @@ static void count_kept(struct oracle_results *r)
  * are not stored. */
 static int stored_as(const struct oracle_results *r, int tensor)
 {
-    const struct op *op = tensor != TENSOR_X ? &r->w->chain->ops[tensor - 1] : NULL;
+    const struct op *op = tensor_op(r->w->chain, tensor);
     bool masks = op != NULL && op->function == FUNCTION_MASK;
     return masks && r->tensor[op->input] != NULL ? op->input : tensor;
 }

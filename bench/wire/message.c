@@ -75,12 +75,12 @@ json_t *message_of_workload(const struct workload *w)
         for (int b = 0; b < w->batch; b++)
             json_array_append_new(lengths, json_integer(w->lengths[b]));
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:i, s:i, s:I}", "batch",
-                     w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size,
-                     "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "chain", w->chain->name,
-                     "dtype", dtypes[w->dtype].name, "lengths", lengths, "mask_matrices",
-                     w->mask.matrices, "mask_row_words", w->mask.row_words, "mask_empty_rows",
-                     (json_int_t)w->mask.empty_rows);
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:i, s:i, s:I}", "batch", w->batch,
+        "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size, "ffn", w->ffn,
+        "layers", w->layers, "eps", w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name,
+        "lengths", lengths, "rope_theta", w->rope_theta, "mask_matrices", w->mask.matrices,
+        "mask_row_words", w->mask.row_words, "mask_empty_rows", (json_int_t)w->mask.empty_rows);
 }
 
 static void read_lengths(const json_t *lengths, struct workload *out)
@@ -100,11 +100,12 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
     json_t *lengths;
     json_int_t empty_rows;
     if (unpack(m, "workload", st,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:i, s:i, s:I}", "batch",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:i, s:i, s:I}", "batch",
                &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
                &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps, "chain",
-               &chain, "dtype", &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices,
-               "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
+               &chain, "dtype", &dtype, "lengths", &lengths, "rope_theta", &out->rope_theta,
+               "mask_matrices", &out->mask.matrices, "mask_row_words", &out->mask.row_words,
+               "mask_empty_rows", &empty_rows) != 0)
         return -1;
     out->dtype = dtype_from_name(dtype);
     out->chain = chain_find(chain);

@@ -102,11 +102,11 @@ static int dump_tensor(struct worker *k, int layer, int t, const char *name, con
 static int dump_plan(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    tensors_feed(&k->tensors, 0, k->reference.x[0]);
+    tensors_feed(&k->tensors, 0, &k->reference.in[0]);
     if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
         return -1;
     worker_doing(k, "writing to '%s'", dir);
-    if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
+    if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.in[0].tensor[TENSOR_X], st) != 0 ||
         dump_tensor(k, p->layers - 1, TENSOR_Y, "y", dir, st) != 0)
         return -1;
     return dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st);

@@ -41,7 +41,7 @@ static void fail(struct subject *s, const struct status *st)
     s->trial->status = TRIAL_FAILED;
     s->trial->reason = *st;
     if (st->code == STATUS_WRONG)
-        tensors_refill(&s->worker->tensors, s->worker->reference.x[0]);
+        tensors_refill(&s->worker->tensors, &s->worker->reference.in[0]);
 }
 
 /* Frees the tensors that an unfit candidate has allocated.  Tensors of earlier requests and copies

@@ -14,11 +14,10 @@ void reference_init(struct reference *r, const struct workload *w, struct inputs
                             .beat_ms = BEAT_MS,
                             .lock = PTHREAD_MUTEX_INITIALIZER,
                             .end = PTHREAD_COND_INITIALIZER};
-    r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
+    r->in = mem_alloc((size_t)w->layers + 1, sizeof(*r->in));
     r->layer = mem_alloc((size_t)w->layers, sizeof(*r->layer));
     r->sample = mem_alloc((size_t)w->layers, sizeof(*r->sample));
-    r->x[0] = mem_alloc((size_t)tensor_elements(TENSOR_X, w), sizeof(**r->x));
-    inputs_x(w, inputs, r->x[0]);
+    inputs_flow(w, inputs, &r->in[0]);
 }
 
 /* Seconds that this process has used of all cores.  The clock on the wall would count the compilers
@@ -38,8 +37,8 @@ static double sampled_share(const struct workload *w)
     return fmin(rows / (double)workload_tokens(w), 1);
 }
 
-/* Computes tensors (bits) of a layer from its input.  threads: 0 for all cores. */
-static void run_layer(struct reference *r, int layer, const float *x, uint32_t tensors,
+/* Computes tensors (bits) of a layer from its inputs.  threads: 0 for all cores. */
+static void run_layer(struct reference *r, int layer, const struct flow *in, uint32_t tensors,
                       const struct spans *spans, int threads, struct oracle_results *out)
 {
     float *weight[WEIGHT_MAX];
@@ -51,27 +50,30 @@ static void run_layer(struct reference *r, int layer, const float *x, uint32_t t
     double drawn = busy_seconds();
     oracle_results_init(out, r->w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
-    oracle_layer_run(r->w, x, (const float *const *)weight, spans, threads, &taker);
+    oracle_layer_run(r->w, in, (const float *const *)weight, spans, threads, &taker);
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
     if (layer == 0)
         r->sample_s = drawn - start + sampled_share(r->w) * (busy_seconds() - drawn);
 }
 
-/* Computes all rows of a layer, and the next one's input. */
+/* Computes all rows of a layer, and the next one's inputs. */
 static void run_whole(struct reference *r, int layer)
 {
-    const uint32_t output = SET_OF(TENSOR_Y); /* x is kept apart */
-    const uint32_t all = SET_OF(TENSOR_COUNT) - 1 - SET_OF(TENSOR_X);
+    const struct chain *c = r->w->chain;
+    const uint32_t all = (SET_OF(TENSOR_COUNT) - 1) & ~chain_inputs(c); /* these are kept apart */
     struct oracle_results *out = &r->layer[layer];
+    struct flow *next = &r->in[layer + 1];
     struct spans spans = spans_all(r->w);
-    run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, 0, out);
+    run_layer(r, layer, &r->in[layer], layer == 0 ? all : chain_carried(c), &spans, 0, out);
     free(spans.items);
-    size_t n = (size_t)tensor_elements(TENSOR_X, r->w);
-    float *next = mem_alloc(n, sizeof(*next));
-    for (size_t i = 0; i < n; i++)
-        next[i] = element_round(r->w->dtype, out->tensor[TENSOR_Y][i]);
-    r->x[layer + 1] = next;
+    flow_init(next, r->w);
+    for (int i = 0; i < c->carried_count; i++) {
+        const float *from = out->tensor[c->carried[i].from];
+        float *to = next->tensor[c->carried[i].to];
+        for (int64_t k = 0; k < tensor_elements(c->carried[i].to, r->w); k++)
+            to[k] = element_round(r->w->dtype, from[k]);
+    }
 }
 
 static void *run_next(void *ctx)
@@ -129,7 +131,7 @@ static bool is_stopped(struct reference *r)
 static void run_sample(struct reference *r, int layer, int threads)
 {
     struct spans spans = spans_sample(r->w, layer, r->inputs.seed);
-    run_layer(r, layer, r->x[1], 1u << TENSOR_Y, &spans, threads, &r->sample[layer]);
+    run_layer(r, layer, &r->in[1], chain_carried(r->w->chain), &spans, threads, &r->sample[layer]);
     free(spans.items);
     pthread_mutex_lock(&r->lock);
     r->sampled = layer;
@@ -188,9 +190,9 @@ void reference_release(struct reference *r)
         oracle_results_release(&r->layer[l]);
         oracle_results_release(&r->sample[l]);
     }
-    for (int l = 0; r->x != NULL && l <= r->known; l++)
-        free(r->x[l]);
-    free(r->x);
+    for (int l = 0; r->in != NULL && l <= r->known; l++)
+        flow_release(&r->in[l]);
+    free(r->in);
     free(r->layer);
     free(r->sample);
     *r = (struct reference){0};
@@ -217,9 +219,9 @@ double reference_left_s(struct reference *r)
     return (r->w->layers - next_sample(r)) * r->sample_s;
 }
 
-const float *reference_input(const struct reference *r, int layer, bool all_rows)
+const struct flow *reference_input(const struct reference *r, int layer, bool all_rows)
 {
-    return r->x[layer == 0 || all_rows ? layer : 1];
+    return &r->in[layer == 0 || all_rows ? layer : 1];
 }
 
 const struct oracle_results *reference_output(const struct reference *r, int layer, bool all_rows)

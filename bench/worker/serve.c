@@ -96,7 +96,7 @@ static int load_verified(struct worker *k, const json_t *request, struct program
     if (result == 0 && verify_program(k, out, k->w.layers, st) == 0)
         return 0;
     if (st->code == STATUS_WRONG)
-        tensors_refill(&k->tensors, k->reference.x[0]);
+        tensors_refill(&k->tensors, &k->reference.in[0]);
     return -1;
 }
 

@@ -11,8 +11,9 @@ static int reserve(struct tensors *k, struct status *st)
     for (int l = 0; l < k->w->layers && result == 0; l++)
         result = tensors_get(k, l, TENSOR_Y, &ignored, st);
     for (int i = 0; i < k->w->layers * WEIGHT_MAX && result == 0; i++)
-        result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_MAX, k->w),
-                               &k->weight[i / WEIGHT_MAX][i % WEIGHT_MAX], st);
+        if (weight_elements(i % WEIGHT_MAX, k->w) > 0)
+            result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_MAX, k->w),
+                                   &k->weight[i / WEIGHT_MAX][i % WEIGHT_MAX], st);
     return result;
 }
 
@@ -210,12 +211,13 @@ void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const f
                    rows.count * tensor_row_columns(k->w, t));
 }
 
-void tensors_feed(struct tensors *k, int layer, const float *x)
+void tensors_feed(struct tensors *k, int layer, const struct flow *in)
 {
     if (layer == 0 && k->x_filled[k->packed])
         return;
     for (struct rows rows = {0, 0}; tensors_next_rows(k, TENSOR_X, &rows);)
-        tensors_fill(k, layer, TENSOR_X, rows, x + rows.first * workload_hidden(k->w));
+        tensors_fill(k, layer, TENSOR_X, rows,
+                     in->tensor[TENSOR_X] + rows.first * workload_hidden(k->w));
     k->x_filled[k->packed] = k->x_filled[k->packed] || layer == 0;
 }
 
@@ -250,7 +252,7 @@ bool tensors_forget(struct tensors *k)
     return any;
 }
 
-void tensors_refill(struct tensors *k, const float *x)
+void tensors_refill(struct tensors *k, const struct flow *in)
 {
     tensors_forget(k);
     const bool packed = k->packed;
@@ -258,7 +260,7 @@ void tensors_refill(struct tensors *k, const float *x)
         k->packed = i == 1;
         k->x_filled[i] = false;
         if (k->x[i] != NULL)
-            tensors_feed(k, 0, x);
+            tensors_feed(k, 0, in);
     }
     k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)

@@ -161,8 +161,8 @@ float *tensors_read(struct tensors *k, int layer, int t);
 
 void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const float *values);
 
-/* Fills the input of a layer.  Layer 0's is filled only once, for no program writes it. */
-void tensors_feed(struct tensors *k, int layer, const float *x);
+/* Fills the inputs of a layer.  Layer 0's are filled only once, for no program writes them. */
+void tensors_feed(struct tensors *k, int layer, const struct flow *in);
 
 /* Keeps a copy of tensor t of a layer on the device, if that can copy and has the memory. */
 void tensors_keep(struct tensors *k, int layer, int t);
@@ -174,14 +174,14 @@ bool tensors_recall(struct tensors *k, int layer, int t);
  * itself.  False: there are none. */
 bool tensors_forget(struct tensors *k);
 
-/* Fills layer 0's input and the drawn weights anew, and forgets the copies.  A wrong program may
+/* Fills layer 0's inputs and the drawn weights anew, and forgets the copies.  A wrong program may
  * have written anywhere, and other programs, verified or not, read these. */
-void tensors_refill(struct tensors *k, const float *x);
+void tensors_refill(struct tensors *k, const struct flow *in);
 
 /* ---- reference.c: the oracle's results, computed when first asked for ---------------------------
  *
- * Layers are compared on all rows, each with the input that the layer before it gives it.  Or only
- * layer 0 is, and later layers are compared on a sample of their rows, all with the input that
+ * Layers are compared on all rows, each with the inputs that the layer before it gives it.  Or only
+ * layer 0 is, and later layers are compared on a sample of their rows, all with the inputs that
  * layer 0 gives: that costs the oracle a small part. */
 
 struct reference {
@@ -192,15 +192,15 @@ struct reference {
     pthread_t thread;
     bool sampling; /* a thread computes samples */
     pthread_t sampler;
-    pthread_mutex_t lock;          /* of the next four */
-    pthread_cond_t end;            /* `ended` became true */
-    bool ended;                    /* the thread of layer `known` is done */
-    bool stopped;                  /* the sampler begins no more layers */
-    int sampled;                   /* layers 1..sampled have samples */
-    int known;                     /* layers computed on all rows */
-    float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
-    struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */
-    struct oracle_results *sample; /* (L) samples of the outputs of layers after the first */
+    pthread_mutex_t lock;         /* of the next four */
+    pthread_cond_t end;           /* `ended` became true */
+    bool ended;                   /* the thread of layer `known` is done */
+    bool stopped;                 /* the sampler begins no more layers */
+    int sampled;                  /* layers 1..sampled have samples */
+    int known;                    /* layers computed on all rows */
+    struct flow *in;              /* (L+1) inputs of a layer, rounded to the type; 0's are drawn */
+    struct oracle_results *layer; /* (L) of layer 0 all but its inputs, of others what they carry */
+    struct oracle_results *sample; /* (L) samples of what layers after the first carry */
     double sample_s;               /* seconds that one sample is expected to take */
 };
 
@@ -223,8 +223,8 @@ void reference_start_samples(struct reference *r);
 void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx);
 
-/* The input of a layer that is known, and what it must give. */
-const float *reference_input(const struct reference *r, int layer, bool all_rows);
+/* The inputs of a layer that is known, and what it must give. */
+const struct flow *reference_input(const struct reference *r, int layer, bool all_rows);
 const struct oracle_results *reference_output(const struct reference *r, int layer, bool all_rows);
 
 /* ---- program.c: choices -> launches ---------------------------------------------------------- */

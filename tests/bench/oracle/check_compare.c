@@ -24,7 +24,7 @@ static bool has_value(int tensor, int64_t index)
 
 static void prepare(struct fixture *f, int tensor)
 {
-    f->w = (struct workload){.chain = &chain_bert,
+    f->w = (struct workload){.chain = chain_find("pre"),
                              .batch = B,
                              .seq_len = S,
                              .heads = H,
@@ -47,12 +47,12 @@ static struct oracle_results results_of(const struct workload *w, int tensor, co
 {
     struct spans all = spans_all(w);
     struct oracle_results right;
-    oracle_results_init(&right, w, (uint16_t)(1u << tensor), &all);
+    oracle_results_init(&right, w, SET_OF(tensor), &all);
     const struct oracle_taker taker = oracle_results_taker(&right);
     int64_t rows = tensor_elements(tensor, w) / tensor_row_columns(w, tensor);
     for (int64_t row = 0; row < rows; row++) {
         int64_t sequence = row / w->seq_len;
-        if (tensor_layout(&chain_bert, tensor) != LAYOUT_TOKENS)
+        if (tensor_layout(w->chain, tensor) != LAYOUT_TOKENS)
             sequence = sequence / w->heads % w->batch;
         if (right.real[sequence * w->seq_len + row % w->seq_len])
             taker.take(taker.ctx, tensor, (struct rows){row, 1},
@@ -124,13 +124,14 @@ static int64_t columns_of(int tensor)
         return W;
     if (tensor >= TENSOR_OF(2) && tensor <= TENSOR_OF(4))
         return S;
-    return tensor == TENSOR_OF(0) ? 3 * H * W
-                                  : tensor_elements(tensor, &(struct workload){.chain = &chain_bert,
-                                                                               .batch = 1,
-                                                                               .seq_len = 1,
-                                                                               .heads = H,
-                                                                               .head_size = W,
-                                                                               .ffn = 4 * H * W});
+    return tensor == TENSOR_OF(0)
+               ? 3 * H * W
+               : tensor_elements(tensor, &(struct workload){.chain = chain_find("pre"),
+                                                            .batch = 1,
+                                                            .seq_len = 1,
+                                                            .heads = H,
+                                                            .head_size = W,
+                                                            .ffn = 4 * H * W});
 }
 
 /* Token and batch row of an element, from the tensor's layout. */

@@ -55,12 +55,15 @@ END_TEST
 START_TEST(x_is_as_defined)
 {
     struct workload w = workload_of(DTYPE_FP32);
-    static float out[2 * 50 * 21], again[2 * 50 * 21];
-    inputs_x(&w, (struct inputs){.seed = 7}, out);
-    for (uint64_t i = 0; i < ARRAY_LEN(out); i++)
-        ck_assert_float_eq(out[i], (float)((2 * unit(7, 0, 15, i) - 1) * 0.4));
-    inputs_x(&w, (struct inputs){.seed = 8}, again);
-    ck_assert_mem_ne(out, again, sizeof(out));
+    struct flow out, again;
+    inputs_flow(&w, (struct inputs){.seed = 7}, &out);
+    inputs_flow(&w, (struct inputs){.seed = 8}, &again);
+    ck_assert_ptr_null(out.tensor[TENSOR_N]);
+    for (uint64_t i = 0; i < 2 * 50 * 21; i++)
+        ck_assert_float_eq(out.tensor[TENSOR_X][i], (float)((2 * unit(7, 0, 15, i) - 1) * 0.4));
+    ck_assert_mem_ne(out.tensor[TENSOR_X], again.tensor[TENSOR_X], 2 * 50 * 21 * sizeof(float));
+    flow_release(&out);
+    flow_release(&again);
 }
 END_TEST
 
@@ -88,9 +91,10 @@ START_TEST(values_are_rounded_to_the_type)
         .chain = &chain_bert, .batch = 1, .seq_len = N, .heads = 1, .head_size = 1};
     struct workload w = exact;
     w.dtype = formats[_i].dtype;
-    float *wide = mem_alloc(N, sizeof(*wide)), *narrow = mem_alloc(N, sizeof(*narrow));
-    inputs_x(&exact, (struct inputs){.seed = 3}, wide);
-    inputs_x(&w, (struct inputs){.seed = 3}, narrow);
+    struct flow exact_flow, flow;
+    inputs_flow(&exact, (struct inputs){.seed = 3}, &exact_flow);
+    inputs_flow(&w, (struct inputs){.seed = 3}, &flow);
+    const float *wide = exact_flow.tensor[TENSOR_X], *narrow = flow.tensor[TENSOR_X];
     int changed = 0, below_normal = 0;
     for (int i = 0; i < N; i++) {
         if ((double)narrow[i] !=
@@ -101,8 +105,8 @@ START_TEST(values_are_rounded_to_the_type)
     }
     ck_assert_int_gt(changed, N / 2);
     ck_assert_int_gt(below_normal, 0); /* fp16's subnormal numbers are met */
-    free(wide);
-    free(narrow);
+    flow_release(&exact_flow);
+    flow_release(&flow);
 }
 END_TEST
 

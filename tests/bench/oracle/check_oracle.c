@@ -68,7 +68,7 @@ START_TEST(two_tokens_by_hand)
 {
     struct run r;
     prepare(&r, &two_tokens, "causal", NULL, NULL);
-    memcpy(r.in.x, (const float[]){1, 0, 0, 2}, 4 * sizeof(float));
+    memcpy(r.in.flow.tensor[TENSOR_X], (const float[]){1, 0, 0, 2}, 4 * sizeof(float));
     for (int id = 0; id < WEIGHT_MAX; id++)
         memcpy(r.in.weight[id], by_hand[id], (size_t)weight_elements(id, &r.w) * sizeof(float));
     compute(&r, 1);
@@ -171,7 +171,8 @@ static double token_element(const struct run *r, int op, int b, int i, int64_t c
     case 7:
         return product(r->layer.tensor[TENSOR_OF(6)] + row * d, w[WEIGHT_WO], d, d, c);
     case 8:
-        return in(r, TENSOR_OF(7), row * d + c) + w[WEIGHT_BO][c] + r->in.x[row * d + c];
+        return in(r, TENSOR_OF(7), row * d + c) + w[WEIGHT_BO][c] +
+               r->in.flow.tensor[TENSOR_X][row * d + c];
     case 9:
         return normalised(r, TENSOR_OF(8), row, c, w[WEIGHT_GAMMA1], w[WEIGHT_BETA1]);
     case 10:
@@ -297,8 +298,9 @@ START_TEST(rows_see_what_they_keep_only)
     prepare(&before, &small, "causal", "40,21", NULL);
     prepare(&after, &small, "causal", "40,21", NULL);
     for (int c = 0; c < 16; c++) {
-        after.in.x[30 * 16 + c] += 1;         /* token 30 of batch row 0 */
-        after.in.x[(40 + 21) * 16 + c] = NAN; /* the first padded token of batch row 1 */
+        after.in.flow.tensor[TENSOR_X][30 * 16 + c] += 1; /* token 30 of batch row 0 */
+        after.in.flow.tensor[TENSOR_X][(40 + 21) * 16 + c] =
+            NAN; /* the first padded token of batch row 1 */
     }
     compute(&before, 1);
     compute(&after, 1);

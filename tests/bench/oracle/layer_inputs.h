@@ -5,18 +5,17 @@
 #include "bench/oracle/oracle.h"
 #include "tests/suite.h"
 
-/* The input and the weights of a layer. */
+/* The inputs and the weights of a layer. */
 struct layer_inputs {
-    float *x;
+    struct flow flow; /* layer 0's, whichever the layer */
     float *weight[WEIGHT_MAX];
 };
 
 static inline struct layer_inputs layer_inputs_draw(const struct workload *w, struct inputs inputs,
                                                     int layer)
 {
-    int64_t n = tensor_elements(TENSOR_X, w);
-    struct layer_inputs in = {.x = mem_alloc((size_t)n, sizeof(*in.x))};
-    inputs_x(w, inputs, in.x);
+    struct layer_inputs in;
+    inputs_flow(w, inputs, &in.flow);
     for (int id = 0; id < WEIGHT_MAX; id++) {
         in.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
         inputs_weight(w, inputs, layer, id, in.weight[id]);
@@ -26,7 +25,7 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
 
 static inline void layer_inputs_release(struct layer_inputs *in)
 {
-    free(in->x);
+    flow_release(&in->flow);
     for (int id = 0; id < WEIGHT_MAX; id++)
         free(in->weight[id]);
 }
@@ -53,7 +52,7 @@ static inline void layer_inputs_run(const struct workload *w, const struct layer
     out->w = w;
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
-    oracle_layer_run(w, in->x, (const float *const *)in->weight, &all, threads, &taker);
+    oracle_layer_run(w, &in->flow, (const float *const *)in->weight, &all, threads, &taker);
     free(all.items);
 }
 

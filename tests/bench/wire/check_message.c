@@ -61,19 +61,21 @@ END_TEST
 
 START_TEST(workload_survives_the_journey)
 {
-    struct workload back, w = {.chain = &chain_bert,
+    struct workload back, w = {.chain = chain_find("pre+rope"),
                                .batch = 2,
                                .seq_len = 70,
                                .heads = 3,
                                .head_size = 8,
                                .layers = 5,
-                               .eps = 1e-12};
+                               .eps = 1e-12,
+                               .rope_theta = 160000};
     workload_ready(&w, "sliding:w=3", "70,9", NULL);
 
     size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
     OK(message_to_workload(m, w.mask.bits, bytes, &back, &st));
-    ck_assert_ptr_eq(back.chain, &chain_bert);
+    ck_assert_ptr_eq(back.chain, w.chain);
+    ck_assert_double_eq(back.rope_theta, 160000);
     ck_assert_int_eq(back.batch, 2);
     ck_assert_int_eq(back.seq_len, 70);
     ck_assert_int_eq(back.heads, 3);

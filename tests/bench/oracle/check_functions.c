@@ -1,0 +1,201 @@
+/* The functions that BERT's chain lacks, with values computed by hand. */
+#include "tests/bench/oracle/layer_inputs.h"
+#include "tests/workload.h"
+
+#include <math.h>
+
+static struct workload w;
+static struct layer_inputs in;
+static struct oracle_layer layer;
+
+/* Two tokens, a head of a few columns, F = 2; all weights 0, but gamma 1. */
+static void prepare(const char *chain, int head_size)
+{
+    w = (struct workload){.chain = chain_find(chain),
+                          .batch = 1,
+                          .seq_len = 2,
+                          .heads = 1,
+                          .head_size = head_size,
+                          .ffn = 2,
+                          .layers = 1,
+                          .eps = 1e-5,
+                          .rope_theta = 100};
+    workload_ready(&w, "full", NULL, NULL);
+    in = layer_inputs_draw(&w, (struct inputs){.seed = 1}, 0);
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        for (int64_t i = 0; i < weight_elements(id, &w) && id != WEIGHT_ROPE; i++)
+            in.weight[id][i] = id == WEIGHT_GAMMA1 || id == WEIGHT_GAMMA2;
+}
+
+static void set(float *to, const float *values, size_t bytes)
+{
+    memcpy(to, values, bytes);
+}
+#define SET(to, ...) set(to, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}))
+
+/* A row of an operator's output. */
+static void check_row(int op, int first, int count, const double *expected)
+{
+    for (int i = 0; i < count; i++)
+        ck_assert_double_eq_tol(layer.tensor[TENSOR_OF(op)][first + i], expected[i], 1e-6);
+}
+#define CHECK_ROW(op, first, ...)                                                                  \
+    check_row(op, first, ARRAY_LEN(((const double[]){__VA_ARGS__})), (const double[]){__VA_ARGS__})
+
+static void run(void)
+{
+    layer_inputs_run(&w, &in, 1, &layer);
+}
+
+static void release(void)
+{
+    oracle_layer_release(&layer);
+    layer_inputs_release(&in);
+    workload_release(&w);
+}
+
+static const struct {
+    const char *chain;
+    double of_1, of_minus_2;
+} activations[] = {
+    {"bert", 0.8413447460685429, -0.0455002638963584},
+    {"gelu_tanh", 0.8411919906082768, -0.0454023059026137},
+    {"quick_gelu", 0.8457957659328212, -0.0643413768557919},
+    {"relu", 1, 0},
+    {"silu", 0.7310585786300049, -0.2384058440442351},
+};
+
+/* _i: the activation.  Of 1 and -2. */
+START_TEST(activations_by_hand)
+{
+    prepare(activations[_i].chain, 2);
+    SET(in.weight[WEIGHT_B1], 1, -2);
+    run();
+    CHECK_ROW(11, 0, activations[_i].of_1, activations[_i].of_minus_2);
+    release();
+}
+END_TEST
+
+/* Even columns are activated, odd ones their factors. */
+START_TEST(gates_by_hand)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "%s+gate", activations[_i].chain);
+    prepare(_i == 0 ? "gate" : name, 2);
+    SET(in.weight[WEIGHT_B1], 1, 3, -2, 5);
+    run();
+    CHECK_ROW(11, 0, activations[_i].of_1 * 3, activations[_i].of_minus_2 * 5);
+    release();
+}
+END_TEST
+
+START_TEST(rms_norm_by_hand)
+{
+    prepare("rms", 2);
+    SET(in.flow.tensor[TENSOR_X], 3, 4, 0, 0);
+    SET(in.weight[WEIGHT_GAMMA1], 1, -2);
+    run();
+    double root = sqrt(12.5 + 1e-5);
+    CHECK_ROW(9, 0, 3 / root, -8 / root);
+    CHECK_ROW(9, 2, 0, 0);
+    release();
+}
+END_TEST
+
+/* Columns 0 and 2 turn by 1 for each place, 1 and 3 by 100^(-1/2); v and place 0 stay. */
+START_TEST(rotations_by_hand)
+{
+    prepare("rope", 4);
+    SET(in.weight[WEIGHT_BQKV], 1, 0, 0, 2, 0, 3, 5, 0, 1, 2, 3, 4);
+    run();
+    CHECK_ROW(1, 0, 1, 0, 0, 2);
+    CHECK_ROW(1, 4, cos(1), -2 * sin(0.1), sin(1), 2 * cos(0.1));
+    CHECK_ROW(1, 8, 0, 3, 5, 0);
+    CHECK_ROW(1, 12, -5 * sin(1), 3 * cos(0.1), 5 * cos(1), 3 * sin(0.1));
+    CHECK_ROW(1, 16, 1, 2, 3, 4);
+    CHECK_ROW(1, 20, 1, 2, 3, 4);
+    release();
+}
+END_TEST
+
+/* Scores are q k / sqrt(4) = 1; the bias is of the key's place less the query's: -1, 0, 1. */
+START_TEST(score_biases_by_hand)
+{
+    prepare("bias", 4);
+    SET(in.weight[WEIGHT_BQKV], 1, 1, 0, 0, 1, 1, 0, 0);
+    SET(in.weight[WEIGHT_SCORE_BIAS], 10, 20, 30);
+    run();
+    CHECK_ROW(2, 0, 1, 1, 1, 1);
+    CHECK_ROW(3, 0, 21, 31, 11, 21);
+    release();
+}
+END_TEST
+
+/* The first norm of x is n; attention reads n, the sums add x and operator 8's sum. */
+START_TEST(norms_before_by_hand)
+{
+    prepare("pre", 2);
+    SET(in.flow.tensor[TENSOR_N], 5, 7, 0, 0);
+    SET(in.flow.tensor[TENSOR_X], 1, 4, 0, 0);
+    SET(in.weight[WEIGHT_WQKV], 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0);
+    SET(in.weight[WEIGHT_BO], 1, 0);
+    SET(in.weight[WEIGHT_B2], 0, 10);
+    run();
+    CHECK_ROW(0, 0, 5, 7, 0, 0, 0, 0);
+    CHECK_ROW(8, 0, 2, 4);
+    double unit = 1 / sqrt(1 + 1e-5);
+    CHECK_ROW(9, 0, -unit, unit);
+    CHECK_ROW(13, 0, 2, 14);
+    unit = 6 / sqrt(36 + 1e-5);
+    CHECK_ROW(14, 0, -unit, unit);
+    release();
+}
+END_TEST
+
+/* n of layer 0, by each norm and as its type keeps it. */
+START_TEST(first_norms_by_hand)
+{
+    prepare(_i == 0 ? "pre" : "pre+rms", 2);
+    w.dtype = DTYPE_FP16;
+    struct flow flow;
+    inputs_flow(&w, (struct inputs){.seed = 1}, &flow);
+    const float *x = flow.tensor[TENSOR_X], *n = flow.tensor[TENSOR_N];
+    for (int i = 0; i < 4; i++) {
+        double a = x[i / 2 * 2], b = x[i / 2 * 2 + 1], mean = _i == 0 ? (a + b) / 2 : 0;
+        double variance = ((a - mean) * (a - mean) + (b - mean) * (b - mean)) / 2;
+        double right = ((double)x[i] - mean) / sqrt(variance + 1e-5);
+        ck_assert_float_eq(n[i], element_round(DTYPE_FP16, (float)right));
+    }
+    flow_release(&flow);
+    run();
+    release();
+}
+END_TEST
+
+/* One table for all layers, in fp32 whatever the type. */
+START_TEST(tables_are_of_all_layers)
+{
+    float found[2][8];
+    prepare("rope+bias", 4);
+    w.dtype = DTYPE_BF16;
+    for (int id = WEIGHT_ROPE; id <= WEIGHT_SCORE_BIAS; id++) {
+        for (int l = 0; l < 2; l++)
+            inputs_weight(&w, (struct inputs){.seed = 1}, l, id, found[l]);
+        size_t n = (size_t)weight_elements(id, &w);
+        ck_assert_mem_eq(found[0], found[1], n * sizeof(float));
+        ck_assert_float_ne(found[0][n - 1], element_round(DTYPE_BF16, found[0][n - 1]));
+    }
+    for (int i = 0; i < 8; i++) {
+        double angle = i / 4 * (i / 2 % 2 == 0 ? 1 : 0.1);
+        inputs_weight(&w, (struct inputs){.seed = 1}, 0, WEIGHT_ROPE, found[0]);
+        ck_assert_float_eq(found[0][i], (float)(i % 2 == 0 ? cos(angle) : sin(angle)));
+    }
+    run();
+    release();
+}
+END_TEST
+
+SUITE("functions", NULL, NULL, LOOP(activations_by_hand, 0, ARRAY_LEN(activations)),
+      LOOP(gates_by_hand, 0, ARRAY_LEN(activations)), ONCE(rms_norm_by_hand),
+      ONCE(rotations_by_hand), ONCE(score_biases_by_hand), ONCE(norms_before_by_hand),
+      LOOP(first_norms_by_hand, 0, 2), ONCE(tables_are_of_all_layers))
