@@ -30,7 +30,8 @@ static double run_limit(const struct workload *w)
 static double memory_needed(const struct workload *w)
 {
     double x = (double)tensor_elements(TENSOR_X, w), qkv = 3 * x;
-    return workload_bytes(w) + sizeof(double) * qkv + 2 * sizeof(float) * x * w->layers;
+    return workload_bytes(w) + sizeof(double) * qkv +
+           2 * sizeof(float) * x * w->chain->carried_count * w->layers;
 }
 
 /* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,

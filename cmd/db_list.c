@@ -1,7 +1,6 @@
 #include "cmd/db_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct column columns[] = {
@@ -18,20 +17,16 @@ struct listing {
     const char *path; /* of the database */
 };
 
-/* The members of a report's workload. */
-static json_t *listed_workload(const struct db_workload *w, const char *target)
+/* As reports have it; null: another version wrote its text. */
+static json_t *listed_workload(const struct db_listed *l)
 {
-    json_t *lengths = strcmp(w->lengths, "full") != 0 ? json_array() : json_null();
-    for (const char *at = w->lengths; json_is_array(lengths) && *at != '\0';) {
-        char *end;
-        json_array_append_new(lengths, json_integer(strtoll(at, &end, 10)));
-        at = *end == ',' ? end + 1 : "";
-    }
-    return json_pack("{sI sI ss sI sI sI sI sf ss ss so}", "batch", (json_int_t)w->batch, "seq_len",
-                     (json_int_t)w->seq_len, "mask", w->mask, "heads", (json_int_t)w->heads,
-                     "head_size", (json_int_t)w->head_size, "ffn", (json_int_t)w->ffn, "layers",
-                     (json_int_t)w->layers, "eps", w->eps, "dtype", w->dtype, "target", target,
-                     "lengths", lengths);
+    const bool cpu = strcmp(l->target.kind, target_names[TARGET_CPU]) == 0;
+    struct workload w;
+    struct status ignored = STATUS_INIT;
+    int result = workload_parse(l->workload.text, &w, &ignored);
+    json_t *object = result == 0 ? workload_json(&w, cpu ? TARGET_CPU : TARGET_CUDA) : NULL;
+    workload_release(&w);
+    return object;
 }
 
 json_t *db_study_options(const struct db_listed *l)
@@ -54,9 +49,9 @@ static void add_row(void *ctx, const struct db_listed *l)
                   (json_int_t)l->target.units, "driver", l->target.driver, "compiler",
                   l->target.compiler, "libraries", l->target.libraries);
     json_t *row = json_pack(
-        "{so so so ss sI ss so so so so so sI sI ss ss}", "options", db_study_options(l),
-        "workload", listed_workload(&l->workload, l->target.kind), "target", target, "protocol",
-        l->protocol, "seed", (json_int_t)l->workload.seed, "init", l->workload.init, "value",
+        "{so so* so ss sI ss so so so so so sI sI ss ss}", "options", db_study_options(l),
+        "workload", listed_workload(l), "target", target, "protocol", l->protocol, "seed",
+        (json_int_t)l->workload.seed, "init", l->workload.init, "value",
         known ? json_integer(l->value) : json_null(), "median_ms",
         json_number(known ? l->ms.median : NAN), "ci_low_ms", json_number(known ? l->ms.low : NAN),
         "ci_high_ms", json_number(known ? l->ms.high : NAN), "compared",

@@ -89,11 +89,11 @@ static int cpu_load(struct device *d, const char *path, const char *symbol, stru
 
 /* Large memory is put on huge pages, so that times do not depend on which small pages the system
  * happens to have left. */
-static int cpu_alloc(struct device *d, int64_t elements, void **out, struct status *st)
+static int cpu_alloc(struct device *d, int64_t size, void **out, struct status *st)
 {
     (void)d;
     enum { ALIGNMENT = 64, HUGE = 2 << 20 };
-    size_t bytes = (size_t)elements * sizeof(float);
+    size_t bytes = (size_t)size;
     char text[32];
     *out = NULL;
     if (posix_memalign(out, bytes >= HUGE ? HUGE : ALIGNMENT, bytes) != 0) {
@@ -112,9 +112,11 @@ static void cpu_free(struct device *d, void *memory)
     free(memory);
 }
 
-static void cpu_upload(struct device *d, void *to, const float *from, int64_t elements)
+static void cpu_upload(struct device *d, void *to, enum dtype dtype, const float *from,
+                       int64_t elements)
 {
     (void)d;
+    (void)dtype; /* fp32, the only one */
     memcpy(to, from, (size_t)elements * sizeof(float));
 }
 

@@ -78,10 +78,10 @@ int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct s
     return cuda_check(d->cu, error, STATUS_ENVIRONMENT, "cannot allocate GPU memory", st);
 }
 
-int cuda_alloc(struct device *d, int64_t elements, void **out, struct status *st)
+int cuda_alloc(struct device *d, int64_t bytes, void **out, struct status *st)
 {
     unsigned long long at = 0;
-    int result = cuda_take(d, elements * d->element_bytes, &at, st);
+    int result = cuda_take(d, bytes, &at, st);
     *out = cuda_pointer(at);
     return result;
 }
@@ -122,11 +122,11 @@ static void *stage(struct device *d, size_t bytes)
     return s->at;
 }
 
-void cuda_upload(struct device *d, void *to, const float *from, int64_t elements)
+void cuda_upload(struct device *d, void *to, enum dtype dtype, const float *from, int64_t elements)
 {
-    size_t bytes = (size_t)(elements * d->element_bytes);
+    size_t bytes = (size_t)(elements * dtypes[dtype].bytes);
     void *packed = stage(d, bytes);
-    elements_pack(d->w->dtype, from, elements, packed);
+    elements_pack(dtype, from, elements, packed);
     cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
               "copying to the GPU");
     cuda_finish(d, "copying to the GPU");

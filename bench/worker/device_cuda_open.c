@@ -6,15 +6,16 @@
  * finds none is unfit by itself. */
 static int check_memory(struct device *d, struct status *st)
 {
+    const struct chain *c = d->w->chain;
     double need = 0;
     uint64_t have = cuda_available(d);
     char need_text[32], have_text[32];
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (tensor_layout(d->w->chain, t) != LAYOUT_SCORES)
+        if (tensor_layout(c, t) != LAYOUT_SCORES)
             need += (double)tensor_elements(t, d->w) * d->element_bytes;
-    need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
+    need += 2.0 * c->carried_count * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
     for (int i = 0; i < WEIGHT_MAX; i++)
-        need += (double)weight_elements(i, d->w) * d->element_bytes * d->w->layers;
+        need += weight_bytes(i, d->w) * (c->weights[i].table ? 1 : d->w->layers);
     if (need <= (double)have)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,

@@ -51,29 +51,72 @@ static int dump_mask(const struct workload *w, const char *dir, struct status *s
     return result;
 }
 
-/* set: the weights of a layer, as bits. */
-static int dump_weights(struct worker *k, int layers, unsigned set, const char *dir,
+/* Rows of 2F columns have those of a gate in pairs: their halves, the activated one first. */
+static void part_pairs(enum dim columns, int64_t elements, const struct workload *w, float *values)
+{
+    const int64_t half = w->ffn;
+    if (columns != DIM_2F)
+        return;
+    float *row = mem_alloc((size_t)half, 2 * sizeof(*row));
+    for (int64_t first = 0; first < elements; first += 2 * half) {
+        memcpy(row, values + first, 2 * (size_t)half * sizeof(*row));
+        for (int64_t c = 0; c < 2 * half; c++)
+            values[first + c % 2 * half + c / 2] = row[c];
+    }
+    free(row);
+}
+
+/* (S,W) with the cosines in even columns, the sines in odd ones. */
+static int dump_rotations(const struct workload *w, const float *table, const char *dir,
+                          struct status *st)
+{
+    const int64_t shape[] = {w->seq_len, w->head_size / 2}, n = shape[0] * shape[1];
+    float *part = mem_alloc((size_t)n, sizeof(*part));
+    int result = 0;
+    for (int odd = 0; odd < 2 && result == 0; odd++) {
+        for (int64_t i = 0; i < n; i++)
+            part[i] = table[2 * i + odd];
+        result =
+            write_npy(dir, odd == 0 ? "rope_cos" : "rope_sin", NPY_FLOAT32, 2, shape, part, st);
+    }
+    free(part);
+    return result;
+}
+
+static int dump_weight(const struct workload *w, int layer, int id, float *values, const char *dir,
+                       struct status *st)
+{
+    const struct weight *weight = &w->chain->weights[id];
+    const int64_t shape[] = {dim_size(weight->rows, w), dim_size(weight->cols, w)};
+    const int ndim = weight->rows == DIM_1 ? 1 : 2;
+    struct buf name;
+    if (weight->draw == WEIGHT_ROTATION)
+        return dump_rotations(w, values, dir, st);
+    part_pairs(weight->cols, weight_elements(id, w), w, values);
+    buf_init(&name);
+    if (!weight->table)
+        buf_addf(&name, "layer%d.", layer);
+    buf_adds(&name, weight->name);
+    int result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
+    buf_release(&name);
+    return result;
+}
+
+/* set: the weights of a layer, as bits.  Tables are written once. */
+static int dump_weights(struct worker *k, int layers, uint32_t set, const char *dir,
                         struct status *st)
 {
-    struct buf name;
-    buf_init(&name);
     int result = 0;
-    const struct chain *c = k->w.chain;
     for (int i = 0; i < layers * WEIGHT_MAX && result == 0; i++) {
         int layer = i / WEIGHT_MAX, id = i % WEIGHT_MAX;
-        if ((set >> id & 1) == 0 || c->weights[id].name == NULL)
+        const struct weight *weight = &k->w.chain->weights[id];
+        if ((set >> id & 1) == 0 || weight->name == NULL || (layer > 0 && weight->table))
             continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
-        const struct weight *weight = &c->weights[id];
-        int64_t shape[] = {dim_size(weight->rows, &k->w), dim_size(weight->cols, &k->w)};
-        int ndim = weight->rows == DIM_1 ? 1 : 2;
         inputs_weight(&k->w, k->tensors.inputs, layer, id, values);
-        buf_reset(&name);
-        buf_addf(&name, "layer%d.%s", layer, weight->name);
-        result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
+        result = dump_weight(&k->w, layer, id, values, dir, st);
         free(values);
     }
-    buf_release(&name);
     return result;
 }
 
@@ -96,19 +139,25 @@ static int dump_tensor(struct worker *k, int layer, int t, const char *name, con
     int64_t shape[] = {k->w.batch, k->w.seq_len, columns};
     float *values = tensors_read(&k->tensors, layer, t);
     clear_padding(&k->w, (size_t)columns, values);
+    part_pairs(tensor_columns(k->w.chain, t), tensor_elements(t, &k->w), &k->w, values);
     return write_npy(dir, name, NPY_FLOAT32, 3, shape, values, st);
 }
 
 static int dump_plan(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
+    const struct chain *c = k->w.chain;
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    tensors_feed(&k->tensors, 0, &k->reference.in[0]);
+    program_feed(k, (struct segment){0, OP_COUNT - 1});
     if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
         return -1;
     worker_doing(k, "writing to '%s'", dir);
-    if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.in[0].tensor[TENSOR_X], st) != 0 ||
-        dump_tensor(k, p->layers - 1, TENSOR_Y, "y", dir, st) != 0)
-        return -1;
+    for (int i = 0; i < c->carried_count; i++) {
+        const int in = c->carried[i].to, out = c->carried[i].from;
+        const float *values = k->reference.in[0].tensor[in];
+        if (write_npy(dir, tensor_name(c, in), NPY_FLOAT32, 3, shape, values, st) != 0 ||
+            dump_tensor(k, p->layers - 1, out, in == TENSOR_X ? "y" : "yn", dir, st) != 0)
+            return -1;
+    }
     return dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st);
 }
 

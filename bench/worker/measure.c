@@ -11,7 +11,7 @@ int layers_to_time(const struct workload *w, int64_t cache_bytes)
     int64_t tensors = 6 * tensor_elements(TENSOR_X, w); /* three, and q, k and v */
     int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
     for (int i = 0; i < WEIGHT_MAX; i++)
-        layer += weight_elements(i, w);
+        layer += w->chain->weights[i].table ? 0 : weight_elements(i, w);
     int64_t layers = 2; /* one layer's output is the next one's input */
     while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
         layers++;

@@ -157,11 +157,14 @@ static void fill(struct worker *k, int t)
 void program_feed(struct worker *k, struct segment s)
 {
     uint32_t inputs = segment_inputs(k->w.chain, s);
-    tensors_feed(&k->tensors, 0, &k->reference.in[0]);
-    for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++) {
-        if ((inputs >> t & 1) == 0 || tensors_recall(&k->tensors, 0, t))
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        if ((inputs >> t & 1) == 0)
             continue;
-        fill(k, t);
-        tensors_keep(&k->tensors, 0, t);
+        if ((chain_inputs(k->w.chain) >> t & 1) != 0) {
+            tensors_feed(&k->tensors, 0, t, &k->reference.in[0]);
+        } else if (!tensors_recall(&k->tensors, 0, t)) {
+            fill(k, t);
+            tensors_keep(&k->tensors, 0, t);
+        }
     }
 }

@@ -3,17 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A table is layer 0's, and what a chain lacks takes no memory. */
+static int alloc_weight(struct tensors *k, int layer, int id, struct status *st)
+{
+    const int64_t bytes = (int64_t)weight_bytes(id, k->w);
+    if (bytes == 0 || (layer > 0 && k->w->chain->weights[id].table))
+        return 0;
+    return k->ops->alloc(k->device, bytes, &k->weight[layer][id], st);
+}
+
 /* Allocates what every plan needs first, so that tensors of some plans cannot take its memory. */
 static int reserve(struct tensors *k, struct status *st)
 {
+    const struct chain *c = k->w->chain;
     void *ignored;
-    int result = tensors_get(k, 0, TENSOR_X, &ignored, st);
-    for (int l = 0; l < k->w->layers && result == 0; l++)
-        result = tensors_get(k, l, TENSOR_Y, &ignored, st);
+    int result = 0;
+    for (int i = 0; i < c->carried_count && result == 0; i++)
+        result = tensors_get(k, 0, c->carried[i].to, &ignored, st);
+    for (int i = 0; i < k->w->layers * c->carried_count && result == 0; i++)
+        result = tensors_get(k, i / c->carried_count, c->carried[i % c->carried_count].from,
+                             &ignored, st);
     for (int i = 0; i < k->w->layers * WEIGHT_MAX && result == 0; i++)
-        if (weight_elements(i % WEIGHT_MAX, k->w) > 0)
-            result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_MAX, k->w),
-                                   &k->weight[i / WEIGHT_MAX][i % WEIGHT_MAX], st);
+        result = alloc_weight(k, i / WEIGHT_MAX, i % WEIGHT_MAX, st);
     return result;
 }
 
@@ -35,10 +46,10 @@ void tensors_release(struct tensors *k)
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_MAX; i++)
             k->ops->free(k->device, k->weight[l][i]);
-    k->ops->free(k->device, k->x[0]);
-    k->ops->free(k->device, k->x[1]);
-    k->ops->free(k->device, k->flow[0]);
-    k->ops->free(k->device, k->flow[1]);
+    for (int i = 0; i < 2 * TENSOR_COUNT; i++) {
+        k->ops->free(k->device, k->first[i / TENSOR_COUNT][i % TENSOR_COUNT]);
+        k->ops->free(k->device, k->flow[i / TENSOR_COUNT][i % TENSOR_COUNT]);
+    }
     free(k->weight);
     free(k->drawn);
     free(k->values);
@@ -67,19 +78,28 @@ void tensors_trim(struct tensors *k, uint32_t keep)
 /* Where the pointer to a layer's tensor is. */
 static void **buffer(struct tensors *k, int layer, int t)
 {
-    if (t == TENSOR_X)
-        return layer == 0 ? &k->x[k->packed] : &k->flow[(layer - 1) % 2];
-    return t == TENSOR_Y ? &k->flow[layer % 2] : &k->tensor[t];
+    const struct chain *c = k->w->chain;
+    for (int i = 0; i < c->carried_count; i++) {
+        if (c->carried[i].from == t)
+            return &k->flow[layer % 2][c->carried[i].to];
+        if (c->carried[i].to == t)
+            return layer == 0 ? &k->first[k->packed][t] : &k->flow[(layer - 1) % 2][t];
+    }
+    return &k->tensor[t];
+}
+
+static int64_t tensor_size(const struct tensors *k, int t)
+{
+    return tensor_elements(t, k->w) * dtypes[k->w->dtype].bytes;
 }
 
 int tensors_get(struct tensors *k, int layer, int t, void **out, struct status *st)
 {
     void **memory = buffer(k, layer, t);
-    int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT;
     int result = 0;
-    if (*memory == NULL && k->ops->alloc(k->device, elements, memory, &lacks) != 0)
-        result = tensors_forget(k) ? k->ops->alloc(k->device, elements, memory, st)
+    if (*memory == NULL && k->ops->alloc(k->device, tensor_size(k, t), memory, &lacks) != 0)
+        result = tensors_forget(k) ? k->ops->alloc(k->device, tensor_size(k, t), memory, st)
                                    : status_set(st, lacks.code, "%s", lacks.message);
     *out = *memory;
     return result;
@@ -87,12 +107,14 @@ int tensors_get(struct tensors *k, int layer, int t, void **out, struct status *
 
 void *tensors_weight(struct tensors *k, int layer, int id)
 {
+    const bool table = k->w->chain->weights[id].table;
+    layer = table ? 0 : layer;
     void *memory = k->weight[layer][id];
     if (!k->drawn[layer][id]) {
         int64_t elements = weight_elements(id, k->w);
         float *values = mem_alloc((size_t)elements, sizeof(*values));
         inputs_weight(k->w, k->inputs, layer, id, values);
-        k->ops->upload(k->device, memory, values, elements);
+        k->ops->upload(k->device, memory, table ? DTYPE_FP32 : k->w->dtype, values, elements);
         k->drawn[layer][id] = true;
         free(values);
     }
@@ -197,7 +219,7 @@ static void fill_packed(struct tensors *k, int layer, int t, struct rows rows, c
             memcpy(packed + count++ * columns, values + (r - rows.first) * columns,
                    (size_t)columns * sizeof(*packed));
     if (count > 0)
-        k->ops->upload(k->device, row_at(k, layer, t, first), packed, count * columns);
+        k->ops->upload(k->device, row_at(k, layer, t, first), k->w->dtype, packed, count * columns);
     free(packed);
 }
 
@@ -207,29 +229,27 @@ void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const f
         fill_packed(k, layer, t, rows, values);
         return;
     }
-    k->ops->upload(k->device, row_at(k, layer, t, rows.first), values,
+    k->ops->upload(k->device, row_at(k, layer, t, rows.first), k->w->dtype, values,
                    rows.count * tensor_row_columns(k->w, t));
 }
 
-void tensors_feed(struct tensors *k, int layer, const struct flow *in)
+void tensors_feed(struct tensors *k, int layer, int t, const struct flow *in)
 {
-    if (layer == 0 && k->x_filled[k->packed])
+    if (layer == 0 && (k->fed[k->packed] >> t & 1) != 0)
         return;
-    for (struct rows rows = {0, 0}; tensors_next_rows(k, TENSOR_X, &rows);)
-        tensors_fill(k, layer, TENSOR_X, rows,
-                     in->tensor[TENSOR_X] + rows.first * workload_hidden(k->w));
-    k->x_filled[k->packed] = k->x_filled[k->packed] || layer == 0;
+    for (struct rows rows = {0, 0}; tensors_next_rows(k, t, &rows);)
+        tensors_fill(k, layer, t, rows, in->tensor[t] + rows.first * workload_hidden(k->w));
+    k->fed[k->packed] |= layer == 0 ? SET_OF(t) : 0;
 }
 
 void tensors_keep(struct tensors *k, int layer, int t)
 {
-    int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT; /* then the next one is uploaded too */
     void **kept = &k->kept[k->packed][t];
     if (k->ops->copy == NULL || *kept != NULL)
         return;
-    if (k->ops->alloc(k->device, elements, kept, &lacks) == 0)
-        k->ops->copy(k->device, *kept, *buffer(k, layer, t), elements);
+    if (k->ops->alloc(k->device, tensor_size(k, t), kept, &lacks) == 0)
+        k->ops->copy(k->device, *kept, *buffer(k, layer, t), tensor_elements(t, k->w));
 }
 
 bool tensors_recall(struct tensors *k, int layer, int t)
@@ -258,9 +278,10 @@ void tensors_refill(struct tensors *k, const struct flow *in)
     const bool packed = k->packed;
     for (int i = 0; i < 2; i++) {
         k->packed = i == 1;
-        k->x_filled[i] = false;
-        if (k->x[i] != NULL)
-            tensors_feed(k, 0, in);
+        k->fed[i] = 0;
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            if (k->first[i][t] != NULL)
+                tensors_feed(k, 0, t, in);
     }
     k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)

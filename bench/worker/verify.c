@@ -55,7 +55,7 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
 static uint32_t written(const struct program *p)
 {
     const struct choice *c = &p->parts[0].choice;
-    uint32_t touched = 0, read = SET_OF(TENSOR_X);
+    uint32_t touched = 0, read = chain_inputs(c->chain);
     for (int i = 0; i < p->part_count; i++)
         touched |= p->parts[i].tensors;
     if (p->alone)
@@ -70,15 +70,31 @@ static int run_layer(struct worker *k, const struct program *p, int layer, struc
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
-/* Gives a layer the input that the oracle's layer had.  Samples of later layers share one. */
+/* Gives a layer the inputs that the oracle's layer had.  Samples of later layers share them. */
 static void feed_layer(struct worker *k, const struct program *p, int layer)
 {
+    const struct flow *in = reference_input(&k->reference, layer, p->all_rows);
     bool shared = layer > 0 && !p->all_rows;
-    if (shared && tensors_recall(&k->tensors, layer, TENSOR_X))
-        return;
-    tensors_feed(&k->tensors, layer, reference_input(&k->reference, layer, p->all_rows));
-    if (shared)
-        tensors_keep(&k->tensors, layer, TENSOR_X);
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        if (in->tensor[t] == NULL || (shared && tensors_recall(&k->tensors, layer, t)))
+            continue;
+        tensors_feed(&k->tensors, layer, t, in);
+        if (shared)
+            tensors_keep(&k->tensors, layer, t);
+    }
+}
+
+/* Compares what a layer hands on.  The error of a plan is that of x. */
+static int compare_layer(struct worker *k, struct program *p, int layer, struct status *st)
+{
+    const struct oracle_results *right = reference_output(&k->reference, layer, p->all_rows);
+    const struct chain *c = k->w.chain;
+    double of_norm = 0;
+    for (int i = 0; i < c->carried_count; i++)
+        if (compare(k, layer, c->carried[i].from, right, LAYER_FACTOR * p->tolerance,
+                    c->carried[i].to == TENSOR_X ? &p->error : &of_norm, st) != 0)
+            return status_prefix(st, "layer %d", layer);
+    return 0;
 }
 
 /* Compares the first layers. */
@@ -87,11 +103,8 @@ static int verify_layers(struct worker *k, struct program *p, int compared, stru
     for (int l = 0; l < compared; l++) {
         worker_doing(k, "verifying layer %d of the plan", l);
         feed_layer(k, p, l);
-        if (run_layer(k, p, l, st) != 0)
+        if (run_layer(k, p, l, st) != 0 || compare_layer(k, p, l, st) != 0)
             return -1;
-        if (compare(k, l, TENSOR_Y, reference_output(&k->reference, l, p->all_rows),
-                    LAYER_FACTOR * p->tolerance, &p->error, st) != 0)
-            return status_prefix(st, "layer %d", l);
     }
     return 0;
 }
@@ -102,7 +115,7 @@ static int verify_layers(struct worker *k, struct program *p, int compared, stru
 static uint32_t result_tensors(const struct program *p)
 {
     const struct choice *c = &p->parts[0].choice;
-    return p->alone ? segment_outputs(c->chain, c->segment) : SET_OF(TENSOR_Y);
+    return p->alone ? segment_outputs(c->chain, c->segment) : chain_carried(c->chain);
 }
 
 static int result_layer(const struct program *p)
@@ -142,7 +155,7 @@ void verify_spoil(struct worker *k, const struct program *p)
     k->tensors.packed = p->packed;
     tensors_poison(&k->tensors, result_layer(p), written(p));
     if (!p->alone && p->layers > 1)
-        tensors_poison(&k->tensors, p->layers - 2, SET_OF(TENSOR_Y));
+        tensors_poison(&k->tensors, p->layers - 2, chain_carried(k->w.chain));
 }
 
 int verify_result(struct worker *k, struct program *p, const char *when, struct status *st)

@@ -16,9 +16,9 @@
 
 /* ---- device_cpu.c, device_cuda.c: memory, code and time of one target ---------------------------
  *
- * Memory is addressed by the device's own pointers and holds elements of the workload's type.  A
- * device queues its work and does it in that order; only upload(), view() and time() wait
- * for the queue's end.  A failure that leaves the device unusable ends the worker: its parent
+ * Memory is addressed by the device's own pointers and holds elements of the workload's type, but
+ * for tables.  A device queues its work and does it in that order; only upload(), view() and time()
+ * wait for the queue's end.  A failure that leaves the device unusable ends the worker: its parent
  * starts another. */
 
 enum { SAMPLES_AT_ONCE = 16 };
@@ -42,9 +42,11 @@ struct device_ops {
     int (*load)(struct device *d, const char *path, const char *symbol, struct function **out,
                 struct status *st);
 
-    int (*alloc)(struct device *d, int64_t elements, void **out, struct status *st);
+    int (*alloc)(struct device *d, int64_t bytes, void **out, struct status *st);
     void (*free)(struct device *d, void *memory);
-    void (*upload)(struct device *d, void *to, const float *from, int64_t elements);
+    /* Stores elements as `dtype`: the workload's, or fp32 of tables. */
+    void (*upload)(struct device *d, void *to, enum dtype dtype, const float *from,
+                   int64_t elements);
     /* The elements as stored, in host memory that holds them until the next view() or upload(). */
     const void *(*view)(struct device *d, const void *memory, int64_t elements);
     void (*poison)(struct device *d, void *memory, int64_t elements); /* fills it with NaN */
@@ -101,13 +103,15 @@ void core_use_end(const struct core_use *begin, struct conditions *out);
 
 /* ---- tensors.c: the tensors and weights on the device -------------------------------------------
  *
- * A layer's input and output alternate between two tensors, so that layer l reads what l-1 wrote;
- * x, the input of layer 0, is kept apart.  The other tensors of a layer are shared by all layers.
+ * What a layer hands to the next alternates between two tensors, so that layer l reads what l-1
+ * wrote; the inputs of layer 0 are kept apart.  The other tensors of a layer are shared by all
+ * layers, and so are tables.
  *
  * Layers of packed programs hand over tensors whose real rows lie one after another.  These
  * functions take and give rows as they lie with padding; rows of padding hold anything.
  *
- * tensors_init() allocates what every plan needs: x, the two alternating tensors and all weights.
+ * tensors_init() allocates what every plan needs: the inputs of layer 0, what layers hand on, and
+ * all weights.
  * tensors_get() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
  * and most plans need none. */
 
@@ -116,15 +120,16 @@ struct tensors {
     const struct device_ops *ops;
     struct device *device; /* borrowed */
     struct inputs inputs;
-    void *tensor[TENSOR_COUNT]; /* tensors inside a layer; 0 and the last are unused */
-    bool packed;                /* of the program at hand */
-    void *x[2], *flow[2];       /* x[packed] */
-    bool x_filled[2];
-    void *kept[2][TENSOR_COUNT]; /* [packed] copies for tensors_recall(); null: none */
-    void *(*weight)[WEIGHT_MAX]; /* (L) */
-    bool (*drawn)[WEIGHT_MAX];   /* (L) the weight holds its values */
-    float *values;               /* what tensors_read() returned last, owned */
-    void *padded;                /* what tensors_view() returned of packed rows, owned */
+    bool packed;                  /* of the program at hand */
+    void *tensor[TENSOR_COUNT];   /* tensors inside a layer alone */
+    void *first[2][TENSOR_COUNT]; /* [packed] the inputs of layer 0 */
+    uint32_t fed[2];              /* [packed] which of these are filled (bits) */
+    void *flow[2][TENSOR_COUNT];  /* [layer % 2] the inputs of the next layer */
+    void *kept[2][TENSOR_COUNT];  /* [packed] copies for tensors_recall(); null: none */
+    void *(*weight)[WEIGHT_MAX];  /* (L) tables are layer 0's */
+    bool (*drawn)[WEIGHT_MAX];    /* (L) the weight holds its values */
+    float *values;                /* what tensors_read() returned last, owned */
+    void *padded;                 /* what tensors_view() returned of packed rows, owned */
 };
 
 /* Release it even if it fails. */
@@ -161,8 +166,8 @@ float *tensors_read(struct tensors *k, int layer, int t);
 
 void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const float *values);
 
-/* Fills the inputs of a layer.  Layer 0's are filled only once, for no program writes them. */
-void tensors_feed(struct tensors *k, int layer, const struct flow *in);
+/* Fills an input of a layer.  Layer 0's are filled only once, for no program writes them. */
+void tensors_feed(struct tensors *k, int layer, int t, const struct flow *in);
 
 /* Keeps a copy of tensor t of a layer on the device, if that can copy and has the memory. */
 void tensors_keep(struct tensors *k, int layer, int t);
