@@ -18,7 +18,8 @@ set(library_files checks.c encoder.h lengths.h library.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in encoder.py example.c safetensors.c safetensors.h
-  safetensors_int.h safetensors_open.c weights.c weights.h weights_int.h weights_names.c)
+  safetensors_int.h safetensors_open.c weights.c weights.h weights_families.c weights_int.h weights_names.c
+  weights_read.c)
 foreach(folder cpu cuda library)
   foreach(group kernels library products host files program export)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)

@@ -8,7 +8,9 @@
 size_t add_library_word(const char *name, const char *at, struct buf *out)
 {
     static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
-    static const char *const theirs[] = {"encoder.layer", "model.encoder"};
+    static const char *const theirs[] = {
+        "encoder.layer", "model.encoder", "encoder.albert", "encoder.block",    "encoder.conv",
+        "encoder.embed", "encoder.final", "encoder.pos",    "encoder.relative", "encoder_attn"};
     bool capitals = strncmp(at, upper, strlen(upper)) == 0;
     for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
         if (strncmp(at, theirs[i], strlen(theirs[i])) == 0) {

@@ -29,7 +29,7 @@ void inputs_weight(const struct workload *w, struct inputs in, int layer, int id
     }
     if (in.trained != NULL && n > 0) {
         trained_read(in.trained, w, layer, id, out);
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n && !weight->table; i++)
             out[i] = element_round(w->dtype, out[i]);
         return;
     }
@@ -37,12 +37,18 @@ void inputs_weight(const struct workload *w, struct inputs in, int layer, int id
          out);
 }
 
-/* The norm of x that the operator whose output is carried to n has. */
-static void normalise(const struct workload *w, const float *x, float *out)
+void flow_normalise(const struct workload *w, struct inputs in, struct flow *f)
 {
     const int columns = workload_hidden(w);
     const int64_t rows = tensor_elements(TENSOR_X, w) / columns;
-    enum function_id norm = tensor_op(w->chain, TENSOR_Y)->function;
+    const float *x = f->tensor[TENSOR_X];
+    enum function_id norm = tensor_op(w->chain, TENSOR_Y)->function; /* which is carried to n */
+    float *gamma = mem_alloc((size_t)columns, sizeof(*gamma));
+    float *beta = mem_alloc((size_t)columns, sizeof(*beta));
+    for (int c = 0; c < columns; c++)
+        gamma[c] = 1;
+    if (in.trained != NULL)
+        trained_first_norm(in.trained, w, gamma, beta);
 #pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
     for (int64_t row = 0; row < rows; row++) {
         double *values = mem_alloc((size_t)columns, sizeof(*values));
@@ -50,18 +56,21 @@ static void normalise(const struct workload *w, const float *x, float *out)
             values[c] = x[row * columns + c];
         oracle_normalise(norm, values, columns, w->eps, values);
         for (int c = 0; c < columns; c++)
-            out[row * columns + c] = element_round(w->dtype, (float)values[c]);
+            f->tensor[TENSOR_N][row * columns + c] =
+                element_round(w->dtype, (float)(values[c] * gamma[c] + beta[c]));
         free(values);
     }
+    free(gamma);
+    free(beta);
 }
 
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out)
 {
     flow_init(out, w);
-    float *x = out->tensor[TENSOR_X], *n = out->tensor[TENSOR_N];
-    draw(w->dtype, in.seed, ARRAY_X, (struct drawn){0, 0.4}, tensor_elements(TENSOR_X, w), x);
-    if (n != NULL)
-        normalise(w, x, n);
+    draw(w->dtype, in.seed, ARRAY_X, (struct drawn){0, 0.4}, tensor_elements(TENSOR_X, w),
+         out->tensor[TENSOR_X]);
+    if (out->tensor[TENSOR_N] != NULL)
+        flow_normalise(w, in, out);
 }
 
 void flow_init(struct flow *f, const struct workload *w)

@@ -150,8 +150,12 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  * are layer 0's. */
 void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out);
 
-/* Allocates and fills the inputs of layer 0.  n is x normalised, gamma 1 and beta 0. */
+/* Allocates and fills the inputs of layer 0. */
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out);
+
+/* Sets n of layer 0 to its x normalised, by the first norm of a trained model, else gamma 1 and
+ * beta 0. */
+void flow_normalise(const struct workload *w, struct inputs in, struct flow *f);
 
 /* Allocates what a layer hands on, not set. */
 void flow_init(struct flow *f, const struct workload *w);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *),
+static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *) &&
+                  (int)WEIGHTS_BIAS_TABLE == (int)WEIGHT_SCORE_BIAS,
               "both number the weights of a layer alike");
 
 struct trained {
@@ -68,29 +69,47 @@ void trained_close(struct trained *t)
     free(t);
 }
 
-static struct encoder_info sizes_of(const struct workload *w, enum encoder_dtype dtype)
+static struct weights_as layers_of(const struct workload *w, enum encoder_dtype dtype)
 {
-    return (struct encoder_info){.dtype = dtype,
-                                 .element_bytes = (int)sizeof(float),
-                                 .heads = w->heads,
-                                 .head_size = w->head_size,
-                                 .ffn = w->ffn};
+    const struct chain_functions f = chain_functions(w->chain);
+    const unsigned functions = (f.pre ? WEIGHTS_PRE : 0) | (f.rms ? WEIGHTS_RMS : 0) |
+                               (f.gate ? WEIGHTS_GATE : 0) | (f.rope ? WEIGHTS_ROPE : 0) |
+                               (f.score_bias ? WEIGHTS_SCORE_BIAS : 0);
+    return (struct weights_as){.dtype = dtype,
+                               .heads = w->heads,
+                               .head_size = w->head_size,
+                               .ffn = w->ffn,
+                               .layers = w->layers,
+                               .seq_len = w->seq_len,
+                               .functions = functions};
+}
+
+/* Whether a file has this array of the workload's layers. */
+static bool reads(const struct workload *w, int layer, int id)
+{
+    bool first = id == WEIGHTS_FIRST_GAMMA || id == WEIGHTS_FIRST_BETA;
+    const struct weight *weight = first ? NULL : &w->chain->weights[id];
+    return first ? layer == 0 && chain_has_tensor(w->chain, TENSOR_N)
+                 : weight->name != NULL && weight->draw != WEIGHT_ROTATION &&
+                       (layer == 0 || !weight->table);
 }
 
 int trained_check(const struct trained *t, const struct workload *w, struct status *st)
 {
-    const struct encoder_info sizes = sizes_of(w, w->dtype == DTYPE_FP16   ? ENCODER_FP16
-                                                  : w->dtype == DTYPE_BF16 ? ENCODER_BF16
-                                                                           : ENCODER_FP32);
+    const struct weights_as as = layers_of(w, w->dtype == DTYPE_FP16   ? ENCODER_FP16
+                                              : w->dtype == DTYPE_BF16 ? ENCODER_BF16
+                                                                       : ENCODER_FP32);
     char error[WEIGHTS_ERROR];
-    if (t->file.layers < w->layers)
+    if (weights_check(&t->file, &as, error) != 0)
+        return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
+    if (weights_layers(&t->file, &as) < w->layers)
         return status_set(st, STATUS_USAGE,
-                          "--weights: '%s' has %d layers of a BERT, and the workload has %d; give "
-                          "--layers and the sizes of the model",
+                          "--weights: '%s' has %d layers, and the workload has %d; give --layers "
+                          "and the sizes of the model",
                           t->path, t->file.layers, w->layers);
-    for (int i = 0; i < w->layers * WEIGHT_MAX; i++)
-        if (w->chain->weights[i % WEIGHT_MAX].name != NULL &&
-            weights_read(&t->file, &sizes, i / WEIGHT_MAX, i % WEIGHT_MAX, NULL, error) != 0)
+    for (int i = 0; i < w->layers * WEIGHTS_ARRAYS; i++)
+        if (reads(w, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS) &&
+            weights_read(&t->file, &as, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS, NULL, error) != 0)
             return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
     return 0;
 }
@@ -118,11 +137,25 @@ char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE])
     return out;
 }
 
-void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out)
+static void read_array(const struct trained *t, const struct workload *w, int layer, int array,
+                       float *out)
 {
     /* fp32, which elements of F32, F16 and BF16 are exactly */
-    const struct encoder_info sizes = sizes_of(w, ENCODER_FP32);
+    const struct weights_as as = layers_of(w, ENCODER_FP32);
     char error[WEIGHTS_ERROR];
-    int result = weights_read(&t->file, &sizes, layer, id, out, error);
-    mem_checked(result == 0 ? out : NULL); /* after the check only memory can be short */
+    int result = weights_read(&t->file, &as, layer, array, out, error);
+    assert(result == 0); /* after the check */
+    (void)result;
+}
+
+void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out)
+{
+    read_array(t, w, layer, id, out);
+}
+
+void trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
+                        float *beta)
+{
+    read_array(t, w, 0, WEIGHTS_FIRST_GAMMA, gamma);
+    read_array(t, w, 0, WEIGHTS_FIRST_BETA, beta);
 }

@@ -7,6 +7,8 @@
 
 #include "layer/layer.h"
 
+/* ---- trained.c: weights ---------------------------------------------------------------------- */
+
 struct trained;
 
 /* Determines all values of all layers, as struct drawing does. */
@@ -16,14 +18,16 @@ struct inputs {
     const struct trained *trained; /* weights of a file; null: they are drawn too */
 };
 
-/* STATUS_USAGE if the file cannot be read, is none of safetensors, has no layers of a BERT, or has
- * a path that is not UTF-8.  prefix: of the names of its model's tensors; null: there is one model.
+/* STATUS_USAGE if the file cannot be read, is none of safetensors, has no layers of a known family,
+ * or has a path that is not UTF-8.  prefix: of the names of its model's tensors; null: there is one
+ * model.
  */
 int trained_open(const char *path, const char *prefix, struct trained **out, struct status *st);
 void trained_close(struct trained *t); /* takes null */
 
-/* Whether the file has the layers of a workload, in its sizes, and values that are finite in its
- * type: STATUS_USAGE if not.  It may have more layers. */
+/* Whether the file has the layers of a workload, by its chain and in its sizes, and values that are
+ * finite in its type: STATUS_USAGE if not.  It does not say which activation they have.  It may
+ * have more layers. */
 int trained_check(const struct trained *t, const struct workload *w, struct status *st);
 
 /* The file's path, absolute; the prefix, or null; and the hash of its contents, shards and all. */
@@ -31,7 +35,25 @@ const char *trained_path(const struct trained *t);
 const char *trained_prefix(const struct trained *t);
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
 
-/* A weight of a layer, both checked. */
+/* A weight of a layer, both checked; no table of rotations. */
 void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out);
+
+/* Of the norm, (D) each, that makes n of x before layer 0. */
+void trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
+                        float *beta);
+
+/* ---- model_config.c: a model's config.json --------------------------------------------------- */
+
+struct model_config {
+    const struct chain *chain;
+    int layers, heads, head_size, ffn;
+    double eps;
+    double rope_theta; /* 0 where the chain has none */
+    const char *mask;  /* a literal */
+};
+
+/* STATUS_USAGE if the file is none, if its model is not known, or if a field says that its layers
+ * compute what no chain does. */
+int model_config_read(const char *path, struct model_config *out, struct status *st);
 
 #endif

@@ -1,4 +1,4 @@
-/* The weights of a HuggingFace BERT as the library takes them. */
+/* The weights of a HuggingFace model as the library takes them. */
 #ifndef WEIGHTS_H
 #define WEIGHTS_H
 
@@ -16,9 +16,9 @@ struct weights {
 
 /* ---- weights.c: values ----------------------------------------------------------------------- */
 
-/* Reads model.safetensors, or model.safetensors.index.json: every layer of a BERT, RoBERTa, XLM-R,
- * CamemBERT, ELECTRA or DistilBERT, or of a model with one, in fp32, fp16 or bf16, converted to the
- * type of `as`, whose sizes it must have.  A model whose layers hold anything else is refused, and
+/* Reads model.safetensors, or model.safetensors.index.json: every layer of a model of
+ * weights_families.c, or of one around it, in fp32, fp16 or bf16, converted to the type of `as`,
+ * whose sizes and functions it must have.  A model whose layers hold anything else is refused, and
  * so are values that are not finite in that type.
  *
  * prefix: what stands in front of "encoder.layer.0" in the names of the layers wanted, such as
@@ -28,16 +28,19 @@ int weights_load(const char *path, const char *prefix, const struct encoder_info
                  struct weights *out);
 void weights_release(struct weights *w);
 
-/* ---- weights_names.c: which tensor is which -------------------------------------------------- */
+/* ---- weights_names.c, weights_families.c: which tensor is which ------------------------------ */
 
-enum { WEIGHTS_TENSORS = 16 }; /* of a layer: weight and bias of eight modules */
+enum { WEIGHTS_TENSORS = 22 }; /* of a layer: weight and bias of eleven modules */
 
 /* The layers of a file. */
 struct weights_file {
     struct safetensors file;
-    int layers;
-    const struct safetensor *
-        *tensors; /* (layers, WEIGHTS_TENSORS), owned; null: a key's bias of 0 */
+    const struct family *family;
+    int layers; /* in the file */
+    /* (layers, WEIGHTS_TENSORS), owned; null: the family has none, or a bias of 0 */
+    const struct safetensor **tensors;
+    const struct safetensor *final[2]; /* weight and bias of the last norm; null: 1 and 0 */
+    const struct safetensor *buckets;  /* of relative positions; null: the family has none */
     char error[WEIGHTS_ERROR];
 };
 
@@ -46,12 +49,52 @@ struct weights_file {
 int weights_open(const char *path, const char *prefix, struct weights_file *out);
 void weights_close(struct weights_file *f);
 
-/* Layers from tensors that were read already: sets layers, tensors and error. */
+/* Layers from tensors that were read already: sets all but the file. */
 int weights_find(const char *prefix, struct weights_file *f);
 
-/* Reads one of a layer's twelve arrays, numbered as in struct encoder_weights, and in the type and
- * the sizes of `as`.  out null: only checks names, shapes and values. */
-int weights_read(const struct weights_file *f, const struct encoder_info *as, int layer, int weight,
+/* ---- weights_read.c: arrays ------------------------------------------------------------------ */
+
+/* What layers compute in another way than BERT's, as far as a file says it. */
+enum weights_functions {
+    WEIGHTS_PRE = 1, /* norms stand before attention and before the feed-forward network */
+    WEIGHTS_RMS = 2,
+    WEIGHTS_GATE = 4,
+    WEIGHTS_ROPE = 8,
+    WEIGHTS_SCORE_BIAS = 16
+};
+
+/* What arrays are for. */
+struct weights_as {
+    enum encoder_dtype dtype;
+    int heads, head_size, ffn, layers;
+    int seq_len; /* for WEIGHTS_BIAS_TABLE alone */
+    unsigned functions;
+};
+
+/* Arrays beside the twelve of struct encoder_weights, which have its order.  Those are row-major
+ * as encoder.h says; of a gate w1 is (D,2F) and b1 (2F), columns 2c activated and columns 2c+1
+ * their factors.  Where norms stand before, gamma1 and beta1 are those before the feed-forward
+ * network, gamma2 and beta2 those before the next layer's attention, or the last. */
+enum {
+    WEIGHTS_BIAS_TABLE =
+        13,              /* (H, 2S-1) in fp32, whatever the type: of distance j-i at j-i + S-1 */
+    WEIGHTS_FIRST_GAMMA, /* (D) of the norm before layer 0 */
+    WEIGHTS_FIRST_BETA,
+    WEIGHTS_ARRAYS
+};
+
+/* Layers that a model of `as` has: its own number if it shares the file's among them. */
+int weights_layers(const struct weights_file *f, const struct weights_as *as);
+
+/* Checks that the layers compute what those of `as` do.  0, or -1 with what they differ in. */
+int weights_check(const struct weights_file *f, const struct weights_as *as,
+                  char error[WEIGHTS_ERROR]);
+
+size_t weights_elements(const struct weights_as *as, int weight);
+
+/* Reads one of a layer's arrays, of a file that weights_check() took, in the type and the sizes of
+ * `as`.  out null: only checks names, shapes and values. */
+int weights_read(const struct weights_file *f, const struct weights_as *as, int layer, int weight,
                  void *out, char error[WEIGHTS_ERROR]);
 
 #endif

@@ -1,79 +1,8 @@
-/* Names of tensors in files of HuggingFace's models: a table with a row for each family. */
+/* Which tensors of a file are which, by the names of weights_families.c. */
 #include "weights_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* To add a family whose layers compute what a BERT's do: its row. */
-static const struct family {
-    const char *layers;           /* in front of a layer's number */
-    const char *modules[MODULES]; /* behind it */
-} families[] = {
-    /* BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA */
-    {"encoder.layer.",
-     {[QUERY] = "attention.self.query",
-      [KEY] = "attention.self.key",
-      [VALUE] = "attention.self.value",
-      [ATTENTION_OUT] = "attention.output.dense",
-      [NORM1] = "attention.output.LayerNorm",
-      [FFN1] = "intermediate.dense",
-      [FFN2] = "output.dense",
-      [NORM2] = "output.LayerNorm"}},
-    /* DistilBERT */
-    {"transformer.layer.",
-     {[QUERY] = "attention.q_lin",
-      [KEY] = "attention.k_lin",
-      [VALUE] = "attention.v_lin",
-      [ATTENTION_OUT] = "attention.out_lin",
-      [NORM1] = "sa_layer_norm",
-      [FFN1] = "ffn.lin1",
-      [FFN2] = "ffn.lin2",
-      [NORM2] = "output_layer_norm"}},
-};
-enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
-
-/* Components of names that say what else a model has.  The first row that fits is named. */
-static const struct {
-    const char *part, *what;
-} others[] = {
-    {"lora_A", "of a LoRA adapter that is not merged: call merge_and_unload() and save the model"},
-    {"lora_B", "of a LoRA adapter that is not merged: call merge_and_unload() and save the model"},
-    {"base_layer",
-     "below an adapter that is not merged: call merge_and_unload() and save the model"},
-    {"SCB", "of quantised weights: load the model without quantization_config and save it"},
-    {"absmax", "of quantised weights: load the model without quantization_config and save it"},
-    {"qweight", "of quantised weights: load the model without quantization_config and save it"},
-    {"weight_scale",
-     "of quantised weights: load the model without quantization_config and save it"},
-    {"relative_attention_bias", "a bias by position, as MPNet and T5 have"},
-    {"attention.attn.q", "of MPNet, whose attention has a bias by position"},
-    {"mpnet", "of MPNet, whose attention has a bias by position"},
-    {"deberta", "of DeBERTa, whose attention has positions of its own"},
-    {"yoso", "of YOSO, whose attention is another one"},
-    {"mra", "of MRA, whose attention is another one"},
-    {"nystromformer", "of Nystromformer, whose attention is another one"},
-    {"nezha", "of NEZHA, whose attention has relative positions"},
-    {"roformer", "of rotary positions"},
-    {"distance_embedding", "of attention by relative positions"},
-    {"rel_embeddings", "of DeBERTa, whose attention has positions of its own"},
-    {"pos_key_proj", "of DeBERTa, whose attention has positions of its own"},
-    {"query_proj", "of DeBERTa, whose attention has positions of its own"},
-    {"rotary_emb", "of rotary positions"},
-    {"rotary_embeddings", "of rotary positions"},
-    {"albert_layer_groups", "of ALBERT, whose layers share weights"},
-    {"Wqkv", "of rotary positions, as nomic, jina v3 and ModernBERT have"},
-    {"qkv_proj", "of rotary positions and a gated MLP, as GTE has"},
-    {"gated_layers", "of a gated MLP"},
-    {"up_gate_proj", "of a gated MLP"},
-    {"gate_proj", "of a gated MLP"},
-    {"crossattention", "of a decoder's attention to another model"},
-    {"layernorm_before", "of a norm before the attention, as ViT has"},
-    {"attention.attention.query", "of ViT or DINOv2, which have their norms before"},
-    {"self_attn", "of another kind of model, as CLIP, Whisper, OPT and BART are"},
-    {"c_attn", "of GPT-2"},
-    {"query_key_value", "of BLOOM"},
-    {"SelfAttention", "of T5"},
-};
 
 struct named {
     const char *name; /* without wrappers */
@@ -141,25 +70,6 @@ static int read_names(struct weights_file *f, struct names *out)
     return 0;
 }
 
-/* Whether `part` is a component of the name, or several in a row. */
-static bool has_part(const char *name, const char *part)
-{
-    size_t len = strlen(part);
-    for (const char *at = name; (at = strstr(at, part)) != NULL; at++)
-        if ((at == name || at[-1] == '.') && (at[len] == '\0' || at[len] == '.'))
-            return true;
-    return false;
-}
-
-/* What a tensor's name says of its model; null: nothing. */
-static const char *other_of(const char *name)
-{
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (has_part(name, others[i].part))
-            return others[i].what;
-    return NULL;
-}
-
 /* ---- the model in the file ------------------------------------------------------------------- */
 
 /* Layers of a family that begin with the same prefix, which ends in a dot or is empty. */
@@ -169,8 +79,25 @@ struct found {
     size_t len;
 };
 
-/* Whether this is the first tensor of layer 0. */
-static bool is_first(const char *name, const struct family *family, struct found *out)
+static bool has_name(const struct names *names, const char *name)
+{
+    size_t i = 0;
+    while (i < names->count && strcmp(names->list[i].name, name) != 0)
+        i++;
+    return i < names->count;
+}
+
+/* Whether a model's layer 0 has a module. */
+static bool has_module(const struct names *names, const struct found *model, enum module m)
+{
+    char name[1000];
+    snprintf(name, sizeof(name), "%.*s%s0.%s.weight", (int)model->len, model->prefix,
+             model->family->layers, model->family->modules[m]);
+    return has_name(names, name);
+}
+
+/* Whether a model's first tensor has this name, of layers of a family. */
+static bool is_first_of(const char *name, const struct family *family, struct found *out)
 {
     char wanted[96];
     size_t len = strlen(name), tail = (size_t)snprintf(wanted, sizeof(wanted), "%s0.%s.weight",
@@ -178,6 +105,37 @@ static bool is_first(const char *name, const struct family *family, struct found
     *out = (struct found){family, name, len - tail};
     return len >= tail && strcmp(name + len - tail, wanted) == 0 &&
            (len == tail || name[len - tail - 1] == '.');
+}
+
+/* Layers that read another model's output beside their own are no encoder's. */
+static bool is_decoder(const struct names *names, const struct found *model)
+{
+    char name[1000];
+    int len = snprintf(name, sizeof(name), "%.*s%s0.encoder_attn.", (int)model->len, model->prefix,
+                       model->family->layers);
+    for (size_t i = 0; i < names->count; i++)
+        if (strncmp(names->list[i].name, name, (size_t)len) == 0)
+            return true;
+    return false;
+}
+
+/* Whether this is the first tensor of layer 0.  Of the families for which it is, the one whose
+ * feed-forward network is there too, else the first. */
+static bool is_first(const struct names *names, const char *name, struct found *out)
+{
+    struct found found;
+    bool any = false;
+    for (int k = 0; k < weights_family_count; k++) {
+        if (!is_first_of(name, &weights_families[k], &found) || is_decoder(names, &found))
+            continue;
+        bool whole = has_module(names, &found, FFN1);
+        if (!any || whole)
+            *out = found;
+        if (whole)
+            return true;
+        any = true;
+    }
+    return any;
 }
 
 /* Whether the caller means this prefix, unwrapped, with or without its dot; null: any. */
@@ -191,18 +149,18 @@ static bool is_meant(const struct found *found, const char *prefix)
 static int refuse_none(struct weights_file *f, const struct names *names)
 {
     for (size_t i = 0; i < names->count; i++) {
-        const char *what = other_of(names->list[i].name);
+        const char *what = weights_other(names->list[i].name);
         if (what != NULL)
-            return weights_refuse(
-                f->error, "it has no layers of a BERT or DistilBERT: its tensor '%.*s' is %s",
-                NAME(names->list[i].tensor), what);
+            return weights_refuse(f->error,
+                                  "it has no layers of a known family: its tensor '%.*s' is %s",
+                                  NAME(names->list[i].tensor), what);
     }
-    return weights_refuse(
-        f->error,
-        "it has no layer 0 of a BERT or DistilBERT: no name ends in '%s0.%s.weight' or "
-        "'%s0.%s.weight'; name a whole file, or the index of its shards",
-        families[0].layers, families[0].modules[QUERY], families[1].layers,
-        families[1].modules[QUERY]);
+    const struct family *bert = &weights_families[0];
+    return weights_refuse(f->error,
+                          "it has no layer 0 of a known family: no name ends in '%s0.%s.weight', "
+                          "as a BERT's, and none in another family's; name a whole file, or the "
+                          "index of its shards",
+                          bert->layers, bert->modules[QUERY]);
 }
 
 /* list: the prefixes found, quoted. */
@@ -212,25 +170,24 @@ static int find_model(const struct names *names, const char *prefix, struct weig
     char list[WEIGHTS_ERROR / 2] = "";
     size_t len = 0, count = 0, meant = 0;
     struct found found, last = {NULL, "", 0};
-    for (size_t i = 0; i < names->count; i++)
-        for (int k = 0; k < FAMILIES; k++) {
-            if (!is_first(names->list[i].name, &families[k], &found))
-                continue;
-            if (last.family == found.family && last.len == found.len &&
-                memcmp(last.prefix, found.prefix, found.len) == 0)
-                continue; /* the same by a wrapped name, which is refused later */
-            last = found;
-            if (len < sizeof(list))
-                len += (size_t)snprintf(list + len, sizeof(list) - len, "%s'%.*s'",
-                                        count > 0 ? ", " : "", (int)(found.len > 0 ? found.len : 1),
-                                        found.len > 0 ? found.prefix : ".");
-            count++;
-            if (!is_meant(&found, prefix))
-                continue;
-            meant++;
-            *out = found;
-        }
-    const char *what = meant == 1 ? other_of(out->prefix) : NULL;
+    for (size_t i = 0; i < names->count; i++) {
+        if (!is_first(names, names->list[i].name, &found))
+            continue;
+        if (last.family == found.family && last.len == found.len &&
+            memcmp(last.prefix, found.prefix, found.len) == 0)
+            continue; /* the same by a wrapped name, which is refused later */
+        last = found;
+        if (len < sizeof(list))
+            len += (size_t)snprintf(list + len, sizeof(list) - len, "%s'%.*s'",
+                                    count > 0 ? ", " : "", (int)(found.len > 0 ? found.len : 1),
+                                    found.len > 0 ? found.prefix : ".");
+        count++;
+        if (!is_meant(&found, prefix))
+            continue;
+        meant++;
+        *out = found;
+    }
+    const char *what = meant == 1 ? weights_other(out->prefix) : NULL;
     if (what != NULL)
         return weights_refuse(f->error, "'%.*s' is %s", (int)out->len, out->prefix, what);
     if (meant == 1)
@@ -252,14 +209,43 @@ static int place_of(const struct family *family, const char *name)
     static const char *const tails[] = {".weight", ".bias", ".gamma",
                                         ".beta"}; /* older: before 2020 */
     for (int m = 0; m < MODULES; m++) {
-        size_t len = strlen(family->modules[m]);
-        if (strncmp(name, family->modules[m], len) != 0)
+        const char *module = family->modules[m];
+        size_t len = module != NULL ? strlen(module) : 0;
+        if (module == NULL || strncmp(name, module, len) != 0)
             continue;
+        if ((m == SCALE1 || m == SCALE2) && name[len] == '\0')
+            return 2 * m;
         for (int i = 0; i < (m == NORM1 || m == NORM2 ? 4 : 2); i++)
             if (strcmp(name + len, tails[i]) == 0)
                 return 2 * m + i % 2;
     }
     return -1;
+}
+
+/* A tensor of the model that no layer has; null: it is none. */
+static const struct safetensor **place_beside(const struct found *model, const char *name,
+                                              struct weights_file *f)
+{
+    const struct family *family = model->family;
+    for (int i = 0; i < FINALS_MOST && family->finals[i] != NULL; i++) {
+        size_t len = strlen(family->finals[i]);
+        if (strncmp(name, family->finals[i], len) == 0 && strcmp(name + len, ".weight") == 0)
+            return &f->final[0];
+        if (strncmp(name, family->finals[i], len) == 0 && strcmp(name + len, ".bias") == 0)
+            return &f->final[1];
+    }
+    return family->buckets != NULL && strcmp(name, family->buckets) == 0 ? &f->buckets : NULL;
+}
+
+static bool is_ignored(const struct family *family, const char *name)
+{
+    for (int i = 0; i < IGNORED_MOST && family->ignored[i] != NULL; i++) {
+        size_t len = strlen(family->ignored[i]);
+        bool beginning = family->ignored[i][len - 1] == '.';
+        if (strncmp(name, family->ignored[i], len) == 0 && (beginning || name[len] == '\0'))
+            return true;
+    }
+    return false;
 }
 
 /* Reads "12." of "12.output"; *rest is what follows.  -1: there is no number below `most`. */
@@ -273,61 +259,99 @@ static long read_layer(const char *name, size_t most, const char **rest)
     return *end == '.' && layer < most ? (long)layer : -1;
 }
 
-/* Puts a tensor of the model into its place; what has none belongs to another kind of model. */
-static int place(const struct found *model, const struct named *n, struct weights_file *f)
+/* Where a tensor of the model belongs; null with *other: nowhere, and it is of another kind of
+ * model. */
+static const struct safetensor **find_place(const struct found *model, const char *name,
+                                            struct weights_file *f, bool *other)
 {
-    const char *layers = model->family->layers, *name = n->name + model->len, *rest = NULL;
+    const char *layers = model->family->layers, *rest = "";
     size_t stem = (size_t)(strchr(layers, '.') + 1 - layers);
-    if (strncmp(n->name, model->prefix, model->len) != 0 || strncmp(name, layers, stem) != 0)
-        return 0;
+    const struct safetensor **beside = place_beside(model, name, f);
+    *other = false;
+    if (beside != NULL || strncmp(name, layers, stem) != 0 || is_ignored(model->family, name))
+        return beside;
     bool layered = strncmp(name, layers, strlen(layers)) == 0;
     long layer = layered ? read_layer(name + strlen(layers), f->file.count, &rest) : -1;
     int at = layer >= 0 ? place_of(model->family, rest) : -1;
-    if (at < 0) {
-        const char *what = other_of(name);
-        return weights_refuse(f->error, "tensor '%.*s' has no place in a BERT's layers: it is %s",
-                              NAME(n->tensor),
+    *other = at < 0 && (layer < 0 || !is_ignored(model->family, rest));
+    if (at < 0)
+        return NULL;
+    f->layers = layer >= f->layers ? (int)layer + 1 : f->layers;
+    return &f->tensors[layer * WEIGHTS_TENSORS + at];
+}
+
+/* Puts a tensor of the model into its place. */
+static int place(const struct found *model, const struct named *n, struct weights_file *f)
+{
+    const char *name = n->name + model->len;
+    bool other;
+    if (strncmp(n->name, model->prefix, model->len) != 0)
+        return 0;
+    const struct safetensor **t = find_place(model, name, f, &other);
+    if (other) {
+        const char *what = weights_other(name);
+        return weights_refuse(f->error, "tensor '%.*s' has no place in the layers of %s: it is %s",
+                              NAME(n->tensor), model->family->name,
                               what != NULL ? what : "of a model that computes something else");
     }
-    const struct safetensor **t = &f->tensors[layer * WEIGHTS_TENSORS + at];
-    if (*t != NULL)
+    if (t != NULL && *t != NULL)
         return weights_refuse(f->error, "tensors '%.*s' and '%.*s' are the same weight", NAME(*t),
                               NAME(n->tensor));
-    *t = n->tensor;
-    f->layers = layer >= f->layers ? (int)layer + 1 : f->layers;
+    if (t != NULL)
+        *t = n->tensor;
     return 0;
 }
 
-/* A key's bias adds the same to all scores of a query, which the softmax takes out again.  So a
- * model that has none computes what one with zeros does. */
-static bool has_key_bias(const struct weights_file *f)
+/* Whether any layer has this tensor. */
+static bool some_have(const struct weights_file *f, int at)
 {
     for (int layer = 0; layer < f->layers; layer++)
-        if (f->tensors[layer * WEIGHTS_TENSORS + 2 * KEY + 1] != NULL)
+        if (f->tensors[layer * WEIGHTS_TENSORS + at] != NULL)
             return true;
     return false;
 }
 
+/* Whether all layers must have this tensor.  A linear module without a bias in any layer computes
+ * what one with zeros does. */
+static bool is_needed(const struct weights_file *f, int at)
+{
+    enum module m = (enum module)(at / 2);
+    bool bias = at % 2 == 1, norm = m == NORM1 || m == NORM2;
+    if (f->family->modules[m] == NULL || (bias && (m == SCALE1 || m == SCALE2)))
+        return false;
+    return !bias || some_have(f, at) || (norm && (f->family->functions & WEIGHTS_RMS) == 0);
+}
+
 static int check_whole(const struct found *model, struct weights_file *f)
 {
-    int unused = has_key_bias(f) ? -1 : 2 * KEY + 1;
+    const struct family *family = model->family;
+    bool needed[WEIGHTS_TENSORS];
+    for (int at = 0; at < WEIGHTS_TENSORS; at++)
+        needed[at] = is_needed(f, at);
     for (int i = 0; i < f->layers * WEIGHTS_TENSORS; i++) {
         int layer = i / WEIGHTS_TENSORS, at = i % WEIGHTS_TENSORS;
-        if (f->tensors[i] == NULL && at != unused)
+        if (f->tensors[i] == NULL && needed[at])
             return weights_refuse(f->error,
-                                  "'%.*s%s%d.%s.%s' is missing%s; name a whole file, or the index "
+                                  "'%.*s%s%d.%s%s' is missing%s; name a whole file, or the index "
                                   "of its shards",
-                                  (int)model->len, model->prefix, model->family->layers, layer,
-                                  model->family->modules[at / 2], at % 2 == 0 ? "weight" : "bias",
+                                  (int)model->len, model->prefix, family->layers, layer,
+                                  family->modules[at / 2],
+                                  at >= 2 * SCALE1 ? ""
+                                  : at % 2 == 0    ? ".weight"
+                                                   : ".bias",
                                   layer < f->layers - 1 ? ", and there are later layers" : "");
     }
+    if (family->buckets != NULL && f->buckets == NULL)
+        return weights_refuse(f->error,
+                              "'%.*s%s' is missing; name a whole file, or the index of its shards",
+                              (int)model->len, model->prefix, family->buckets);
     return 0;
 }
 
 int weights_find(const char *prefix, struct weights_file *f)
 {
     struct names names = {.count = 0};
-    struct found model = {&families[0], "", 0};
+    struct found model = {&weights_families[0], "", 0};
     char *meant = prefix != NULL ? malloc(strlen(prefix) + 1) : NULL;
     int result = -1;
     if (meant != NULL)
@@ -337,6 +361,7 @@ int weights_find(const char *prefix, struct weights_file *f)
         weights_refuse(f->error, "out of memory");
     else if (read_names(f, &names) == 0)
         result = find_model(&names, meant, f, &model);
+    f->family = model.family;
     for (size_t i = 0; i < names.count && result == 0; i++)
         result = place(&model, &names.list[i], f);
     if (result == 0)

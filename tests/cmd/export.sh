@@ -38,7 +38,7 @@ if [ "$part" = written ]; then
   fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.index --prefix . -q >out || fail "bench of shards"
   # shellcheck disable=SC2086
   fuseplan bench "$value" $sizes -L 3 --weights model.safetensors -q 2>said && fail "bench takes more layers than the file has"
-  grep -q "model.safetensors' has 2 layers of a BERT, and the workload has 3; give --layers" said || fail "$(cat said)"
+  grep -q "model.safetensors' has 2 layers, and the workload has 3; give --layers" said || fail "$(cat said)"
 
   # What can be written.
   for wrong in Bert 1st a-b ''; do

@@ -115,8 +115,7 @@ START_TEST(other_sizes_are_refused)
     struct trained *t;
     OK(trained_open(path, NULL, &t, &st));
     w.layers = 2;
-    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
-          "has 1 layers of a BERT, and the workload has 2");
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE, "has 1 layers, and the workload has 2");
     w.layers = 1;
     w.ffn = F + 1;
     FAILS(trained_check(t, &w, &st), STATUS_USAGE,

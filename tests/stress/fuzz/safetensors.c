@@ -37,20 +37,25 @@ static void check_tensors(const struct safetensors *f, const uint8_t *end)
     free(placed);
 }
 
-/* Reads the layers in the sizes that the first one has. */
+/* Reads the layers in sizes that the file's last module of layer 0 has, for a chain that takes its
+ * functions and for one that has all. */
 static void read_layers(const struct weights_file *f)
 {
+    enum { FFN2 = 12, SIZE_MOST = 64, SEQ_LEN = 5 };
     char error[WEIGHTS_ERROR];
-    const struct safetensor *up = f->tensors[10]; /* (F,D) */
-    struct encoder_info sizes = {.dtype = ENCODER_FP16, .element_bytes = 2, .heads = 1};
-    if (up->dims != 2 || up->shape[0] > 64 || up->shape[1] > 64)
+    const struct safetensor *down = f->tensors[FFN2]; /* (D,F) or (F,D) */
+    struct weights_as as = {.dtype = ENCODER_FP16, .heads = 1, .layers = 2, .seq_len = SEQ_LEN};
+    if (down->dims != 2 || down->shape[0] > SIZE_MOST || down->shape[1] > SIZE_MOST)
         return;
-    sizes.ffn = (int)up->shape[0];
-    sizes.head_size = (int)up->shape[1];
-    uint16_t *out = mem_alloc(3 * 64 * 64, sizeof(*out));
-    for (int i = 0; i < f->layers * 12; i++)
-        if (weights_read(f, &sizes, i / 12, i % 12, out, error) != 0)
-            fuzz_require(error[0] != '\0', "a weight is refused with a reason");
+    as.head_size = (int)down->shape[0];
+    as.ffn = (int)down->shape[1];
+    uint16_t *out = mem_alloc((size_t)3 * SIZE_MOST * SIZE_MOST, sizeof(*out));
+    for (as.functions = 0; as.functions < 32; as.functions++)
+        for (int i = 0;
+             i < weights_layers(f, &as) * WEIGHTS_ARRAYS && weights_check(f, &as, error) == 0; i++)
+            if (i % WEIGHTS_ARRAYS != WEIGHTS_BIAS_TABLE - 1 &&
+                weights_read(f, &as, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS, out, error) != 0)
+                fuzz_require(error[0] != '\0', "a weight is refused with a reason");
     free(out);
 }
 

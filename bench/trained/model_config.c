@@ -1,0 +1,388 @@
+/* A model's config.json, as HuggingFace writes it: tables of models and of fields. */
+#include "bench/trained/trained.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_MOST = 1 << 20, NAMES_MOST = 8 };
+
+/* What a model_type computes.  Fields below say the activation, and more: see read_functions(). */
+static const struct model {
+    const char *type;
+    const char *chain; /* its name, but for the activation */
+    const char *mask;
+    double eps; /* a constant of the model's code; 0: a field */
+} models[] = {
+    {"bert", "bert", "full", 0},
+    {"roberta", "bert", "full", 0},
+    {"xlm-roberta", "bert", "full", 0},
+    {"camembert", "bert", "full", 0},
+    {"electra", "bert", "full", 0},
+    {"distilbert", "bert", "full", 1e-12},
+    {"albert", "bert", "full", 0},
+    {"mpnet", "bias", "full", 0},
+    {"jina_embeddings_v3", "rope", "full", 0},
+    {"nomic_bert", "gate+rope", "full", 0},
+    {"new", "gate+rope", "full", 0}, /* GTE */
+    {"wav2vec2", "bert", "full", 0},
+    {"hubert", "bert", "full", 0},
+    {"vit", "pre", "full", 0},
+    {"deit", "pre", "full", 0},
+    {"dinov2", "pre", "full", 0},
+    {"dinov2_with_registers", "pre", "full", 0},
+    {"siglip_vision_model", "pre", "full", 0},
+    {"siglip_text_model", "pre", "full", 0},
+    {"clip_vision_model", "pre", "full", 0},
+    {"clip_text_model", "pre", "causal", 0},
+    {"whisper", "pre", "full", 1e-5},
+    {"eurobert", "pre+rms+gate+rope", "full", 0},
+    {"t5", "pre+rms+bias", "full", 0},
+    {"gpt2", "pre", "causal", 0},
+    {"bloom", "pre+gelu_tanh+bias", "causal", 0},
+    {"opt", "bert", "causal", 1e-5},
+};
+
+/* Names of one field, the first of which that is there counts. */
+static const char *const hidden_names[NAMES_MOST] = {"hidden_size", "n_embd", "n_embed", "d_model",
+                                                     "dim"};
+static const char *const layers_names[NAMES_MOST] = {"num_hidden_layers", "n_layer", "n_layers",
+                                                     "encoder_layers", "num_layers"};
+static const char *const heads_names[NAMES_MOST] = {"num_attention_heads", "n_head", "n_heads",
+                                                    "encoder_attention_heads", "num_heads"};
+static const char *const head_size_names[NAMES_MOST] = {"head_dim", "d_kv"};
+static const char *const ffn_names[NAMES_MOST] = {"intermediate_size", "n_inner",         "ffn_dim",
+                                                  "hidden_dim",        "encoder_ffn_dim", "d_ff"};
+static const char *const eps_names[NAMES_MOST] = {"layer_norm_eps", "layer_norm_epsilon",
+                                                  "rms_norm_eps"};
+static const char *const theta_names[NAMES_MOST] = {"rope_theta", "rotary_emb_base"};
+static const char *const activation_names[NAMES_MOST] = {"hidden_act", "activation_function",
+                                                         "activation", "feed_forward_proj"};
+
+static const struct {
+    const char *name;
+    enum function_id function;
+} activations[] = {
+    {"gelu", FUNCTION_BIAS_GELU},
+    {"gelu_python", FUNCTION_BIAS_GELU},
+    {"gelu_new", FUNCTION_BIAS_GELU_TANH},
+    {"gelu_fast", FUNCTION_BIAS_GELU_TANH},
+    {"gelu_accurate", FUNCTION_BIAS_GELU_TANH},
+    {"gelu_pytorch_tanh", FUNCTION_BIAS_GELU_TANH},
+    {"quick_gelu", FUNCTION_BIAS_QUICK_GELU},
+    {"relu", FUNCTION_BIAS_RELU},
+    {"silu", FUNCTION_BIAS_SILU},
+    {"swish", FUNCTION_BIAS_SILU},
+    {"swiglu", FUNCTION_BIAS_SILU},
+    {"gated-gelu", FUNCTION_BIAS_GELU_TANH}, /* T5's, for the sake of old files */
+    {"gated-silu", FUNCTION_BIAS_SILU},
+};
+
+/* Fields that change what layers compute, and the values with which they do not, in JSON.  Null, or
+ * no field, is as good. */
+static const struct {
+    const char *field, *value;
+} neutral[] = {
+    {"position_embedding_type", "\"absolute\""},
+    {"feed_forward_type", "\"original\""},
+    {"rope_scaling", "{\"rope_type\": \"default\"}"},
+    {"rotary_scaling_factor", "1.0"},
+    {"rotary_emb_fraction", "1.0"},
+    {"partial_rotary_factor", "1.0"},
+    {"layer_norm_type", "\"layer_norm\""},
+    {"scale_attn_weights", "true"},
+    {"layer_norm_elementwise_affine", "true"},
+    {"inner_group_num", "1"},
+    {"relative_attention_num_buckets", "32"},
+    {"relative_attention_max_distance", "128"},
+};
+
+/* Parts of names of fields that change what layers compute unless they are null, false, 0 or empty.
+ * What this may refuse without need is safer refused than ignored. */
+/* clang-format off */
+static const char *const suspect[] = {
+    "rotary_emb_interleaved", "rotary_emb_scale", "logn", "softcap", "scale_attn_by", "qk_", "parallel",
+    "experts", "moe_", "cross_attention", "use_alibi", "sliding_window", "local_attention", "layer_types",
+    "is_causal", "is_decoder", "prenorm", "use_rms_norm", "apply_residual_connection_post",
+    "adapter_attn_dim", "pruned_heads", "quantization_config",
+};
+/* clang-format on */
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+struct config {
+    const char *path;
+    const json_t *fields;
+    struct status *st;
+};
+
+static int refuse(const struct config *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int refuse(const struct config *c, const char *format, ...)
+{
+    struct buf why;
+    va_list list;
+    buf_init(&why);
+    va_start(list, format);
+    buf_addv(&why, format, list);
+    va_end(list);
+    status_set(c->st, STATUS_USAGE, "--config: '%s': %s", c->path, why.ptr);
+    buf_release(&why);
+    return -1;
+}
+
+/* A field by any of its names; null: it is not there, or null.  *name is the one found, or the
+ * first. */
+static const json_t *field(const json_t *fields, const char *const names[NAMES_MOST],
+                           const char **name)
+{
+    for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++) {
+        const json_t *value = json_object_get(fields, names[i]);
+        *name = names[i];
+        if (value != NULL && !json_is_null(value))
+            return value;
+    }
+    *name = names[0];
+    return NULL;
+}
+
+/* otherwise 0: the field must be there. */
+static int read_size(const struct config *c, const char *const names[NAMES_MOST], int otherwise,
+                     int *out)
+{
+    const char *name;
+    const json_t *value = field(c->fields, names, &name);
+    json_int_t n = json_integer_value(value);
+    *out = value != NULL ? (int)n : otherwise;
+    if (value == NULL && otherwise == 0)
+        return refuse(c, "it has no field '%s'", name);
+    return value == NULL || (json_is_integer(value) && n > 0 && n <= INT_MAX)
+               ? 0
+               : refuse(c, "'%s' is not a number of at least 1", name);
+}
+
+static int read_number(const struct config *c, const json_t *fields,
+                       const char *const names[NAMES_MOST], double *out)
+{
+    const char *name;
+    const json_t *value = field(fields, names, &name);
+    if (!json_is_number(value))
+        return refuse(c, value == NULL ? "it has no field '%s'" : "'%s' is not a number", name);
+    *out = json_number_value(value);
+    return 0;
+}
+
+static bool is_true(const struct config *c, const char *name)
+{
+    return json_is_true(json_object_get(c->fields, name));
+}
+
+static bool is_text(const struct config *c, const char *name, const char *text)
+{
+    const char *value = json_string_value(json_object_get(c->fields, name));
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+/* ---- what is not supported ------------------------------------------------------------------- */
+
+static int refuse_field(const struct config *c, const char *name, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    refuse(c, "'%s' is %.200s, which changes what its layers compute and is not supported", name,
+           text != NULL ? text : "?");
+    free(text);
+    return -1;
+}
+
+static bool is_nothing(const json_t *value)
+{
+    return value == NULL || json_is_null(value) || json_is_false(value) ||
+           (json_is_number(value) && json_number_value(value) == 0) ||
+           (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+static bool is_suspect(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(suspect); i++)
+        if (strstr(name, suspect[i]) != NULL)
+            return true;
+    return false;
+}
+
+static bool all_full(const json_t *types)
+{
+    size_t i;
+    const json_t *type;
+    json_array_foreach(types, i, type) if (!json_is_string(type) ||
+                                           strcmp(json_string_value(type), "full_attention") !=
+                                               0) return false;
+    return json_is_array(types);
+}
+
+/* known: fields that read_functions() understands for this model. */
+static int check_neutral(const struct config *c, const char *const known[NAMES_MOST])
+{
+    for (size_t i = 0; i < ARRAY_LEN(neutral); i++) {
+        const json_t *value = json_object_get(c->fields, neutral[i].field);
+        json_t *wanted = json_loads(neutral[i].value, JSON_DECODE_ANY, NULL);
+        bool right = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
+                     (json_is_number(value) && json_is_number(wanted) &&
+                      json_number_value(value) == json_number_value(wanted));
+        json_decref(wanted);
+        for (int k = 0; k < NAMES_MOST && known[k] != NULL; k++)
+            right = right || strcmp(known[k], neutral[i].field) == 0;
+        if (!right)
+            return refuse_field(c, neutral[i].field, value);
+    }
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)c->fields, name,
+                        value) if (is_suspect(name) && !is_nothing(value) &&
+                                   !(strcmp(name, "layer_types") == 0 &&
+                                     all_full(value))) return refuse_field(c, name, value);
+    return 0;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int read_activation(const struct config *c, struct chain_functions *f)
+{
+    const char *name, *text;
+    const json_t *value = field(c->fields, activation_names, &name);
+    if (value == NULL && f->activation != FUNCTION_BIAS_GELU)
+        return 0; /* the model's code has it */
+    if (value == NULL && is_text(c, "model_type", "t5")) {
+        f->activation = FUNCTION_BIAS_RELU;
+        return 0;
+    }
+    text = json_string_value(value);
+    for (size_t i = 0; i < ARRAY_LEN(activations) && text != NULL; i++)
+        if (strcmp(text, activations[i].name) == 0) {
+            f->activation = activations[i].function;
+            f->gate = f->gate || strncmp(text, "gated-", 6) == 0;
+            return 0;
+        }
+    return value == NULL ? refuse(c, "it has no field '%s'", name) : refuse_field(c, name, value);
+}
+
+/* What fields say of a layer's functions beside its activation. */
+static int read_functions(const struct config *c, const struct model *m, struct chain_functions *f)
+{
+    const char *known[NAMES_MOST] = {NULL};
+    int count = 0;
+    *f = chain_functions(chain_find(m->chain));
+    if (read_activation(c, f) != 0)
+        return -1;
+    if (strcmp(m->type, "bert") == 0 && is_text(c, "position_embedding_type", "alibi") &&
+        is_text(c, "feed_forward_type", "geglu")) { /* jina v2 */
+        f->gate = f->score_bias = true;
+        known[count++] = "position_embedding_type";
+        known[count++] = "feed_forward_type";
+    }
+    if (f->rope && is_text(c, "position_embedding_type", "rope"))
+        known[count++] = "position_embedding_type";
+    if (is_true(c, "use_swiglu_ffn")) {
+        f->gate = true;
+        f->activation = FUNCTION_BIAS_SILU;
+    }
+    if (strcmp(m->type, "opt") == 0) /* true by default */
+        f->pre = !json_is_false(json_object_get(c->fields, "do_layer_norm_before"));
+    f->pre = f->pre || is_true(c, "do_stable_layer_norm");
+    return check_neutral(c, known);
+}
+
+static int read_sizes(const struct config *c, const struct chain_functions *f,
+                      struct model_config *out)
+{
+    int hidden = 0;
+    if (read_size(c, hidden_names, 0, &hidden) != 0 ||
+        read_size(c, layers_names, 0, &out->layers) != 0 ||
+        read_size(c, heads_names, 0, &out->heads) != 0)
+        return -1;
+    int even = out->heads > 0 ? hidden / out->heads : 0; /* it is */
+    if (read_size(c, head_size_names, even, &out->head_size) != 0)
+        return -1;
+    if ((int64_t)out->heads * out->head_size != hidden)
+        return refuse(c, "%d heads of size %d are not the hidden size %d, which is not supported",
+                      out->heads, out->head_size, hidden);
+    double ratio = json_number_value(json_object_get(c->fields, "mlp_ratio"));
+    double ffn = hidden * (ratio > 0 && ratio < HEADS_MAX ? ratio : 4);
+    if (is_true(c, "use_swiglu_ffn") && f->gate) /* DINOv2's */
+        ffn = floor((floor(floor(ffn) * 2 / 3) + 7) / 8) * 8;
+    return read_size(c, ffn_names, ffn < INT_MAX ? (int)ffn : INT_MAX, &out->ffn);
+}
+
+/* From transformers 5 on rope_parameters holds what were fields of their own. */
+static int read_rope(const struct config *c, struct model_config *out)
+{
+    const json_t *parameters = json_object_get(c->fields, "rope_parameters");
+    const json_t *kind = json_object_get(parameters, "rope_type");
+    if (json_is_object(parameters) &&
+        (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0 ||
+         json_object_size(parameters) > 2))
+        return refuse_field(c, "rope_parameters", parameters);
+    return read_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
+                       &out->rope_theta);
+}
+
+static const struct model *find_model(const struct config *c)
+{
+    const char *type = json_string_value(json_object_get(c->fields, "model_type"));
+    for (size_t i = 0; i < ARRAY_LEN(models) && type != NULL; i++)
+        if (strcmp(type, models[i].type) == 0)
+            return &models[i];
+    struct buf known;
+    buf_init(&known);
+    for (size_t i = 0; i < ARRAY_LEN(models); i++)
+        buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
+    if (type == NULL)
+        refuse(c, "it has no field 'model_type'");
+    else
+        refuse(c, "its model_type '%.80s' is %s; known are %s", type,
+               strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"
+               : json_object_get(c->fields, "vision_config") != NULL
+                   ? "of several models; save the vision or the text model by itself"
+                   : "not known",
+               known.ptr);
+    buf_release(&known);
+    return NULL;
+}
+
+static int read_config(const struct config *c, struct model_config *out)
+{
+    struct chain_functions f;
+    const struct model *m = find_model(c);
+    if (m == NULL || read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0)
+        return -1;
+    out->chain = chain_of(f);
+    out->mask = m->mask;
+    out->eps = m->eps;
+    if (m->eps == 0 && read_number(c, c->fields, eps_names, &out->eps) != 0)
+        return -1;
+    return f.rope ? read_rope(c, out) : 0;
+}
+
+int model_config_read(const char *path, struct model_config *out, struct status *st)
+{
+    struct buf text;
+    buf_init(&text);
+    *out = (struct model_config){.chain = NULL};
+    int result = file_read(path, CONFIG_MOST, &text, st);
+    if (result != 0) {
+        status_prefix(st, "--config");
+    } else {
+        json_error_t error;
+        json_t *fields = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+        const struct config c = {path, fields, st};
+        result = json_is_object(fields) ? read_config(&c, out)
+                                        : refuse(&c, "it is not a JSON object: %s",
+                                                 fields == NULL ? error.text : "another value");
+        json_decref(fields);
+    }
+    buf_release(&text);
+    return result;
+}

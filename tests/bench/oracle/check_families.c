@@ -1,0 +1,308 @@
+/* Stacks of layers that HuggingFace computed, of each family of models: tests/data/families.py says
+ * what is in the files, and computes the same.  Here the program reads a model's config.json and
+ * its weights, and the oracle computes its layers. */
+#include "kernels/library/safetensors_int.h"
+#include "tests/bench/oracle/layer_inputs.h"
+#include "tests/workload.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#define ERROR_MAX 1e-5 /* of the largest value */
+
+static const struct {
+    const char *name, *chain;
+    double eps, rope_theta; /* of their config.json, or of the model's code */
+    const char *mask;
+} families[] = {
+    {"albert", "gelu_tanh", 0.01, 0, "full"},
+    {"bert", "bert", 0.01, 0, "full"},
+    {"bloom", "pre+gelu_tanh+bias", 0.01, 0, "causal"},
+    {"clip-text", "pre+quick_gelu", 0.01, 0, "causal"},
+    {"clip-vision", "pre+quick_gelu", 0.01, 0, "full"},
+    {"deit", "pre", 0.01, 0, "full"},
+    {"dinov2", "pre", 0.01, 0, "full"},
+    {"dinov2-swiglu", "pre+silu+gate", 0.01, 0, "full"},
+    {"distilbert", "bert", 1e-12, 0, "full"},
+    {"electra", "bert", 0.01, 0, "full"},
+    {"eurobert", "pre+rms+silu+gate+rope", 0.01, 100, "full"},
+    {"gpt2", "pre+gelu_tanh", 0.01, 0, "causal"},
+    {"gte", "gate+rope", 0.01, 100, "full"},
+    {"jina-v2", "gate+bias", 0.01, 0, "full"},
+    {"jina-v3", "rope", 0.01, 100, "full"},
+    {"mpnet", "bias", 0.01, 0, "full"},
+    {"nomic", "silu+gate+rope", 0.01, 100, "full"},
+    {"opt", "pre+relu", 1e-5, 0, "causal"},
+    {"opt-post", "relu", 1e-5, 0, "causal"},
+    {"roberta", "bert", 0.01, 0, "full"},
+    {"siglip-vision", "pre+gelu_tanh", 0.01, 0, "full"},
+    {"t5-relu", "pre+rms+relu+bias", 0.01, 0, "full"},
+    {"vit", "pre", 0.01, 0, "full"},
+    {"wav2vec2", "bert", 0.01, 0, "full"},
+    {"wav2vec2-stable", "pre", 0.01, 0, "full"},
+    {"whisper", "pre", 1e-5, 0, "full"},
+};
+
+static struct status st;
+
+/* A file of a family: FOLDER/NAME<tail>. */
+static const char *path_of(const char *folder, const char *family, const char *tail)
+{
+    static char paths[2][512];
+    static int turn;
+    char *path = paths[turn++ % 2];
+    snprintf(path, sizeof(paths[0]), "%s/%s%s", folder, family, tail);
+    return path;
+}
+
+static const struct safetensor *tensor_of(const struct safetensors *f, const char *name)
+{
+    return safetensors_find_text(f, (struct text){name, strlen(name)});
+}
+
+static void read_lengths(const struct safetensors *golden, struct workload *w)
+{
+    const struct safetensor *t = tensor_of(golden, "lengths");
+    w->lengths = mem_alloc((size_t)w->batch, sizeof(*w->lengths));
+    for (int b = 0; b < w->batch; b++) {
+        int64_t length;
+        memcpy(&length, t->data + (size_t)b * sizeof(length), sizeof(length));
+        w->lengths[b] = (int)length;
+    }
+}
+
+/* The workload that config.json and the golden input say. */
+static void read_workload(const char *config, const struct safetensors *golden, struct workload *w)
+{
+    struct model_config c;
+    const struct safetensor *x = tensor_of(golden, "x");
+    workload_init(w);
+    OK(model_config_read(config, &c, &st));
+    w->chain = c.chain;
+    w->batch = (int)x->shape[0];
+    w->seq_len = (int)x->shape[1];
+    w->layers = c.layers;
+    w->heads = c.heads;
+    w->head_size = c.head_size;
+    w->ffn = c.ffn;
+    w->eps = c.eps;
+    w->rope_theta = c.rope_theta;
+    ck_assert_int_eq(workload_hidden(w), (int)x->shape[2]);
+    read_lengths(golden, w);
+    workload_ready(w, c.mask, NULL, NULL);
+}
+
+/* Puts what a layer hands on into the next one's inputs. */
+static void carry(const struct workload *w, const struct oracle_layer *from, struct flow *to)
+{
+    for (int i = 0; i < w->chain->carried_count; i++) {
+        const struct carried c = w->chain->carried[i];
+        for (int64_t k = 0; k < tensor_elements(c.from, w); k++)
+            to->tensor[c.to][k] = (float)from->tensor[c.from][k];
+    }
+}
+
+/* The largest difference of real rows, relative to the largest value. */
+static double difference(const struct workload *w, const struct safetensor *golden,
+                         const float *computed)
+{
+    const int64_t columns = workload_hidden(w);
+    double worst = 0, largest = 0;
+    for (int b = 0; b < w->batch; b++)
+        for (int64_t i = 0; i < length_of(w, b) * columns; i++) {
+            int64_t at = (int64_t)b * w->seq_len * columns + i;
+            float right;
+            memcpy(&right, golden->data + (size_t)at * sizeof(right), sizeof(right));
+            worst = fmax(worst, fabs((double)computed[at] - right));
+            largest = fmax(largest, fabs((double)right));
+        }
+    return worst / largest;
+}
+
+static void check_output(const struct workload *w, const struct safetensors *golden,
+                         const char *name, const float *computed, const char *family)
+{
+    const struct safetensor *t = tensor_of(golden, name);
+    double error = t != NULL ? difference(w, t, computed) : 0;
+    ck_assert_msg(error <= ERROR_MAX, "%s: %s is off by %g", family, name, error);
+}
+
+/* rope: in place of the workload's table; null: that. */
+static void check_layers(const struct workload *w, const char *family,
+                         const struct safetensors *golden, const float *rope)
+{
+    struct inputs in = {.seed = 1};
+    struct layer_inputs layer = {.weight = {NULL}};
+    OK(trained_open(path_of(UNPACKED, family, ".model.safetensors"), NULL,
+                    (struct trained **)&in.trained, &st));
+    OK(trained_check(in.trained, w, &st));
+    flow_init(&layer.flow, w);
+    memcpy(layer.flow.tensor[TENSOR_X], tensor_of(golden, "x")->data,
+           (size_t)tensor_elements(TENSOR_X, w) * sizeof(float));
+    if (layer.flow.tensor[TENSOR_N] != NULL)
+        flow_normalise(w, in, &layer.flow);
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        layer.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
+    for (int l = 0; l < w->layers; l++) {
+        struct oracle_layer computed;
+        for (int id = 0; id < WEIGHT_MAX; id++)
+            inputs_weight(w, in, l, id, layer.weight[id]);
+        if (rope != NULL)
+            memcpy(layer.weight[WEIGHT_ROPE], rope,
+                   (size_t)weight_elements(WEIGHT_ROPE, w) * sizeof(*rope));
+        layer_inputs_run(w, &layer, 1, &computed);
+        carry(w, &computed, &layer.flow);
+        oracle_layer_release(&computed);
+    }
+    check_output(w, golden, "y", layer.flow.tensor[TENSOR_X], family);
+    if (layer.flow.tensor[TENSOR_N] != NULL)
+        check_output(w, golden, "yn", layer.flow.tensor[TENSOR_N], family);
+    layer_inputs_release(&layer);
+    trained_close((struct trained *)in.trained);
+}
+
+/* GTE's ntk, which no workload says: the frequencies are theta^(-2c/W), divided by factor^(2/W),
+ * with factor times theta.  Writes a config without it; the caller frees the table. */
+static float *scaled_rope(const char *config, const char *without)
+{
+    json_t *fields = json_load_file(config, 0, NULL), *scaling;
+    FAILS(model_config_read(config, &(struct model_config){0}, &st), STATUS_USAGE,
+          "'rope_scaling' is {\"factor\":2.0,\"type\":\"ntk\"}, which changes what its layers");
+    scaling = json_object_get(fields, "rope_scaling");
+    double factor = json_number_value(json_object_get(scaling, "factor"));
+    json_object_del(fields, "rope_scaling");
+    ck_assert_int_eq(json_dump_file(fields, without, 0), 0);
+    double theta = factor * json_number_value(json_object_get(fields, "rope_theta"));
+    json_decref(fields);
+    enum { W = 16, SEQ_LEN = 13 };
+    float *table = mem_alloc((size_t)W * SEQ_LEN, sizeof(*table));
+    for (int s = 0; s < SEQ_LEN; s++)
+        for (int c = 0; c < W / 2; c++) {
+            double angle = s * pow(theta, -2.0 * c / W) / pow(factor, 2.0 / W);
+            table[s * W + 2 * c] = (float)cos(angle);
+            table[s * W + 2 * c + 1] = (float)sin(angle);
+        }
+    return table;
+}
+
+START_TEST(layers_compute_what_huggingface_does)
+{
+    const char *family = families[_i].name, *config = path_of(FAMILIES, family, "/config.json");
+    struct safetensors golden;
+    struct workload w;
+    float *rope = NULL;
+    ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".golden.safetensors"), &golden),
+                     0);
+    if (strcmp(family, "gte") == 0) {
+        const char *without = test_path("config.json");
+        rope = scaled_rope(config, without);
+        config = without;
+    }
+    read_workload(config, &golden, &w);
+    ck_assert_str_eq(w.chain->name, families[_i].chain);
+    ck_assert_double_eq(w.eps, families[_i].eps);
+    ck_assert_double_eq(w.rope_theta, families[_i].rope_theta);
+    struct buf mask;
+    buf_init(&mask);
+    mask_text(&w.mask_spec, &mask);
+    ck_assert_str_eq(mask.ptr, families[_i].mask);
+    buf_release(&mask);
+    check_layers(&w, family, &golden, rope);
+    free(rope);
+    workload_release(&w);
+    safetensors_close(&golden);
+}
+END_TEST
+
+/* What a file has other than the workload is said. */
+static const struct {
+    const char *family, *chain, *says;
+} others[] = {
+    {"vit", "bert",
+     "its layers are those of ViT, with norms before attention and feed-forward network; expected "
+     "layers without"},
+    {"bert", "rope", "those of BERT, without rotary positions; expected layers with them"},
+    {"t5-relu", "pre+relu+bias", "those of T5, with RMS norms; expected layers without"},
+    {"nomic", "silu+rope", "those of nomic, with gates; expected layers without"},
+    {"mpnet", "bert", "those of MPNet, with biases of scores; expected layers without"},
+    {"t5-gated", "pre+rms+gelu_tanh+gate+bias",
+     "SelfAttention.q.weight' has the shape (48,64); expected (64,64)"},
+    {"wav2vec2", "pre", "'encoder.layer_norm', the last norm, is missing"},
+};
+
+START_TEST(other_layers_are_refused)
+{
+    struct trained *t;
+    struct workload w;
+    workload_init(&w);
+    w.chain = chain_find(others[_i].chain);
+    w.batch = w.seq_len = 1;
+    w.heads = 4;
+    w.head_size = 16;
+    w.ffn = 64;
+    w.layers = 2;
+    OK(trained_open(path_of(UNPACKED, others[_i].family, ".model.safetensors"), NULL, &t, &st));
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE, others[_i].says);
+    trained_close(t);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(layers_of_two_kinds_are_refused)
+{
+    struct trained *t;
+    FAILS(trained_open(path_of(UNPACKED, "modernbert", ".model.safetensors"), NULL, &t, &st),
+          STATUS_USAGE, "is of ModernBERT, whose layers are of two kinds");
+}
+END_TEST
+
+/* Fields that change what layers compute, of which the config of a family has another value. */
+static const struct {
+    const char *family, *field, *value, *says;
+} configs[] = {
+    {"bert", "model_type", "\"deberta-v2\"", "'deberta-v2' is not known; known are bert, roberta"},
+    {"bert", "model_type", "\"modernbert\"", "not supported, as its layers are of two kinds"},
+    {"bert", "model_type", "null", "it has no field 'model_type'"},
+    {"bert", "hidden_act", "\"mish\"", "'hidden_act' is \"mish\", which changes what"},
+    {"bert", "hidden_act", "null", "it has no field 'hidden_act'"},
+    {"bert", "position_embedding_type", "\"relative_key\"", "'position_embedding_type' is"},
+    {"bert", "is_decoder", "true", "'is_decoder' is true"},
+    {"bert", "add_cross_attention", "true", "'add_cross_attention' is true"},
+    {"bert", "hidden_size", "49", "3 heads of size 16 are not the hidden size 49"},
+    {"bert", "num_attention_heads", "0", "'num_attention_heads' is not a number of at least 1"},
+    {"bert", "num_hidden_layers", "\"2\"", "'num_hidden_layers' is not a number of at least 1"},
+    {"bert", "intermediate_size", "1e99", "'intermediate_size' is not a number of at least 1"},
+    {"bert", "layer_norm_eps", "null", "it has no field 'layer_norm_eps'"},
+    {"jina-v2", "feed_forward_type", "\"reglu\"", "'position_embedding_type' is \"alibi\""},
+    {"gte", "logn_attention_scale", "true", "'rope_scaling' is"},
+    {"nomic", "moe_every_n_layers", "2", "'moe_every_n_layers' is 2"},
+    {"nomic", "rope_parameters", "{\"rope_type\": \"yarn\", \"rope_theta\": 100.0}",
+     "'rope_parameters' is {\"rope_type\":\"yarn\""},
+    {"nomic", "rope_parameters", "{\"rope_type\": \"default\"}", "it has no field 'rope_theta'"},
+    {"jina-v3", "logn_attention_scale", "true", "'logn_attention_scale' is true"},
+    {"eurobert", "attn_logit_softcapping", "50.0", "'attn_logit_softcapping' is 50.0"},
+    {"eurobert", "use_qk_norm", "true", "'use_qk_norm' is true"},
+    {"eurobert", "num_experts", "8", "'num_experts' is 8"},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "'scale_attn_by_inverse_layer_idx' is"},
+    {"gpt2", "use_parallel_residual", "true", "'use_parallel_residual' is true"},
+    {"t5-relu", "relative_attention_max_distance", "64", "'relative_attention_max_distance' is 64"},
+    {"t5-gated", "dropout_rate", "0.5", "3 heads of size 16 are not the hidden size 64"},
+};
+
+START_TEST(fields_that_change_layers_are_refused)
+{
+    struct model_config c;
+    json_t *fields = json_load_file(path_of(FAMILIES, configs[_i].family, "/config.json"), 0, NULL);
+    ck_assert_int_eq(json_object_set_new(fields, configs[_i].field,
+                                         json_loads(configs[_i].value, JSON_DECODE_ANY, NULL)),
+                     0);
+    ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
+    json_decref(fields);
+    FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
+}
+END_TEST
+
+SUITE("families", test_dir_setup, test_dir_teardown,
+      LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),
+      LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), ONCE(layers_of_two_kinds_are_refused),
+      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)))
