@@ -95,37 +95,6 @@ START_TEST(damage_is_noticed)
 }
 END_TEST
 
-/* Several processes put and get the same keys; nobody ever sees a part of an entry. */
-START_TEST(processes_share_it)
-{
-    enum { PROCESSES = 4, ROUNDS = 300, KEYS = 3, BYTES = 20000 };
-    char text[BYTES];
-    pid_t pids[PROCESSES];
-    memset(text, 'x', sizeof(text));
-    for (int p = 0; p < PROCESSES; p++) {
-        pids[p] = fork();
-        if (pids[p] != 0)
-            continue;
-        int wrong = 0;
-        for (int i = 0; i < ROUNDS; i++) {
-            char key[] = {(char)('a' + i % KEYS), '\0'};
-            buf_reset(&data);
-            wrong += cache_put(&c, CACHE_VERDICT, key, text, sizeof(text), &st) != 0;
-            wrong += !cache_get(&c, CACHE_VERDICT, key, &data, NULL);
-            wrong += data.len != BYTES;
-            if (i % 20 == 0)
-                cache_trim(&c);
-        }
-        _exit(wrong);
-    }
-    for (int p = 0; p < PROCESSES; p++) {
-        int status;
-        ck_assert_int_eq(waitpid(pids[p], &status, 0), pids[p]);
-        ck_assert_int_eq(status, 0);
-    }
-}
-END_TEST
-
 static void set_age(const char *key, int seconds)
 {
     const struct timespec times[2] = {{.tv_sec = 2000 - seconds}, {.tv_sec = 2000 - seconds}};
@@ -327,46 +296,6 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
-/* ---- where there is no further file to open or to make --------------------------------------- */
-
-static void bound_descriptors(bool bound)
-{
-    static rlim_t usual;
-    struct rlimit files;
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
-    usual = bound ? files.rlim_cur : usual;
-    files.rlim_cur = bound ? 0 : usual;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-}
-
-/* Other processes use the entry meanwhile. */
-START_TEST(entry_stays)
-{
-    OK(cache_put(&c, CACHE_BINARY, "k", "abc", 3, &st));
-    bound_descriptors(true);
-    bool found = cache_get(&c, CACHE_BINARY, "k", NULL, NULL);
-    bound_descriptors(false);
-    ck_assert(!found);
-    ck_assert(cache_get(&c, CACHE_BINARY, "k", NULL, NULL));
-}
-END_TEST
-
-START_TEST(no_directory_is_left)
-{
-    struct scratch s;
-    struct names left;
-    bound_descriptors(true);
-    st = STATUS_INIT;
-    int result = scratch_make(&c, &s, &st);
-    bound_descriptors(false);
-    ck_assert_int_eq(result, -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "Too many open files"));
-    OK(directory_list(test_path("cache/temporary"), &left, &st));
-    ck_assert_int_eq(left.count, 0);
-    names_release(&left);
-}
-END_TEST
-
 START_TEST(lack_of_inodes_is_told)
 {
     enum { DIRECTORIES = 7 }; /* the disk's, the cache's and one for each kind of entry */
@@ -386,8 +315,8 @@ START_TEST(lack_of_inodes_is_told)
 END_TEST
 
 SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipes_are_replaced),
-      LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it), ONCE(least_recently_used_goes_first),
+      LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
       ONCE(scratch_goes_with_its_process), LOOP(foreign_files_are_left_alone, 0, 2),
       LOOP(unfinished_files_are_swept, 0, 2), ONCE(headers_are_written_once_and_mended),
       ONCE(unusable_place_is_an_environment_error), ONCE(place_and_bound_come_from_the_environment),
-      ONCE(entry_stays), ONCE(no_directory_is_left), ONCE(lack_of_inodes_is_told))
+      ONCE(lack_of_inodes_is_told))

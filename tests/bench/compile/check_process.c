@@ -213,26 +213,10 @@ START_TEST(child_dies_with_its_parent)
 }
 END_TEST
 
-START_TEST(programs_are_found_on_path)
-{
-    struct buf path;
-    buf_init(&path);
-    setenv("PATH", "/nowhere::/bin", 1);
-    ck_assert(process_find("sh", &path));
-    ck_assert_str_eq(path.ptr, "/bin/sh");
-    ck_assert(!process_find("no-such-program", &path));
-    ck_assert(process_find("/bin/sh", &path));
-    ck_assert(!process_find("/bin", &path)); /* a directory is no program */
-    unsetenv("PATH");
-    ck_assert(!process_find("sh", &path));
-    buf_release(&path);
-}
-END_TEST
-
 SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
       ONCE(ends_are_known_where_sigchld_was_ignored),
       ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(suspended_time_does_not_count),
-      ONCE(child_dies_with_its_parent), ONCE(programs_are_found_on_path))
+      ONCE(child_dies_with_its_parent))

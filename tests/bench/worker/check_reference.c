@@ -191,50 +191,6 @@ START_TEST(slow_layers_are_heard_of)
 }
 END_TEST
 
-static size_t bytes_in_use(void)
-{
-    struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd;
-}
-
-/* Elements of all tensors but x, of which the two of scores before the softmax are one, and only
- * what the mask keeps; and x and the output as layers read them. */
-static size_t elements_kept(void)
-{
-    int64_t pairs = w.blocks.kept, elements = 2 * tensor_elements(TENSOR_X, &w);
-    for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++)
-        elements += tensor_layout(&chain_bert, t) == LAYOUT_SCORES ? 0 : tensor_elements(t, &w);
-    return (size_t)(elements + 2 * pairs * w.heads);
-}
-
-/* Four bytes an element, and 16 bytes a token to know which rows and pairs there are. */
-START_TEST(memory_is_that_of_what_is_compared)
-{
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    return; /* their allocators do not count */
-#endif
-    enum { A_TOKEN = 16, ELSE = 1 << 17 };
-    w = (struct workload){.chain = &chain_bert,
-                          .batch = 4,
-                          .seq_len = 128,
-                          .heads = 4,
-                          .head_size = 16,
-                          .layers = 1,
-                          .eps = 1e-5};
-    workload_ready(&w, "causal", NULL, NULL);
-    size_t before = bytes_in_use();
-    reference_init(&reference, &w, (struct inputs){.seed = 1});
-    reference_need(&reference, 1, false, beat, beats);
-    size_t taken = bytes_in_use() - before;
-    ck_assert_uint_ge(taken, sizeof(float) * elements_kept());
-    ck_assert_uint_le(taken, sizeof(float) * elements_kept() +
-                                 A_TOKEN * (size_t)workload_tokens(&w) + ELSE);
-    close_all();
-    ck_assert_uint_le(bytes_in_use(), before + ELSE);
-}
-END_TEST
-
 SUITE("reference", NULL, NULL, LOOP(layers_follow_one_another, 0, DTYPE_COUNT),
-      ONCE(samples_follow_layer_0), ONCE(memory_is_that_of_what_is_compared),
-      ONCE(layer_0_starts_early), LOOP(samples_may_start_early, 1, LAYERS + 1),
-      LOOP(slow_layers_are_heard_of, 0, 2))
+      ONCE(samples_follow_layer_0), ONCE(layer_0_starts_early),
+      LOOP(samples_may_start_early, 1, LAYERS + 1), LOOP(slow_layers_are_heard_of, 0, 2))
