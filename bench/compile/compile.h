@@ -139,7 +139,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 /* As file_write(); a failure says what to do. */
 int cache_write(const char *path, const void *data, size_t len, struct status *st);
 
-uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
+uint64_t cache_bytes(const struct cache *c); /* of all entries */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
 
 /* ---- scratch.c: directories for what compilers write ----------------------------------------- */
