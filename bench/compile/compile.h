@@ -174,11 +174,11 @@ void arguments_release(struct arguments *a);
 
 /* A compiler that works, with its arguments. */
 struct toolchain {
+    enum target_kind kind;
     char *path;                    /* of the compiler */
     struct arguments flags;        /* before -I, -o and the source */
     struct arguments libs;         /* after the source */
     const char *probe;             /* a source that it compiles if it works at all */
-    bool probe_includes;           /* the probe includes the CPU's kernels */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
     uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
@@ -218,7 +218,11 @@ struct compile {
     double started;
 };
 
-/* Starts to compile the text of a source.  headers: the directory of its includes, or null.  The
+/* Writes what sources of the target include, and replaces dir by its directory. */
+int compile_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
+                    struct status *st);
+
+/* Starts to compile the text of a source.  headers: the directory of its includes.  The
  * caller releases *out even after a failure. */
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st);

@@ -210,8 +210,8 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
                       struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.probe = probe_source,
-                              .probe_includes = true,
+    *out = (struct toolchain){.kind = TARGET_CPU,
+                              .probe = probe_source,
                               .source_suffix = ".c",
                               .binary_suffix = ".so",
                               .max_memory_bytes = COMPILER_MAX_BYTES};

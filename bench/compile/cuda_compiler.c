@@ -164,7 +164,8 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
     struct buf identity, flags;
     buf_init(&identity);
     buf_init(&flags);
-    *out = (struct toolchain){.probe = probe_source,
+    *out = (struct toolchain){.kind = TARGET_CUDA,
+                              .probe = probe_source,
                               .source_suffix = ".cu",
                               .binary_suffix = ".cubin",
                               .logs = true,

@@ -81,13 +81,12 @@ void builder_release(struct builder *b)
 
 static int make_headers(struct pool *pool, struct status *st)
 {
-    const struct kernel_file *files;
+    const struct builder *b = pool->builder;
     if (pool->headers.len > 0)
         return 0;
-    if (cache_make_dirs(pool->builder->cache, st) != 0)
+    if (cache_make_dirs(b->cache, st) != 0)
         return -1;
-    int count = kernel_files(pool->builder->target.kind, &files);
-    return cache_headers(pool->builder->cache, files, count, &pool->headers, st);
+    return compile_headers(b->toolchain, b->cache, &pool->headers, st);
 }
 
 static bool being_built(const struct pool *pool, const struct binary *binary)
