@@ -39,11 +39,6 @@ void lock_drop(int lock); /* -1: does nothing */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets --------------------- */
 
-struct env_list {
-    struct env_check *rows; /* owned */
-    int count;
-};
-
 struct target_ops {
     /* Finds the compiler and proves what it builds.  The caller releases *out even on a failure. */
     int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
@@ -113,8 +108,6 @@ int client_call(struct client *c, const json_t *request, double most_s, json_t *
                 struct status *st);
 
 /* ---- session.c, run.c, dump.c ---------------------------------------------------------------- */
-
-#define PROTOCOL_VERSION "7"
 
 struct bench {
     struct target_name target;

@@ -9,11 +9,6 @@ void fingerprint_text(const struct fingerprint *f, struct buf *out)
              f->protocol);
 }
 
-const char *bench_protocol(void)
-{
-    return PROTOCOL_VERSION;
-}
-
 void fingerprint_device(struct target_name target, struct fingerprint *out)
 {
     const struct toolchain unknown = {.version = ""};

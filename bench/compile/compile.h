@@ -288,14 +288,15 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
 /* ---- gpu.c: the device as the worker's probe describes it ------------------------------------ */
 
 struct gpu {
-    char name[128], uuid[64], driver[64];
-    int arch;            /* 90 for sm_90 */
-    int units;           /* multiprocessors */
-    int cuda;            /* the version that its driver supports: 13000 for 13.0 */
-    int mhz, max_mhz;    /* its clock; 0 where unknown */
-    int processes;       /* that compute on it; -1: unknown */
-    char throttled[128]; /* why it slows itself down; empty where it does not */
+    struct fingerprint where; /* what the GPU says: compiler, libraries and protocol are empty */
+    int arch;                 /* 90 for sm_90 */
+    int cuda;                 /* the version that its driver supports: 13000 for 13.0 */
+    int mhz, max_mhz;         /* its clock; 0 where unknown */
+    int processes;            /* that compute on it; -1: unknown */
+    char throttled[128];      /* why it slows itself down; empty where it does not */
 };
+
+void gpu_set_arch(struct gpu *gpu, int arch);
 
 /* Asks the driver, which may take seconds to start. */
 int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st);
@@ -306,9 +307,6 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
  * throttles the GPU may be outdated.  proc: "/proc". */
 int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st);
-
-/* Fills in what the GPU says: compiler, libraries and protocol stay empty. */
-void gpu_describe(const struct gpu *gpu, struct fingerprint *out);
 
 /* ---- cuda_compiler.c: NVRTC or nvcc ---------------------------------------------------------- */
 

@@ -119,12 +119,12 @@ static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int
         return status_set(st, STATUS_ENVIRONMENT,
                           "driver %s supports CUDA %d.%d and the compiler is %s; install a driver "
                           "for CUDA %d.0 or later, or a toolkit of release %d",
-                          gpu->driver, most, gpu->cuda % 1000 / 10, tc->version, release / 1000,
-                          most);
+                          gpu->where.driver, most, gpu->cuda % 1000 / 10, tc->version,
+                          release / 1000, most);
     if (release < least)
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s (%s) needs a compiler of CUDA %d.%d or later and this one is %s; %s",
-                          gpu->name, tc->where.capability, least / 1000, least % 1000 / 10,
+                          gpu->where.device, gpu->where.capability, least / 1000, least % 1000 / 10,
                           tc->version, WHAT_TO_INSTALL);
     return 0;
 }
@@ -170,7 +170,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                               .binary_suffix = ".cubin",
                               .logs = true,
                               .niceness = NICENESS};
-    gpu_describe(gpu, &out->where);
+    out->where = gpu->where;
     int release = compiler->find(request, out, &identity, st), result = -1;
     if (release > 0) {
         snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,

@@ -99,14 +99,15 @@ END_TEST
 /* What doctor says of the library. */
 static void check_doctor(int state, const char *found)
 {
-    struct env_check *checks;
-    int count = env_check_all(&checks), row = 0;
-    while (row < count && strcmp(checks[row].subject, "CUDA library") != 0)
+    struct env_list list;
+    int row = 0;
+    env_check_all(&list);
+    while (row < list.count && strcmp(list.rows[row].subject, "CUDA library") != 0)
         row++;
-    ck_assert_int_lt(row, count);
-    ck_assert_int_eq(checks[row].state, state);
-    ck_assert_str_eq(checks[row].found, found);
-    env_checks_free(checks, count);
+    ck_assert_int_lt(row, list.count);
+    ck_assert_int_eq(list.rows[row].state, state);
+    ck_assert_str_eq(list.rows[row].found, found);
+    env_list_release(&list);
 }
 
 START_TEST(without_the_library_nothing_offers_it)

@@ -240,7 +240,7 @@ static bool is_remembered(int device)
     if (result != 0)
         ck_assert_ptr_nonnull(strstr(st.message, "sees no GPU"));
     else
-        ck_assert_str_eq(gpu.name, "Fake GPU");
+        ck_assert_str_eq(gpu.where.device, "Fake GPU");
     return result == 0;
 }
 
@@ -250,7 +250,7 @@ static void ask(void)
     const struct toolchain_request request = {.worker = FUSEPLAN_WORKER};
     OK(gpu_recall(&request, &cache, test_path("proc"), &gpu, &st));
     ck_assert_int_eq(gpu.arch, 80);
-    ck_assert_int_eq(gpu.units, 4);
+    ck_assert_int_eq(gpu.where.units, 4);
 }
 
 /* Files that are written, or directories that are made where `text` is null; and variables.  Each

@@ -62,11 +62,12 @@ START_TEST(load_of_others_is_noticed)
         for (volatile unsigned turns = (unsigned)(others[i] = fork()); turns == 0;)
             ;
     struct trial t = plan_trial(b, "0-7,8-9,10-14", &sampling_search);
-    struct env_check *checks;
-    int rows = env_check_noise((struct target_name){.kind = TARGET_CPU}, &checks), warned = 0;
-    for (int i = 0; i < rows; i++)
-        warned += strcmp(checks[i].subject, "load") == 0 && checks[i].state == ENV_WARNING;
-    env_checks_free(checks, rows);
+    struct env_list list;
+    int warned = 0;
+    env_check_noise((struct target_name){.kind = TARGET_CPU}, &list);
+    for (int i = 0; i < list.count; i++)
+        warned += strcmp(list.rows[i].subject, "load") == 0 && list.rows[i].state == ENV_WARNING;
+    env_list_release(&list);
     ck_assert_int_eq(warned, 1);
     for (int i = 0; i < count; i++) {
         kill(others[i], SIGKILL);
