@@ -17,9 +17,6 @@ static const struct {
 /* Masks of a file: B different ones, thin in some blocks, empty and full in others. */
 static struct mask batched_mask(int s)
 {
-    struct status st = STATUS_INIT;
-    struct buf npy;
-    struct mask m;
     uint8_t *data = mem_alloc(B, (size_t)s * (size_t)s), *at = data;
     for (int b = 0; b < B; b++)
         for (int i = 0; i < s; i++)
@@ -27,12 +24,7 @@ static struct mask batched_mask(int s)
                 int kind = (i / 64 + j / 64 + b) % 3; /* of a block: empty, full, thin */
                 *at++ = kind == 1 || (kind == 2 && (i * 31 + j * 17 + b) % 97 == 0);
             }
-    buf_init(&npy);
-    npy_write(NPY_BOOL, 3, (const int64_t[]){B, s, s}, data, &npy);
-    struct mask_spec spec = mask_spec_of("file:made-up", s);
-    ck_assert_msg(mask_build(&spec, B, s, &npy, &m, &st) == 0, "%s", st.message);
-    mask_spec_release(&spec);
-    buf_release(&npy);
+    struct mask m = mask_of_file(B, s, data);
     free(data);
     return m;
 }

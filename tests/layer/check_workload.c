@@ -108,38 +108,6 @@ START_TEST(refuses_numbers)
 }
 END_TEST
 
-/* The largest of everything that is allowed: every count of elements is a positive
- * 64-bit number. */
-START_TEST(the_largest_workload_can_be_counted)
-{
-    static const struct workload largest[] = {{.batch = 256,
-                                               .seq_len = 65536,
-                                               .heads = 16,
-                                               .head_size = 4096,
-                                               .ffn = 1 << 20,
-                                               .layers = 1024,
-                                               .eps = 1},
-                                              {.batch = 65536,
-                                               .seq_len = 256,
-                                               .heads = 1024,
-                                               .head_size = 64,
-                                               .ffn = 1 << 20,
-                                               .layers = 1024,
-                                               .eps = 1}};
-    for (size_t n = 0; n < ARRAY_LEN(largest); n++) {
-        struct workload w = largest[n];
-        w.chain = &chain_bert;
-        OK(mask_parse("full", &w.mask_spec, &st));
-        OK(workload_check(&w, &st));
-        for (int t = 0; t < TENSOR_COUNT; t++)
-            ck_assert_int_gt(tensor_elements(t, &w), 0);
-        for (int id = 0; id < WEIGHT_MAX; id++)
-            ck_assert_int_gt(weight_elements(id, &w), 0);
-        workload_release(&w);
-    }
-}
-END_TEST
-
 /* ---- lengths --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -241,6 +209,6 @@ END_TEST
 SUITE("workload", NULL, NULL, ONCE(text_names_other_chains),
       LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
       LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)),
-      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)), ONCE(the_largest_workload_can_be_counted),
+      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
       LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),
       LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(copies_stand_alone))

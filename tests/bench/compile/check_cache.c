@@ -291,27 +291,8 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
-START_TEST(lack_of_inodes_is_told)
-{
-    enum { DIRECTORIES = 7 }; /* the disk's, the cache's and one for each kind of entry */
-    struct cache other;
-    struct scratch s;
-    if (!test_small_disk("disk", DIRECTORIES))
-        return; /* only root can */
-    OK(cache_open(test_path("disk/cache"), &other, &st));
-    FAILS(scratch_make(&other, &s, &st), STATUS_ENVIRONMENT, "short of inodes?); FUSEPLAN_CACHE");
-    FAILS(cache_put(&other, CACHE_BINARY, "k", "abc", 3, &st), STATUS_ENVIRONMENT,
-          "short of inodes?); FUSEPLAN_CACHE");
-    cache_release(&other);
-    FAILS(cache_open(test_path("disk/other"), &other, &st), STATUS_ENVIRONMENT,
-          "No space left on device");
-    ck_assert_int_eq(umount(test_path("disk")), 0);
-}
-END_TEST
-
 SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipes_are_replaced),
       LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
       ONCE(scratch_goes_with_its_process), LOOP(foreign_files_are_left_alone, 0, 2),
       ONCE(unfinished_entry_counts_and_goes), ONCE(headers_are_written_once_and_mended),
-      ONCE(unusable_place_is_an_environment_error), ONCE(place_and_bound_come_from_the_environment),
-      ONCE(lack_of_inodes_is_told))
+      ONCE(unusable_place_is_an_environment_error), ONCE(place_and_bound_come_from_the_environment))
