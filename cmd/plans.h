@@ -36,10 +36,6 @@ int baselines_from_options(const struct options *o, const struct best_plan *best
 
 json_t *baselines_json(const struct baseline_time *b, int count);
 
-/* CSV's columns of `count` baselines, one for each member of each; returns their number. */
-enum { BASELINE_KEYS = 10 };
-int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
-
 /* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
  * plan is the baseline itself. */
 void baseline_print(const struct baseline_time *b, const char *plan, bool same);

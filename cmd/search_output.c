@@ -95,27 +95,16 @@ static const struct column columns[] = {
 
 static void print_csv(const struct workload *w, const struct tune_report *r)
 {
-    const struct db_best *b = &r->best;
-    struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
-    int count = ARRAY_LEN(columns);
     struct output out;
-    memcpy(all, columns, sizeof(columns));
-    count += baselines_columns(r->baseline_count, all + count);
-    output_begin(&out, FORMAT_CSV, all, count);
-    if (b->value >= 0) {
-        struct plan p = plan_from_value((unsigned)b->value);
-        output_row(&out,
-                   json_pack("{si sb so sb so so so so si si si ss* so ss ss sb so}", "value",
-                             b->value, "packed", (int)b->packed, "fused", plan_fused_json(p),
-                             "handwritten", p.handwritten, "median_ms", json_number(b->median_ms),
-                             "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms",
-                             json_number(b->ci_high_ms), "baselines",
-                             baselines_json(r->baselines, r->baseline_count), "trials_new",
-                             r->new_trials, "trials_total", r->total_trials, "space", r->space,
-                             "stopped_by", r->stopped_by, "us_per_layer",
-                             json_number(1e3 * b->median_ms / w->layers), "device", b->device,
-                             "measured_utc", b->measured_utc, "compared", b->final, "unstable",
-                             text_or_null(r->unstable)));
+    output_begin(&out, FORMAT_CSV, columns, ARRAY_LEN(columns));
+    if (r->best.value >= 0) {
+        json_t *row = best_json(w, &r->best);
+        json_object_update_new(
+            row, json_pack("{so si si si ss* so}", "fused",
+                           plan_fused_json(plan_from_value((unsigned)r->best.value)), "trials_new",
+                           r->new_trials, "trials_total", r->total_trials, "space", r->space,
+                           "stopped_by", r->stopped_by, "unstable", text_or_null(r->unstable)));
+        output_row(&out, row);
     }
     output_end(&out);
 }
