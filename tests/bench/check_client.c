@@ -47,13 +47,6 @@ START_TEST(request_has_a_limit)
 }
 END_TEST
 
-/* As JSON has no place for text that is not UTF-8. */
-START_TEST(request_that_cannot_be_written_is_not_the_workers_fault)
-{
-    FAILS(ask("#!/bin/sh\nsleep 60\n", 60, "\xff", "", 60), STATUS_ENVIRONMENT, "is not UTF-8");
-}
-END_TEST
-
 /* A worker that is suspended takes no request that is larger than the socket's memory. */
 START_TEST(limit_holds_while_a_request_is_sent)
 {
@@ -125,6 +118,5 @@ START_TEST(verdict_is_kept)
 END_TEST
 
 SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
-      ONCE(request_that_cannot_be_written_is_not_the_workers_fault),
       ONCE(limit_holds_while_a_request_is_sent), ONCE(suspended_parent_waits_as_long_as_another),
       LOOP(verdict_of_no_binary_is_ignored, 0, ARRAY_LEN(foreign)), ONCE(verdict_is_kept))

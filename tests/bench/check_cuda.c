@@ -187,30 +187,21 @@ END_TEST
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
-/* What the management library says, and what is made of it. */
+/* What the management library says, and what is recorded of it. */
 static const struct {
     const char *nvml;
     bool known;
     const char *slowed_by;
     int other_processes;
     bool mig;
-    const char *sharing, *slowdown; /* part of what people are told */
 } states[] = {
-    {"none", false, "", 0, false, "", ""},
-    {"calm", true, "", 0, false, "", ""},
-    {"capped", true, "power cap", 0, false, "", ""},
-    {"hot", true, "power cap, temperature", 0, false, "", "1 of 1 measurements (temperature)"},
-    {"crowded", true, "", 2, false, "2 other processes use", ""},
-    {"foreign", true, "", -1, false, "", ""},
-    {"mig", true, "", 0, true, "part of a GPU", ""},
+    {"none", false, "", 0, false},
+    {"capped", true, "power cap", 0, false},
+    {"hot", true, "power cap, temperature", 0, false},
+    {"crowded", true, "", 2, false},
+    {"foreign", true, "", -1, false},
+    {"mig", true, "", 0, true},
 };
-
-static void check_told(const char *expected, struct buf *said)
-{
-    ck_assert_msg(strstr(said->ptr, expected) != NULL, "%s", said->ptr);
-    ck_assert_int_eq(said->len > 0, expected[0] != '\0');
-    buf_reset(said);
-}
 
 START_TEST(conditions_come_with_a_measurement)
 {
@@ -232,14 +223,7 @@ START_TEST(conditions_come_with_a_measurement)
     ck_assert_int_eq(c->mig, states[_i].mig);
     slowdown_text(c->slowed_by, &said);
     ck_assert_str_eq(said.ptr, states[_i].slowed_by);
-    buf_reset(&said);
-
-    struct disturbance d = bench_disturbance(b);
-    ck_assert_int_eq(d.measured, c->known);
-    disturbance_sharing_text(&d, &said);
-    check_told(states[_i].sharing, &said);
-    disturbance_slowdown_text(&d, &said);
-    check_told(states[_i].slowdown, &said);
+    ck_assert_int_eq(bench_disturbance(b).measured, c->known);
     buf_release(&said);
     trial_release(&t);
     bench_close(b);

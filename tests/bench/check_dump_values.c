@@ -1,5 +1,6 @@
-/* A reader of a dump: y of each real token follows from the files alone, in plain loops that know
- * nothing of the program's masks, lengths and inputs. */
+/* A reader of a dump: y of each real token follows from the files alone, by the oracle, which is
+ * told no lengths and no inputs. */
+#include "bench/oracle/oracle_int.h"
 #include "tests/bench/fixture.h"
 
 #include <jansson.h>
@@ -31,15 +32,12 @@ static const float *floats(const struct array *a)
     return a->npy.data;
 }
 
-enum { WQKV, BQKV, WO, BO, GAMMA1, BETA1, W1, B1, W2, B2, GAMMA2, BETA2, WEIGHTS };
-static const char *const names[WEIGHTS] = {"wqkv", "bqkv", "wo", "bo", "gamma1", "beta1",
-                                           "w1",   "b1",   "w2", "b2", "gamma2", "beta2"};
-
-/* Sizes, and one layer's weights. */
-struct layer {
-    int batch, seq, heads, width, hidden, ffn;
-    double eps;
-    struct array mask, weight[WEIGHTS];
+/* The layers of a dump: sizes from workload.json, all else from the arrays. */
+struct reader {
+    struct workload w;
+    struct array mask, weight[WEIGHT_MAX];
+    const float *values[WEIGHT_MAX];
+    double *tensor[TENSOR_COUNT];
 };
 
 static double number_of(const json_t *workload, const char *name)
@@ -49,145 +47,62 @@ static double number_of(const json_t *workload, const char *name)
     return json_number_value(value);
 }
 
-static int read_sizes(struct layer *l, const struct array *x)
+/* flow (B,S,D): its shape is the workload's. */
+static void open_dump(struct reader *r, const struct array *flow)
 {
-    json_t *workload = json_load_file(test_path("dump/workload.json"), 0, NULL);
-    l->heads = (int)number_of(workload, "heads");
-    l->eps = number_of(workload, "eps");
-    int layers = (int)number_of(workload, "layers");
-    json_decref(workload);
-    l->batch = (int)x->npy.shape[0];
-    l->seq = (int)x->npy.shape[1];
-    l->hidden = (int)x->npy.shape[2];
-    l->width = l->hidden / l->heads;
-    return layers;
+    json_t *sizes = json_load_file(test_path("dump/workload.json"), 0, NULL);
+    *r = (struct reader){.mask = array_read("mask")};
+    r->w = (struct workload){.chain = &chain_bert,
+                             .batch = (int)flow->npy.shape[0],
+                             .seq_len = (int)flow->npy.shape[1],
+                             .heads = (int)number_of(sizes, "heads"),
+                             .layers = (int)number_of(sizes, "layers"),
+                             .eps = number_of(sizes, "eps")};
+    r->w.head_size = (int)flow->npy.shape[2] / r->w.heads;
+    json_decref(sizes);
+    workload_ready(&r->w, "file:mask.npy", NULL, &r->mask.bytes);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        r->tensor[t] = mem_alloc((size_t)tensor_elements(t, &r->w), sizeof(double));
 }
 
-static void read_layer(struct layer *l, int layer)
+static void close_dump(struct reader *r)
 {
-    for (int i = 0; i < WEIGHTS; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "layer%d.%s", layer, names[i]);
-        l->weight[i] = array_read(name);
-    }
-    l->ffn = (int)l->weight[W1].npy.shape[1];
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        free(r->tensor[t]);
+    buf_release(&r->mask.bytes);
+    workload_release(&r->w);
 }
 
-static void release_layer(struct layer *l)
+static void read_weight(struct reader *r, int layer, int id)
 {
-    for (int i = 0; i < WEIGHTS; i++)
-        buf_release(&l->weight[i].bytes);
+    char name[32];
+    snprintf(name, sizeof(name), "layer%d.%s", layer, r->w.chain->weights[id].name);
+    r->weight[id] = array_read(name);
+    ck_assert_int_eq(npy_count(&r->weight[id].npy), weight_elements(id, &r->w));
+    r->values[id] = floats(&r->weight[id]);
 }
 
-/* ---- the layer, a token at a time ------------------------------------------------------------ */
-
-/* out (columns) = in (rows) @ weight (rows,columns) + bias (columns) */
-static void project(const double *in, int rows, const struct array *weight,
-                    const struct array *bias, int columns, double *out)
+/* Operators first..last by the oracle, a row at a time, all rows of them. */
+static void run_operators(struct reader *r, int first, int last)
 {
-    for (int c = 0; c < columns; c++) {
-        out[c] = floats(bias)[c];
-        for (int r = 0; r < rows; r++)
-            out[c] += in[r] * floats(weight)[r * columns + c];
-    }
+    const struct layer l = {.w = &r->w, .weight = r->values, .tensor = r->tensor};
+    for (int op = first; op <= last; op++)
+        for (int row = 0; row < r->w.batch * r->w.seq_len; row++)
+            oracle_operator_run(&l, (struct span){row / r->w.seq_len, row % r->w.seq_len, 1}, op);
 }
 
-static void normalise(const struct layer *l, double *row, const struct array *gamma,
-                      const struct array *beta)
+/* Compares the rows of real tokens, which see a key; all others are zero.  Returns how many are
+ * real. */
+static int compare(const struct reader *r, const double *expected, const float *y)
 {
-    double mean = 0, variance = 0;
-    for (int c = 0; c < l->hidden; c++)
-        mean += row[c] / l->hidden;
-    for (int c = 0; c < l->hidden; c++)
-        variance += (row[c] - mean) * (row[c] - mean) / l->hidden;
-    for (int c = 0; c < l->hidden; c++)
-        row[c] = (row[c] - mean) / sqrt(variance + l->eps) * floats(gamma)[c] + floats(beta)[c];
-}
-
-static bool sees(const struct layer *l, int b, int i, int j)
-{
-    const unsigned char *keep = l->mask.npy.data;
-    return keep[((l->mask.npy.ndim == 3 ? b * l->seq : 0) + i) * l->seq + j] != 0;
-}
-
-/* Query i of a head: the softmax of its products with the keys that it sees, times their values.
- * qkv: the sequence's (S,3D), q, k, v, each by heads. */
-static void attend(const struct layer *l, const double *qkv, int b, int i, int head, double *out)
-{
-    const double *q = qkv + (size_t)i * 3 * l->hidden + head * l->width;
-    double sum = 0;
-    for (int c = 0; c < l->width; c++)
-        out[c] = 0;
-    for (int j = 0; j < l->seq; j++) {
-        const double *k = qkv + (size_t)j * 3 * l->hidden + l->hidden + head * l->width;
-        double dot = 0;
-        for (int c = 0; c < l->width; c++)
-            dot += q[c] * k[c];
-        double e = sees(l, b, i, j) ? exp(dot / sqrt(l->width)) : 0;
-        sum += e;
-        for (int c = 0; c < l->width; c++)
-            out[c] += e * k[l->hidden + c];
-    }
-    for (int c = 0; c < l->width && sum > 0; c++)
-        out[c] /= sum;
-}
-
-/* What follows attention, for one token: x is its input and becomes its output. */
-static void finish(const struct layer *l, const double *context, double *x)
-{
-    double *row = mem_alloc((size_t)l->hidden, sizeof(*row));
-    double *wide = mem_alloc((size_t)l->ffn, sizeof(*wide));
-    project(context, l->hidden, &l->weight[WO], &l->weight[BO], l->hidden, row);
-    for (int c = 0; c < l->hidden; c++)
-        row[c] += x[c];
-    normalise(l, row, &l->weight[GAMMA1], &l->weight[BETA1]);
-    project(row, l->hidden, &l->weight[W1], &l->weight[B1], l->ffn, wide);
-    for (int c = 0; c < l->ffn; c++)
-        wide[c] = wide[c] / 2 * (1 + erf(wide[c] / sqrt(2)));
-    project(wide, l->ffn, &l->weight[W2], &l->weight[B2], l->hidden, x);
-    for (int c = 0; c < l->hidden; c++)
-        x[c] += row[c];
-    normalise(l, x, &l->weight[GAMMA2], &l->weight[BETA2]);
-    free(row);
-    free(wide);
-}
-
-/* x: one sequence (S,D), which becomes the layer's output. */
-static void run_layer(const struct layer *l, int b, double *x)
-{
-    double *qkv = mem_alloc((size_t)l->seq * 3 * l->hidden, sizeof(*qkv));
-    double *context = mem_alloc((size_t)l->hidden, sizeof(*context));
-    for (int i = 0; i < l->seq; i++)
-        project(x + i * l->hidden, l->hidden, &l->weight[WQKV], &l->weight[BQKV], 3 * l->hidden,
-                qkv + (size_t)i * 3 * l->hidden);
-    for (int i = 0; i < l->seq; i++) {
-        for (int h = 0; h < l->heads; h++)
-            attend(l, qkv, b, i, h, context + h * l->width);
-        finish(l, context, x + i * l->hidden);
-    }
-    free(qkv);
-    free(context);
-}
-
-/* Whether token i of a sequence is real: it sees a key. */
-static bool is_real(const struct layer *l, int b, int i)
-{
-    bool real = false;
-    for (int j = 0; j < l->seq; j++)
-        real |= sees(l, b, i, j);
-    return real;
-}
-
-/* Compares y of the real tokens, zero for all others; returns the number of real tokens. */
-static int compare(const struct layer *l, const double *x, const float *y)
-{
-    int real = 0;
-    for (int row = 0; row < l->batch * l->seq; row++) {
-        bool computed = is_real(l, row / l->seq, row % l->seq);
+    int real = 0, columns = r->w.heads * r->w.head_size;
+    for (int row = 0; row < r->w.batch * r->w.seq_len; row++) {
+        struct kept run = {0, 0};
+        bool computed = oracle_next_kept(&r->w, row / r->w.seq_len, row % r->w.seq_len, &run);
         real += computed;
-        for (int c = row * l->hidden; c < (row + 1) * l->hidden; c++)
-            ck_assert_msg(fabs(y[c] - (computed ? x[c] : 0)) < 1e-5, "token %d: %g, expected %g",
-                          row, y[c], x[c]);
+        for (int c = row * columns; c < (row + 1) * columns; c++)
+            ck_assert_msg(fabs(y[c] - (computed ? expected[c] : 0)) < 1e-5,
+                          "token %d: %g, expected %g", row, y[c], expected[c]);
     }
     return real;
 }
@@ -232,21 +147,21 @@ START_TEST(y_follows_from_the_files_alone)
     bench_close(b);
 
     struct array x = array_read("x"), y = array_read("y");
-    struct layer l = {.mask = array_read("mask")};
-    int layers = read_sizes(&l, &x), elements = l.batch * l.seq * l.hidden;
-    double *flow = mem_alloc((size_t)elements, sizeof(*flow));
-    for (int i = 0; i < elements; i++)
-        flow[i] = floats(&x)[i];
-    for (int layer = 0; layer < layers; layer++) {
-        read_layer(&l, layer);
-        for (int row = 0; row < l.batch; row++)
-            run_layer(&l, row, flow + row * l.seq * l.hidden);
-        release_layer(&l);
+    struct reader r;
+    open_dump(&r, &x);
+    for (int64_t i = 0; i < npy_count(&x.npy); i++)
+        r.tensor[OP_COUNT][i] = floats(&x)[i];
+    for (int layer = 0; layer < r.w.layers; layer++) {
+        memcpy(r.tensor[0], r.tensor[OP_COUNT], (size_t)npy_count(&x.npy) * sizeof(double));
+        for (int id = 0; id < r.w.chain->weight_count; id++)
+            read_weight(&r, layer, id);
+        run_operators(&r, 0, OP_COUNT - 1);
+        for (int id = 0; id < r.w.chain->weight_count; id++)
+            buf_release(&r.weight[id].bytes);
     }
-    ck_assert_int_eq(l.mask.npy.ndim, cases[_i].ndim);
-    ck_assert_int_eq(compare(&l, flow, floats(&y)), cases[_i].real);
-    free(flow);
-    buf_release(&l.mask.bytes);
+    ck_assert_int_eq(r.mask.npy.ndim, cases[_i].ndim);
+    ck_assert_int_eq(compare(&r, r.tensor[OP_COUNT], floats(&y)), cases[_i].real);
+    close_dump(&r);
     buf_release(&x.bytes);
     buf_release(&y.bytes);
 }
@@ -264,26 +179,17 @@ START_TEST(attention_follows_from_its_files_alone)
     ck_assert_int_eq(files.count, 5); /* these four and workload.json */
     names_release(&files);
 
-    struct array in = array_read("qkv_gemm"), bias = array_read("layer0.bqkv"),
-                 merged = array_read("merge_heads");
-    struct layer l = {.mask = array_read("mask")};
-    read_sizes(&l, &merged);
-    int columns = 3 * l.hidden, rows = l.batch * l.seq;
-    ck_assert_int_eq(in.npy.shape[2], columns);
-    double *qkv = mem_alloc((size_t)(rows * columns), sizeof(*qkv));
-    double *context = mem_alloc((size_t)(rows * l.hidden), sizeof(*context));
-    for (int i = 0; i < rows * columns; i++)
-        qkv[i] = (double)floats(&in)[i] + floats(&bias)[i % columns];
-    for (int row = 0; row < rows; row++)
-        for (int h = 0; h < l.heads; h++)
-            attend(&l, qkv + (size_t)(row / l.seq) * l.seq * columns, row / l.seq, row % l.seq, h,
-                   context + row * l.hidden + h * l.width);
-    ck_assert_int_eq(compare(&l, context, floats(&merged)), cases[_i].real);
-    free(qkv);
-    free(context);
-    buf_release(&l.mask.bytes);
+    struct array in = array_read("qkv_gemm"), merged = array_read("merge_heads");
+    struct reader r;
+    open_dump(&r, &merged);
+    read_weight(&r, 0, WEIGHT_BQKV);
+    for (int64_t i = 0; i < npy_count(&in.npy); i++)
+        r.tensor[1][i] = floats(&in)[i];
+    run_operators(&r, 1, 6);
+    ck_assert_int_eq(compare(&r, r.tensor[7], floats(&merged)), cases[_i].real);
+    close_dump(&r);
+    buf_release(&r.weight[WEIGHT_BQKV].bytes);
     buf_release(&in.bytes);
-    buf_release(&bias.bytes);
     buf_release(&merged.bytes);
 }
 END_TEST
@@ -291,7 +197,7 @@ END_TEST
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
 {
-    enum { FILES = 4 + 2 * WEIGHTS }; /* x, y, mask, the workload, and two layers' weights */
+    enum { FILES = 4 + 2 * WEIGHT_MAX }; /* x, y, mask, the workload, and two layers' weights */
     static const char *const taken[] = {"place/taken", "place"};
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);

@@ -147,28 +147,6 @@ START_TEST(compile_error_is_told)
 }
 END_TEST
 
-/* A compiler that fails at its probe too has no verdict on a candidate: the work ends, and goes on
- * once the compiler works again. */
-START_TEST(broken_compiler_ends_the_work)
-{
-    struct status results[1];
-    struct bench *b = open_faulty(0);
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    const char *full = "echo 'error: No space left on device' >&2; exit 1\n";
-    plant(8, 9, "sh", full);
-    write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
-    FAILS(bench_build(b, &c, 1, results, &st), STATUS_ENVIRONMENT, "No space left");
-    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
-
-    unlink(test_path("faults/08_09.sh"));
-    unlink(test_path("faults/.sh"));
-    t = segment_trial(b, 8, 9);
-    check_ok(&t);
-    bench_close(b);
-}
-END_TEST
-
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -252,40 +230,6 @@ START_TEST(greedy_candidate_fails_alone)
 }
 END_TEST
 
-START_TEST(compiler_has_a_bound)
-{
-    char script[256];
-    struct buf text;
-    struct bench *b = open_faulty(0);
-    struct choice c = choice_of(8, 9);
-    snprintf(script, sizeof(script), "ulimit -v >%s/bound\n", test_dir);
-    plant(8, 9, "sh", script);
-    OK(bench_build(b, &c, 1, NULL, &st));
-    buf_init(&text);
-    OK(file_read(test_path("bound"), 100, &text, &st));
-    ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
-    buf_release(&text);
-    bench_close(b);
-}
-END_TEST
-
-/* One faulty segment fails each plan that has it, and no other. */
-START_TEST(plan_fails_for_its_segment)
-{
-    struct bench *b = open_faulty(0);
-    plant(8, 9, "c", "{ honest(a); a->tensor[10][0] += 0.1f; }");
-    struct trial bad = plan_trial(b, "0-7,8-9,10-14", &sampling_search),
-                 good = plan_trial(b, "0-7,8-14", &sampling_search);
-    ck_assert_int_eq(bad.status, TRIAL_FAILED);
-    ck_assert_int_eq(bad.reason.code, STATUS_WRONG);
-    ck_assert_ptr_nonnull(strstr(bad.reason.message, "segment 8-9"));
-    ck_assert_msg(good.status == TRIAL_OK, "%s", good.reason.message);
-    trial_release(&bad);
-    trial_release(&good);
-    bench_close(b);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("faults");
@@ -294,13 +238,10 @@ int main(void)
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
     tcase_add_test(t, compile_error_is_told);
-    tcase_add_test(t, broken_compiler_ends_the_work);
     tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
     tcase_add_loop_test(t, later_faults_are_noticed, 0, (int)ARRAY_LEN(later));
     tcase_add_test(t, greedy_candidate_fails_alone);
-    tcase_add_test(t, compiler_has_a_bound);
-    tcase_add_test(t, plan_fails_for_its_segment);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
