@@ -175,20 +175,6 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
 }
 END_TEST
 
-/* Nor is one that Ctrl-Z stopped too, and that had no time to end. */
-START_TEST(suspended_time_does_not_count)
-{
-    const char *const argv[] = {"sleep", "60", NULL};
-    const struct process_spec spec = {
-        .path = "/bin/sleep", .argv = argv, .fds = {-1, -1}, .limit_s = 0.5};
-    struct process p;
-    OK(process_start(&spec, &p, &st));
-    usleep(700000);
-    ck_assert(!process_over(&p));
-    process_release(&p);
-}
-END_TEST
-
 /* A child does not outlive its parent, however the parent ends. */
 START_TEST(child_dies_with_its_parent)
 {
@@ -218,5 +204,4 @@ SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
       ONCE(ends_are_known_where_sigchld_was_ignored),
-      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(suspended_time_does_not_count),
-      ONCE(child_dies_with_its_parent))
+      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(child_dies_with_its_parent))
