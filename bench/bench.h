@@ -264,7 +264,7 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st);
 
-/* ---- workload_json.c: a workload as it is printed -------------------------------------------- */
+/* ---- message.c: a workload as it is printed -------------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 

@@ -6,10 +6,9 @@
 
 /* ---- build.c: one binary --------------------------------------------------------------------- */
 
-/* Appends the source of a binary, and names the binary by all that it depends on.  headers: their
- * directory, whose name is their hash. */
-void binary_source(const struct builder *b, const char *headers, struct binary *binary,
-                   struct buf *text);
+/* Appends the source of a binary, and names the binary by all that it depends on; after the headers
+ * have been written, whose directory's name is their hash. */
+void binary_source(const struct builder *b, struct binary *binary, struct buf *text);
 
 /* Whether the cache has a binary that has its name, and what the compiler said of it. */
 bool binary_in_cache(const struct builder *b, struct binary *binary);

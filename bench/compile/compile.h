@@ -352,6 +352,25 @@ struct binary {
                        cache had it */
 };
 
+/* A running compiler.  Choices that differ only in run-time knobs share a key, and so one build. */
+struct build {
+    struct compile compile;
+    struct binary *binary;
+};
+
+/* What failed once is compiled again when all others have ended: then the machine has its memory
+ * for it alone, and the first failure may have been the machine's. */
+struct failure {
+    struct binary *binary;
+    bool machine; /* the machine stopped the compiler; else the source may be at fault */
+};
+
+/* Binaries that were asked for. */
+struct wanted {
+    struct binary **binaries; /* owned array */
+    int count, begun;         /* of the first `begun`, a compiler runs, ran or is not needed */
+};
+
 struct builder {
     const struct cache *cache;
     const struct toolchain *toolchain;
@@ -365,7 +384,16 @@ struct builder {
     struct listener listener;
     struct binary **binaries; /* owned */
     int count;
-    struct pool *pool; /* the compilers at work, owned; null: none ever was */
+
+    /* pool.c's own: the compilers at work */
+    struct buf headers; /* the directory of the kernels' headers; empty until something is built */
+    struct build *builds;
+    int running;            /* of builds */
+    double charged;         /* until when, as clock_seconds(), the running builds were charged */
+    struct failure *failed; /* (failed_count) to be compiled again, owned array */
+    int failed_count;
+    struct wanted ahead; /* of builder_build_some(), which may go on after its return */
+    bool busy;           /* a call is under way */
 };
 
 void builder_release(struct builder *b);

@@ -47,10 +47,9 @@ int message_take(struct buf *received, json_t **out);
 /* A workload without the bits of its mask, which the worker reads from WORKER_MASK. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, which out borrows; bytes: their size.  Builds the block lists too.  The
- * caller releases *out even after a failure. */
-int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
-                        struct status *st);
+/* bits: the mask's, which out borrows.  Builds the block lists too.  The caller releases *out even
+ * after a failure. */
+int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, struct status *st);
 
 /* A choice as its segment, the name of its implementation and the text of its schedule. */
 json_t *message_of_choice(const struct choice *c);

@@ -1,5 +1,5 @@
 #include "bench/wire/wire.h"
-#include "tests/workload.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <sys/socket.h>
@@ -56,53 +56,6 @@ START_TEST(sending_to_nobody_fails)
     ck_assert(!message_send(ends[0], message)); /* and no signal */
     close(ends[0]);
     json_decref(message);
-}
-END_TEST
-
-START_TEST(workload_survives_the_journey)
-{
-    struct workload back, w = {.chain = &chain_bert,
-                               .batch = 2,
-                               .seq_len = 70,
-                               .heads = 3,
-                               .head_size = 8,
-                               .layers = 5,
-                               .eps = 1e-12};
-    workload_ready(&w, "sliding:w=3", "70,9", NULL);
-
-    size_t bytes = mask_bytes(&w.mask);
-    json_t *m = message_of_workload(&w);
-    OK(message_to_workload(m, w.mask.bits, bytes, &back, &st));
-    struct buf sent, got;
-    buf_init(&sent);
-    buf_init(&got);
-    workload_text(&w, &sent);
-    workload_text(&back, &got);
-    *strstr(sent.ptr, " mask=") = *strstr(got.ptr, " mask=") = '\0'; /* its bits alone are sent */
-    ck_assert_str_eq(got.ptr, sent.ptr);
-    buf_release(&got);
-    buf_release(&sent);
-    ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
-    ck_assert_ptr_eq(back.mask.bits, w.mask.bits);
-    workload_release(&back);
-
-    ck_assert_int_eq(message_to_workload(m, w.mask.bits, bytes - 8, &back, &st), -1);
-    workload_release(&back);
-    json_decref(m);
-    workload_release(&w);
-}
-END_TEST
-
-START_TEST(inputs_survive_the_journey)
-{
-    struct inputs in = {.seed = UINT64_MAX, .ranges = RANGES_WIDE}, back;
-    json_t *m = message_of_inputs(in);
-    OK(message_to_inputs(m, &back, &st));
-    ck_assert_uint_eq(back.seed, in.seed);
-    ck_assert_int_eq(back.ranges, in.ranges);
-    json_object_del(m, "ranges");
-    ck_assert_int_eq(message_to_inputs(m, &back, &st), -1);
-    json_decref(m);
 }
 END_TEST
 
@@ -179,6 +132,5 @@ END_TEST
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
-      ONCE(workload_survives_the_journey), ONCE(inputs_survive_the_journey),
       ONCE(trial_survives_the_journey), LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies)),
       LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1))
