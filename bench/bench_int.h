@@ -3,7 +3,7 @@
 #define FUSEPLAN_BENCH_INT_H
 
 #include "bench/bench.h"
-#include "bench/compile/compile.h"
+#include "bench/compile/builder.h"
 #include "bench/wire/wire.h"
 
 /* ---- lock.c: one measurement at a time on a device ------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "bench/compile/build_int.h"
+#include "bench/compile/builder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Compilers at work, several at a time. */
-#include "bench/compile/build_int.h"
+#include "bench/compile/builder.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,9 +15,9 @@
  * "measure" | "dump", ...}.  The worker answers with any number of events, {"event":
  * "doing" | "passed", ...}, and then one reply, {"reply": true, ...}.
  *
- * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]} with 1 to OP_COUNT
- * choices: the parent makes it of a struct candidate, or of one choice alone.  The worker trusts
- * its parent in this and does not check the number. */
+ * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]}: the parent makes
+ * it of a struct candidate, or of one choice alone.  The worker trusts its parent in all requests.
+ */
 
 /* Descriptors that the worker inherits: the socket, and the mask's bits as a file in memory. */
 enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
