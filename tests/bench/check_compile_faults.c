@@ -123,12 +123,15 @@ START_TEST(two_failures_without_a_reason_are_the_candidates)
 {
     struct status results[3];
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14), choice_of(8, 9)};
-    plant("exit 1");
+    plant("echo 'no_such_variable undeclared' >&2; exit 1");
     OK(bench_build(bench, c, 3, results, &st));
     ck_assert_int_eq(results[0].code, STATUS_COMPILE);
+    ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
     ck_assert_int_eq(results[1].code, STATUS_OK);
     ck_assert_int_eq(results[2].code, STATUS_COMPILE);
     ck_assert_uint_eq(tries(), 2);
+    struct trial t = segment_trial(bench, 8, 9);
+    check_failed(&t, STATUS_COMPILE, "segment 8-9");
 }
 END_TEST
 

@@ -130,23 +130,6 @@ START_TEST(fault_is_told_and_the_next_one_works)
 }
 END_TEST
 
-START_TEST(compile_error_is_told)
-{
-    struct status results[2];
-    struct bench *b = open_faulty(0);
-    plant(8, 9, "c", "{ no_such_variable = 1; }");
-    struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
-    OK(bench_build(b, c, 2, results, &st));
-    ck_assert_int_eq(results[0].code, STATUS_COMPILE);
-    ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
-    ck_assert_int_eq(results[1].code, STATUS_OK);
-    struct trial t = segment_trial(b, 8, 9);
-    check_failed(&t, STATUS_COMPILE, "segment 8-9");
-    next_one_works(b);
-    bench_close(b);
-}
-END_TEST
-
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -183,33 +166,6 @@ START_TEST(hanging_compiler_is_stopped)
 }
 END_TEST
 
-/* Of a plan of one layer, whose tensors keep what an earlier run wrote: a segment that stops
- * working once it was verified, and one that is wrong in every seventh run, each found while it is
- * timed or right after. */
-static const struct {
-    int first, last;
-    const char *code;
-} later[] = {
-    {0, 6, "{ static int calls; if (++calls <= 12) honest(a); }"},
-    {7, 14, "{ static int calls; honest(a); if (++calls % 7 == 0) a->tensor[15][0] += 1; }"},
-};
-
-START_TEST(later_faults_are_noticed)
-{
-    struct workload w;
-    struct bench *b;
-    struct bench_options o = faulty_options(test_path("cache"));
-    small_workload(&w);
-    w.layers = 1;
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
-    plant(later[_i].first, later[_i].last, "c", later[_i].code);
-    struct trial t = plan_trial(b, "0-6,7-14", &sampling_search);
-    check_failed(&t, STATUS_WRONG, "the plan gives another result than before");
-    bench_close(b);
-}
-END_TEST
-
 /* Maps 1 TiB that it never touches: no machine is hurt where no bound holds it.  AddressSanitizer
  * allows no bound. */
 START_TEST(greedy_candidate_fails_alone)
@@ -237,10 +193,8 @@ int main(void)
     tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
-    tcase_add_test(t, compile_error_is_told);
     tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
-    tcase_add_loop_test(t, later_faults_are_noticed, 0, (int)ARRAY_LEN(later));
     tcase_add_test(t, greedy_candidate_fails_alone);
     suite_add_tcase(s, t);
     return suite_run(s);

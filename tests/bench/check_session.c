@@ -197,6 +197,49 @@ START_TEST(binary_in_use_is_not_trimmed)
 }
 END_TEST
 
+/* ---- the first look at a compiler ------------------------------------------------------------ */
+
+/* A session with a script in the compiler's place. */
+static struct bench *bench_by(const char *script, struct bench_options *o)
+{
+    o->compiler = test_path("tool");
+    write_script(o->compiler, script);
+    return small_bench(o);
+}
+
+/* The compiler is asked for its version, builds a probe, and a worker runs that: each may be killed
+ * once by another program. */
+static const char *const first_looks[] = {"--version", "*.so", "--probe"};
+
+START_TEST(first_look_survives_a_kill)
+{
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "for arg; do case $arg in %s) mkdir '%s' 2>/dev/null && kill -9 $$ ;; esac; done\n"
+             "case $1 in --probe) exec '%s' \"$@\" ;; *) exec cc \"$@\" ;; esac\n",
+             first_looks[_i], test_path("killed"), FUSEPLAN_WORKER);
+    struct bench_options o = small_options(test_path("new cache"));
+    o.worker_path = test_path("tool");
+    bench_close(bench_by(text, &o));
+    ck_assert(file_exists(test_path("killed")));
+}
+END_TEST
+
+/* Whatever else is printed beside the version. */
+START_TEST(compiler_is_named_by_its_own_macros)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    char expected[64];
+    snprintf(expected, sizeof(expected), "gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__,
+             __GNUC_PATCHLEVEL__);
+    struct bench *b =
+        bench_by("#!/bin/sh\n[ \"$1\" = --version ] && echo Killed 1.2\nexec gcc \"$@\"\n", &o);
+    ck_assert_str_eq(bench_fingerprint(b)->compiler, expected);
+    bench_close(b);
+}
+END_TEST
+
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, const struct workload *w,
@@ -243,23 +286,39 @@ START_TEST(bad_environments_are_refused)
 }
 END_TEST
 
-START_TEST(too_large_a_workload_is_refused_with_the_figure)
+static volatile sig_atomic_t stop;
+
+static void set_stop(int signal)
 {
-    struct bench_options o = small_options(test_cache());
+    (void)signal;
+    stop = 1;
+}
+
+/* A compiler that hangs when it is first looked at keeps nobody waiting. */
+START_TEST(interrupt_ends_the_first_look)
+{
+    char hangs[128];
+    struct bench_options o = small_options(test_path("cache"));
+    snprintf(hangs, sizeof(hangs),
+             "#!/bin/sh\n"
+             "[ \"$1\" %s --version ] || exec cc \"$@\"\n"
+             "kill -USR1 %ld; exec sleep 54321\n",
+             _i == 0 ? "=" : "!=", (long)getpid());
+    o.stop = &stop;
+    o.compiler = test_path("tool");
+    signal(SIGUSR1, set_stop);
+    double start = clock_seconds();
+    write_script(test_path("tool"), hangs);
     struct workload w;
     small_workload(&w);
-    w.layers = 1 << 20;
-    w.heads = 1 << 10;
-    w.head_size = 64;
-    w.ffn = 4 << 16;
-    check_refused(&o, &w, STATUS_ENVIRONMENT, "iB of memory");
+    check_refused(&o, &w, STATUS_INTERRUPTED, "");
     workload_release(&w);
+    ck_assert_double_lt(clock_seconds() - start, 9);
 }
 END_TEST
 
 START_TEST(stop_flag_ends_the_work)
 {
-    volatile sig_atomic_t stop = 0;
     struct bench_options o = small_options(test_cache());
     o.stop = &stop;
     struct bench *b = small_bench(&o);
@@ -277,5 +336,7 @@ END_TEST
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(plan_is_measured),
       ONCE(load_of_others_is_noticed), ONCE(candidates_are_compared_in_pairs),
       ONCE(hopeless_plan_is_censored), ONCE(verdicts_are_kept), ONCE(damaged_binary_is_rebuilt),
-      ONCE(binary_in_use_is_not_trimmed), ONCE(bad_environments_are_refused),
-      ONCE(too_large_a_workload_is_refused_with_the_figure), ONCE(stop_flag_ends_the_work))
+      ONCE(binary_in_use_is_not_trimmed), ONCE(compiler_is_named_by_its_own_macros),
+      LOOP(first_look_survives_a_kill, 0, ARRAY_LEN(first_looks)),
+      LOOP(interrupt_ends_the_first_look, 0, 2), ONCE(bad_environments_are_refused),
+      ONCE(stop_flag_ends_the_work))
