@@ -22,20 +22,23 @@ static bool has_value(int tensor, int64_t index)
     return tensor != TENSOR_OF(4) || index % S <= index / S % S;
 }
 
-static void prepare(struct fixture *f, int tensor)
+static void allocate(struct fixture *f, struct workload sizes, const char *lengths, int tensor)
 {
-    f->w = (struct workload){.chain = &chain_bert,
-                             .batch = B,
-                             .seq_len = S,
-                             .heads = H,
-                             .head_size = W,
-                             .layers = 1,
-                             .eps = 1e-5};
-    workload_ready(&f->w, "causal", "70,66", NULL);
+    f->w = sizes;
+    f->w.chain = &chain_bert;
+    f->w.layers = 1;
+    f->w.eps = 1e-5;
+    workload_ready(&f->w, "causal", lengths, NULL);
     f->tensor = tensor;
     f->n = tensor_elements(tensor, &f->w);
     f->out = mem_alloc((size_t)f->n, sizeof(*f->out));
     f->ref = mem_alloc((size_t)f->n, sizeof(*f->ref));
+}
+
+static void prepare(struct fixture *f, int tensor)
+{
+    const struct workload sizes = {.batch = B, .seq_len = S, .heads = H, .head_size = W};
+    allocate(f, sizes, "70,66", tensor);
     for (int64_t i = 0; i < f->n; i++) {
         f->out[i] = has_value(tensor, i) ? 1 + (float)(i * 37 % 1024) / 1024 : 0;
         f->ref[i] = f->out[i];
@@ -259,50 +262,30 @@ START_TEST(pieces_are_the_whole)
 }
 END_TEST
 
-/* ---- threads: a tensor that is large enough for them ----------------------------------------- */
-
-static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
-{
-    *w = (struct workload){.chain = &chain_bert,
-                           .batch = 3,
-                           .seq_len = 150,
-                           .heads = 8,
-                           .head_size = 64,
-                           .layers = 1,
-                           .eps = 1e-5};
-    workload_ready(w, "causal", "150,149,64", NULL);
-    *n = tensor_elements(TENSOR_X, w);
-    *out = mem_alloc((size_t)*n, sizeof(**out));
-    *ref = mem_alloc((size_t)*n, sizeof(**ref));
-    for (int64_t i = 0; i < *n; i++) {
-        (*ref)[i] = sin((double)i);
-        (*out)[i] = (float)(1.001 * (*ref)[i]);
-    }
-}
-
+/* A tensor that is large enough for threads. */
 START_TEST(threads_change_no_bit)
 {
-    struct workload w;
-    float *out;
-    double *ref;
-    int64_t n;
+    struct fixture f;
     char one_hash[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
-    prepare_large(&w, &out, &ref, &n);
+    const struct workload sizes = {.batch = 3, .seq_len = 150, .heads = 8, .head_size = 64};
+    allocate(&f, sizes, "150,149,64", TENSOR_X);
+    for (int64_t i = 0; i < f.n; i++) {
+        f.ref[i] = sin((double)i);
+        f.out[i] = (float)(1.001 * f.ref[i]);
+    }
     omp_set_num_threads(1);
-    struct oracle_error one = compare_pieces(&w, TENSOR_X, out, ref, 0);
-    hash_pieces(&w, TENSOR_X, out, 0, one_hash);
+    struct oracle_error one = compare(&f);
+    hash_pieces(&f.w, TENSOR_X, f.out, 0, one_hash);
     ck_assert_double_gt(one.tensor, 0);
     for (int threads = 2; threads < 8; threads++) {
         omp_set_num_threads(threads);
-        struct oracle_error e = compare_pieces(&w, TENSOR_X, out, ref, 0);
+        struct oracle_error e = compare(&f);
         ck_assert(e.tensor == one.tensor && e.worst_row == one.worst_row);
         ck_assert_int_eq(e.worst_index, one.worst_index);
-        hash_pieces(&w, TENSOR_X, out, 0, hash);
+        hash_pieces(&f.w, TENSOR_X, f.out, 0, hash);
         ck_assert_str_eq(hash, one_hash);
     }
-    free(out);
-    free(ref);
-    workload_release(&w);
+    release(&f);
 }
 END_TEST
 
