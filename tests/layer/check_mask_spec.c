@@ -61,32 +61,5 @@ START_TEST(refuses_texts)
 }
 END_TEST
 
-START_TEST(every_kind_says_how_to_write_it)
-{
-    for (int k = 0; k < mask_kind_count(); k++) {
-        const char *name, *usage;
-        struct buf summary;
-        buf_init(&summary);
-        mask_kind_info(k, &name, &usage, &summary);
-        ck_assert_uint_gt(summary.len, 0);
-        if (strcmp(name, "dilated") == 0)
-            ck_assert_ptr_nonnull(strstr(summary.ptr, " (w=sqrt(S),d=2)"));
-        if (strcmp(name, "prefix") == 0)
-            ck_assert_ptr_nonnull(strstr(summary.ptr, " (p=S/4)"));
-        buf_release(&summary);
-        ck_assert_int_eq(strncmp(usage, name, strlen(name)), 0);
-
-        char text[64]; /* the usage with a number for each N is accepted */
-        ck_assert_uint_lt(strlen(usage), sizeof(text));
-        strcpy(text, usage);
-        for (char *n = text; (n = strstr(n, "=N")) != NULL;)
-            n[1] = '3';
-        struct mask_spec spec;
-        OK(mask_parse(text, &spec, &st));
-        mask_spec_release(&spec);
-    }
-}
-END_TEST
-
 SUITE("mask_spec", NULL, NULL, LOOP(texts_are_normalised, 0, ARRAY_LEN(texts)),
-      LOOP(refuses_texts, 0, ARRAY_LEN(refused)), ONCE(every_kind_says_how_to_write_it))
+      LOOP(refuses_texts, 0, ARRAY_LEN(refused)))
