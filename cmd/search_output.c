@@ -68,9 +68,8 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
     json_t *model = json_pack(
-        "{so so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
-        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null(),
-        "expected_faster_share", json_number(r->expected_faster_share));
+        "{so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
+        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null());
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
@@ -185,17 +184,6 @@ static void print_noise(const struct tune_report *r)
                "noise");
 }
 
-static void print_model(const struct tune_report *r)
-{
-    if (!isfinite(r->expected_faster_share))
-        return;
-    printf("%-12s expects %.0f of the plans not measured to be faster", "model",
-           r->expected_faster_share * r->space);
-    if (isfinite(r->model_spearman))
-        printf("; rank correlation on held-out plans %.2f", r->model_spearman);
-    putchar('\n');
-}
-
 /* The untimed segments that may yet be the best hope. */
 static void print_untimed(const struct certainty *c)
 {
@@ -267,7 +255,8 @@ static void print_text(const struct workload *w, enum target_kind target,
     print_counts(r);
     print_signals(r);
     print_noise(r);
-    print_model(r);
+    if (isfinite(r->model_spearman))
+        printf("%-12s rank correlation on held-out plans %.2f\n", "model", r->model_spearman);
     print_certainty(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);
