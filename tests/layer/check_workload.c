@@ -2,7 +2,6 @@
 #include "tests/masks.h"
 
 #include <limits.h>
-#include <math.h>
 
 static struct status st; /* of the call that a test is about */
 

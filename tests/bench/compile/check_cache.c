@@ -2,7 +2,6 @@
 #include "tests/suite.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -257,15 +256,6 @@ START_TEST(headers_are_written_once_and_mended)
 }
 END_TEST
 
-START_TEST(unusable_place_is_an_environment_error)
-{
-    struct cache other;
-    OK(file_write(test_path("file"), "", 0, &st));
-    FAILS(cache_open(test_path("file/cache"), &other, &st), STATUS_ENVIRONMENT, "FUSEPLAN_CACHE");
-    ck_assert_ptr_nonnull(strstr(st.message, test_path("file")));
-}
-END_TEST
-
 START_TEST(place_and_bound_come_from_the_environment)
 {
     struct cache other;
@@ -284,4 +274,4 @@ SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipe_is_repl
       LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
       ONCE(scratch_goes_with_its_process), LOOP(foreign_files_are_left_alone, 0, 2),
       ONCE(unfinished_entry_counts_and_goes), ONCE(headers_are_written_once_and_mended),
-      ONCE(unusable_place_is_an_environment_error), ONCE(place_and_bound_come_from_the_environment))
+      ONCE(place_and_bound_come_from_the_environment))

@@ -1,5 +1,5 @@
 /* Which rows are computed. */
-#include "tests/bench/oracle/layer_inputs.h"
+#include "bench/oracle/oracle.h"
 #include "tests/workload.h"
 
 enum { ROWS = 256 };

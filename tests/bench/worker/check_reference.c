@@ -2,7 +2,6 @@
 #include "tests/bench/fixture.h"
 #include "tests/bench/oracle/layer_inputs.h"
 
-#include <malloc.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
