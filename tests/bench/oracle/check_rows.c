@@ -1,5 +1,5 @@
 /* Which rows are computed. */
-#include "bench/oracle/oracle.h"
+#include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
 enum { ROWS = 256 };
@@ -109,5 +109,50 @@ START_TEST(samples_are_drawn)
 }
 END_TEST
 
+/* The output of a layer on some rows; 0 elsewhere. */
+static struct oracle_results output_of(const struct workload *w, const struct layer_inputs *in,
+                                       const struct spans *spans)
+{
+    struct oracle_results r;
+    oracle_results_init(&r, w, 1u << TENSOR_OF(14), spans);
+    const struct oracle_taker taker = oracle_results_taker(&r);
+    oracle_layer_run(w, in->x, (const float *const *)in->weight, spans, 2, &taker);
+    return r;
+}
+
+/* _i: a layer, which decides on the sequence.  Rows do not depend on the others that
+ * are computed. */
+START_TEST(few_rows_are_those_of_all)
+{
+    struct workload w = {.chain = &chain_bert,
+                         .batch = 2,
+                         .seq_len = 40,
+                         .heads = 2,
+                         .head_size = 8,
+                         .ffn = 20,
+                         .layers = 1,
+                         .eps = 1e-5};
+    workload_ready(&w, "dilated", "40,37", NULL);
+    struct layer_inputs in = layer_inputs_draw(&w, (struct inputs){.seed = 1}, 0);
+    struct spans all = spans_all(&w), some = spans_sample(&w, _i, 1);
+    struct span *first = some.items;
+    some.count = first->count = 1;
+    struct oracle_results every = output_of(&w, &in, &all), one = output_of(&w, &in, &some);
+    for (int64_t i = 0; i < tensor_elements(TENSOR_OF(14), &w); i++) {
+        int64_t row = i / workload_hidden(&w);
+        bool computed = row == first->batch_row * w.seq_len + first->first;
+        ck_assert_float_eq(one.tensor[TENSOR_OF(14)][i],
+                           computed ? every.tensor[TENSOR_OF(14)][i] : 0);
+    }
+    oracle_results_release(&every);
+    oracle_results_release(&one);
+    free(all.items);
+    free(some.items);
+    layer_inputs_release(&in);
+    workload_release(&w);
+}
+END_TEST
+
 SUITE("rows", NULL, NULL, LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases)),
-      LOOP(samples_are_spread, 0, ARRAY_LEN(cases)), ONCE(samples_are_drawn))
+      LOOP(samples_are_spread, 0, ARRAY_LEN(cases)), ONCE(samples_are_drawn),
+      LOOP(few_rows_are_those_of_all, 0, 2))
