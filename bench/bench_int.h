@@ -43,7 +43,8 @@ struct target_ops {
     /* Finds the compiler and proves what it builds.  The caller releases *out even on a failure. */
     int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st);
-    void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
+    /* Fills in all but compiler and libraries.  A device that *out names already is not asked. */
+    void (*fingerprint)(int device, struct fingerprint *out);
     /* Adds rows to doctor's report.  tc: the toolchain, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
     /* Adds the rows of checks() about what makes times vary: load, clock governor.  May be null. */
@@ -119,7 +120,6 @@ struct bench {
     const volatile sig_atomic_t *stop;
     struct cache cache;
     struct toolchain toolchain;
-    struct fingerprint fingerprint;
     struct builder builder;
     struct buf worker;    /* path of its program */
     int mask_fd;          /* the mask's bits in memory, inherited by the worker */

@@ -15,8 +15,8 @@ static int find_library(const struct toolchain_request *request, struct toolchai
     struct status why = STATUS_INIT;
     if (worker_ask(request, "--cublas-version", NULL, false, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
-        snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
-                 version / 100 % 100, version % 100);
+        snprintf(out->where.libraries, sizeof(out->where.libraries), "cuBLASLt %d.%d.%d",
+                 version / 10000, version / 100 % 100, version % 100);
     json_decref(said);
     if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
         return 0;
@@ -63,13 +63,12 @@ static int toolchain(const struct toolchain_request *request, const struct cache
 
 /* ---- fingerprint and checks ------------------------------------------------------------------ */
 
-static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
+static void fingerprint(int device, struct fingerprint *out)
 {
     struct gpu gpu;
     struct status ignored = STATUS_INIT;
     struct cache cache;
-    *out = tc->where;
-    if (tc->where.device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
+    if (out->device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
         const struct toolchain_request request = {.device = device};
         if (gpu_recall(&request, &cache, "/proc", &gpu, &ignored) == 0)
             *out = gpu.where;
@@ -77,8 +76,6 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     }
     if (out->device[0] != '\0')
         snprintf(out->protocol, sizeof(out->protocol), "%s", PROTOCOL_VERSION);
-    snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
-    snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
 /* Generated programs and exported libraries are built with nvcc, also where NVRTC serves a search.
@@ -123,11 +120,11 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
         return;
     }
     env_add(out, "CUDA compiler", false, tc->passed_over.code == STATUS_OK ? ENV_OK : ENV_WARNING,
-            tc->passed_over.message, "%s", tc->version);
-    bool library = tc->libraries[0] != '\0';
+            tc->passed_over.message, "%s", tc->where.compiler);
+    bool library = tc->where.libraries[0] != '\0';
     env_add(out, "CUDA library", false, library ? ENV_OK : ENV_MISSING,
             "GEMMs can be fuseplan's own kernels only; install cuBLAS of the CUDA toolkit", "%s",
-            library ? tc->libraries : "no cuBLASLt (libcublasLt.so)");
+            library ? tc->where.libraries : "no cuBLASLt (libcublasLt.so)");
 }
 
 const struct target_ops target_cuda = {

@@ -84,6 +84,12 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
 /* Replaces path by the program that a shell would find; false where there is none. */
 bool process_find(const char *name, struct buf *path);
 
+/* The child's side of process_start(), right after fork(): starts the program, whose stdout goes to
+ * `answers` and whose stderr to `output`, outlives it to end all that it leaves behind, and ends as
+ * it did.  On SIGTERM, and where `parent` ends, all of it ends. */
+_Noreturn void supervisor_run(const struct process_spec *spec, pid_t parent, int answers,
+                              int output);
+
 /* ---- cache.c: what was built and verified once --------------------------------------------------
  *
  * An entry's name is the hash of everything that it depends on.  It ends with a hash of its own
@@ -184,11 +190,9 @@ struct toolchain {
     uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
     int niceness;                  /* of the compiler; 0: as this program */
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
-    char version[128];             /* "gcc 12.2.0" */
-    char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char openmp[256];              /* OpenMP's file where it is another than gcc's; else empty */
     char identity[HASH_TEXT_SIZE]; /* of compiler, arguments and the machine that they build for */
-    struct fingerprint where;      /* the GPU; empty on a CPU */
+    struct fingerprint where;      /* the toolchain's target fills in compiler and libraries */
     struct status passed_over; /* why an installed compiler that is faster does not serve, or OK */
 };
 

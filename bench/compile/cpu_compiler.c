@@ -114,7 +114,7 @@ static int read_version(const struct toolchain_request *request, struct toolchai
     if (result == 0) {
         identity_add_file(out->path, identity);
         buf_adds(identity, said.ptr);
-        snprintf(out->version, sizeof(out->version), "%s",
+        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s",
                  strstr(said.ptr, "clang") != NULL ? "clang" : "gcc"); /* until the probe says it */
     }
     arguments_release(&words);
@@ -161,9 +161,9 @@ static int run_probe(const struct toolchain_request *request, const char *librar
                        out->path, result != 0 ? why.message : "a result was wrong",
                        why.code == STATUS_ENVIRONMENT ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
     else
-        snprintf(out->libraries, sizeof(out->libraries), "%s", libraries);
+        snprintf(out->where.libraries, sizeof(out->where.libraries), "%s", libraries);
     if (version != NULL)
-        snprintf(out->version, sizeof(out->version), "%s", version);
+        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s", version);
     if (openmp != NULL && strstr(openmp, "libgomp") == NULL) /* the worker's own is gcc's */
         snprintf(out->openmp, sizeof(out->openmp), "%s", openmp);
     json_decref(said);
@@ -196,7 +196,8 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
             *st = failed; /* such as a full disk: not the compiler's fault */
         return status_set(st, STATUS_ENVIRONMENT,
                           "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
-                          strcmp(out->version, "clang") == 0 ? CLANG_ADVICE : CPU_COMPILER_ADVICE,
+                          strcmp(out->where.compiler, "clang") == 0 ? CLANG_ADVICE
+                                                                    : CPU_COMPILER_ADVICE,
                           failed.message);
     }
     struct buf path;

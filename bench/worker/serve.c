@@ -83,30 +83,21 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 
 /* ---- dump ------------------------------------------------------------------------------------ */
 
-/* Loads the candidate of a request and verifies it, all layers of a plan.  Release it even if that
- * fails. */
-static int load_verified(struct worker *k, const json_t *request, struct program *out,
-                         struct status *st)
-{
-    k->candidate = 0;
-    tensors_trim(&k->tensors, 0);
-    int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st);
-    out->all_rows = true;
-    if (result == 0 && verify_program(k, out, k->w.layers, st) == 0)
-        return 0;
-    if (st->code == STATUS_WRONG)
-        tensors_refill(&k->tensors, k->reference.x[0]);
-    return -1;
-}
-
+/* Of a candidate that is verified first, all layers of a plan. */
 static int do_dump(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     (void)reply;
     struct program program;
-    const char *dir = json_string_value(json_object_get(request, "dir"));
-    int result = load_verified(k, request, &program, st);
+    k->candidate = 0;
+    tensors_trim(&k->tensors, 0);
+    int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st);
+    program.all_rows = true;
     if (result == 0)
-        result = dump_program(k, &program, dir, st);
+        result = verify_program(k, &program, k->w.layers, st);
+    if (result == 0)
+        result = dump_program(k, &program, json_string_value(json_object_get(request, "dir")), st);
+    else if (st->code == STATUS_WRONG)
+        tensors_refill(&k->tensors, k->reference.x[0]);
     program_release(k, &program);
     return result;
 }

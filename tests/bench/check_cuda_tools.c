@@ -147,7 +147,7 @@ START_TEST(compiler_that_serves_is_taken)
         return;
     }
     ck_assert_msg(result == 0, "%s", st.message);
-    ck_assert_str_eq(tc.version, machines[_i].taken);
+    ck_assert_str_eq(tc.where.compiler, machines[_i].taken);
     ck_assert_str_eq(tc.flags.items[tc.flags.count - 1], "-arch=sm_80");
     ck_assert_str_eq(tc.where.device, "Fake GPU");
     ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
