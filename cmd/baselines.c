@@ -35,6 +35,19 @@ int baselines_from_options(const struct options *o, const struct best_plan *best
     return result;
 }
 
+int baselines_of_best(struct db *db, int64_t study, const struct db_best *best,
+                      struct baseline_time out[BASELINES_MAX], int *count, struct status *st)
+{
+    const struct options by_default = {.baseline = BASELINE_DEFAULT};
+    const struct best_plan none = {.known = false};
+    struct baselines wanted;
+    if (baselines_from_options(&by_default, &none, &wanted, st) != 0)
+        return -1;
+    baselines_of_search(best->search_options, &wanted);
+    *count = wanted.count;
+    return baselines_read(db, study, best, &wanted, out, st);
+}
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 json_t *baselines_json(const struct baseline_time *b, int count)

@@ -110,20 +110,13 @@ static int finals_json(const struct reported *r, json_t **out, struct status *st
     return db_trial_times(r->db, r->study, DB_TRIAL_FINAL, keep_final, &f, st);
 }
 
-/* The baselines of the search that measured the best plan; the default baselines if it names none.
- */
 static int add_baselines(const struct reported *r, json_t *data, struct status *st)
 {
-    const struct options by_default = {.baseline = BASELINE_DEFAULT};
-    const struct best_plan none = {.known = false};
-    struct baselines wanted;
     struct baseline_time times[BASELINES_MAX];
-    if (baselines_from_options(&by_default, &none, &wanted, st) != 0)
+    int count = 0;
+    if (baselines_of_best(r->db, r->study, &r->best, times, &count, st) != 0)
         return -1;
-    baselines_of_search(r->best.search_options, &wanted);
-    if (baselines_read(r->db, r->study, &r->best, &wanted, times, st) != 0)
-        return -1;
-    json_object_set_new(data, "baselines", baselines_json(times, wanted.count));
+    json_object_set_new(data, "baselines", baselines_json(times, count));
     return 0;
 }
 
