@@ -90,7 +90,6 @@ struct model_report {
     double spearman;    /* rank correlation of predicted and measured times */
     double top1_regret; /* measured time of the plan predicted fastest / of the fastest, less 1 */
     double auc;         /* of the classifier; NaN if all plans are of one class */
-    double recall_best; /* share of the fastest 1 % (at least one plan) predicted as such */
 };
 
 /* k-fold cross-validation; options->seed shuffles. */
