@@ -25,14 +25,9 @@ static void write_slow_nvcc(const char *script)
 
 static int started(void)
 {
-    struct buf text;
-    struct status ignored = STATUS_INIT;
     int lines = 0;
-    buf_init(&text);
-    if (file_read(test_path("started"), 0, &text, &ignored) == 0)
-        for (const char *at = text.ptr; (at = strchr(at, '\n')) != NULL; at++)
-            lines++;
-    buf_release(&text);
+    for (const char *at = text_of("started"); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
     return lines;
 }
 

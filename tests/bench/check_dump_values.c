@@ -130,12 +130,9 @@ static struct bench *open_case(int i)
                          .layers = 2,
                          .eps = 1e-3};
     struct bench_options o = small_options(test_cache());
-    struct bench *b;
     o.inputs.ranges = RANGES_WIDE;
     workload_ready(&w, cases[i].mask, cases[i].lengths, NULL);
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
-    return b;
+    return bench_of(&o, &w);
 }
 
 START_TEST(y_follows_from_the_files_alone)

@@ -224,6 +224,16 @@ START_TEST(lock_that_is_no_file_is_named)
 }
 END_TEST
 
+START_TEST(lock_of_a_program_without_a_name_is_told)
+{
+    int lock, other = open(lock_path(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_TIMEOUT, "left no name in '");
+    ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_LOCK_DIR"));
+    lock_drop(other);
+}
+END_TEST
+
 /* Who waits for a file that is removed meanwhile gets a lock that keeps nobody away: he locks the
  * file that is there then. */
 START_TEST(removed_lock_is_made_anew)
@@ -277,4 +287,5 @@ SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), LOOP(waiting_is_t
       ONCE(lock_is_shared_by_runs), ONCE(runs_do_not_pass_a_measurement),
       ONCE(lock_is_for_all_users), ONCE(directory_of_locks_must_be_there),
       LOOP(lock_that_is_no_file_is_named, 0, ARRAY_LEN(in_the_way)),
-      ONCE(removed_lock_is_made_anew), ONCE(sessions_take_turns))
+      ONCE(lock_of_a_program_without_a_name_is_told), ONCE(removed_lock_is_made_anew),
+      ONCE(sessions_take_turns))

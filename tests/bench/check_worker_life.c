@@ -155,12 +155,17 @@ START_TEST(daemon_of_a_candidate_ends_with_its_worker)
 }
 END_TEST
 
-/* Also where the search is killed with SIGKILL. */
-START_TEST(daemon_of_a_candidate_ends_with_the_search)
+/* Also where the search is killed with SIGKILL.  _i: it is a compiler's child. */
+START_TEST(all_that_runs_ends_with_the_search)
 {
     pid_t search = fork();
     if (search == 0) {
         struct bench *b = faulty_bench(60);
+        char text[512];
+        snprintf(text, sizeof(text), "sh -c 'echo $$. >\"%s\"; exec sleep 60'; exit 1\n",
+                 test_path("file"));
+        if (_i == 1)
+            write_text(test_path("faults/14_14.sh"), text);
         plant(DAEMON " for (;;) pause();");
         segment_trial(b, 14, 14);
         _exit(1);
@@ -177,4 +182,4 @@ SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_
       ONCE(worker_is_started_twice),
       LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
       ONCE(daemon_of_a_candidate_ends_with_its_worker),
-      ONCE(daemon_of_a_candidate_ends_with_the_search))
+      LOOP(all_that_runs_ends_with_the_search, 0, 2))
