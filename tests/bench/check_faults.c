@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -366,34 +365,6 @@ START_TEST(compilers_leave_nothing)
 }
 END_TEST
 
-/* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
-static rlim_t limit_space(int pieces_of_256_mib, rlim_t less)
-{
-    const rlim_t bytes = ((rlim_t)pieces_of_256_mib << 28) - less;
-    const struct rlimit few = {.rlim_cur = bytes, .rlim_max = bytes};
-    ck_assert_int_eq(setrlimit(RLIMIT_AS, &few), 0);
-    return bytes;
-}
-
-START_TEST(small_address_space_is_refused)
-{
-#ifdef __SANITIZE_ADDRESS__
-    return;
-#endif
-    struct bench_options o = small_options(test_path("cache"));
-    struct workload w;
-    struct bench *b;
-    small_workload(&w);
-    const rlim_t bytes = limit_space(cpu_threads() + 1, 1 << 20);
-    ck_assert_uint_le(mem_available_bytes(), bytes);
-    double start = clock_seconds();
-    FAILS(bench_open(&o, &w, &b, &st), STATUS_ENVIRONMENT, "OpenBLAS on");
-    ck_assert_ptr_nonnull(strstr(st.message, "'ulimit -v'"));
-    ck_assert_double_lt(clock_seconds() - start, 30);
-    workload_release(&w);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("faults");
@@ -418,7 +389,6 @@ int main(void)
     tcase_add_test(t, compilers_speak_no_other_language);
     tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
     tcase_add_test(t, compilers_leave_nothing);
-    tcase_add_test(t, small_address_space_is_refused);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
