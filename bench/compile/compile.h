@@ -192,7 +192,7 @@ struct toolchain {
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
     char openmp[256];              /* OpenMP's file where it is another than gcc's; else empty */
     char identity[HASH_TEXT_SIZE]; /* of compiler, arguments and the machine that they build for */
-    struct fingerprint where;      /* the toolchain's target fills in compiler and libraries */
+    struct fingerprint where;  /* compiler and libraries; the rest by target_ops.fingerprint() */
     struct status passed_over; /* why an installed compiler that is faster does not serve, or OK */
 };
 
