@@ -46,7 +46,7 @@ struct fingerprint {
 void fingerprint_device(struct target_name target, struct fingerprint *out);
 
 /* The version of the measurement protocol of all targets. */
-const char *bench_protocol(void);
+#define PROTOCOL_VERSION "7"
 
 /* What code is compiled for so that the target's own device runs it. */
 struct build_target target_build(struct target_name target, const struct workload *w);
@@ -264,7 +264,7 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st);
 
-/* ---- workload_json.c: a workload as it is printed -------------------------------------------- */
+/* ---- message.c: a workload as it is printed -------------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
@@ -276,12 +276,16 @@ struct env_check {
     bool required; /* a missing required thing makes doctor exit 1 */
 };
 
-/* Returns the number of rows, one for each thing that can be missing or mismatched.  The caller
- * frees them with env_checks_free(). */
-int env_check_all(struct env_check **out);
+struct env_list {
+    struct env_check *rows; /* owned */
+    int count;
+};
+
+/* One row for each thing that can be missing or mismatched. */
+void env_check_all(struct env_list *out);
 
 /* Only the rows that say what makes times on a target vary: load, clock governor. */
-int env_check_noise(struct target_name target, struct env_check **out);
-void env_checks_free(struct env_check *checks, int count);
+void env_check_noise(struct target_name target, struct env_list *out);
+void env_list_release(struct env_list *list);
 
 #endif

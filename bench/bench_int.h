@@ -3,7 +3,7 @@
 #define FUSEPLAN_BENCH_INT_H
 
 #include "bench/bench.h"
-#include "bench/compile/compile.h"
+#include "bench/compile/builder.h"
 #include "bench/wire/wire.h"
 
 /* ---- lock.c: one measurement at a time on a device ------------------------------------------- */
@@ -39,16 +39,12 @@ void lock_drop(int lock); /* -1: does nothing */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets --------------------- */
 
-struct env_list {
-    struct env_check *rows; /* owned */
-    int count;
-};
-
 struct target_ops {
     /* Finds the compiler and proves what it builds.  The caller releases *out even on a failure. */
     int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st);
-    void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
+    /* Fills in all but compiler and libraries.  A device that *out names already is not asked. */
+    void (*fingerprint)(int device, struct fingerprint *out);
     /* Adds rows to doctor's report.  tc: the toolchain, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
     /* Adds the rows of checks() about what makes times vary: load, clock governor.  May be null. */
@@ -114,8 +110,6 @@ int client_call(struct client *c, const json_t *request, double most_s, json_t *
 
 /* ---- session.c, run.c, dump.c ---------------------------------------------------------------- */
 
-#define PROTOCOL_VERSION "7"
-
 struct bench {
     struct target_name target;
     const struct target_ops *ops;
@@ -126,7 +120,6 @@ struct bench {
     const volatile sig_atomic_t *stop;
     struct cache cache;
     struct toolchain toolchain;
-    struct fingerprint fingerprint;
     struct builder builder;
     struct buf worker;    /* path of its program */
     int mask_fd;          /* the mask's bits in memory, inherited by the worker */

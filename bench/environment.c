@@ -68,45 +68,41 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     buf_release(&subject);
 }
 
-int env_check_all(struct env_check **out)
+void env_check_all(struct env_list *out)
 {
-    struct env_list list = {0};
+    *out = (struct env_list){0};
     struct status cache_problem = STATUS_INIT, worker_problem = STATUS_INIT;
     struct cache cache;
     struct buf worker;
     buf_init(&worker);
     bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
     bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
-    env_add(&list, "worker", true, have_worker ? ENV_OK : ENV_MISSING, "install fuseplan again",
-            "%s", have_worker ? worker.ptr : worker_problem.message);
-    check_cache(have_cache ? &cache : NULL, &cache_problem, &list);
-    check_memory(&list);
+    env_add(out, "worker", true, have_worker ? ENV_OK : ENV_MISSING, "install fuseplan again", "%s",
+            have_worker ? worker.ptr : worker_problem.message);
+    check_cache(have_cache ? &cache : NULL, &cache_problem, out);
+    check_memory(out);
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         check_target((enum target_kind)kind, have_worker ? worker.ptr : NULL,
-                     have_cache ? &cache : NULL, &list);
+                     have_cache ? &cache : NULL, out);
     cache_release(&cache);
     buf_release(&worker);
-    *out = list.rows;
-    return list.count;
 }
 
-int env_check_noise(struct target_name target, struct env_check **out)
+void env_check_noise(struct target_name target, struct env_list *out)
 {
-    struct env_list list = {0};
     struct status ignored = STATUS_INIT;
     const struct target_ops *of = target_ops_of(target.kind, &ignored);
+    *out = (struct env_list){0};
     if (of != NULL && of->noise != NULL)
-        of->noise(&list);
-    *out = list.rows;
-    return list.count;
+        of->noise(out);
 }
 
-void env_checks_free(struct env_check *checks, int count)
+void env_list_release(struct env_list *list)
 {
-    for (int i = 0; i < count; i++) {
-        free(checks[i].subject);
-        free(checks[i].found);
-        free(checks[i].advice);
+    for (int i = 0; i < list->count; i++) {
+        free(list->rows[i].subject);
+        free(list->rows[i].found);
+        free(list->rows[i].advice);
     }
-    free(checks);
+    free(list->rows);
 }

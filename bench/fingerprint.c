@@ -9,19 +9,13 @@ void fingerprint_text(const struct fingerprint *f, struct buf *out)
              f->protocol);
 }
 
-const char *bench_protocol(void)
-{
-    return PROTOCOL_VERSION;
-}
-
 void fingerprint_device(struct target_name target, struct fingerprint *out)
 {
-    const struct toolchain unknown = {.version = ""};
     struct status ignored = STATUS_INIT;
     const struct target_ops *found = target_ops_of(target.kind, &ignored);
     *out = (struct fingerprint){.units = 0};
     if (found != NULL)
-        found->fingerprint(target.device, &unknown, out);
+        found->fingerprint(target.device, out);
 }
 
 struct build_target target_build(struct target_name target, const struct workload *w)

@@ -88,7 +88,7 @@ static void name_verdicts(const struct mask *m, struct bench *b)
     struct buf text;
     char bits[HASH_TEXT_SIZE];
     buf_init(&text);
-    fingerprint_text(&b->fingerprint, &text);
+    fingerprint_text(&b->toolchain.where, &text);
     json_t *workload = message_of_workload(&b->w);
     char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
     buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", workload_text,
@@ -163,12 +163,12 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     if (b->ops->toolchain(&request, &b->cache, &b->toolchain, st) != 0)
         return -1;
     cache_trim(&b->cache);
-    b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);
+    b->ops->fingerprint(b->target.device, &b->toolchain.where);
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
-        .target = build_target_of(b->target.kind, b->fingerprint.capability,
-                                  b->toolchain.libraries[0] != '\0', w),
+        .target = build_target_of(b->target.kind, b->toolchain.where.capability,
+                                  b->toolchain.where.libraries[0] != '\0', w),
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .beside = b->ops->builds_beside,
@@ -252,7 +252,7 @@ void bench_close(struct bench *b)
 
 const struct fingerprint *bench_fingerprint(const struct bench *b)
 {
-    return &b->fingerprint;
+    return &b->toolchain.where;
 }
 
 const struct build_target *bench_target(const struct bench *b)

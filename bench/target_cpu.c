@@ -23,18 +23,17 @@ static void machine_hash(char out[HASH_TEXT_SIZE])
     buf_release(&text);
 }
 
-static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
+static void fingerprint(int device, struct fingerprint *out)
 {
     (void)device; /* there is only one */
-    *out = (struct fingerprint){.units = cpu_threads(), .protocol = PROTOCOL_VERSION};
+    out->units = cpu_threads();
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     snprintf(out->device, sizeof(out->device), "%s", cpu.model);
     machine_hash(out->uuid);
     snprintf(out->capability, sizeof(out->capability), "%s", cpu.extension);
     snprintf(out->driver, sizeof(out->driver), "%s", cpu.kernel);
-    snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
-    snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
+    snprintf(out->protocol, sizeof(out->protocol), "%s", PROTOCOL_VERSION);
 }
 
 static void check_governor(struct env_list *out)
@@ -105,12 +104,12 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     if (tc != NULL) {
-        bool openmp = strstr(tc->libraries, " openmp") != NULL;
-        env_add(out, "compiler", true, ENV_OK, "", "%s (%s)", tc->version, tc->path);
+        bool openmp = strstr(tc->where.libraries, " openmp") != NULL;
+        env_add(out, "compiler", true, ENV_OK, "", "%s (%s)", tc->where.compiler, tc->path);
         env_add(out, "libraries", true, openmp ? ENV_OK : ENV_WARNING,
                 "an OpenBLAS built for OpenMP shares its threads with emitted code: "
                 "apt install libopenblas-openmp-dev",
-                "%s", tc->libraries);
+                "%s", tc->where.libraries);
     } else {
         bool lacks = strstr(problem->message, CPU_COMPILER_ADVICE) != NULL;
         env_add(out, "compiler", true, ENV_MISSING, lacks ? CPU_COMPILER_ADVICE : "", "%s",

@@ -15,8 +15,8 @@ static int find_library(const struct toolchain_request *request, struct toolchai
     struct status why = STATUS_INIT;
     if (worker_ask(request, "--cublas-version", NULL, false, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
-        snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
-                 version / 100 % 100, version % 100);
+        snprintf(out->where.libraries, sizeof(out->where.libraries), "cuBLASLt %d.%d.%d",
+                 version / 10000, version / 100 % 100, version % 100);
     json_decref(said);
     if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
         return 0;
@@ -30,7 +30,7 @@ static int set_arch(struct gpu *gpu, int arch, struct status *st)
     if (arch == 0)
         return 0;
     if (arch_runs(arch, gpu->arch)) {
-        gpu->arch = arch;
+        gpu_set_arch(gpu, arch);
         return 0;
     }
     struct buf names;
@@ -38,7 +38,7 @@ static int set_arch(struct gpu *gpu, int arch, struct status *st)
     arch_name(arch, &names);
     buf_adds(&names, "; its own is ");
     arch_name(gpu->arch, &names);
-    status_set(st, STATUS_USAGE, "%s does not run code for %s", gpu->name, names.ptr);
+    status_set(st, STATUS_USAGE, "%s does not run code for %s", gpu->where.device, names.ptr);
     buf_release(&names);
     return -1;
 }
@@ -54,7 +54,7 @@ static int toolchain(const struct toolchain_request *request, const struct cache
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s is of compute capability %d.%d; the cuda target needs 8.0 (Ampere) "
                           "or later; use --target cpu",
-                          gpu.name, gpu.arch / 10, gpu.arch % 10);
+                          gpu.where.device, gpu.arch / 10, gpu.arch % 10);
     if (set_arch(&gpu, request->arch, st) != 0 ||
         cuda_compiler_find(request, &gpu, c, out, st) != 0)
         return -1;
@@ -63,22 +63,19 @@ static int toolchain(const struct toolchain_request *request, const struct cache
 
 /* ---- fingerprint and checks ------------------------------------------------------------------ */
 
-static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
+static void fingerprint(int device, struct fingerprint *out)
 {
     struct gpu gpu;
     struct status ignored = STATUS_INIT;
     struct cache cache;
-    *out = tc->where;
-    if (tc->where.device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
+    if (out->device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
         const struct toolchain_request request = {.device = device};
         if (gpu_recall(&request, &cache, "/proc", &gpu, &ignored) == 0)
-            gpu_describe(&gpu, out);
+            *out = gpu.where;
         cache_release(&cache);
     }
     if (out->device[0] != '\0')
         snprintf(out->protocol, sizeof(out->protocol), "%s", PROTOCOL_VERSION);
-    snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
-    snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
 /* Generated programs and exported libraries are built with nvcc, also where NVRTC serves a search.
@@ -107,8 +104,8 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
         env_add(out, "GPU", false, ENV_MISSING, "", "%s", st.message);
         return;
     }
-    env_add(out, "GPU", false, ENV_OK, "", "%s, sm_%d, %d multiprocessors, driver %s", gpu.name,
-            gpu.arch, gpu.units, gpu.driver);
+    env_add(out, "GPU", false, ENV_OK, "", "%s, sm_%d, %d multiprocessors, driver %s",
+            gpu.where.device, gpu.arch, gpu.where.units, gpu.where.driver);
     if (gpu.max_mhz > 0)
         env_add(out, "GPU clock", false, gpu.throttled[0] == '\0' ? ENV_OK : ENV_WARNING,
                 "times are longer while the GPU slows itself down", "%d of at most %d MHz%s%s",
@@ -123,11 +120,11 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
         return;
     }
     env_add(out, "CUDA compiler", false, tc->passed_over.code == STATUS_OK ? ENV_OK : ENV_WARNING,
-            tc->passed_over.message, "%s", tc->version);
-    bool library = tc->libraries[0] != '\0';
+            tc->passed_over.message, "%s", tc->where.compiler);
+    bool library = tc->where.libraries[0] != '\0';
     env_add(out, "CUDA library", false, library ? ENV_OK : ENV_MISSING,
             "GEMMs can be fuseplan's own kernels only; install cuBLAS of the CUDA toolkit", "%s",
-            library ? tc->libraries : "no cuBLASLt (libcublasLt.so)");
+            library ? tc->where.libraries : "no cuBLASLt (libcublasLt.so)");
 }
 
 const struct target_ops target_cuda = {

@@ -35,48 +35,38 @@ int baselines_from_options(const struct options *o, const struct best_plan *best
     return result;
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
+int baselines_of_best(struct db *db, int64_t study, const struct db_best *best,
+                      struct baseline_time out[BASELINES_MAX], int *count, struct status *st)
+{
+    const struct options by_default = {.baseline = BASELINE_DEFAULT};
+    const struct best_plan none = {.known = false};
+    struct baselines wanted;
+    if (baselines_from_options(&by_default, &none, &wanted, st) != 0)
+        return -1;
+    baselines_of_search(best->search_options, &wanted);
+    *count = wanted.count;
+    return baselines_read(db, study, best, &wanted, out, st);
+}
 
-static const char *const keys[] = {"value",       "median_ms",   "ci_low_ms",    "ci_high_ms",
-                                   "speedup",     "speedup_low", "speedup_high", "tie",
-                                   "compared_at", "unstable"};
-_Static_assert(ARRAY_LEN(keys) == BASELINE_KEYS, "a key for each member");
+/* ---- output ---------------------------------------------------------------------------------- */
 
 json_t *baselines_json(const struct baseline_time *b, int count)
 {
     json_t *all = json_array();
     for (int i = 0; i < count; i++, b++) {
         bool compared = isfinite(b->speedup.median);
-        json_t *const members[BASELINE_KEYS] = {
-            json_integer(plan_value(b->plan)),
-            json_number(b->ms.median),
-            json_number(b->ms.low),
-            json_number(b->ms.high),
-            json_number(b->speedup.median),
-            json_number(b->speedup.low),
-            json_number(b->speedup.high),
-            compared ? json_boolean(baseline_ties(b)) : json_null(),
-            compared ? json_string(b->compared_at) : json_null(),
-            b->unstable[0] != '\0' ? json_string(b->unstable) : json_null(),
-        };
-        json_t *object = json_object();
-        for (int k = 0; k < BASELINE_KEYS; k++)
-            json_object_set_new(object, keys[k], members[k]);
-        json_array_append_new(all, object);
+        json_array_append_new(
+            all,
+            json_pack("{si so so so so so so so ss? ss?}", "value", (int)plan_value(b->plan),
+                      "median_ms", json_number(b->ms.median), "ci_low_ms", json_number(b->ms.low),
+                      "ci_high_ms", json_number(b->ms.high), "speedup",
+                      json_number(b->speedup.median), "speedup_low", json_number(b->speedup.low),
+                      "speedup_high", json_number(b->speedup.high), "tie",
+                      compared ? json_boolean(baseline_ties(b)) : json_null(), "compared_at",
+                      compared ? b->compared_at : NULL, "unstable",
+                      b->unstable[0] != '\0' ? b->unstable : NULL));
     }
     return all;
-}
-
-int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS])
-{
-    static char names[BASELINES_MAX * BASELINE_KEYS][40];
-    int n = 0;
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < BASELINE_KEYS; k++, n++) {
-            snprintf(names[n], sizeof(names[n]), "baselines.%d.%s", i, keys[k]);
-            out[n] = (struct column){.key = names[n]};
-        }
-    return n;
 }
 
 void baseline_note(const struct options *o, const struct baseline_time *b)

@@ -142,12 +142,7 @@ static void complain(const struct options *o, const struct comparison *c)
 void comparison_print(const struct options *o, const struct comparison *c, const struct workload *w)
 {
     struct output out;
-    struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
-    int count = ARRAY_LEN(columns);
-    memcpy(all, columns, sizeof(columns));
-    if (o->format == FORMAT_CSV)
-        count += baselines_columns(c->baselines.count, all + count);
-    output_begin(&out, o->format, all, count);
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     out.skip_empty = true;
     for (int i = 0; i < c->count; i++)
         output_row(&out, row_of(c, i, w));

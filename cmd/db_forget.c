@@ -52,7 +52,7 @@ static int read_what(const struct options *o, struct session *s, struct buf *key
     if (options_has(o, OPT(SEED)) && !options_has(o, OPT(AVG_SEQ_LEN))) /* else it is of lengths */
         out->seed = &o->seed;
     if (options_has(o, OPT(OLDER_PROTOCOL)))
-        out->older_than = bench_protocol();
+        out->older_than = PROTOCOL_VERSION;
     return 0;
 }
 

@@ -12,12 +12,13 @@ static int run(const struct options *o, struct status *st)
     (void)st;
     static const char *const states[] = {
         [ENV_OK] = "ok", [ENV_WARNING] = "warning", [ENV_MISSING] = "missing"};
-    struct env_check *checks;
+    struct env_list list;
     struct output out;
-    int count = env_check_all(&checks), code = EXIT_SUCCESS;
+    int code = EXIT_SUCCESS;
+    env_check_all(&list);
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-    for (int i = 0; i < count; i++) {
-        const struct env_check *c = &checks[i];
+    for (int i = 0; i < list.count; i++) {
+        const struct env_check *c = &list.rows[i];
         output_row(&out,
                    json_pack("{ss ss ss sb ss}", "state", states[c->state], "subject", c->subject,
                              "found", c->found, "required", c->required, "advice", c->advice));
@@ -25,10 +26,10 @@ static int run(const struct options *o, struct status *st)
             code = EXIT_FAILURE;
     }
     output_end(&out);
-    for (int i = 0; i < count && o->format == FORMAT_TABLE; i++)
-        if (checks[i].advice[0] != '\0')
-            printf("\n%s: %s\n", checks[i].subject, checks[i].advice);
-    env_checks_free(checks, count);
+    for (int i = 0; i < list.count && o->format == FORMAT_TABLE; i++)
+        if (list.rows[i].advice[0] != '\0')
+            printf("\n%s: %s\n", list.rows[i].subject, list.rows[i].advice);
+    env_list_release(&list);
     return code;
 }
 

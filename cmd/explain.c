@@ -44,21 +44,14 @@ static void print(const struct options *o, const struct explained *x)
         output_object(o->format, NULL, 0, explained_json(x));
 }
 
-/* The plan that the operand names; its header says all that session_best() notes of 'best'. */
-static int find_plan(const struct options *o, const struct session *s, struct plan *out,
-                     struct status *st)
+/* The plan that the operand names.  The drawing says all that session_best() notes of 'best'. */
+static int find_plan(const struct options *o, struct plan *out, struct status *st)
 {
-    struct db_best best = {.value = -1};
-    struct best_plan named;
-    if (s->db == NULL || strcmp(o->operands[0], BEST_WORD) != 0)
-        return session_best(o, &named, st) != 0
-                   ? -1
-                   : plan_from_text(o, o->operands[0], &named, out, st);
-    int result = best_of_study(s, &best, st);
-    if (result == 0)
-        *out = plan_from_value((unsigned)best.value);
-    db_best_release(&best);
-    return result;
+    struct options quiet = *o;
+    struct best_plan best;
+    quiet.given |= OPT(QUIET);
+    return session_best(&quiet, &best, st) == 0 ? plan_from_text(o, o->operands[0], &best, out, st)
+                                                : -1;
 }
 
 static int run(const struct options *o, struct status *st)
@@ -71,7 +64,7 @@ static int run(const struct options *o, struct status *st)
     if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
         goto out;
     x.target = s.target.kind;
-    if (open_stored(o, &s, &m, st) != 0 || find_plan(o, &s, &p, st) != 0)
+    if (open_stored(o, &s, &m, st) != 0 || find_plan(o, &p, st) != 0)
         goto out;
     if (s.db == NULL)
         m.target = target_build(s.target, &s.workload);

@@ -34,11 +34,12 @@ void words_best(struct buf *words);
 int baselines_from_options(const struct options *o, const struct best_plan *best,
                            struct baselines *out, struct status *st);
 
-json_t *baselines_json(const struct baseline_time *b, int count);
+/* Reads the baselines of the search that measured the best plan; the default baselines if it names
+ * none. */
+int baselines_of_best(struct db *db, int64_t study, const struct db_best *best,
+                      struct baseline_time out[BASELINES_MAX], int *count, struct status *st);
 
-/* CSV's columns of `count` baselines, one for each member of each; returns their number. */
-enum { BASELINE_KEYS = 10 };
-int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
+json_t *baselines_json(const struct baseline_time *b, int count);
 
 /* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
  * plan is the baseline itself. */

@@ -23,7 +23,7 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     r->censored_trials = (int)b->plans_censored;
     r->space = plan_space(o->space[0], o->space[1], space);
     r->drift = 1;
-    r->model_spearman = r->expected_faster_share = r->seconds = NAN;
+    r->model_spearman = r->seconds = NAN;
     if (db_plan_values(s->db, s->study, mark_plan, stored, st) != 0)
         return -1;
     for (int i = 0; i < r->space; i++)
@@ -31,21 +31,12 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     return 0;
 }
 
-/* Reads the baselines of the search that measured the best plan; the default baselines if that
- * search names none. */
-static int read_baselines(const struct options *o, struct db *db, int64_t study,
-                          struct tune_report *r, struct status *st)
+static int read_baselines(struct db *db, int64_t study, struct tune_report *r, struct status *st)
 {
-    const struct best_plan none = {.known = false};
-    struct baselines wanted;
-    if (baselines_from_options(o, &none, &wanted, st) != 0)
-        return -1;
-    baselines_of_search(r->best.search_options, &wanted);
-    r->baseline_count = wanted.count;
     if (plan_unstable(db, study, r->best.value, r->best.final ? r->best.comparison : "",
                       r->unstable, st) != 0)
         return -1;
-    return baselines_read(db, study, &r->best, &wanted, r->baselines, st);
+    return baselines_of_best(db, study, &r->best, r->baselines, &r->baseline_count, st);
 }
 
 /* ---- how the stored answer differs from the request ------------------------------------------ */
@@ -139,7 +130,7 @@ static int run(const struct options *o, struct status *st)
     buf_init(&mask);
     int code = -1;
     if (session_open_near(o, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
-        fill(o, &s, &report, st) == 0 && read_baselines(o, s.db, s.study, &report, st) == 0 &&
+        fill(o, &s, &report, st) == 0 && read_baselines(s.db, s.study, &report, st) == 0 &&
         read_top(o, &s, &report.best, &top, st) == 0) {
         fingerprint_device(s.target, &relaxing.here);
         mask_text(&s.workload.mask_spec, &mask);

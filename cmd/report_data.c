@@ -110,38 +110,14 @@ static int finals_json(const struct reported *r, json_t **out, struct status *st
     return db_trial_times(r->db, r->study, DB_TRIAL_FINAL, keep_final, &f, st);
 }
 
-/* The baselines of the search that measured the best plan; the default baselines if it names none.
- */
 static int add_baselines(const struct reported *r, json_t *data, struct status *st)
 {
-    const struct options by_default = {.baseline = BASELINE_DEFAULT};
-    const struct best_plan none = {.known = false};
-    struct baselines wanted;
     struct baseline_time times[BASELINES_MAX];
-    if (baselines_from_options(&by_default, &none, &wanted, st) != 0)
+    int count = 0;
+    if (baselines_of_best(r->db, r->study, &r->best, times, &count, st) != 0)
         return -1;
-    baselines_of_search(r->best.search_options, &wanted);
-    if (baselines_read(r->db, r->study, &r->best, &wanted, times, st) != 0)
-        return -1;
-    json_object_set_new(data, "baselines", baselines_json(times, wanted.count));
+    json_object_set_new(data, "baselines", baselines_json(times, count));
     return 0;
-}
-
-/* ---- the model ------------------------------------------------------------------------------- */
-
-static void keep_model(void *ctx, const struct db_model *m)
-{
-    json_object_set_new(ctx, "model", json_loads(m->report, 0, NULL));
-}
-
-/* Adds the model's figures on held-out plans, if the study has a model. */
-static int add_model(const struct reported *r, json_t *data, struct status *st)
-{
-    struct status missing = STATUS_INIT;
-    if (db_model_get(r->db, r->study, STUDY_MODEL, keep_model, data, &missing) == 0 ||
-        missing.code == STATUS_NOT_FOUND)
-        return 0;
-    return status_set(st, missing.code, "%s", missing.message);
 }
 
 /* ---- the mask -------------------------------------------------------------------------------- */
@@ -198,8 +174,8 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
     buf_release(&key);
     int result = 0;
     if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||
-        add_baselines(r, data, st) != 0 || add_model(r, data, st) != 0 ||
-        finals_json(r, &finals, st) != 0 || report_plans_json(r, &plans, st) != 0)
+        add_baselines(r, data, st) != 0 || finals_json(r, &finals, st) != 0 ||
+        report_plans_json(r, &plans, st) != 0)
         result = -1;
     json_object_set_new(data, "finals", finals);
     json_object_set_new(data, "plans", plans);

@@ -10,7 +10,6 @@ struct tried {
     enum trial_status status;
     struct interval us; /* a layer */
     double alone_us;    /* a layer: the sum of its kernels alone */
-    double model_us;    /* a layer, as the study's model predicts; NaN: there is no model */
     int at_s;           /* seconds since the first trial */
 };
 
@@ -71,50 +70,23 @@ static int keep(void *ctx, const struct db_trial *row)
         .status = row->status,
         .us = {us * row->median_ms, us * row->ci_low_ms, us * row->ci_high_ms},
         .alone_us = 1e3 * additive_ms(&p->times, plan),
-        .model_us = NAN,
         .at_s = (int)(seconds_of(row->stored_utc) - p->first),
     };
     return 0;
 }
 
-/* ---- what was expected of them --------------------------------------------------------------- */
-
-/* Asks the model of the study's searches, if there is one. */
-static int ask_model(struct reported *r, struct plans *p, struct status *st)
-{
-    struct model *model;
-    struct status missing = STATUS_INIT;
-    if (p->count == 0 ||
-        model_fetch(r->db, r->study, STUDY_MODEL, &p->times, &model, &missing) != 0)
-        return p->count == 0 || missing.code == STATUS_NOT_FOUND
-                   ? 0
-                   : status_set(st, missing.code, "%s", missing.message);
-    struct plan *plans = mem_alloc((size_t)p->count, sizeof(*plans));
-    double *ms = mem_alloc((size_t)p->count, sizeof(*ms));
-    for (int i = 0; i < p->count; i++)
-        plans[i] = p->items[i].plan;
-    int result = model_predict(model, plans, p->count, &p->times, ms, NULL, st);
-    for (int i = 0; i < p->count; i++)
-        p->items[i].model_us = 1e3 * ms[i] / p->layers;
-    free(plans);
-    free(ms);
-    model_free(model);
-    return result;
-}
-
-/* The rank correlation of a prediction with the times of the plans that ran; null if a prediction
- * is unknown or fewer than three plans ran. */
-static json_t *correlation(const struct plans *p, size_t prediction)
+/* The rank correlation of the sums with the times of the plans that ran; null if a sum is unknown
+ * or fewer than three plans ran. */
+static json_t *correlation(const struct plans *p)
 {
     double *expected = mem_alloc((size_t)p->count + 1, sizeof(*expected));
     double *measured = mem_alloc((size_t)p->count + 1, sizeof(*measured));
     size_t n = 0;
     for (int i = 0; i < p->count; i++) {
         const struct tried *t = &p->items[i];
-        double value = *(const double *)((const char *)t + prediction);
-        if (t->status != TRIAL_OK || isnan(value))
+        if (t->status != TRIAL_OK || isnan(t->alone_us))
             continue;
-        expected[n] = value;
+        expected[n] = t->alone_us;
         measured[n++] = t->us.median;
     }
     json_t *out = json_number(n > 2 ? stats_spearman(expected, measured, n) : NAN);
@@ -128,7 +100,7 @@ static json_t *correlation(const struct plans *p, size_t prediction)
 static json_t *columns_json(const struct plans *p)
 {
     json_t *value = json_array(), *status = json_array(), *us = json_array(), *low = json_array(),
-           *high = json_array(), *alone = json_array(), *model = json_array(), *at = json_array();
+           *high = json_array(), *alone = json_array(), *at = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct tried *t = &p->items[i];
         json_array_append_new(value, json_integer(plan_value(t->plan)));
@@ -137,12 +109,10 @@ static json_t *columns_json(const struct plans *p)
         json_array_append_new(low, json_number(t->us.low));
         json_array_append_new(high, json_number(t->us.high));
         json_array_append_new(alone, json_number(t->alone_us));
-        json_array_append_new(model, json_number(t->model_us));
         json_array_append_new(at, json_integer(t->at_s));
     }
-    return json_pack("{so so so so so so so so}", "value", value, "status", status, "us", us,
-                     "low_us", low, "high_us", high, "alone_us", alone, "model_us", model, "at_s",
-                     at);
+    return json_pack("{so so so so so so so}", "value", value, "status", status, "us", us, "low_us",
+                     low, "high_us", high, "alone_us", alone, "at_s", at);
 }
 
 int report_plans_json(struct reported *r, json_t **out, struct status *st)
@@ -151,12 +121,9 @@ int report_plans_json(struct reported *r, json_t **out, struct status *st)
     p.searches = json_array();
     p.reasons = json_object();
     int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);
-    if (result == 0)
-        result = ask_model(r, &p, st);
-    *out = json_pack("{so so so so ss so}", "columns", columns_json(&p), "searches", p.searches,
-                     "reasons", p.reasons, "alone_spearman",
-                     correlation(&p, offsetof(struct tried, alone_us)), "first_utc", p.first_utc,
-                     "model_spearman", correlation(&p, offsetof(struct tried, model_us)));
+    *out = json_pack("{so so so so ss}", "columns", columns_json(&p), "searches", p.searches,
+                     "reasons", p.reasons, "alone_spearman", correlation(&p), "first_utc",
+                     p.first_utc);
     free(p.items);
     return result;
 }

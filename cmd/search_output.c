@@ -68,9 +68,8 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
     json_t *model = json_pack(
-        "{so so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
-        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null(),
-        "expected_faster_share", json_number(r->expected_faster_share));
+        "{so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
+        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null());
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
@@ -95,27 +94,16 @@ static const struct column columns[] = {
 
 static void print_csv(const struct workload *w, const struct tune_report *r)
 {
-    const struct db_best *b = &r->best;
-    struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
-    int count = ARRAY_LEN(columns);
     struct output out;
-    memcpy(all, columns, sizeof(columns));
-    count += baselines_columns(r->baseline_count, all + count);
-    output_begin(&out, FORMAT_CSV, all, count);
-    if (b->value >= 0) {
-        struct plan p = plan_from_value((unsigned)b->value);
-        output_row(&out,
-                   json_pack("{si sb so sb so so so so si si si ss* so ss ss sb so}", "value",
-                             b->value, "packed", (int)b->packed, "fused", plan_fused_json(p),
-                             "handwritten", p.handwritten, "median_ms", json_number(b->median_ms),
-                             "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms",
-                             json_number(b->ci_high_ms), "baselines",
-                             baselines_json(r->baselines, r->baseline_count), "trials_new",
-                             r->new_trials, "trials_total", r->total_trials, "space", r->space,
-                             "stopped_by", r->stopped_by, "us_per_layer",
-                             json_number(1e3 * b->median_ms / w->layers), "device", b->device,
-                             "measured_utc", b->measured_utc, "compared", b->final, "unstable",
-                             text_or_null(r->unstable)));
+    output_begin(&out, FORMAT_CSV, columns, ARRAY_LEN(columns));
+    if (r->best.value >= 0) {
+        json_t *row = best_json(w, &r->best);
+        json_object_update_new(
+            row, json_pack("{so si si si ss* so}", "fused",
+                           plan_fused_json(plan_from_value((unsigned)r->best.value)), "trials_new",
+                           r->new_trials, "trials_total", r->total_trials, "space", r->space,
+                           "stopped_by", r->stopped_by, "unstable", text_or_null(r->unstable)));
+        output_row(&out, row);
     }
     output_end(&out);
 }
@@ -196,17 +184,6 @@ static void print_noise(const struct tune_report *r)
                "noise");
 }
 
-static void print_model(const struct tune_report *r)
-{
-    if (!isfinite(r->expected_faster_share))
-        return;
-    printf("%-12s expects %.0f of the plans not measured to be faster", "model",
-           r->expected_faster_share * r->space);
-    if (isfinite(r->model_spearman))
-        printf("; rank correlation on held-out plans %.2f", r->model_spearman);
-    putchar('\n');
-}
-
 /* The untimed segments that may yet be the best hope. */
 static void print_untimed(const struct certainty *c)
 {
@@ -278,7 +255,8 @@ static void print_text(const struct workload *w, enum target_kind target,
     print_counts(r);
     print_signals(r);
     print_noise(r);
-    print_model(r);
+    if (isfinite(r->model_spearman))
+        printf("%-12s rank correlation on held-out plans %.2f\n", "model", r->model_spearman);
     print_certainty(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);

@@ -28,13 +28,15 @@ void session_catch_signals(void)
 /* Says what will show in the times, as `doctor` does. */
 static void note_noise(const struct options *o, struct target_name target)
 {
-    struct env_check *checks;
-    int count = options_has(o, OPT(QUIET)) ? 0 : env_check_noise(target, &checks);
-    for (int i = 0; i < count; i++)
-        if (checks[i].state != ENV_OK)
-            note(o, "%s: %s; %s", checks[i].subject, checks[i].found, checks[i].advice);
-    if (count > 0)
-        env_checks_free(checks, count);
+    struct env_list list = {0};
+    if (!options_has(o, OPT(QUIET)))
+        env_check_noise(target, &list);
+    for (int i = 0; i < list.count; i++) {
+        const struct env_check *c = &list.rows[i];
+        if (c->state != ENV_OK)
+            note(o, "%s: %s; %s", c->subject, c->found, c->advice);
+    }
+    env_list_release(&list);
 }
 
 /* *out is null if the mode creates none and there is none. */

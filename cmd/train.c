@@ -13,7 +13,6 @@ static const struct column columns[] = {
     {"spearman", "spearman", 3},
     {"top1_regret", "regret", 4},
     {"auc", "auc", 3},
-    {"recall_best", "recall", 3},
 };
 
 static void print(const struct options *o, const char *name, const struct learned *l)
@@ -21,11 +20,10 @@ static void print(const struct options *o, const char *name, const struct learne
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     output_row(&out,
-               json_pack("{so si so so so so so}", "name", json_text(name), "plans",
-                         l->report.count, "threshold_ms", json_number(model_threshold_ms(l->model)),
-                         "spearman", json_number(l->report.spearman), "top1_regret",
-                         json_number(l->report.top1_regret), "auc", json_number(l->report.auc),
-                         "recall_best", json_number(l->report.recall_best)));
+               json_pack("{so si so so so so}", "name", json_text(name), "plans", l->report.count,
+                         "threshold_ms", json_number(model_threshold_ms(l->model)), "spearman",
+                         json_number(l->report.spearman), "top1_regret",
+                         json_number(l->report.top1_regret), "auc", json_number(l->report.auc)));
     output_end(&out);
 }
 
@@ -86,12 +84,10 @@ const struct command cmd_train = {
     .options =
         OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(DB) | OPT(EVENTS),
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
-    .about =
-        "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
-        "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"
-        "(spearman), how much slower than the best the plan is that the model would choose\n"
-        "(regret), the area under the classifier's curve (auc), and the share of the best 1 %\n"
-        "that it finds (recall).",
+    .about = "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
+             "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"
+             "(spearman), how much slower than the best the plan is that the model would choose\n"
+             "(regret), and the area under the classifier's curve (auc).",
     .examples = "fuseplan train --data docs/examples/times.txt\n"
                 "fuseplan train --data docs/examples/times.txt --name gpu --quantile 0.05\n"
                 "fuseplan train -b 1 -s 128 -m causal",

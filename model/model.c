@@ -173,12 +173,12 @@ int model_predict(struct model *m, const struct plan *plans, int count,
     double *log_sum = log_additives(plans, count, times);
     struct matrix x = matrix_of(plans, count, times);
     float *trees = mem_alloc((size_t)count, sizeof(*trees));
-    int result = ms != NULL ? booster_predict(m->regressor, x, trees, st) : 0;
-    for (int i = 0; i < count && ms != NULL && result == 0; i++)
+    int result = booster_predict(m->regressor, x, trees, st);
+    for (int i = 0; i < count && result == 0; i++)
         ms[i] = (float)exp(trees[i] + baseline_log_ms(&m->baseline, log_sum[i]));
-    if (high != NULL && result == 0)
+    if (result == 0)
         result = booster_predict(m->classifier, x, trees, st);
-    for (int i = 0; i < count && high != NULL && result == 0; i++) {
+    for (int i = 0; i < count && result == 0; i++) {
         double odds = baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
         high[i] = (float)(1 / (1 + exp(-(trees[i] + odds))));
     }

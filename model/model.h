@@ -75,8 +75,7 @@ int model_train(const struct model_options *options, const struct model_data *da
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
 
-/* Writes for each plan its milliseconds and its probability of high performance.  Either array may
- * be null. */
+/* Writes for each plan its milliseconds and its probability of high performance. */
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st);
 
@@ -91,7 +90,6 @@ struct model_report {
     double spearman;    /* rank correlation of predicted and measured times */
     double top1_regret; /* measured time of the plan predicted fastest / of the fastest, less 1 */
     double auc;         /* of the classifier; NaN if all plans are of one class */
-    double recall_best; /* share of the fastest 1 % (at least one plan) predicted as such */
 };
 
 /* k-fold cross-validation; options->seed shuffles. */

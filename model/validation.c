@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double best_share = 0.01; /* of recall_best */
-
 struct scored {
     double score;
     int row;
@@ -18,24 +16,17 @@ static int by_score(const void *a, const void *b)
     return x->row - y->row;
 }
 
-/* Rows by ascending score; free it. */
-static struct scored *ordered(const double *scores, int count)
-{
-    struct scored *order = mem_alloc((size_t)count, sizeof(*order));
-    for (int i = 0; i < count; i++)
-        order[i] = (struct scored){scores[i], i};
-    qsort(order, (size_t)count, sizeof(*order), by_score);
-    return order;
-}
-
 /* Assigns rows to folds: each group of neighbours in time is dealt at random, so that every fold
  * holds fast and slow plans alike.  Otherwise each fold's model would lack other plans, and figures
  * over all folds would blame the models for what they could not know. */
 static void deal(const struct model_data *d, int folds, uint64_t seed, int *fold)
 {
-    struct scored *order = ordered(d->ms, d->count);
+    struct scored *order = mem_alloc((size_t)d->count, sizeof(*order));
     struct rng r = {seed};
     int *cards = mem_alloc((size_t)folds, sizeof(*cards)), left = 0;
+    for (int i = 0; i < d->count; i++)
+        order[i] = (struct scored){d->ms[i], i};
+    qsort(order, (size_t)d->count, sizeof(*order), by_score);
     for (int i = 0; i < d->count; i++) {
         if (left == 0)
             while (left < folds) {
@@ -87,19 +78,15 @@ static int predict_fold(const struct model_options *options, struct held_out *h,
     return result;
 }
 
-/* Fills the figures that compare the plans predicted fastest with the fastest ones. */
-static void judge_fastest(const struct held_out *h, struct model_report *out)
+/* How much slower than the fastest plan the one predicted fastest is. */
+static double regret_of_first(const struct held_out *h)
 {
-    int k = (int)ceil(best_share * h->data.count), found = 0;
-    struct scored *measured = ordered(h->data.ms, h->data.count);
-    struct scored *predicted = ordered(h->ms, h->data.count);
-    for (int i = 0; i < k; i++)
-        for (int j = 0; j < k; j++)
-            found += measured[i].row == predicted[j].row;
-    out->recall_best = (double)found / k;
-    out->top1_regret = h->data.ms[predicted[0].row] / measured[0].score - 1;
-    free(measured);
-    free(predicted);
+    int fastest = 0, predicted = 0;
+    for (int i = 1; i < h->data.count; i++) {
+        fastest = h->data.ms[i] < h->data.ms[fastest] ? i : fastest;
+        predicted = h->ms[i] < h->ms[predicted] ? i : predicted;
+    }
+    return h->data.ms[predicted] / h->data.ms[fastest] - 1;
 }
 
 /* The chance that a plan of high performance scores above another plan; NaN if all plans are of one
@@ -155,9 +142,9 @@ int model_cross_validate(const struct model_options *options, const struct model
             .folds = folds,
             .count = count,
             .spearman = stats_spearman(h.ms, h.data.ms, (size_t)count),
+            .top1_regret = regret_of_first(&h),
             .auc = area_under_curve(&h, options->quantile),
         };
-        judge_fastest(&h, out);
     }
     free(h.ms);
     free(h.high);

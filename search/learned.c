@@ -104,8 +104,7 @@ static void report_json(const struct model_report *r, struct buf *out)
     buf_addf(out, "{\"folds\": %d, \"count\": %d, ", r->folds, r->count);
     add_figure(out, "spearman", r->spearman, ", ");
     add_figure(out, "top1_regret", r->top1_regret, ", ");
-    add_figure(out, "auc", r->auc, ", ");
-    add_figure(out, "recall_best", r->recall_best, "}");
+    add_figure(out, "auc", r->auc, "}");
 }
 
 static int store_model(struct db *db, int64_t study, const char *name,
@@ -145,11 +144,8 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
                 const struct model_data *data, const struct segment_times *times,
                 struct learned *out, struct status *st)
 {
-    *out = (struct learned){.report = {.count = distinct_plans(data),
-                                       .spearman = NAN,
-                                       .top1_regret = NAN,
-                                       .auc = NAN,
-                                       .recall_best = NAN}};
+    *out = (struct learned){
+        .report = {.count = distinct_plans(data), .spearman = NAN, .top1_regret = NAN, .auc = NAN}};
     if (model_train(options, data, times, &out->model, st) != 0 ||
         (out->report.count >= JUDGED_LEAST &&
          model_cross_validate(options, data, times, FOLDS, &out->report, st) != 0) ||

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,8 @@ struct replay {
     int budgets[REPLAY_ROWS], budget_count;
     struct run *runs; /* (strategies x seeds) */
     pthread_t caller;
-    pthread_mutex_t lock;
-    int next, done;        /* of the runs */
+    atomic_int next, done; /* of the runs */
+    atomic_bool failed;
     struct status failure; /* of the first run that failed */
 };
 
@@ -148,27 +149,19 @@ static int run(struct replay *r, int index, struct status *st)
 static void *work(void *ctx)
 {
     struct replay *r = ctx;
-    int total = r->o->strategy_count * r->o->seeds;
-    pthread_mutex_lock(&r->lock);
-    while (r->next < total && r->failure.code == STATUS_OK) {
-        int index = r->next++, done;
+    int total = r->o->strategy_count * r->o->seeds, index;
+    while (!r->failed && (index = r->next++) < total) {
         struct status st = STATUS_INIT;
-        pthread_mutex_unlock(&r->lock);
         if (r->o->stop != NULL && *r->o->stop != 0)
             status_set(&st, STATUS_INTERRUPTED, "interrupted");
         else
             run(r, index, &st);
-        pthread_mutex_lock(&r->lock);
-        if (r->failure.code == STATUS_OK)
+        if (st.code != STATUS_OK && !atomic_exchange(&r->failed, true))
             r->failure = st;
-        done = ++r->done;
-        if (r->o->step != NULL && pthread_equal(pthread_self(), r->caller) != 0) {
-            pthread_mutex_unlock(&r->lock);
+        int done = ++r->done;
+        if (r->o->step != NULL && pthread_equal(pthread_self(), r->caller) != 0)
             r->o->step(r->o->ctx, done, total);
-            pthread_mutex_lock(&r->lock);
-        }
     }
-    pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
@@ -178,13 +171,11 @@ static void run_all(struct replay *r)
     int others = cpu_threads() - 1, started = 0;
     pthread_t *thread = mem_alloc((size_t)others + 1, sizeof(*thread));
     r->caller = pthread_self();
-    pthread_mutex_init(&r->lock, NULL);
     while (started < others && pthread_create(&thread[started], NULL, work, r) == 0)
         started++;
     work(r);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    pthread_mutex_destroy(&r->lock);
     free(thread);
 }
 

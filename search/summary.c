@@ -4,32 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- what the model says of plans not measured ----------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
-/* The share of the space that was not measured and is expected to beat the best plan. */
-static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
-{
-    int best = history_best(&t->history), open = 0, faster = 0;
-    if (best < 0 || t->space_count == 0)
-        return 0;
-    struct plan *plans = mem_alloc((size_t)t->space_count, sizeof(*plans));
-    double *ms = mem_alloc((size_t)t->space_count, sizeof(*ms));
-    for (int i = 0; i < t->space_count; i++)
-        if (!history_has(&t->history, t->space[i]))
-            plans[open++] = t->space[i];
-    int result = 0;
-    if (open > 0)
-        result = model_predict(model, plans, open, &t->segments.times, ms, NULL, st);
-    for (int i = 0; i < open && result == 0; i++)
-        faster += ms[i] < t->history.items[best].outcome.ms;
-    if (result == 0)
-        *share = (double)faster / t->space_count;
-    free(plans);
-    free(ms);
-    return result;
-}
-
-/* Trains on all plans, stores the model and fills the report's figures.  They stay unknown if there
+/* Trains on all plans, stores the model and fills the report's figure.  It stays unknown if there
  * are too few plans to learn from, if training would take too long, or if there is no plan to
  * predict.  Training on a whole space takes half a minute. */
 static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
@@ -38,21 +15,15 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
         return 0;
     struct model_data data = training_of(&t->history);
     struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};
-    struct learned learned = {.model = NULL};
+    struct learned learned = {.report = {.spearman = NAN}};
     int result = 0;
-    if (data.count < JUDGED_LEAST)
-        goto out;
-    tuner_step(t, PHASE_MODEL, 0, 0, NULL);
-    result = -1;
-    if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
-                    st) != 0 ||
-        expected_faster(t, learned.model, &out->expected_faster_share, st) != 0)
-        goto out;
-    if (out->indistinct)
-        out->expected_faster_share = NAN;
-    out->model_spearman = learned.report.spearman;
-    result = 0;
-out:
+    if (data.count >= JUDGED_LEAST) {
+        tuner_step(t, PHASE_MODEL, 0, 0, NULL);
+        result = model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times,
+                             &learned, st);
+    }
+    if (result == 0)
+        out->model_spearman = learned.report.spearman;
     learned_release(&learned);
     model_data_release(&data);
     return result;
@@ -126,7 +97,6 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .indistinct = history_indistinct(&t->history),
         .drift = anchor_drift(t),
         .model_spearman = NAN,
-        .expected_faster_share = NAN,
     };
     for (int i = 0; i < t->history.count; i++) {
         const struct observation *o = &t->history.items[i];

@@ -58,8 +58,6 @@ struct tune_report {
     double drift;               /* the machine's pace at the end over that at first; 1: as it was */
     double model_spearman;      /* see struct model_report; NaN if unknown */
     struct certainty certainty;
-    double expected_faster_share; /* of the space: plans not measured that the model expects to be
-                                     faster than the best; NaN if unknown */
 };
 
 /* Resumes: what the database holds for the study is not measured again.  An interrupt is no

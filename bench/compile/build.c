@@ -1,4 +1,4 @@
-#include "bench/compile/build_int.h"
+#include "bench/compile/builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,12 @@ void binary_describe(const struct binary *b, struct resources *r)
     memcpy(r->compiler_warning, said->compiler_warning, sizeof(r->compiler_warning));
 }
 
-void binary_source(const struct builder *b, const char *headers, struct binary *binary,
-                   struct buf *text)
+void binary_source(const struct builder *b, struct binary *binary, struct buf *text)
 {
     choice_emit(&binary->choice, &b->target, text);
     struct buf all;
     buf_init(&all);
-    buf_addf(&all, "%s\n%s\n%s", b->toolchain->identity, strrchr(headers, '/'), text->ptr);
+    buf_addf(&all, "%s\n%s\n%s", b->toolchain->identity, strrchr(b->headers.ptr, '/'), text->ptr);
     hash_text(all.ptr, all.len, binary->key);
     buf_release(&all);
 }

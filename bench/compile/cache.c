@@ -27,9 +27,8 @@ static const struct {
 
 enum {
     HASH_LENGTH = HASH_TEXT_SIZE - 1, /* of an entry's name, and of the hash that ends it */
-    SPARED_S = 600, /* what was used this recently stays: a process in the queue for the device may
-                       be about to load it */
-    TEMPORARY_MAX_AGE_S = 3600 /* an older unfinished entry is of a process that was killed */
+    SPARED_S = 600 /* what was used this recently stays: a process in the queue for the device may
+                      be about to load it */
 };
 
 static int read_bound(uint64_t *out, struct status *st)
@@ -254,113 +253,64 @@ struct entry {
     time_t used;
 };
 
-/* What a file is to the cache.  FOREIGN: a user's own, beside or in the cache's directories. */
-enum role { FOREIGN, ENTRY, HEADER, TEMPORARY };
-
-/* Whether a name ends as those of file_write()'s temporary files do. */
-static bool is_temporary_suffix(const char *text)
+/* Whether a name is that of an entry, or of one that a process which was killed left unfinished.  A
+ * user's own files may lie beside them. */
+static bool is_entry(enum cache_kind kind, const char *name)
 {
-    return strncmp(text, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0;
-}
-
-static bool starts_with_hash(const char *name)
-{
-    return strspn(name, "0123456789abcdef") == HASH_LENGTH;
-}
-
-/* dir: that of the cache's directories which the file is in; nested: in a directory below it. */
-static enum role role_of(const char *dir, bool nested, const char *name)
-{
-    const char *last = strrchr(name, '.');
-    if (nested) /* nothing else is looked for so deep */
-        return last != NULL && is_temporary_suffix(last) ? TEMPORARY : HEADER;
-    if (strcmp(dir, CACHE_TEMPORARY_DIR) == 0)
-        return strncmp(name, CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) == 0
-                   ? TEMPORARY
-                   : FOREIGN;
-    for (int i = 0; i < CACHE_KIND_COUNT; i++) {
-        size_t len = strlen(kinds[i].suffix);
-        if (strcmp(dir, kinds[i].dir) != 0 || !starts_with_hash(name) ||
-            strncmp(name + HASH_LENGTH, kinds[i].suffix, len) != 0)
-            continue;
-        const char *rest = name + HASH_LENGTH + len;
-        return rest[0] == '\0' ? ENTRY : is_temporary_suffix(rest) ? TEMPORARY : FOREIGN;
-    }
-    return FOREIGN;
-}
-
-static bool is_set_of_headers(const char *dir, bool nested, const char *name)
-{
-    return !nested && strcmp(dir, HEADERS_DIR) == 0 && strlen(name) == HASH_LENGTH &&
-           starts_with_hash(name);
-}
-
-struct walk {
-    bool sweeps;         /* stale temporary files are removed at once */
-    struct buf *entries; /* gets a struct entry for each, its path owned; null: none is kept */
-    time_t now;
-    uint64_t bytes; /* of all files that are the cache's */
-};
-
-static void walk_file(struct walk *w, const char *path, enum role role)
-{
-    struct stat file;
-    if (role == FOREIGN || lstat(path, &file) != 0 || !S_ISREG(file.st_mode))
-        return;
-    bool stale = role == TEMPORARY && w->now - file.st_mtime > TEMPORARY_MAX_AGE_S;
-    if (stale && w->sweeps && unlink(path) == 0)
-        return;
-    w->bytes += (uint64_t)file.st_size;
-    if (role == ENTRY && w->entries != NULL)
-        buf_add(w->entries,
-                &(struct entry){mem_strdup(path), (uint64_t)file.st_size, file.st_mtime},
-                sizeof(struct entry));
+    size_t len = strlen(kinds[kind].suffix), mark = strlen(FILE_TEMPORARY_MARK);
+    if (strspn(name, "0123456789abcdef") != HASH_LENGTH ||
+        strncmp(name + HASH_LENGTH, kinds[kind].suffix, len) != 0)
+        return false;
+    const char *rest = name + HASH_LENGTH + len;
+    return rest[0] == '\0' || strncmp(rest, FILE_TEMPORARY_MARK, mark) == 0;
 }
 
 /* Name by name: a cache has ten thousands of files, and most walks keep none in memory. */
-static void walk_dir(struct walk *w, const char *path, const char *dir, bool nested)
+static uint64_t walk_dir(const struct cache *c, enum cache_kind kind, struct buf *entries)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *names = fd >= 0 ? fdopendir(fd) : NULL;
+    uint64_t bytes = 0;
     const struct dirent *e;
-    struct buf below;
-    if (names == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return;
+    struct stat file;
+    struct buf path;
+    buf_init(&path);
+    cache_dir(c, kind, &path);
+    int fd = open(path.ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *names = fd >= 0 ? fdopendir(fd) : NULL;
+    while (names != NULL && (e = readdir(names)) != NULL) {
+        if (!is_entry(kind, e->d_name))
+            continue;
+        buf_reset(&path);
+        cache_dir(c, kind, &path);
+        buf_addf(&path, "/%s", e->d_name);
+        if (lstat(path.ptr, &file) != 0 || !S_ISREG(file.st_mode))
+            continue;
+        bytes += (uint64_t)file.st_size;
+        if (entries != NULL)
+            buf_add(entries,
+                    &(struct entry){mem_strdup(path.ptr), (uint64_t)file.st_size, file.st_mtime},
+                    sizeof(struct entry));
     }
-    buf_init(&below);
-    while ((e = readdir(names)) != NULL) {
-        buf_reset(&below);
-        buf_addf(&below, "%s/%s", path, e->d_name);
-        if (is_set_of_headers(dir, nested, e->d_name))
-            walk_dir(w, below.ptr, dir, true);
-        else if (e->d_name[0] != '.')
-            walk_file(w, below.ptr, role_of(dir, nested, e->d_name));
-    }
-    buf_release(&below);
-    closedir(names);
+    if (names != NULL)
+        closedir(names);
+    else if (fd >= 0)
+        close(fd);
+    buf_release(&path);
+    return bytes;
 }
 
-static uint64_t walk_cache(const struct cache *c, bool sweeps, struct buf *entries)
+/* entries gets a struct entry for each, its path owned; null: none is kept.  Returns their bytes.
+ */
+static uint64_t walk_cache(const struct cache *c, struct buf *entries)
 {
-    struct walk w = {.sweeps = sweeps, .entries = entries, .now = time(NULL)};
-    const char *dirs[CACHE_KIND_COUNT + 2] = {CACHE_TEMPORARY_DIR, HEADERS_DIR};
+    uint64_t bytes = 0;
     for (int i = 0; i < CACHE_KIND_COUNT; i++)
-        dirs[i + 2] = kinds[i].dir;
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        struct buf path;
-        buf_init(&path);
-        buf_addf(&path, "%s/%s", c->dir, dirs[i]);
-        walk_dir(&w, path.ptr, dirs[i], false);
-        buf_release(&path);
-    }
-    return w.bytes;
+        bytes += walk_dir(c, (enum cache_kind)i, entries);
+    return bytes;
 }
 
 uint64_t cache_bytes(const struct cache *c)
 {
-    return walk_cache(c, false, NULL);
+    return walk_cache(c, NULL);
 }
 
 static int by_use(const void *a, const void *b)
@@ -372,11 +322,11 @@ static int by_use(const void *a, const void *b)
 void cache_trim(const struct cache *c)
 {
     scratch_sweep(c);
-    if (walk_cache(c, true, NULL) <= c->max_bytes)
+    if (walk_cache(c, NULL) <= c->max_bytes)
         return;
     struct buf list;
     buf_init(&list);
-    uint64_t bytes = walk_cache(c, true, &list);
+    uint64_t bytes = walk_cache(c, &list);
     struct entry *entries = (void *)list.ptr;
     size_t count = list.len / sizeof(*entries);
     /* Down to nine tenths, so that the next binary does not bring the next trim. */

@@ -70,10 +70,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     struct arguments argv = {0};
     arguments_add(&argv, tc->path);
     add_all(&argv, &tc->flags);
-    if (headers != NULL) {
-        arguments_add(&argv, "-I");
-        arguments_add(&argv, headers);
-    }
+    arguments_add(&argv, "-I");
+    arguments_add(&argv, headers);
     arguments_add(&argv, "-o");
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
@@ -196,15 +194,11 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     return result;
 }
 
-/* Replaces dir by the directory of what the probe includes; "" where it includes nothing. */
-static int probe_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
-                         struct status *st)
+int compile_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
+                    struct status *st)
 {
     const struct kernel_file *files;
-    buf_reset(dir);
-    if (!tc->probe_includes)
-        return 0;
-    int count = kernel_files(TARGET_CPU, &files);
+    int count = kernel_files(tc->kind, &files);
     return cache_headers(c, files, count, dir, st);
 }
 
@@ -219,8 +213,8 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
     int result = -1;
     for (int i = 0; i < TRIES && result != 0; i++) {
         failed = STATUS_INIT;
-        result = compile_source(tc, c, tc->probe, headers[0] != '\0' ? headers : NULL, key,
-                                PROBE_LIMIT_S, until, stop, &failed);
+        result =
+            compile_source(tc, c, tc->probe, headers, key, PROBE_LIMIT_S, until, stop, &failed);
         if (failed.code != STATUS_ENVIRONMENT)
             break;
     }
@@ -242,7 +236,7 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
     struct buf text, headers;
     buf_init(&text);
     buf_init(&headers);
-    int result = probe_headers(tc, c, &headers, st);
+    int result = compile_headers(tc, c, &headers, st);
     buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
     hash_text(text.ptr, text.len, key);
     if (result == 0 && !cache_get(c, CACHE_BINARY, key, NULL, NULL))
@@ -258,7 +252,7 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
     struct status failed = STATUS_INIT;
     struct buf headers;
     buf_init(&headers);
-    int result = probe_headers(tc, c, &headers, &failed);
+    int result = compile_headers(tc, c, &headers, &failed);
     if (result == 0)
         result = build_probe(tc, c, headers.ptr, NULL, until, stop, &failed);
     buf_release(&headers);

@@ -84,6 +84,12 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
 /* Replaces path by the program that a shell would find; false where there is none. */
 bool process_find(const char *name, struct buf *path);
 
+/* The child's side of process_start(), right after fork(): starts the program, whose stdout goes to
+ * `answers` and whose stderr to `output`, outlives it to end all that it leaves behind, and ends as
+ * it did.  On SIGTERM, and where `parent` ends, all of it ends. */
+_Noreturn void supervisor_run(const struct process_spec *spec, pid_t parent, int answers,
+                              int output);
+
 /* ---- cache.c: what was built and verified once --------------------------------------------------
  *
  * An entry's name is the hash of everything that it depends on.  It ends with a hash of its own
@@ -139,7 +145,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 /* As file_write(); a failure says what to do. */
 int cache_write(const char *path, const void *data, size_t len, struct status *st);
 
-uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
+uint64_t cache_bytes(const struct cache *c); /* of all entries */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
 
 /* ---- scratch.c: directories for what compilers write ----------------------------------------- */
@@ -174,21 +180,19 @@ void arguments_release(struct arguments *a);
 
 /* A compiler that works, with its arguments. */
 struct toolchain {
+    enum target_kind kind;
     char *path;                    /* of the compiler */
     struct arguments flags;        /* before -I, -o and the source */
     struct arguments libs;         /* after the source */
     const char *probe;             /* a source that it compiles if it works at all */
-    bool probe_includes;           /* the probe includes the CPU's kernels */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
     uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
     int niceness;                  /* of the compiler; 0: as this program */
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
-    char version[128];             /* "gcc 12.2.0" */
-    char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char openmp[256];              /* OpenMP's file where it is another than gcc's; else empty */
     char identity[HASH_TEXT_SIZE]; /* of compiler, arguments and the machine that they build for */
-    struct fingerprint where;      /* the GPU; empty on a CPU */
+    struct fingerprint where;  /* compiler and libraries; the rest by target_ops.fingerprint() */
     struct status passed_over; /* why an installed compiler that is faster does not serve, or OK */
 };
 
@@ -218,7 +222,11 @@ struct compile {
     double started;
 };
 
-/* Starts to compile the text of a source.  headers: the directory of its includes, or null.  The
+/* Writes what sources of the target include, and replaces dir by its directory. */
+int compile_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
+                    struct status *st);
+
+/* Starts to compile the text of a source.  headers: the directory of its includes.  The
  * caller releases *out even after a failure. */
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st);
@@ -284,14 +292,15 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
 /* ---- gpu.c: the device as the worker's probe describes it ------------------------------------ */
 
 struct gpu {
-    char name[128], uuid[64], driver[64];
-    int arch;            /* 90 for sm_90 */
-    int units;           /* multiprocessors */
-    int cuda;            /* the version that its driver supports: 13000 for 13.0 */
-    int mhz, max_mhz;    /* its clock; 0 where unknown */
-    int processes;       /* that compute on it; -1: unknown */
-    char throttled[128]; /* why it slows itself down; empty where it does not */
+    struct fingerprint where; /* what the GPU says: compiler, libraries and protocol are empty */
+    int arch;                 /* 90 for sm_90 */
+    int cuda;                 /* the version that its driver supports: 13000 for 13.0 */
+    int mhz, max_mhz;         /* its clock; 0 where unknown */
+    int processes;            /* that compute on it; -1: unknown */
+    char throttled[128];      /* why it slows itself down; empty where it does not */
 };
+
+void gpu_set_arch(struct gpu *gpu, int arch);
 
 /* Asks the driver, which may take seconds to start. */
 int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st);
@@ -302,9 +311,6 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
  * throttles the GPU may be outdated.  proc: "/proc". */
 int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st);
-
-/* Fills in what the GPU says: compiler, libraries and protocol stay empty. */
-void gpu_describe(const struct gpu *gpu, struct fingerprint *out);
 
 /* ---- cuda_compiler.c: NVRTC or nvcc ---------------------------------------------------------- */
 
@@ -332,62 +338,5 @@ void ptxas_read(const char *log, struct resources *out);
 
 /* Whether the compiler warned that wgmma instructions, which should overlap, are serialized. */
 bool ptxas_serialises(const struct resources *r);
-
-/* ---- build.c, pool.c: choices -> binaries ---------------------------------------------------- */
-
-/* What is known of one choice in this session. */
-struct binary {
-    struct choice choice;
-    bool built; /* it was tried: status says with what result */
-    struct status status;
-    char key[HASH_TEXT_SIZE];          /* in the cache, CACHE_BINARY */
-    char content_hash[HASH_TEXT_SIZE]; /* of the binary */
-    char *path;                        /* owned */
-    double error;                      /* of its verification; negative: not verified yet */
-    char verdict[HASH_TEXT_SIZE];      /* in the cache, CACHE_VERDICT; empty until looked for */
-    struct resources resources;        /* what the compiler said */
-    double build_s; /* that its compiler took: while k ran side by side, 1/k of the time; 0 if the
-                       cache had it */
-};
-
-struct builder {
-    const struct cache *cache;
-    const struct toolchain *toolchain;
-    struct build_target target;
-    double deadline_s;
-    int jobs;
-    bool beside; /* compilers may run while the device times */
-    const volatile sig_atomic_t *stop;
-    void (*compiling)(void *ctx); /* called whenever a compiler has started; may be null */
-    void *compiling_ctx;
-    struct listener listener;
-    struct binary **binaries; /* owned */
-    int count;
-    struct pool *pool; /* the compilers at work, owned; null: none ever was */
-};
-
-void builder_release(struct builder *b);
-
-/* The binary of a choice; a new one, not built, where the choice was not asked for before. */
-struct binary *builder_find(struct builder *b, const struct choice *c);
-
-/* Adds what the compiler said to r, which holds what the device said. */
-void binary_describe(const struct binary *b, struct resources *r);
-
-/* Checks that the binaries of choices that were built are there; STATUS_ENVIRONMENT where another
- * program removed one. */
-int builder_check(struct builder *b, const struct choice *choices, int count, struct status *st);
-
-/* As bench_build().  -1 with STATUS_TIMEOUT if it takes longer than `until`, as clock_seconds(). */
-int builder_build(struct builder *b, const struct choice *choices, int count, double until,
-                  struct status *results, struct status *st);
-
-/* As bench_build_some(). */
-int builder_build_some(struct builder *b, const struct choice *choices, int count, int ahead,
-                       double until, struct built *out, struct status *st);
-
-/* Continues what the last builder_build_some() began: takes results and starts compilers, without
- * waiting for any.  Returns whether one still runs. */
-bool builder_advance(struct builder *b);
 
 #endif

@@ -14,7 +14,8 @@
 #define THREAD_MAP_BYTES ((uint64_t)256 << 20)
 
 /* Uses all libraries that emitted code uses, and includes all of its headers.  A worker loads it
- * and answers what it returns: which OpenBLAS there is, and the file of the compiler's OpenMP. */
+ * and answers what it returns: which OpenBLAS there is, the file of the compiler's OpenMP, and the
+ * compiler's version. */
 static const char probe_source[] =
     "#define _GNU_SOURCE\n"
     "#include \"attention.h\"\n"
@@ -54,6 +55,16 @@ static const char probe_source[] =
     "{\n"
     "    Dl_info info;\n"
     "    return dladdr((void *)omp_get_num_procs, &info) != 0 ? info.dli_fname : \"\";\n"
+    "}\n"
+    "#define TEXT(x) #x\n"
+    "#define VERSION(major, minor, patch) TEXT(major) \".\" TEXT(minor) \".\" TEXT(patch)\n"
+    "const char *fuseplan_probe_compiler(void)\n"
+    "{\n"
+    "#ifdef __clang__\n"
+    "    return \"clang \" VERSION(__clang_major__, __clang_minor__, __clang_patchlevel__);\n"
+    "#else\n"
+    "    return \"gcc \" VERSION(__GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);\n"
+    "#endif\n"
     "}\n";
 
 /* The compiler that the user names, and by what; else "cc". */
@@ -91,41 +102,6 @@ static void add_flags(const struct arguments *words, struct arguments *flags)
         arguments_add(flags, words->items[options]);
 }
 
-/* The last word of a line that is a version, as "12.2.0"; empty if there is none. */
-static const char *version_word(const char *line, int *len)
-{
-    const char *found = line;
-    *len = 0;
-    for (const char *word = line; *word != '\0' && *word != '\n';) {
-        size_t n = strcspn(word, " \n"), digits = strspn(word, "0123456789");
-        if (digits > 0 && word[digits] == '.') {
-            found = word;
-            *len = (int)n;
-        }
-        word += n;
-        word += strspn(word, " ");
-    }
-    return found;
-}
-
-/* "cc (Debian 12.2.0-14) 12.2.0": "gcc 12.2.0"; "Debian clang version 14.0.6": "clang 14.0.6".
- * Other lines may come before: a shell that runs the compiler warns of a missing locale.  false:
- * no line has a version. */
-static bool short_version(const char *said, char *out, size_t size)
-{
-    for (const char *line = said; line != NULL; line = strchr(line, '\n')) {
-        int len;
-        line += *line == '\n';
-        const char *word = version_word(line, &len), *clang = strstr(line, "clang version ");
-        if (len > 0) {
-            bool is_clang = clang != NULL && clang < word;
-            snprintf(out, size, "%s %.*s", is_clang ? "clang" : "gcc", len, word);
-            return true;
-        }
-    }
-    return false;
-}
-
 static int read_version(const struct toolchain_request *request, struct toolchain *out,
                         struct buf *identity, struct status *st)
 {
@@ -135,14 +111,11 @@ static int read_version(const struct toolchain_request *request, struct toolchai
     for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
         arguments_add(&words, out->flags.items[i]); /* the compiler behind a wrapper */
     int result = compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st);
-    if (result == 0 && !short_version(said.ptr, out->version, sizeof(out->version)))
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "'%s --version' does not say which version it is; %s", out->path,
-                            CPU_COMPILER_ADVICE);
     if (result == 0) {
-        utf8_mend(out->version);
         identity_add_file(out->path, identity);
-        buf_addf(identity, "%s\n", out->version);
+        buf_adds(identity, said.ptr);
+        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s",
+                 strstr(said.ptr, "clang") != NULL ? "clang" : "gcc"); /* until the probe says it */
     }
     arguments_release(&words);
     buf_release(&said);
@@ -168,7 +141,8 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
     return read_version(request, out, identity, st);
 }
 
-/* Runs the built probe in a worker and takes the libraries' name from what it answers. */
+/* Runs the built probe in a worker and takes the names of libraries and compiler from what it
+ * answers. */
 static int run_probe(const struct toolchain_request *request, const char *library,
                      struct toolchain *out, struct status *st)
 {
@@ -177,6 +151,7 @@ static int run_probe(const struct toolchain_request *request, const char *librar
     int result = worker_ask(request, "--probe", library, true, &said, &why);
     const char *libraries = json_string_value(json_object_get(said, "libraries"));
     const char *openmp = json_string_value(json_object_get(said, "openmp"));
+    const char *version = json_string_value(json_object_get(said, "compiler"));
     if (why.code == STATUS_INTERRUPTED)
         result = status_set(st, why.code, "%s", why.message);
     else if (libraries == NULL || libraries[0] == '\0')
@@ -186,7 +161,9 @@ static int run_probe(const struct toolchain_request *request, const char *librar
                        out->path, result != 0 ? why.message : "a result was wrong",
                        why.code == STATUS_ENVIRONMENT ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
     else
-        snprintf(out->libraries, sizeof(out->libraries), "%s", libraries);
+        snprintf(out->where.libraries, sizeof(out->where.libraries), "%s", libraries);
+    if (version != NULL)
+        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s", version);
     if (openmp != NULL && strstr(openmp, "libgomp") == NULL) /* the worker's own is gcc's */
         snprintf(out->openmp, sizeof(out->openmp), "%s", openmp);
     json_decref(said);
@@ -219,9 +196,8 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
             *st = failed; /* such as a full disk: not the compiler's fault */
         return status_set(st, STATUS_ENVIRONMENT,
                           "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
-                          strncmp(out->version, "clang ", strlen("clang ")) == 0
-                              ? CLANG_ADVICE
-                              : CPU_COMPILER_ADVICE,
+                          strcmp(out->where.compiler, "clang") == 0 ? CLANG_ADVICE
+                                                                    : CPU_COMPILER_ADVICE,
                           failed.message);
     }
     struct buf path;
@@ -235,8 +211,8 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
                       struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.probe = probe_source,
-                              .probe_includes = true,
+    *out = (struct toolchain){.kind = TARGET_CPU,
+                              .probe = probe_source,
                               .source_suffix = ".c",
                               .binary_suffix = ".so",
                               .max_memory_bytes = COMPILER_MAX_BYTES};

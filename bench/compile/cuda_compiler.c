@@ -119,13 +119,13 @@ static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int
         return status_set(st, STATUS_ENVIRONMENT,
                           "driver %s supports CUDA %d.%d and the compiler is %s; install a driver "
                           "for CUDA %d.0 or later, or a toolkit of release %d",
-                          gpu->driver, most, gpu->cuda % 1000 / 10, tc->version, release / 1000,
-                          most);
+                          gpu->where.driver, most, gpu->cuda % 1000 / 10, tc->where.compiler,
+                          release / 1000, most);
     if (release < least)
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s (%s) needs a compiler of CUDA %d.%d or later and this one is %s; %s",
-                          gpu->name, tc->where.capability, least / 1000, least % 1000 / 10,
-                          tc->version, WHAT_TO_INSTALL);
+                          gpu->where.device, gpu->where.capability, least / 1000, least % 1000 / 10,
+                          tc->where.compiler, WHAT_TO_INSTALL);
     return 0;
 }
 
@@ -142,8 +142,9 @@ static int prove(const struct cache *c, const struct toolchain *tc,
         return status_set(st, failed.code, "%s", failed.message);
     buf_init(&text);
     arguments_text(&tc->flags, &text);
-    status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s", tc->version,
-               tc->where.device, tc->where.capability, text.ptr, failed.message, WHAT_TO_INSTALL);
+    status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
+               tc->where.compiler, tc->where.device, tc->where.capability, text.ptr, failed.message,
+               WHAT_TO_INSTALL);
     buf_release(&text);
     return -1;
 }
@@ -164,16 +165,17 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
     struct buf identity, flags;
     buf_init(&identity);
     buf_init(&flags);
-    *out = (struct toolchain){.probe = probe_source,
+    *out = (struct toolchain){.kind = TARGET_CUDA,
+                              .probe = probe_source,
                               .source_suffix = ".cu",
                               .binary_suffix = ".cubin",
                               .logs = true,
                               .niceness = NICENESS};
-    gpu_describe(gpu, &out->where);
+    out->where = gpu->where;
     int release = compiler->find(request, out, &identity, st), result = -1;
     if (release > 0) {
-        snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,
-                 release % 1000 / 10);
+        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s %d.%d", compiler->name,
+                 release / 1000, release % 1000 / 10);
         buf_adds(&flags, CUDA_FLAGS " " PTXAS_FLAGS " ");
         build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = gpu->arch}, &flags);
         arguments_add_words(&out->flags, flags.ptr);

@@ -9,35 +9,42 @@ enum { MAJOR_END = 1000 }; /* of a compute capability; an sm_1000 is far away */
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+void gpu_set_arch(struct gpu *gpu, int arch)
+{
+    gpu->arch = arch;
+    snprintf(gpu->where.capability, sizeof(gpu->where.capability), "sm_%d", arch);
+}
+
 static int read_gpu(json_t *said, struct gpu *out, struct status *st)
 {
     const char *problem = json_string_value(json_object_get(said, "problem"));
     const char *name, *uuid, *driver = NULL, *throttled = "";
     int major, minor;
     json_error_t error;
+    struct fingerprint *where = &out->where;
     *out = (struct gpu){.processes = -1};
     if (problem != NULL)
         return status_set(st, STATUS_ENVIRONMENT, "%s", problem);
     if (json_unpack_ex(said, &error, 0, "{s:s, s:s, s:i, s:i, s:i, s:i, s?s, s?s, s?i, s?i, s?i}",
                        "name", &name, "uuid", &uuid, "major", &major, "minor", &minor, "units",
-                       &out->units, "cuda", &out->cuda, "driver", &driver, "throttled", &throttled,
-                       "mhz", &out->mhz, "max_mhz", &out->max_mhz, "processes",
+                       &where->units, "cuda", &out->cuda, "driver", &driver, "throttled",
+                       &throttled, "mhz", &out->mhz, "max_mhz", &out->max_mhz, "processes",
                        &out->processes) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "the GPU's description is malformed: %s",
                           error.text);
-    if (major < 0 || major >= MAJOR_END || minor < 0 || minor > 9 || out->units < 0)
+    if (major < 0 || major >= MAJOR_END || minor < 0 || minor > 9 || where->units < 0)
         return status_set(st, STATUS_ENVIRONMENT,
                           "the GPU's description is malformed: architecture %d.%d, %d units", major,
-                          minor, out->units);
-    snprintf(out->name, sizeof(out->name), "%s", name);
-    snprintf(out->uuid, sizeof(out->uuid), "%s", uuid);
+                          minor, where->units);
+    snprintf(where->device, sizeof(where->device), "%s", name);
+    snprintf(where->uuid, sizeof(where->uuid), "%s", uuid);
     snprintf(out->throttled, sizeof(out->throttled), "%s", throttled);
     if (driver != NULL)
-        snprintf(out->driver, sizeof(out->driver), "%s", driver);
+        snprintf(where->driver, sizeof(where->driver), "%s", driver);
     else
-        snprintf(out->driver, sizeof(out->driver), "CUDA %d.%d", out->cuda / 1000,
+        snprintf(where->driver, sizeof(where->driver), "CUDA %d.%d", out->cuda / 1000,
                  out->cuda % 1000 / 10);
-    out->arch = major * 10 + minor;
+    gpu_set_arch(out, major * 10 + minor);
     return 0;
 }
 
@@ -159,13 +166,4 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
     }
     json_decref(said);
     return result;
-}
-
-void gpu_describe(const struct gpu *gpu, struct fingerprint *out)
-{
-    *out = (struct fingerprint){.units = gpu->units};
-    snprintf(out->device, sizeof(out->device), "%s", gpu->name);
-    snprintf(out->uuid, sizeof(out->uuid), "%s", gpu->uuid);
-    snprintf(out->driver, sizeof(out->driver), "%s", gpu->driver);
-    snprintf(out->capability, sizeof(out->capability), "sm_%d", gpu->arch);
 }

@@ -1,4 +1,4 @@
-#include "bench/compile/process_int.h"
+#include "bench/compile/compile.h"
 
 #include <errno.h>
 #include <fcntl.h>

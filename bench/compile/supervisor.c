@@ -4,7 +4,7 @@
  * them all.  And it outlives a SIGKILL of fuseplan for as long as it takes to end them.
  *
  * The copy may have been made of a process with threads: only async-signal-safe calls. */
-#include "bench/compile/process_int.h"
+#include "bench/compile/compile.h"
 
 #include <errno.h>
 #include <fcntl.h>

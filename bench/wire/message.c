@@ -67,19 +67,51 @@ static int unpack(const json_t *m, const char *what, struct status *st, const ch
     return result;
 }
 
+/* Null without lengths. */
+static json_t *lengths_json(const struct workload *w)
+{
+    json_t *lengths = w->lengths != NULL ? json_array() : json_null();
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        json_array_append_new(lengths, json_integer(w->lengths[b]));
+    return lengths;
+}
+
+/* kinds: of each layer; all are alike. */
+static json_t *chain_json(const struct workload *w)
+{
+    const struct chain_functions f = chain_functions(w->chain);
+    json_t *kinds = json_array();
+    for (int layer = 0; layer < w->layers; layer++)
+        json_array_append_new(kinds, json_integer(0));
+    return json_pack("{ss ss ss ss sb so sb so}", "name", w->chain->name, "norm",
+                     f.pre ? "pre" : "post", "norm_kind", f.rms ? "rms" : "layer", "activation",
+                     op_functions[f.activation].name, "gate", (int)f.gate, "rope",
+                     f.rope ? json_real(w->rope_theta) : json_null(), "score_bias",
+                     (int)f.score_bias, "kinds", kinds);
+}
+
+json_t *workload_json(const struct workload *w, enum target_kind target)
+{
+    struct buf mask;
+    buf_init(&mask);
+    mask_text(&w->mask_spec, &mask);
+    json_t *object = json_pack("{si si ss si si si si sf ss ss}", "batch", w->batch, "seq_len",
+                               w->seq_len, "mask", mask.ptr, "heads", w->heads, "head_size",
+                               w->head_size, "ffn", w->ffn, "layers", w->layers, "eps", w->eps,
+                               "dtype", dtypes[w->dtype].name, "target", target_names[target]);
+    json_object_set_new(object, "lengths", lengths_json(w));
+    json_object_set_new(object, "chain", chain_json(w));
+    buf_release(&mask);
+    return object;
+}
+
 json_t *message_of_workload(const struct workload *w)
 {
-    json_t *lengths = json_null();
-    if (w->lengths != NULL) {
-        lengths = json_array();
-        for (int b = 0; b < w->batch; b++)
-            json_array_append_new(lengths, json_integer(w->lengths[b]));
-    }
     return json_pack(
         "{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:i, s:i, s:I}", "batch", w->batch,
         "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size, "ffn", w->ffn,
         "layers", w->layers, "eps", w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name,
-        "lengths", lengths, "rope_theta", w->rope_theta, "mask_matrices", w->mask.matrices,
+        "lengths", lengths_json(w), "rope_theta", w->rope_theta, "mask_matrices", w->mask.matrices,
         "mask_row_words", w->mask.row_words, "mask_empty_rows", (json_int_t)w->mask.empty_rows);
 }
 
@@ -92,8 +124,7 @@ static void read_lengths(const json_t *lengths, struct workload *out)
         out->lengths[b] = (int)json_integer_value(json_array_get(lengths, (size_t)b));
 }
 
-int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
-                        struct status *st)
+int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, struct status *st)
 {
     workload_init(out);
     const char *dtype, *chain;
@@ -116,9 +147,6 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
     struct mask *mask = &out->mask;
     mask->seq_len = out->seq_len;
     mask->empty_rows = empty_rows;
-    if (mask_bytes(mask) != bytes)
-        return status_set(st, STATUS_LAUNCH, "%zu bytes of mask, expected %zu", bytes,
-                          mask_bytes(mask));
     mask->bits = bits;
     mask->borrowed = true;
     block_lists_build(mask, out->batch, out->lengths, &out->blocks);

@@ -15,9 +15,9 @@
  * "measure" | "dump", ...}.  The worker answers with any number of events, {"event":
  * "doing" | "passed", ...}, and then one reply, {"reply": true, ...}.
  *
- * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]} with 1 to OP_COUNT
- * choices: the parent makes it of a struct candidate, or of one choice alone.  The worker trusts
- * its parent in this and does not check the number. */
+ * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]}: the parent makes
+ * it of a struct candidate, or of one choice alone.  The worker trusts its parent in all requests.
+ */
 
 /* Descriptors that the worker inherits: the socket, and the mask's bits as a file in memory. */
 enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
@@ -47,10 +47,9 @@ int message_take(struct buf *received, json_t **out);
 /* A workload without the bits of its mask, which the worker reads from WORKER_MASK. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, which out borrows; bytes: their size.  Builds the block lists too.  The
- * caller releases *out even after a failure. */
-int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
-                        struct status *st);
+/* bits: the mask's, which out borrows.  Builds the block lists too.  The caller releases *out even
+ * after a failure. */
+int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, struct status *st);
 
 /* A choice as its segment, the name of its implementation and the text of its schedule. */
 json_t *message_of_choice(const struct choice *c);

@@ -115,7 +115,6 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
     X(cuGraphDestroy, "cuGraphDestroy", (struct CUgraph_st * graph))                               \
     X(cuEventCreate, "cuEventCreate", (struct CUevent_st * *out, unsigned flags))                  \
     X(cuEventRecord, "cuEventRecord", (struct CUevent_st * event, struct CUstream_st * stream))    \
-    X(cuEventDestroy, "cuEventDestroy_v2", (struct CUevent_st * event))                            \
     X(cuEventElapsedTime, "cuEventElapsedTime",                                                    \
       (float *ms, struct CUevent_st *start, struct CUevent_st *end))                               \
     X(cuModuleLoadData, "cuModuleLoadData", (struct CUmod_st * *out, const void *image))           \

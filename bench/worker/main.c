@@ -1,9 +1,8 @@
 /* fuseplan-worker: started by fuseplan, never by hand.
  *
  *   fuseplan-worker --serve         serves its parent over the inherited socket
- *   fuseplan-worker --probe FILE    loads a library and asks it: {"libraries", "openmp"}
- *   fuseplan-worker --cuda-probe N  describes a GPU
- *   fuseplan-worker --cublas-version
+ *   fuseplan-worker --probe FILE    loads a library and asks it: {"libraries", "openmp",
+ * "compiler"} fuseplan-worker --cuda-probe N  describes a GPU fuseplan-worker --cublas-version
  *   fuseplan-worker --nvrtc-version
  *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC
  *
@@ -19,18 +18,23 @@
 
 static json_t *probe(const char *path)
 {
-    const char *(*report)(void) = NULL;
+    static const char *const questions[][2] = {{"libraries", "fuseplan_probe"},
+                                               {"openmp", "fuseplan_probe_openmp"},
+                                               {"compiler", "fuseplan_probe_compiler"}};
+    const char *(*answer)(void);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library != NULL)
-        *(void **)&report = dlsym(library, "fuseplan_probe");
-    if (report == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return NULL;
+    json_t *out = json_object();
+    for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
+        answer = NULL;
+        if (library != NULL)
+            *(void **)&answer = dlsym(library, questions[i][1]);
+        if (answer == NULL) {
+            fprintf(stderr, "%s\n", dlerror());
+            json_decref(out);
+            return NULL;
+        }
+        json_object_set_new(out, questions[i][0], json_string(answer()));
     }
-    json_t *out = json_pack("{s:s}", "libraries", report());
-    *(void **)&report = dlsym(library, "fuseplan_probe_openmp");
-    if (report != NULL)
-        json_object_set_new(out, "openmp", json_string(report()));
     return out;
 }
 

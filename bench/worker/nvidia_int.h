@@ -50,8 +50,8 @@ void nvml_report(const char uuid[64], json_t *out);
  * that return JSON return a new object, or null where there is no such library.
  *
  *   --cuda-probe N
- *     {"name", "uuid", "major", "minor", "units", "memory", "cuda"} and what nvml_report() adds,
- *     or {"problem"}.  memory is in bytes, cuda is 13000 for 13.0.  Makes no context.
+ *     {"name", "uuid", "major", "minor", "units", "cuda"} and what nvml_report() adds, or
+ *     {"problem"}.  cuda is 13000 for 13.0.  Makes no context.
  *   --nvrtc-version
  *     {"library", "major", "minor"}
  *   --cublas-version

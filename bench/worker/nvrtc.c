@@ -116,10 +116,6 @@ int nvrtc_compile(int argc, char **argv)
         else
             options[count++] = argv[i];
     struct status st = STATUS_INIT;
-    if (argc < 4 || output == NULL) {
-        fputs("expected --nvrtc LIBRARY OPTION... -o OUT SRC\n", stderr);
-        return 2;
-    }
     if (compile(argv[0], argv[argc - 1], output, count, options, &st) == 0)
         return EXIT_SUCCESS;
     fprintf(stderr, "error: %s\n", st.message);

@@ -119,12 +119,7 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
                             .tolerance = dtypes[k->w.dtype].tolerance,
                             .alone = json_is_true(json_object_get(candidate, "alone")),
                             .packed = json_is_true(json_object_get(candidate, "packed"))};
-    size_t count = json_array_size(choices);
-    if (count == 0 || count > OP_COUNT)
-        return status_set(st, STATUS_LAUNCH,
-                          "malformed candidate: it has %zu choices, expected 1 to %d", count,
-                          OP_COUNT);
-    out->part_count = (int)count;
+    out->part_count = (int)json_array_size(choices);
     for (int i = 0; i < out->part_count; i++)
         if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
             return -1;

@@ -16,13 +16,12 @@
 static int read_workload(struct worker *k, const json_t *request, struct status *st)
 {
     struct stat info;
-    if (fstat(k->mask_fd, &info) != 0 || info.st_size == 0)
-        return status_set(st, STATUS_LAUNCH, "no mask came with the workload");
-    size_t bytes = (size_t)info.st_size;
-    void *bits = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, k->mask_fd, 0);
+    void *bits = MAP_FAILED;
+    if (fstat(k->mask_fd, &info) == 0)
+        bits = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, k->mask_fd, 0);
     if (bits == MAP_FAILED)
         return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
-    return message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
+    return message_to_workload(json_object_get(request, "workload"), bits, &k->w, st);
 }
 
 /* JSON has no NaN: an unknown value is left out. */
@@ -84,55 +83,35 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 
 /* ---- dump ------------------------------------------------------------------------------------ */
 
-/* Loads the candidate of a request and verifies it, all layers of a plan.  Release it even if that
- * fails. */
-static int load_verified(struct worker *k, const json_t *request, struct program *out,
-                         struct status *st)
-{
-    k->candidate = 0;
-    tensors_trim(&k->tensors, 0);
-    int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st);
-    out->all_rows = true;
-    if (result == 0 && verify_program(k, out, k->w.layers, st) == 0)
-        return 0;
-    if (st->code == STATUS_WRONG)
-        tensors_refill(&k->tensors, &k->reference.in[0]);
-    return -1;
-}
-
+/* Of a candidate that is verified first, all layers of a plan. */
 static int do_dump(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     (void)reply;
     struct program program;
-    const char *dir = json_string_value(json_object_get(request, "dir"));
-    int result = load_verified(k, request, &program, st);
+    k->candidate = 0;
+    tensors_trim(&k->tensors, 0);
+    int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st);
+    program.all_rows = true;
     if (result == 0)
-        result = dump_program(k, &program, dir, st);
+        result = verify_program(k, &program, k->w.layers, st);
+    if (result == 0)
+        result = dump_program(k, &program, json_string_value(json_object_get(request, "dir")), st);
+    else if (st->code == STATUS_WRONG)
+        tensors_refill(&k->tensors, &k->reference.in[0]);
     program_release(k, &program);
     return result;
 }
 
 /* ---- serve ----------------------------------------------------------------------------------- */
 
-/* What a worker has: nothing, the workload, the device. */
-enum stage { STAGE_NEW, STAGE_BEGUN, STAGE_OPEN };
-
-static enum stage stage_of(const struct worker *k)
-{
-    if (k->device != NULL)
-        return STAGE_OPEN;
-    return k->ops != NULL ? STAGE_BEGUN : STAGE_NEW;
-}
-
 static const struct {
     const char *name;
-    enum stage needs;
     int (*run)(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 } requests[] = {
-    {"begin", STAGE_NEW, do_begin},
-    {"open", STAGE_BEGUN, do_open},
-    {"measure", STAGE_OPEN, worker_measure},
-    {"dump", STAGE_OPEN, do_dump},
+    {"begin", do_begin},
+    {"open", do_open},
+    {"measure", worker_measure},
+    {"dump", do_dump},
 };
 
 static void serve(struct worker *k, const json_t *request)
@@ -146,7 +125,7 @@ static void serve(struct worker *k, const json_t *request)
     size_t i = 0;
     while (i < ARRAY_LEN(requests) && (name == NULL || strcmp(requests[i].name, name) != 0))
         i++;
-    if (i == ARRAY_LEN(requests) || requests[i].needs != stage_of(k))
+    if (i == ARRAY_LEN(requests))
         status_set(&st, STATUS_LAUNCH, "unexpected request '%s'", name != NULL ? name : "");
     else
         requests[i].run(k, request, reply, &st);

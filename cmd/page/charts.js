@@ -181,12 +181,6 @@ function addChart(host, spec) {
   listenToPointer(chart);
   listenToKeys(chart);
   charts.push(chart);
-  return chart;
-}
-
-function removeChart(chart) {
-  charts.splice(charts.indexOf(chart), 1);
-  chart.plot.destroy();
 }
 
 /* ---- width, colours, paper ----------------------------------------------------------------------- */

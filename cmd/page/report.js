@@ -260,24 +260,18 @@ function showPlans() {
 
 /* ---- predicted against measured -------------------------------------------------------------------- */
 
-let predictionChart = null;
-
-function showPrediction(by) {
-  const points = planPoints((i) => plans[by] ? inUnit(plans[by][i]) : null);
-  const alone = by === "alone_us", figure = alone ? data.plans.alone_spearman : data.plans.model_spearman;
-  if (predictionChart !== null) removeChart(predictionChart);
+function showPrediction() {
+  const points = planPoints((i) => inUnit(plans.alone_us[i])), figure = data.plans.alone_spearman;
   if (points.length === 0) {
     at("prediction-text").textContent = "There is no prediction: not all kernels of the plans were timed alone.";
     return;
   }
   const ends = points.reduce(([low, high], point) => [Math.min(low, point.x, point.y), Math.max(high, point.x, point.y)], [Infinity, 0]);
-  predictionChart = addChart(at("prediction-chart"), { ...planChart, xLabel: alone ? `${unit.name} a layer, sum of the kernels alone` : `${unit.name} a layer, the model`,
+  addChart(at("prediction-chart"), { ...planChart, xLabel: `${unit.name} a layer, sum of the kernels alone`,
     label: `Predicted against measured times of ${planCount}. Arrow keys go from plan to plan.`, points, height: 440,
     lines: [{ label: "as predicted", color: "dot", dash: [6, 5], points: [[ends[0], ends[0]], [ends[1], ends[1]]] }] });
-  at("prediction-text").textContent = (alone ? "The sum of a plan's kernels, each timed alone, costs a fraction of measuring plans. " :
-    "The model has learnt from these very plans, so the chart flatters it. ") +
-    (known(figure) ? `Its ranks correlate with those measured at ${figure.toFixed(3)} (1: the same order)` : "") +
-    (!alone && data.model && known(data.model.spearman) ? `, on plans that it had not seen at ${data.model.spearman.toFixed(3)}. ` : ". ") +
+  at("prediction-text").textContent = "The sum of a plan's kernels, each timed alone, costs a fraction of measuring plans. " +
+    (known(figure) ? `Its ranks correlate with those measured at ${figure.toFixed(3)} (1: the same order). ` : "") +
     "Points below the line run faster than predicted.";
 }
 
@@ -356,9 +350,7 @@ showKernels();
 showCompared();
 showConvergence();
 showPlans();
-at("prediction-choice").hidden = !known(data.plans.model_spearman);
-at("prediction-choice").addEventListener("change", (event) => showPrediction(event.target.value));
-showPrediction("alone_us");
+showPrediction();
 showRoofline();
 showMask();
 showOrigin();

@@ -1,10 +1,7 @@
 /* Compilers beside the device, on the fake GPU, and the limit of bench_limit(). */
-#include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
 #include <math.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 static struct status st; /* of the call that a test is about */
 
@@ -25,14 +22,9 @@ static void write_slow_nvcc(const char *script)
 
 static int started(void)
 {
-    struct buf text;
-    struct status ignored = STATUS_INIT;
     int lines = 0;
-    buf_init(&text);
-    if (file_read(test_path("started"), 0, &text, &ignored) == 0)
-        for (const char *at = text.ptr; (at = strchr(at, '\n')) != NULL; at++)
-            lines++;
-    buf_release(&text);
+    for (const char *at = text_of("started"); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
     return lines;
 }
 
@@ -70,44 +62,6 @@ START_TEST(compilers_start_while_the_device_works)
     OK(bench_build_some(b, c + 3, 1, 0, INFINITY, built, &st));
     ck_assert(built[0].done);
     ck_assert_int_eq(started(), 4);
-    bench_close(b);
-}
-END_TEST
-
-static int begun, dies_at; /* compilers; the one with whose start the worker dies, 0: none */
-static void (*begin_as_before)(void *ctx);
-
-/* Ends the worker after the parent has looked for its messages, and before it looks at
- * the worker. */
-static void die_then_begin(void *ctx)
-{
-    siginfo_t info;
-    if (++begun == dies_at) {
-        ck_assert_int_eq(kill(b->client.process.pid, SIGTERM), 0);
-        ck_assert_int_eq(waitid(P_PID, (id_t)b->client.process.pid, &info, WEXITED | WNOWAIT), 0);
-    }
-    begin_as_before(ctx);
-}
-
-/* It runs no compiler before its first worker does. */
-START_TEST(worker_that_dies_as_a_compiler_starts_is_noticed)
-{
-    write_slow_nvcc("sleep 0.05");
-    begin();
-    OK(bench_build(b, c, 1, NULL, &st));
-    bench_close(b);
-    b = gpu_bench_of(&o, SEQ_LEN);
-    struct trial t;
-    OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
-    check_ok(&t);
-    begin_as_before = b->builder.compiling;
-    b->builder.compiling = die_then_begin;
-    dies_at = 2;
-    OK(bench_build_some(b, c, 1, 2, INFINITY, built, &st));
-    while (begun < dies_at) {
-        OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
-        check_ok(&t);
-    }
     bench_close(b);
 }
 END_TEST
@@ -164,6 +118,5 @@ START_TEST(the_limit_ends_the_workers_work)
 END_TEST
 
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
-      ONCE(worker_that_dies_as_a_compiler_starts_is_noticed),
       ONCE(one_that_is_wanted_now_is_waited_for), ONCE(some_may_be_none_in_time),
       ONCE(the_limit_ends_building), ONCE(the_limit_ends_the_workers_work))

@@ -47,13 +47,6 @@ START_TEST(request_has_a_limit)
 }
 END_TEST
 
-/* As JSON has no place for text that is not UTF-8. */
-START_TEST(request_that_cannot_be_written_is_not_the_workers_fault)
-{
-    FAILS(ask("#!/bin/sh\nsleep 60\n", 60, "\xff", "", 60), STATUS_ENVIRONMENT, "is not UTF-8");
-}
-END_TEST
-
 /* A worker that is suspended takes no request that is larger than the socket's memory. */
 START_TEST(limit_holds_while_a_request_is_sent)
 {
@@ -81,50 +74,40 @@ START_TEST(suspended_parent_waits_as_long_as_another)
 }
 END_TEST
 
-/* Verdicts that name no binary of this session, as a candidate may send them. */
-static const char *const foreign[] = {"", "0123456789abcdef0123456789abcdef", "../../outside"};
+/* Verdicts of one binary, of none of this session, as a candidate may send them, and with an error
+ * that cannot be. */
+#define OWN "00112233445566778899aabbccddeeff"
+static const struct {
+    const char *of;
+    double error;
+    bool kept;
+} verdicts[] = {{OWN, 1e-6, true},
+                {OWN, -1, false},
+                {"", 1e-6, false},
+                {"0123456789abcdef0123456789abcdef", 1e-6, false},
+                {"../../outside", 1e-6, false}};
 
-START_TEST(verdict_of_no_binary_is_ignored)
+START_TEST(verdict_of_a_binary_is_kept)
 {
-    struct binary binary = {.error = -1, .verdict = "00112233445566778899aabbccddeeff"},
-                  unnamed = {.error = -1};
+    struct binary binary = {.error = -1, .verdict = OWN}, unnamed = {.error = -1};
     struct binary *list[] = {&binary, &unnamed};
     struct bench b = {.builder = {.binaries = list, .count = 2}};
     struct buf path;
     OK(cache_open(test_path("cache"), &b.cache, &st));
-    json_t *event = json_pack("{s:s, s:f}", "verdict", foreign[_i], "error", 1e-6);
+    json_t *event =
+        json_pack("{s:s, s:f}", "verdict", verdicts[_i].of, "error", verdicts[_i].error);
     request_event(&b, event);
     json_decref(event);
-    ck_assert_double_eq(binary.error, -1);
+    ck_assert_double_eq(binary.error, verdicts[_i].kept ? verdicts[_i].error : -1);
     ck_assert_double_eq(unnamed.error, -1);
     buf_init(&path);
-    cache_path(&b.cache, CACHE_VERDICT, foreign[_i], &path);
-    ck_assert(!file_exists(path.ptr));
+    cache_path(&b.cache, CACHE_VERDICT, verdicts[_i].of, &path);
+    ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);
     buf_release(&path);
     cache_release(&b.cache);
 }
 END_TEST
 
-START_TEST(verdict_is_kept)
-{
-    static const char verdict[] = "00112233445566778899aabbccddeeff";
-    struct binary binary = {.error = -1, .verdict = "00112233445566778899aabbccddeeff"};
-    struct binary *list[] = {&binary};
-    struct bench b = {.builder = {.binaries = list, .count = 1}};
-    OK(cache_open(test_path("cache"), &b.cache, &st));
-    json_t *event = json_pack("{s:s, s:f}", "verdict", verdict, "error", -1.0);
-    request_event(&b, event);
-    ck_assert(!cache_get(&b.cache, CACHE_VERDICT, verdict, NULL, NULL)); /* no error is below 0 */
-    json_object_set_new(event, "error", json_real(1e-6));
-    request_event(&b, event);
-    ck_assert_double_eq(binary.error, 1e-6);
-    ck_assert(cache_get(&b.cache, CACHE_VERDICT, verdict, NULL, NULL));
-    json_decref(event);
-    cache_release(&b.cache);
-}
-END_TEST
-
 SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
-      ONCE(request_that_cannot_be_written_is_not_the_workers_fault),
       ONCE(limit_holds_while_a_request_is_sent), ONCE(suspended_parent_waits_as_long_as_another),
-      LOOP(verdict_of_no_binary_is_ignored, 0, ARRAY_LEN(foreign)), ONCE(verdict_is_kept))
+      LOOP(verdict_of_a_binary_is_kept, 0, ARRAY_LEN(verdicts)))

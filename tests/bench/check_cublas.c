@@ -23,20 +23,17 @@ static const struct {
 START_TEST(library_runs_gemms)
 {
     struct bench_options o = gpu_options();
-    struct status st = STATUS_INIT;
     struct workload w;
-    struct bench *b;
     struct trial t;
-    gpu_workload(5, &w);
+    gpu_workload(SEQ_LEN, &w);
     w.dtype = products[_i].dtype;
-    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    struct bench *b = bench_of(&o, &w);
     library_trial(b, products[_i].first, products[_i].last, "", false, &t);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(t.resources.registers, 0);
     ck_assert_int_eq(t.resources.grid[0], 0);
     trial_release(&t);
     bench_close(b);
-    workload_release(&w);
 }
 END_TEST
 
@@ -76,7 +73,6 @@ static const struct {
 START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
 {
     struct bench_options o = gpu_options();
-    struct status st = STATUS_INIT;
     struct workload w = {.chain = &chain_bert,
                          .batch = 2,
                          .seq_len = 40,
@@ -84,29 +80,28 @@ START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
                          .head_size = 16,
                          .layers = 1,
                          .eps = 1e-5};
-    struct bench *b;
     struct trial t;
     workload_ready(&w, "full", packings[_i].lengths, NULL);
-    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    struct bench *b = bench_of(&o, &w);
     library_trial(b, 7, 8, "algorithm=3", true, &t);
     ck_assert_int_eq(t.status, packings[_i].status);
     trial_release(&t);
     bench_close(b);
-    workload_release(&w);
 }
 END_TEST
 
 /* What doctor says of the library. */
 static void check_doctor(int state, const char *found)
 {
-    struct env_check *checks;
-    int count = env_check_all(&checks), row = 0;
-    while (row < count && strcmp(checks[row].subject, "CUDA library") != 0)
+    struct env_list list;
+    int row = 0;
+    env_check_all(&list);
+    while (row < list.count && strcmp(list.rows[row].subject, "CUDA library") != 0)
         row++;
-    ck_assert_int_lt(row, count);
-    ck_assert_int_eq(checks[row].state, state);
-    ck_assert_str_eq(checks[row].found, found);
-    env_checks_free(checks, count);
+    ck_assert_int_lt(row, list.count);
+    ck_assert_int_eq(list.rows[row].state, state);
+    ck_assert_str_eq(list.rows[row].found, found);
+    env_list_release(&list);
 }
 
 START_TEST(without_the_library_nothing_offers_it)

@@ -42,12 +42,10 @@ START_TEST(plan_is_run_and_judged)
     struct bench_options o = gpu_options();
     const struct segment s = segments[parts[_i].part];
     struct workload w;
-    struct bench *b;
     hide_cublas();
     gpu_workload(SEQ_LEN, &w);
     w.layers = parts[_i].layers;
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
+    struct bench *b = bench_of(&o, &w);
     struct sampling how = sampling_exhaustive;
     how.all_layers = how.all_rows = parts[_i].says == NULL;
     struct choice wrong = gpu_choice(b, s.first, s.last);
@@ -72,12 +70,10 @@ START_TEST(wrong_kernel_spoils_no_other)
 {
     struct bench_options o = gpu_options();
     struct workload w;
-    struct bench *b;
     hide_cublas();
-    gpu_workload(5, &w);
+    gpu_workload(SEQ_LEN, &w);
     w.ffn = 1024;
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
+    struct bench *b = bench_of(&o, &w);
     write_text(test_path("code"), "fake messy\n");
     struct trial t = segment_trial(b, 0, 0);
     check_failed(&t, STATUS_WRONG, "");

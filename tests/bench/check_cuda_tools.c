@@ -147,7 +147,7 @@ START_TEST(compiler_that_serves_is_taken)
         return;
     }
     ck_assert_msg(result == 0, "%s", st.message);
-    ck_assert_str_eq(tc.version, machines[_i].taken);
+    ck_assert_str_eq(tc.where.compiler, machines[_i].taken);
     ck_assert_str_eq(tc.flags.items[tc.flags.count - 1], "-arch=sm_80");
     ck_assert_str_eq(tc.where.device, "Fake GPU");
     ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
@@ -159,18 +159,14 @@ END_TEST
  * not let have a bound. */
 START_TEST(compilers_have_a_bound)
 {
-    struct buf text;
     write_text(test_path("nvrtc"), "13 works");
     write_nvcc("13.0");
     OK(look(_i == 0 ? "nvcc" : "nvrtc", NULL));
-    buf_init(&text);
-    OK(file_read(test_path("bound"), 100, &text, &st));
 #ifdef __SANITIZE_ADDRESS__
-    ck_assert_str_eq(text.ptr, _i == 0 ? "8388608\n" : "unlimited\n");
+    ck_assert_str_eq(text_of("bound"), _i == 0 ? "8388608\n" : "unlimited\n");
 #else
-    ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
+    ck_assert_str_eq(text_of("bound"), "8388608\n"); /* KiB */
 #endif
-    buf_release(&text);
 }
 END_TEST
 
@@ -240,7 +236,7 @@ static bool is_remembered(int device)
     if (result != 0)
         ck_assert_ptr_nonnull(strstr(st.message, "sees no GPU"));
     else
-        ck_assert_str_eq(gpu.name, "Fake GPU");
+        ck_assert_str_eq(gpu.where.device, "Fake GPU");
     return result == 0;
 }
 
@@ -250,7 +246,7 @@ static void ask(void)
     const struct toolchain_request request = {.worker = FUSEPLAN_WORKER};
     OK(gpu_recall(&request, &cache, test_path("proc"), &gpu, &st));
     ck_assert_int_eq(gpu.arch, 80);
-    ck_assert_int_eq(gpu.units, 4);
+    ck_assert_int_eq(gpu.where.units, 4);
 }
 
 /* Files that are written, or directories that are made where `text` is null; and variables.  Each

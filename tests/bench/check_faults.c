@@ -1,4 +1,5 @@
-/* Candidates that crash, hang or lie, planted by a compiler that edits their source. */
+/* Candidates that crash, hang or lie, planted by a compiler that edits their source, and compilers
+ * that fail. */
 #include "tests/bench/fixture.h"
 #include "tests/processes.h"
 
@@ -130,45 +131,6 @@ START_TEST(fault_is_told_and_the_next_one_works)
 }
 END_TEST
 
-START_TEST(compile_error_is_told)
-{
-    struct status results[2];
-    struct bench *b = open_faulty(0);
-    plant(8, 9, "c", "{ no_such_variable = 1; }");
-    struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
-    OK(bench_build(b, c, 2, results, &st));
-    ck_assert_int_eq(results[0].code, STATUS_COMPILE);
-    ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
-    ck_assert_int_eq(results[1].code, STATUS_OK);
-    struct trial t = segment_trial(b, 8, 9);
-    check_failed(&t, STATUS_COMPILE, "segment 8-9");
-    next_one_works(b);
-    bench_close(b);
-}
-END_TEST
-
-/* A compiler that fails at its probe too has no verdict on a candidate: the work ends, and goes on
- * once the compiler works again. */
-START_TEST(broken_compiler_ends_the_work)
-{
-    struct status results[1];
-    struct bench *b = open_faulty(0);
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    const char *full = "echo 'error: No space left on device' >&2; exit 1\n";
-    plant(8, 9, "sh", full);
-    write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
-    FAILS(bench_build(b, &c, 1, results, &st), STATUS_ENVIRONMENT, "No space left");
-    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
-
-    unlink(test_path("faults/08_09.sh"));
-    unlink(test_path("faults/.sh"));
-    t = segment_trial(b, 8, 9);
-    check_ok(&t);
-    bench_close(b);
-}
-END_TEST
-
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -205,27 +167,12 @@ START_TEST(hanging_compiler_is_stopped)
 }
 END_TEST
 
-/* Of a plan of one layer, whose tensors keep what an earlier run wrote: a segment that stops
- * working once it was verified, and one that is wrong in every seventh run, each found while it is
- * timed or right after. */
-static const struct {
-    int first, last;
-    const char *code;
-} later[] = {
-    {0, 6, "{ static int calls; if (++calls <= 12) honest(a); }"},
-    {7, 14, "{ static int calls; honest(a); if (++calls % 7 == 0) a->tensor[15][0] += 1; }"},
-};
-
-START_TEST(later_faults_are_noticed)
+/* Wrong in every seventh run, which is found while it is timed or right after. */
+START_TEST(fault_of_some_runs_is_noticed)
 {
-    struct workload w;
-    struct bench *b;
-    struct bench_options o = faulty_options(test_path("cache"));
-    small_workload(&w);
-    w.layers = 1;
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
-    plant(later[_i].first, later[_i].last, "c", later[_i].code);
+    struct bench *b = open_faulty(0);
+    plant(7, 14, "c",
+          "{ static int calls; honest(a); if (++calls % 7 == 0) a->tensor[15][0] += 1; }");
     struct trial t = plan_trial(b, "0-6,7-14", &sampling_search);
     check_failed(&t, STATUS_WRONG, "the plan gives another result than before");
     bench_close(b);
@@ -252,55 +199,196 @@ START_TEST(greedy_candidate_fails_alone)
 }
 END_TEST
 
-START_TEST(compiler_has_a_bound)
+/* ---- compilers --------------------------------------------------------------------------------
+ * Compilers that fail for a reason of the machine's: some other program, or a lack, stopped them.
+ */
+
+static struct bench *bench;
+
+static void compilers_setup(void)
 {
-    char script[256];
-    struct buf text;
-    struct bench *b = open_faulty(0);
+    setup();
+    bench = open_faulty(0);
+}
+
+static void compilers_teardown(void)
+{
+    bench_close(bench);
+    test_dir_teardown();
+}
+
+/* Runs in place of the compiler of segment 8-9, and notes that: a byte a time.  Nobody loads what
+ * it writes. */
+static void plant_script(const char *script)
+{
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "tries=%s/tries\nprintf x >>\"$tries\"\n%s\necho built >\"$out\"; exit\n", test_dir,
+             script);
+    write_text(test_path("faults/08_09.sh"), text);
+}
+
+static size_t tries(void)
+{
+    return strlen(text_of("tries"));
+}
+
+#define FIRST_TIME "[ $(wc -c <\"$tries\") -gt 1 ] || "
+
+/* What compilers do when they are killed, when a program that they started is, and when they find
+ * no room; the last one gives no reason. */
+static const char *const failures[] = {
+    "kill -KILL $$",
+    "kill -TERM $$",
+    "{ echo 'cc: fatal error: Killed signal terminated program cc1' >&2; exit 1; }",
+    "{ echo 'collect2: fatal error: ld terminated with signal 9 [Killed]' >&2; exit 1; }",
+    "{ echo \"nvcc error   : 'cicc' died due to signal 15\" >&2; exit 15; }",
+    "{ echo '/tmp/cc.s: error: error writing: No space left on device' >&2; exit 1; }",
+    "{ echo 'as: cannot write: File too large' >&2; exit 1; }",
+    "exit 1",
+};
+
+START_TEST(one_failure_is_nobodys)
+{
+    char script[512];
+    struct status result;
     struct choice c = choice_of(8, 9);
-    snprintf(script, sizeof(script), "ulimit -v >%s/bound\n", test_dir);
-    plant(8, 9, "sh", script);
-    OK(bench_build(b, &c, 1, NULL, &st));
-    buf_init(&text);
-    OK(file_read(test_path("bound"), 100, &text, &st));
-    ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
-    buf_release(&text);
-    bench_close(b);
+    snprintf(script, sizeof(script), FIRST_TIME "%s", failures[_i]);
+    plant_script(script);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
+    ck_assert_uint_eq(tries(), 2);
 }
 END_TEST
 
-/* One faulty segment fails each plan that has it, and no other. */
-START_TEST(plan_fails_for_its_segment)
+/* The machine's failure says nothing about the candidate even if it repeats: all but the last. */
+START_TEST(two_failures_of_the_machine_end_the_work)
 {
-    struct bench *b = open_faulty(0);
-    plant(8, 9, "c", "{ honest(a); a->tensor[10][0] += 0.1f; }");
-    struct trial bad = plan_trial(b, "0-7,8-9,10-14", &sampling_search),
-                 good = plan_trial(b, "0-7,8-14", &sampling_search);
-    ck_assert_int_eq(bad.status, TRIAL_FAILED);
-    ck_assert_int_eq(bad.reason.code, STATUS_WRONG);
-    ck_assert_ptr_nonnull(strstr(bad.reason.message, "segment 8-9"));
-    ck_assert_msg(good.status == TRIAL_OK, "%s", good.reason.message);
-    trial_release(&bad);
-    trial_release(&good);
-    bench_close(b);
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    plant_script(failures[_i]);
+    FAILS(bench_build(bench, &c, 1, &result, &st), STATUS_ENVIRONMENT, "failed twice");
+    ck_assert_uint_eq(tries(), 2);
+    plant_script("");
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
+}
+END_TEST
+
+START_TEST(two_failures_without_a_reason_are_the_candidates)
+{
+    struct status results[3];
+    struct choice c[] = {choice_of(8, 9), choice_of(14, 14), choice_of(8, 9)};
+    plant_script("echo 'no_such_variable undeclared' >&2; exit 1");
+    OK(bench_build(bench, c, 3, results, &st));
+    ck_assert_int_eq(results[0].code, STATUS_COMPILE);
+    ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
+    ck_assert_int_eq(results[1].code, STATUS_OK);
+    ck_assert_int_eq(results[2].code, STATUS_COMPILE);
+    ck_assert_uint_eq(tries(), 2);
+    struct trial t = segment_trial(bench, 8, 9);
+    check_failed(&t, STATUS_COMPILE, "segment 8-9");
+}
+END_TEST
+
+/* A compiler that fails at its probe too has no verdict on a candidate. */
+START_TEST(compiler_that_fails_at_its_probe_ends_the_work)
+{
+    struct choice c = choice_of(8, 9);
+    plant_script("exit 1");
+    write_text(test_path("faults/.sh"), "exit 1\n"); /* for sources that hold no segment */
+    FAILS(bench_build(bench, &c, 1, NULL, &st), STATUS_ENVIRONMENT, "the compiler no longer works");
+}
+END_TEST
+
+/* A second try ends with the time that is left, and nothing is known then. */
+START_TEST(second_try_keeps_the_limit)
+{
+    struct choice c = choice_of(8, 9);
+    plant_script(FIRST_TIME "exit 1; [ $(wc -c <\"$tries\") -gt 2 ] || exec sleep 54321");
+    double start = clock_seconds();
+    bench_limit(bench, 1);
+    FAILS(bench_build(bench, &c, 1, NULL, &st), STATUS_TIMEOUT, "");
+    ck_assert_double_lt(clock_seconds() - start, 9);
+    ck_assert_uint_eq(tries(), 2);
+    bench_limit(bench, 60);
+    OK(bench_build(bench, &c, 1, NULL, &st));
+}
+END_TEST
+
+/* A compiler's messages are read, so they come in one language. */
+START_TEST(compilers_speak_no_other_language)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    plant_script("echo \"$LC_ALL\" >\"$tries.locale\"");
+    setenv("LC_ALL", "de_DE.UTF-8", 1);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_str_eq(text_of("tries.locale"), "C\n");
+}
+END_TEST
+
+/* What lies in the binary's place: 3 GB, a pipe, a link to a device, nothing. */
+static const char *const outputs[][2] = {{"truncate -s 3G \"$out\"; exit 0", "3.0 GiB"},
+                                         {"mkfifo \"$out\"; exit 0", "wrote no binary"},
+                                         {"ln -s /dev/zero \"$out\"; exit 0", "wrote no binary"},
+                                         {"exit 0", "wrote no binary"}};
+
+START_TEST(only_a_binary_is_read)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    plant_script(outputs[_i][0]);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_int_eq(result.code, STATUS_COMPILE);
+    ck_assert_msg(strstr(result.message, outputs[_i][1]) != NULL, "%s", result.message);
+}
+END_TEST
+
+/* Compilers write where the next start sweeps, and the system ends them before it ends
+ * the search. */
+START_TEST(compilers_leave_nothing)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    struct names names;
+    plant_script("echo x >\"$TMPDIR/cc.s\"; echo \"$TMPDIR\" >\"$tries.dir\";"
+                 " cat /proc/self/oom_score_adj >>\"$tries.dir\"");
+    setenv("TMPDIR", test_path("elsewhere"), 1);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
+    OK(directory_list(test_path("cache/temporary"), &names, &st));
+    ck_assert_int_eq(names.count, 0);
+    names_release(&names);
+    ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), test_path("cache/temporary/")));
+    ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), "\n500\n"));
 }
 END_TEST
 
 int main(void)
 {
     Suite *s = suite_create("faults");
-    TCase *t = tcase_create("faults");
+    TCase *t = tcase_create("candidates");
     tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
-    tcase_add_test(t, compile_error_is_told);
-    tcase_add_test(t, broken_compiler_ends_the_work);
     tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
-    tcase_add_loop_test(t, later_faults_are_noticed, 0, (int)ARRAY_LEN(later));
+    tcase_add_test(t, fault_of_some_runs_is_noticed);
     tcase_add_test(t, greedy_candidate_fails_alone);
-    tcase_add_test(t, compiler_has_a_bound);
-    tcase_add_test(t, plan_fails_for_its_segment);
+    suite_add_tcase(s, t);
+    t = tcase_create("compilers");
+    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
+    tcase_add_checked_fixture(t, compilers_setup, compilers_teardown);
+    tcase_add_loop_test(t, one_failure_is_nobodys, 0, (int)ARRAY_LEN(failures));
+    tcase_add_loop_test(t, two_failures_of_the_machine_end_the_work, 0,
+                        (int)ARRAY_LEN(failures) - 1);
+    tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
+    tcase_add_test(t, compiler_that_fails_at_its_probe_ends_the_work);
+    tcase_add_test(t, second_try_keeps_the_limit);
+    tcase_add_test(t, compilers_speak_no_other_language);
+    tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
+    tcase_add_test(t, compilers_leave_nothing);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

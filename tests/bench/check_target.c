@@ -1,50 +1,6 @@
 #include "bench/bench_int.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
-static const struct {
-    const char *text;
-    enum target_kind kind;
-    int device;
-    const char *refusal; /* part of the message; null: accepted */
-} names[] = {
-    {"cpu", TARGET_CPU, 0, NULL},
-    {"cuda", TARGET_CUDA, 0, NULL},
-    {"cuda:3", TARGET_CUDA, 3, NULL},
-    {"cpu:1", TARGET_CPU, 0, "no device numbers"},
-    {"cuda:", TARGET_CUDA, 0, "device number"},
-    {"cuda:x", TARGET_CUDA, 0, "device number"},
-    {"cuda:-1", TARGET_CUDA, 0, "device number"},
-    {"gpu", TARGET_CPU, 0, "expected cpu, cuda"},
-    {"", TARGET_CPU, 0, "expected cpu, cuda"},
-    {"cud", TARGET_CPU, 0, "expected cpu, cuda"},
-};
-
-START_TEST(names_are_parsed)
-{
-    struct target_name t;
-    if (names[_i].refusal != NULL) {
-        FAILS(target_parse(names[_i].text, &t, &st), STATUS_USAGE, names[_i].refusal);
-        return;
-    }
-    OK(target_parse(names[_i].text, &t, &st));
-    ck_assert_int_eq(t.kind, names[_i].kind);
-    ck_assert_int_eq(t.device, names[_i].device);
-}
-END_TEST
-
-START_TEST(types_are_checked)
-{
-    ck_assert_int_eq(target_default_dtype(TARGET_CPU), DTYPE_FP32);
-    ck_assert_int_eq(target_default_dtype(TARGET_CUDA), DTYPE_FP16);
-    OK(target_check_dtype(TARGET_CPU, DTYPE_FP32, &st));
-    OK(target_check_dtype(TARGET_CUDA, DTYPE_BF16, &st));
-    FAILS(target_check_dtype(TARGET_CPU, DTYPE_FP16, &st), STATUS_USAGE, "");
-    ck_assert_str_eq(st.message, "the cpu target has no element type fp16; expected fp32");
-}
-END_TEST
-
 START_TEST(fingerprint_text_has_every_field)
 {
     struct fingerprint f = {.device = "D",
@@ -97,5 +53,5 @@ START_TEST(worker_environment_is_steady)
 }
 END_TEST
 
-SUITE("target", NULL, NULL, LOOP(names_are_parsed, 0, ARRAY_LEN(names)), ONCE(types_are_checked),
-      ONCE(fingerprint_text_has_every_field), LOOP(worker_environment_is_steady, 0, 2))
+SUITE("target", NULL, NULL, ONCE(fingerprint_text_has_every_field),
+      LOOP(worker_environment_is_steady, 0, 2))

@@ -4,10 +4,7 @@
 
 #include "bench/bench_int.h"
 
-#include <fcntl.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,69 +131,7 @@ END_TEST
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* A candidate that hangs costs its deadline and a second; one that crashes, which is tried twice,
- * 300 ms: the best of some attempts, and half as much again for a machine with other work. */
-static const struct {
-    const char *body;
-    double limit_s, costs_s;
-    off_t tries;
-} costs[] = {{"for (;;) usleep(1000);", 1, 1 + 1, 1}, {"abort();", 30, 0.3, 2}};
-
-/* The seconds of one attempt. */
-static double cost_of(int i)
-{
-    char body[256];
-    struct stat tries;
-    unlink(test_path("file"));
-    struct bench *b = faulty_bench(costs[i].limit_s);
-    struct choice c = choice_of(14, 14);
-    snprintf(body, sizeof(body), "FILE *f = fopen(path, \"a\"); fputc('x', f); fclose(f); %s",
-             costs[i].body);
-    plant(body);
-    OK(bench_build(b, &c, 1, NULL, &st));
-    OK(session_start_worker(b, &st));
-    double start = clock_seconds();
-    struct trial t = segment_trial(b, 14, 14);
-    double spent = clock_seconds() - start;
-    ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(stat(test_path("file"), &tries), 0);
-    ck_assert_int_eq(tries.st_size, costs[i].tries);
-    trial_release(&t);
-    bench_close(b);
-    return spent;
-}
-
-START_TEST(bad_candidate_costs_little)
-{
-    enum { ATTEMPTS = 5 };
-    double limit_s = 1.5 * costs[_i].costs_s, least = INFINITY;
-    for (int n = 0; n < ATTEMPTS && least > limit_s; n++)
-        least = fmin(least, cost_of(_i));
-    ck_assert_double_le(least, limit_s);
-}
-END_TEST
-
 /* ---- when it starts -------------------------------------------------------------------------- */
-
-/* Beside the compilers it computes with the oracle; it gets the device when it is needed.  Where
- * nothing is compiled, it starts then. */
-START_TEST(worker_starts_beside_compilers)
-{
-    struct bench_options o = small_options(test_path("cache"));
-    struct choice c = choice_of(14, 14);
-    for (int compiled = 1; compiled >= 0; compiled--) {
-        struct bench *b = small_bench(&o);
-        OK(bench_build(b, &c, 1, NULL, &st));
-        ck_assert_int_eq(b->client.channel >= 0, compiled);
-        pid_t pid = b->client.process.pid;
-        struct trial t = segment_trial(b, 14, 14);
-        ck_assert(b->client.opened);
-        ck_assert(compiled == 0 || b->client.process.pid == pid);
-        check_ok(&t);
-        bench_close(b);
-    }
-}
-END_TEST
 
 /* ---- what it leaves -------------------------------------------------------------------------- */
 
@@ -220,30 +155,8 @@ START_TEST(daemon_of_a_candidate_ends_with_its_worker)
 }
 END_TEST
 
-/* Whatever a search runs ends with it, also where it is killed with SIGKILL. */
-static void expect_end(pid_t search)
-{
-    pid_t left = pid_written(test_path("file"));
-    ck_assert_int_ne(pid_state(left), 'X');
-    kill(search, SIGKILL);
-    waitpid(search, NULL, 0);
-    ck_assert(pid_ends(left));
-}
-
-START_TEST(daemon_of_a_candidate_ends_with_the_search)
-{
-    pid_t search = fork();
-    if (search == 0) {
-        struct bench *b = faulty_bench(60);
-        plant(DAEMON " for (;;) pause();");
-        segment_trial(b, 14, 14);
-        _exit(1);
-    }
-    expect_end(search);
-}
-END_TEST
-
-START_TEST(compilers_children_end_with_the_search)
+/* Also where the search is killed with SIGKILL.  _i: it is a compiler's child. */
+START_TEST(all_that_runs_ends_with_the_search)
 {
     pid_t search = fork();
     if (search == 0) {
@@ -251,17 +164,22 @@ START_TEST(compilers_children_end_with_the_search)
         char text[512];
         snprintf(text, sizeof(text), "sh -c 'echo $$. >\"%s\"; exec sleep 60'; exit 1\n",
                  test_path("file"));
-        write_text(test_path("faults/14_14.sh"), text);
+        if (_i == 1)
+            write_text(test_path("faults/14_14.sh"), text);
+        plant(DAEMON " for (;;) pause();");
         segment_trial(b, 14, 14);
         _exit(1);
     }
-    expect_end(search);
+    pid_t left = pid_written(test_path("file"));
+    ck_assert_int_ne(pid_state(left), 'X');
+    kill(search, SIGKILL);
+    waitpid(search, NULL, 0);
+    ck_assert(pid_ends(left));
 }
 END_TEST
 
-SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(worker_starts_beside_compilers),
-      ONCE(idle_workers_death_counts_for_nobody), ONCE(worker_is_started_twice),
+SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_counts_for_nobody),
+      ONCE(worker_is_started_twice),
       LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
-      LOOP(bad_candidate_costs_little, 0, 2), ONCE(daemon_of_a_candidate_ends_with_its_worker),
-      ONCE(daemon_of_a_candidate_ends_with_the_search),
-      ONCE(compilers_children_end_with_the_search))
+      ONCE(daemon_of_a_candidate_ends_with_its_worker),
+      LOOP(all_that_runs_ends_with_the_search, 0, 2))

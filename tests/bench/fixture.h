@@ -34,15 +34,21 @@ static inline struct bench_options small_options(const char *cache)
                                   .inputs = {.seed = 1}};
 }
 
-static inline struct bench *small_bench(const struct bench_options *options)
+/* Opens a session on a workload, which it releases. */
+static inline struct bench *bench_of(const struct bench_options *options, struct workload *w)
 {
     struct status st = STATUS_INIT;
-    struct workload w;
     struct bench *b;
-    small_workload(&w);
-    ck_assert_msg(bench_open(options, &w, &b, &st) == 0, "%s", st.message);
-    workload_release(&w);
+    ck_assert_msg(bench_open(options, w, &b, &st) == 0, "%s", st.message);
+    workload_release(w);
     return b;
+}
+
+static inline struct bench *small_bench(const struct bench_options *options)
+{
+    struct workload w;
+    small_workload(&w);
+    return bench_of(options, &w);
 }
 
 /* The default choice of one segment. */
@@ -110,20 +116,30 @@ static inline void check_failed(struct trial *t, enum status_code code, const ch
 /* The program that a supervisor watches. */
 static inline pid_t program_of(pid_t supervisor)
 {
-    char path[64];
-    long program = 0;
+    char path[64], line[32];
     snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)supervisor, (long)supervisor);
     FILE *f = fopen(path, "r");
     ck_assert_ptr_nonnull(f);
-    ck_assert_int_eq(fscanf(f, "%ld", &program), 1);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), f));
     fclose(f);
-    return (pid_t)program;
+    return (pid_t)strtol(line, NULL, 10);
 }
 
 static inline void write_text(const char *path, const char *text)
 {
     struct status st = STATUS_INIT;
     ck_assert_msg(file_write(path, text, strlen(text), &st) == 0, "%s", st.message);
+}
+
+/* The beginning of a file of the test's directory; "" if there is none. */
+static inline const char *text_of(const char *name)
+{
+    static char text[4096];
+    FILE *f = fopen(test_path(name), "r");
+    text[f != NULL ? fread(text, 1, sizeof(text) - 1, f) : 0] = '\0';
+    if (f != NULL)
+        fclose(f);
+    return text;
 }
 
 static inline void write_script(const char *path, const char *text)
@@ -145,7 +161,7 @@ static inline void set_faults(const char *dir)
 
 /* Writes compiler and faults into dir.  Where the faults hold FF_LL.c, the source of segment FF-LL
  * is compiled with that in place of its function, which can call the right one as honest(); where
- * they hold FF_LL.sh, that runs first. */
+ * they hold FF_LL.sh, that runs first, and may write the binary to $out. */
 static inline void write_faulty_compiler(const char *dir)
 {
     char path[128];
@@ -154,7 +170,7 @@ static inline void write_faulty_compiler(const char *dir)
     write_script(path,
                  "#!/bin/sh\n"
                  "faults=$FUSEPLAN_TEST_FAULTS\n"
-                 "for arg; do case $arg in *.c) src=$arg;; esac; done\n"
+                 "for arg; do case $arg in *.c) src=$arg;; *.so) out=$arg;; esac; done\n"
                  "[ -n \"$src\" ] || exec cc \"$@\"\n"
                  "name=$(sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\")\n"
                  "key=$(echo \"$name\" | cut -c1-5)\n"

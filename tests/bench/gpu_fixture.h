@@ -79,22 +79,11 @@ static inline struct bench_options gpu_options(void)
     return o;
 }
 
-static inline int open_bench(const struct bench_options *o, int seq_len, struct bench **b,
-                             struct status *st)
+static inline struct bench *gpu_bench_of(const struct bench_options *o, int seq_len)
 {
     struct workload w;
     gpu_workload(seq_len, &w);
-    int result = bench_open(o, &w, b, st);
-    workload_release(&w);
-    return result;
-}
-
-static inline struct bench *gpu_bench_of(const struct bench_options *o, int seq_len)
-{
-    struct status st = STATUS_INIT;
-    struct bench *b;
-    ck_assert_msg(open_bench(o, seq_len, &b, &st) == 0, "%s", st.message);
-    return b;
+    return bench_of(o, &w);
 }
 
 static inline struct bench *gpu_bench(void)

@@ -237,35 +237,6 @@ START_TEST(launches_are_sane)
 }
 END_TEST
 
-/* 195 tokens, D = 128, F = 136, tiles of 64x64: 4 strips; 6 and 3 tiles across; 18 blocks. */
-START_TEST(tiles_of_a_launch)
-{
-    static const struct {
-        struct segment segment;
-        const char *schedule;
-        int64_t tiles, sync_words, workspace_bytes;
-    } cases[] = {
-        {{0, 0}, "", 24, 32 + 24 + 4, 0},
-        {{10, 11}, "split=4", 48, 32 + 12 + 4, (int64_t)48 * 64 * 64 * 4},
-        {{2, 5}, "", 12, 32, 0},
-        {{9, 9}, "", 49, 32, 0}, /* four warps, one row each */
-        {{1, 1}, "", 74, 32, 0}, /* 3 * 195 * 128 halves, 8 a thread, rounded up */
-    };
-    struct workload w = workload_of_195(DTYPE_FP16);
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct choice c = {.chain = &chain_bert,
-                           .segment = cases[i].segment,
-                           .impl = impl_find(TARGET_CUDA, "generated")};
-        struct cuda_launch l;
-        OK(schedule_parse(c.impl, cases[i].schedule, &c.schedule, &st));
-        choice_launch(&c, &w, &l);
-        ck_assert_int_eq(l.tiles, cases[i].tiles);
-        ck_assert_int_eq(l.sync_words, cases[i].sync_words);
-        ck_assert_int_eq(l.workspace_bytes, cases[i].workspace_bytes);
-    }
-}
-END_TEST
-
 /* ---- what code is compiled for --------------------------------------------------------------- */
 
 static const struct {
@@ -296,5 +267,5 @@ END_TEST
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
       ONCE(sources_with_the_same_symbol_are_the_same),
-      LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
+      LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)),
       LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))

@@ -109,22 +109,4 @@ START_TEST(defaults_are_near_the_fastest)
 }
 END_TEST
 
-START_TEST(nothing_is_expected_without_a_mask)
-{
-    struct point p = {.segment = {1, 6}};
-    workload_init(&p.w);
-    p.w.batch = 8;
-    p.w.seq_len = 128; /* with its mask the default has another shape */
-    p.w.dtype = DTYPE_FP16;
-    OK(workload_check(&p.w, &st));
-    choose(&p, "hopper_attention");
-    ck_assert_str_eq(p.usual, "shape=64 cover=plain");
-    OK(workload_build_mask(&p.w, NULL, &st));
-    choose(&p, "hopper_attention");
-    ck_assert_str_eq(p.usual, "shape=64_overlap cover=plain");
-    workload_release(&p.w);
-}
-END_TEST
-
-SUITE("cuda_expected", NULL, NULL, LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables)),
-      ONCE(nothing_is_expected_without_a_mask))
+SUITE("cuda_expected", NULL, NULL, LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables)))

@@ -14,6 +14,12 @@ static struct choice choice_of(struct segment s, const char *schedule)
     return c;
 }
 
+static struct build_target hopper_of(const struct workload *w)
+{
+    return (struct build_target){&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
+                                 CUDA_ARCH_HOPPER, false,       false,      w};
+}
+
 static const struct {
     struct segment segment;
     const char *schedule;
@@ -62,8 +68,7 @@ START_TEST(clusters_have_whole_rows)
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){7, 9}, "");
     const struct knob *tile = &c.impl->knobs[0];
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                   CUDA_ARCH_HOPPER, false,       false,      &w};
+    const struct build_target t = hopper_of(&w);
     const char *why;
     bool any = false;
     w.heads = clusters[_i].heads;
@@ -83,36 +88,12 @@ START_TEST(clusters_have_whole_rows)
 }
 END_TEST
 
-/* The thread blocks of a cluster where a layernorm's moments go through memory, with 12 heads. */
-static const struct {
-    const char *schedule;
-    int cluster;
-} neighbours[] = {
-    {"tile=128x192 norm=memory", 2},
-    {"tile=128x256 norm=memory", 0}, /* three tiles make up a row */
-    {"tile=96x192_swap_pingpong norm=memory", 0},
-    {"tile=64x128 split=2 norm=memory", 0},
-    {"tile=64x96_cluster2x1 norm=memory", 2},
-};
-
-START_TEST(neighbours_of_a_norm_are_a_cluster)
-{
-    struct workload w = workload_of_195(DTYPE_FP16);
-    struct choice c = choice_of((struct segment){7, 9}, neighbours[_i].schedule);
-    struct cuda_launch l;
-    w.heads = 12;
-    choice_launch(&c, &w, &l);
-    ck_assert_int_eq(l.cluster, neighbours[_i].cluster);
-}
-END_TEST
-
 /* 16 rows by 128 of 384 columns: 3 * 2^18 tiles of so many rows, and 3 * 2^19. */
 START_TEST(places_of_tiles_are_found)
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){0, 0}, "tile=16x128_swap");
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                   CUDA_ARCH_HOPPER, false,       false,      &w};
+    const struct build_target t = hopper_of(&w);
     const char *why;
     w.batch = 64 << _i;
     w.seq_len = 65536;
@@ -142,8 +123,7 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     int lengths[] = {waits[_i].lengths[0], waits[_i].lengths[1]};
     w.batch = waits[_i].batch, w.lengths = lengths[0] > 0 ? lengths : NULL;
     w.heads = 12, w.seq_len = waits[_i].seq_len;
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                   CUDA_ARCH_HOPPER, false,       false,      &w};
+    const struct build_target t = hopper_of(&w);
     buf_init(&schedule);
     buf_addf(&schedule, "tile=64x64 split=%d norm=memory", waits[_i].split);
     struct choice c = choice_of((struct segment){12, 14}, schedule.ptr);
@@ -151,21 +131,6 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
     buf_release(&schedule);
-}
-END_TEST
-
-/* Where the first tile makes up no rows, another one is the default. */
-START_TEST(a_default_is_applicable)
-{
-    struct workload w = workload_of_195(DTYPE_FP16);
-    struct choice first;
-    const char *why;
-    w.heads = 16;
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                   CUDA_ARCH_HOPPER, false,       false,      &w};
-    choices_for(&t, (struct segment){7, 9}, false, 1, &first);
-    ck_assert_str_eq(first.impl->name, "hopper_gemm");
-    ck_assert(choice_applicable(&first, &t, &why));
 }
 END_TEST
 
@@ -233,8 +198,6 @@ START_TEST(maps_of_a_launch)
 END_TEST
 
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
-      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
-      LOOP(neighbours_of_a_norm_are_a_cluster, 0, ARRAY_LEN(neighbours)),
-      LOOP(places_of_tiles_are_found, 0, 2),
-      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)), ONCE(a_default_is_applicable),
+      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
+      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

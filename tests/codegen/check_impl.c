@@ -21,12 +21,14 @@ START_TEST(choices_survive_their_text)
     struct choice choices[CHOICES_MAX], parsed;
     struct segment s = segment_at(_i / 2);
     int n = choices_for(&build_cpu, s, _i % 2 != 0, CHOICES_MAX, choices);
+    ck_assert_int_ge(n, 1);
     for (int i = 0; i < n; i++) {
         struct buf text;
         buf_init(&text);
         schedule_text(choices[i].impl, &choices[i].schedule, &text);
         OK(choice_parse(TARGET_CPU, &chain_bert, s, choices[i].impl->name, text.ptr, &parsed, &st));
         ck_assert(choice_equal(&parsed, &choices[i]));
+        ck_assert_int_eq(choices[i].impl->handwritten, _i % 2 != 0 && s.first == 2 && s.last == 6);
         buf_release(&text);
     }
 }
@@ -42,26 +44,13 @@ static const struct {
     {{-1, 1}, "generated", "", STATUS_USAGE, "operators -1-1 are not a segment"},
     {{14, 15}, "generated", "", STATUS_USAGE, "operators 14-15 are not a segment"},
     {{2, 6}, "hopper", "", STATUS_NOT_FOUND, "target cpu has no implementation 'hopper'"},
-    {{2, 6},
-     "generated",
-     "tiles=4",
-     STATUS_USAGE,
-     "'tiles=4' is not KNOB=VALUE with a knob of generated"},
-    {{2, 6},
-     "generated",
-     "row_block",
-     STATUS_USAGE,
-     "'row_block' is not KNOB=VALUE with a knob of generated"},
+    {{2, 6}, "generated", "tiles=4", STATUS_USAGE, "'tiles=4' is not KNOB=VALUE with a knob"},
     {{2, 6},
      "generated",
      "lowering=tiled col_block=",
      STATUS_USAGE,
-     "knob col_block of generated has no value ''"},
-    {{2, 6},
-     "generated",
-     "lowering=tiled",
-     STATUS_USAGE,
-     "'lowering=tiled' does not give all knobs of generated in order"},
+     "col_block of generated has no"},
+    {{2, 6}, "generated", "lowering=tiled", STATUS_USAGE, "does not give all knobs of generated"},
 };
 
 START_TEST(refuses_bad_choices)
@@ -69,20 +58,8 @@ START_TEST(refuses_bad_choices)
     struct choice c;
     FAILS(choice_parse(TARGET_CPU, &chain_bert, bad_choices[_i].segment, bad_choices[_i].impl,
                        bad_choices[_i].schedule, &c, &st),
-          bad_choices[_i].code, "");
-    ck_assert_str_eq(st.message, bad_choices[_i].message);
+          bad_choices[_i].code, bad_choices[_i].message);
     ck_assert_ptr_null(c.impl);
-}
-END_TEST
-
-START_TEST(handwritten_serves_ops_2_to_6_alone)
-{
-    struct choice choices[CHOICES_MAX];
-    struct segment s = segment_at(_i);
-    int n = choices_for(&build_cpu, s, true, CHOICES_MAX, choices);
-    ck_assert_int_ge(n, 1);
-    for (int i = 0; i < n; i++)
-        ck_assert_int_eq(choices[i].impl->handwritten, s.first == 2 && s.last == 6);
 }
 END_TEST
 
@@ -100,6 +77,4 @@ END_TEST
 
 SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
-      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)),
-      LOOP(handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT),
-      ONCE(knobs_without_effect_are_refused))
+      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)), ONCE(knobs_without_effect_are_refused))

@@ -120,20 +120,6 @@ START_TEST(memory_is_shared)
 }
 END_TEST
 
-/* One segment for the whole layer reads the layer's input until it has written its output. */
-START_TEST(layers_take_turns_where_they_must)
-{
-    struct candidate c;
-    struct placement p;
-    struct segment all[OP_COUNT];
-    unsigned value = 0;
-    while (plan_segments(plan_from_value(value), all) > 1)
-        value++;
-    placement_of(&cpu, value, &c, &p);
-    ck_assert_int_ge(p.at[TENSOR_X], 0);
-}
-END_TEST
-
 static void setup(void)
 {
     struct status st = STATUS_INIT;
@@ -149,4 +135,4 @@ static void teardown(void)
 }
 
 SUITE("placement", setup, teardown, LOOP(tensors_in_use_at_once_lie_apart, 0, ARRAY_LEN(targets)),
-      ONCE(memory_is_shared), ONCE(layers_take_turns_where_they_must))
+      ONCE(memory_is_shared))

@@ -17,9 +17,6 @@ static const struct {
 /* Masks of a file: B different ones, thin in some blocks, empty and full in others. */
 static struct mask batched_mask(int s)
 {
-    struct status st = STATUS_INIT;
-    struct buf npy;
-    struct mask m;
     uint8_t *data = mem_alloc(B, (size_t)s * (size_t)s), *at = data;
     for (int b = 0; b < B; b++)
         for (int i = 0; i < s; i++)
@@ -27,12 +24,7 @@ static struct mask batched_mask(int s)
                 int kind = (i / 64 + j / 64 + b) % 3; /* of a block: empty, full, thin */
                 *at++ = kind == 1 || (kind == 2 && (i * 31 + j * 17 + b) % 97 == 0);
             }
-    buf_init(&npy);
-    npy_write(NPY_BOOL, 3, (const int64_t[]){B, s, s}, data, &npy);
-    struct mask_spec spec = mask_spec_of("file:made-up", s);
-    ck_assert_msg(mask_build(&spec, B, s, &npy, &m, &st) == 0, "%s", st.message);
-    mask_spec_release(&spec);
-    buf_release(&npy);
+    struct mask m = mask_of_file(B, s, data);
     free(data);
     return m;
 }
@@ -160,35 +152,4 @@ START_TEST(lists_cover_what_is_kept)
 }
 END_TEST
 
-/* Of S=1024, in per cent. */
-static const struct {
-    const char *mask;
-    double elements, blocks;
-} densities[] = {{"full", 100, 100},     {"causal", 50.05, 53.12},      {"strided", 4.59, 53.12},
-                 {"fixed", 3.12, 53.12}, {"sliding:w=32", 6.25, 17.97}, {"document", 25, 25}};
-
-START_TEST(densities_are_known)
-{
-    enum { SEQ_LEN = 1024 };
-    struct mask m = mask_of(densities[_i].mask, SEQ_LEN);
-    struct block_lists l;
-    block_lists_build(&m, 2, NULL, &l);
-    double elements = 100.0 * (double)l.kept / (2.0 * SEQ_LEN * SEQ_LEN);
-    double blocks = 100.0 * (double)(l.blocks_full + l.blocks_partial) / (double)l.blocks_all;
-    ck_assert_double_eq_tol(elements, densities[_i].elements, 0.006);
-    ck_assert_double_eq_tol(blocks, densities[_i].blocks, 0.006);
-    block_lists_release(&l);
-    mask_release(&m);
-}
-END_TEST
-
-START_TEST(release_takes_null)
-{
-    block_lists_release(NULL);
-    mask_release(NULL);
-    mask_spec_release(NULL);
-}
-END_TEST
-
-SUITE("blocks", NULL, NULL, LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1),
-      LOOP(densities_are_known, 0, ARRAY_LEN(densities)), ONCE(release_takes_null))
+SUITE("blocks", NULL, NULL, LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1))

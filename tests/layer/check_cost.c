@@ -56,39 +56,4 @@ START_TEST(work_and_bytes_are_those_counted_by_hand)
 }
 END_TEST
 
-/* Cutting a segment in two leaves the work and moves what lies between out and in again. */
-START_TEST(parts_do_the_work_of_the_whole_and_move_no_less)
-{
-    struct workload w;
-    make_workload(&w);
-    for (int i = 0; i < SEGMENT_COUNT; i++) {
-        struct segment s = segment_at(i);
-        for (int8_t cut = s.first; cut < s.last; cut++) {
-            struct segment a = {s.first, cut}, b = {(int8_t)(cut + 1), s.last};
-            ck_assert_double_eq(segment_flops(a, &w) + segment_flops(b, &w), segment_flops(s, &w));
-            ck_assert_double_gt(segment_bytes(a, &w) + segment_bytes(b, &w), segment_bytes(s, &w));
-        }
-    }
-    workload_release(&w);
-}
-END_TEST
-
-START_TEST(tensors_without_padding)
-{
-    struct workload w = {.chain = &chain_bert,
-                         .batch = 2,
-                         .seq_len = 8,
-                         .heads = 2,
-                         .head_size = 4,
-                         .layers = 1,
-                         .eps = 1e-5};
-    workload_ready(&w, "causal", "8,4", NULL);
-    ck_assert_double_eq(tensor_bytes(TENSOR_X, &w), 12 * 8 * 4);
-    ck_assert_double_eq(tensor_bytes(TENSOR_OF(0), &w), 12 * 24 * 4);
-    ck_assert_double_eq(tensor_bytes(TENSOR_OF(2), &w), (36 + 10) * 2 * 4); /* kept pairs */
-    workload_release(&w);
-}
-END_TEST
-
-SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
-      ONCE(parts_do_the_work_of_the_whole_and_move_no_less), ONCE(tensors_without_padding))
+SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)))

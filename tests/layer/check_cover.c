@@ -119,10 +119,6 @@ END_TEST
  * off the step. */
 static struct mask batched_mask(int s, int step, int strays)
 {
-    struct status st = STATUS_INIT;
-    struct mask_spec spec = mask_spec_of("file:made-up", s);
-    struct buf npy;
-    struct mask m;
     uint8_t *data = mem_alloc(B, (size_t)s * (size_t)s);
     for (int b = 0; b < B; b++) {
         uint8_t *of = data + (int64_t)b * s * s;
@@ -132,11 +128,7 @@ static struct mask batched_mask(int s, int step, int strays)
         for (int n = 0; n < strays; n++)
             of[(int64_t)(n * 37 % s) * s + n * 101 % s] = 1;
     }
-    buf_init(&npy);
-    npy_write(NPY_BOOL, 3, (const int64_t[]){B, s, s}, data, &npy);
-    ck_assert_msg(mask_build(&spec, B, s, &npy, &m, &st) == 0, "%s", st.message);
-    mask_spec_release(&spec);
-    buf_release(&npy);
+    struct mask m = mask_of_file(B, s, data);
     free(data);
     return m;
 }
@@ -156,29 +148,13 @@ END_TEST
 /* Blocks of 64x64 before and after. */
 static const struct {
     const char *mask;
-    int seq_len;
+    int seq_len, parts;
     int64_t plain, ordered; /* entries; ordered 0: no cover is better */
-    const char *parts[COVER_PARTS_MAX];
-} known[] = {
-    {"causal", 1024, 136, 0, {NULL, NULL}},
-    {"sliding", 1024, 46, 0, {NULL, NULL}},
-    {"dilated:w=40,d=3",
-     768,
-     54,
-     30,
-     {"queries and keys by residue modulo 3: 0 full and 30 partial blocks", NULL}},
-    {"fixed",
-     1024,
-     136,
-     45,
-     {"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks", NULL}},
-    {"strided",
-     1024,
-     136,
-     47,
-     {"queries and keys in order: 0 full and 31 partial blocks",
-      "queries and keys by residue modulo 32: 0 full and 16 partial blocks"}},
-};
+} known[] = {{"causal", 1024, 0, 136, 0},
+             {"sliding", 1024, 0, 46, 0},
+             {"dilated:w=40,d=3", 768, 1, 54, 30},
+             {"fixed", 1024, 1, 136, 45},
+             {"strided", 1024, 2, 136, 47}};
 
 START_TEST(known_covers)
 {
@@ -189,16 +165,7 @@ START_TEST(known_covers)
     cover_build(&m, 1, NULL, &plain, &c);
     ck_assert_int_eq(plain_entries(&plain), known[_i].plain);
     ck_assert_int_eq(cover_entries(&c), known[_i].ordered);
-    for (int p = 0; p < COVER_PARTS_MAX; p++) {
-        ck_assert_int_eq(p < c.parts, known[_i].parts[p] != NULL);
-        if (p < c.parts) {
-            struct buf text;
-            buf_init(&text);
-            cover_part_text(&c.part[p], &text);
-            ck_assert_str_eq(text.ptr, known[_i].parts[p]);
-            buf_release(&text);
-        }
-    }
+    ck_assert_int_eq(c.parts, known[_i].parts);
     cover_release(&c);
     block_lists_release(&plain);
     mask_release(&m);

@@ -82,26 +82,6 @@ START_TEST(spaces_hold_the_plans_of_the_notes)
 }
 END_TEST
 
-static const struct {
-    const char *digits, *line;
-} notes[] = {{"0001101010101010", "6826 0 2 1 2 3 4"},
-             {"0000010101010101", "1365 0 1 1 4"},
-             {"0011111010010110", "16022 0 3 2 6 9 10 13 14"},
-             {"0101010101010101", "21845 0 0"}};
-
-START_TEST(translates_as_the_notes_do)
-{
-    unsigned value;
-    struct status st = STATUS_INIT;
-    struct buf line;
-    buf_init(&line);
-    ck_assert_int_eq(plan_parse_value(notes[_i].digits, &value, &st), 0);
-    plan_translate(value, &line);
-    ck_assert_str_eq(line.ptr, notes[_i].line);
-    buf_release(&line);
-}
-END_TEST
-
 START_TEST(segments_are_numbered_in_order)
 {
     int index = 0;
@@ -112,26 +92,6 @@ START_TEST(segments_are_numbered_in_order)
             ck_assert(back.first == first && back.last == last);
         }
     ck_assert_int_eq(index, SEGMENT_COUNT);
-}
-END_TEST
-
-/* Distinct numbers, the hand-written operator's last. */
-START_TEST(slots_tell_who_runs_a_segment)
-{
-    for (int slot = 0; slot < SLOT_COUNT; slot++)
-        ck_assert_int_eq(slot_of(slot_segment(slot), slot == SLOT_HANDWRITTEN), slot);
-    for (unsigned value = 0; value <= VALUE_MAX; value += 3) {
-        struct plan p = plan_from_value(value);
-        struct segment s[OP_COUNT];
-        int slots[OP_COUNT], n = plan_segments(p, s), handwritten = 0;
-        ck_assert_int_eq(plan_slots(p, slots), n);
-        for (int i = 0; i < n; i++) {
-            ck_assert(slot_segment(slots[i]).first == s[i].first);
-            ck_assert(slot_segment(slots[i]).last == s[i].last);
-            handwritten += slots[i] == SLOT_HANDWRITTEN;
-        }
-        ck_assert_int_eq(handwritten, p.handwritten);
-    }
 }
 END_TEST
 
@@ -153,25 +113,7 @@ START_TEST(segments_know_what_they_read_and_write)
 }
 END_TEST
 
-/* In every plan each tensor that a segment reads was written by one before it. */
-START_TEST(plans_hand_on_what_is_read)
-{
-    for (unsigned value = 32768; value <= 49151; value++) {
-        struct segment s[OP_COUNT];
-        int n = plan_segments(plan_from_value(value), s);
-        unsigned written = 1u << TENSOR_X;
-        for (int i = 0; i < n; i++) {
-            ck_assert_uint_eq(segment_inputs(&chain_bert, s[i]) & ~written, 0);
-            written |= segment_outputs(&chain_bert, s[i]);
-        }
-        ck_assert_uint_ne(written & 1u << TENSOR_OF(14), 0);
-    }
-}
-END_TEST
-
 SUITE("plan", NULL, NULL, ONCE(every_value_is_cut_where_bits_differ), ONCE(canonical_values),
       LOOP(spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces)),
-      LOOP(translates_as_the_notes_do, 0, ARRAY_LEN(notes)), ONCE(segments_are_numbered_in_order),
-      ONCE(slots_tell_who_runs_a_segment),
-      LOOP(segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow)),
-      ONCE(plans_hand_on_what_is_read))
+      ONCE(segments_are_numbered_in_order),
+      LOOP(segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow)))

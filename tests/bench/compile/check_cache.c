@@ -2,7 +2,6 @@
 #include "tests/suite.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,25 +53,14 @@ START_TEST(gives_back_what_was_put)
 }
 END_TEST
 
-/* A pipe in the place of an entry or of a header would block whoever reads or writes it. */
-START_TEST(pipes_are_replaced)
+/* A pipe in the place of an entry would block whoever reads or writes it. */
+START_TEST(pipe_is_replaced)
 {
-    static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
     cache_path(&c, CACHE_BINARY, "k", &path);
     ck_assert_int_eq(mkfifo(path.ptr, 0600), 0);
     ck_assert(!has("k"));
     put("k", "some bytes");
     ck_assert(has("k"));
-
-    OK(cache_headers(&c, &header, 1, &dir, &st));
-    buf_adds(&dir, "/a.h");
-    unlink(dir.ptr);
-    ck_assert_int_eq(mkfifo(dir.ptr, 0600), 0);
-    OK(cache_headers(&c, &header, 1, &path, &st));
-    ck_assert_int_ge(access(dir.ptr, R_OK), 0);
-    buf_reset(&path);
-    OK(file_read(dir.ptr, 0, &path, &st));
-    ck_assert_str_eq(path.ptr, header.text);
 }
 END_TEST
 
@@ -92,37 +80,6 @@ START_TEST(damage_is_noticed)
     ck_assert(!file_exists(path.ptr));
     put("k", "some bytes");
     ck_assert(has("k"));
-}
-END_TEST
-
-/* Several processes put and get the same keys; nobody ever sees a part of an entry. */
-START_TEST(processes_share_it)
-{
-    enum { PROCESSES = 4, ROUNDS = 300, KEYS = 3, BYTES = 20000 };
-    char text[BYTES];
-    pid_t pids[PROCESSES];
-    memset(text, 'x', sizeof(text));
-    for (int p = 0; p < PROCESSES; p++) {
-        pids[p] = fork();
-        if (pids[p] != 0)
-            continue;
-        int wrong = 0;
-        for (int i = 0; i < ROUNDS; i++) {
-            char key[] = {(char)('a' + i % KEYS), '\0'};
-            buf_reset(&data);
-            wrong += cache_put(&c, CACHE_VERDICT, key, text, sizeof(text), &st) != 0;
-            wrong += !cache_get(&c, CACHE_VERDICT, key, &data, NULL);
-            wrong += data.len != BYTES;
-            if (i % 20 == 0)
-                cache_trim(&c);
-        }
-        _exit(wrong);
-    }
-    for (int p = 0; p < PROCESSES; p++) {
-        int status;
-        ck_assert_int_eq(waitpid(pids[p], &status, 0), pids[p]);
-        ck_assert_int_eq(status, 0);
-    }
 }
 END_TEST
 
@@ -268,21 +225,16 @@ START_TEST(foreign_files_are_left_alone)
 }
 END_TEST
 
-/* What was killed while it wrote an entry (_i is 0) or a header leaves its unfinished form. */
-START_TEST(unfinished_files_are_swept)
+/* What was killed while it wrote an entry leaves its unfinished form. */
+START_TEST(unfinished_entry_counts_and_goes)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    const struct kernel_file header = {"a.h", "", 0};
-    if (_i == 0) {
-        cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
-    } else {
-        OK(cache_headers(&c, &header, 1, &path, &st));
-        buf_adds(&path, "/a.h");
-    }
+    cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
     buf_adds(&path, FILE_TEMPORARY_MARK "0");
     OK(file_write(path.ptr, "x", 1, &st));
     ck_assert_uint_eq(cache_bytes(&c), 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
+    c.max_bytes = 0;
     cache_trim(&c);
     ck_assert(!file_exists(path.ptr));
 }
@@ -304,15 +256,6 @@ START_TEST(headers_are_written_once_and_mended)
 }
 END_TEST
 
-START_TEST(unusable_place_is_an_environment_error)
-{
-    struct cache other;
-    OK(file_write(test_path("file"), "", 0, &st));
-    FAILS(cache_open(test_path("file/cache"), &other, &st), STATUS_ENVIRONMENT, "FUSEPLAN_CACHE");
-    ck_assert_ptr_nonnull(strstr(st.message, test_path("file")));
-}
-END_TEST
-
 START_TEST(place_and_bound_come_from_the_environment)
 {
     struct cache other;
@@ -327,67 +270,8 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
-/* ---- where there is no further file to open or to make --------------------------------------- */
-
-static void bound_descriptors(bool bound)
-{
-    static rlim_t usual;
-    struct rlimit files;
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
-    usual = bound ? files.rlim_cur : usual;
-    files.rlim_cur = bound ? 0 : usual;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-}
-
-/* Other processes use the entry meanwhile. */
-START_TEST(entry_stays)
-{
-    OK(cache_put(&c, CACHE_BINARY, "k", "abc", 3, &st));
-    bound_descriptors(true);
-    bool found = cache_get(&c, CACHE_BINARY, "k", NULL, NULL);
-    bound_descriptors(false);
-    ck_assert(!found);
-    ck_assert(cache_get(&c, CACHE_BINARY, "k", NULL, NULL));
-}
-END_TEST
-
-START_TEST(no_directory_is_left)
-{
-    struct scratch s;
-    struct names left;
-    bound_descriptors(true);
-    st = STATUS_INIT;
-    int result = scratch_make(&c, &s, &st);
-    bound_descriptors(false);
-    ck_assert_int_eq(result, -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "Too many open files"));
-    OK(directory_list(test_path("cache/temporary"), &left, &st));
-    ck_assert_int_eq(left.count, 0);
-    names_release(&left);
-}
-END_TEST
-
-START_TEST(lack_of_inodes_is_told)
-{
-    enum { DIRECTORIES = 7 }; /* the disk's, the cache's and one for each kind of entry */
-    struct cache other;
-    struct scratch s;
-    if (!test_small_disk("disk", DIRECTORIES))
-        return; /* only root can */
-    OK(cache_open(test_path("disk/cache"), &other, &st));
-    FAILS(scratch_make(&other, &s, &st), STATUS_ENVIRONMENT, "short of inodes?); FUSEPLAN_CACHE");
-    FAILS(cache_put(&other, CACHE_BINARY, "k", "abc", 3, &st), STATUS_ENVIRONMENT,
-          "short of inodes?); FUSEPLAN_CACHE");
-    cache_release(&other);
-    FAILS(cache_open(test_path("disk/other"), &other, &st), STATUS_ENVIRONMENT,
-          "No space left on device");
-    ck_assert_int_eq(umount(test_path("disk")), 0);
-}
-END_TEST
-
-SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipes_are_replaced),
-      LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it), ONCE(least_recently_used_goes_first),
+SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipe_is_replaced),
+      LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
       ONCE(scratch_goes_with_its_process), LOOP(foreign_files_are_left_alone, 0, 2),
-      LOOP(unfinished_files_are_swept, 0, 2), ONCE(headers_are_written_once_and_mended),
-      ONCE(unusable_place_is_an_environment_error), ONCE(place_and_bound_come_from_the_environment),
-      ONCE(entry_stays), ONCE(no_directory_is_left), ONCE(lack_of_inodes_is_told))
+      ONCE(unfinished_entry_counts_and_goes), ONCE(headers_are_written_once_and_mended),
+      ONCE(place_and_bound_come_from_the_environment))

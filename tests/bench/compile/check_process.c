@@ -175,20 +175,6 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
 }
 END_TEST
 
-/* Nor is one that Ctrl-Z stopped too, and that had no time to end. */
-START_TEST(suspended_time_does_not_count)
-{
-    const char *const argv[] = {"sleep", "60", NULL};
-    const struct process_spec spec = {
-        .path = "/bin/sleep", .argv = argv, .fds = {-1, -1}, .limit_s = 0.5};
-    struct process p;
-    OK(process_start(&spec, &p, &st));
-    usleep(700000);
-    ck_assert(!process_over(&p));
-    process_release(&p);
-}
-END_TEST
-
 /* A child does not outlive its parent, however the parent ends. */
 START_TEST(child_dies_with_its_parent)
 {
@@ -213,26 +199,9 @@ START_TEST(child_dies_with_its_parent)
 }
 END_TEST
 
-START_TEST(programs_are_found_on_path)
-{
-    struct buf path;
-    buf_init(&path);
-    setenv("PATH", "/nowhere::/bin", 1);
-    ck_assert(process_find("sh", &path));
-    ck_assert_str_eq(path.ptr, "/bin/sh");
-    ck_assert(!process_find("no-such-program", &path));
-    ck_assert(process_find("/bin/sh", &path));
-    ck_assert(!process_find("/bin", &path)); /* a directory is no program */
-    unsetenv("PATH");
-    ck_assert(!process_find("sh", &path));
-    buf_release(&path);
-}
-END_TEST
-
 SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
       ONCE(ends_are_known_where_sigchld_was_ignored),
-      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(suspended_time_does_not_count),
-      ONCE(child_dies_with_its_parent), ONCE(programs_are_found_on_path))
+      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(child_dies_with_its_parent))

@@ -21,11 +21,6 @@ static const struct {
      "ptxas info    : Compile time = 228.836 ms\n",
      {.registers = 244, .shared_static_bytes = 16},
      false},
-    {"numbers that no GPU has",
-     "    2147483647 bytes stack frame, 2000000000 bytes spill stores, 9 bytes spill loads\n"
-     "    99999999999999999999 bytes stack frame, 2000000000 bytes spill stores\n",
-     {.stack_bytes = 1 << 30, .spill_bytes = 1 << 30, .spill_load_bytes = 9},
-     false},
     {"NVRTC 13.0, with spills",
      "ptxas info    : 0 bytes gmem\n"
      "ptxas info    : Compiling entry function 'spills' for 'sm_90a'\n"

@@ -312,12 +312,6 @@ FAKE cuEventRecord(void *event, void *stream)
     return 0;
 }
 
-FAKE cuEventDestroy_v2(void *event)
-{
-    free(event);
-    return 0;
-}
-
 FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
 {
     *ms = (float)((*(const double *)end - *(const double *)start) * 1e3);

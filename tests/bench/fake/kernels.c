@@ -123,8 +123,6 @@ static void compute(struct fake_code *c, const struct fp_args *a)
     if (marked || is(c, "messy") || is(c, "vandal") || is(c, "wrong") || (late && is(c, "tired")) ||
         (c->runs > 1 && is(c, "fickle")))
         out[0] += 1;
-    else if (is(c, "nan"))
-        out[0] = NAN;
     else if (is(c, "stale") && !isnan(old))
         out[0] += old;
 }

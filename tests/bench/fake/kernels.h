@@ -9,7 +9,6 @@ enum { ILLEGAL_ADDRESS = 700 };
 /* A segment's kernel.  The text of its "cubin" is "fake", the kind and a number of runs.  Kinds:
  *   right
  *   wrong    adds 1 to the first element of its output
- *   nan      makes that element NaN
  *   nothing  writes nothing
  *   waking   takes 2 ms up to the given run
  *   fault    faults

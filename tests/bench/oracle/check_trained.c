@@ -110,20 +110,6 @@ START_TEST(weights_are_those_of_the_file)
 }
 END_TEST
 
-START_TEST(other_sizes_are_refused)
-{
-    struct trained *t;
-    OK(trained_open(path, NULL, &t, &st));
-    w.layers = 2;
-    FAILS(trained_check(t, &w, &st), STATUS_USAGE, "has 1 layers, and the workload has 2");
-    w.layers = 1;
-    w.ffn = F + 1;
-    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
-          "intermediate.dense.weight' has the shape (8,4); expected (9,4)");
-    trained_close(t);
-}
-END_TEST
-
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
 START_TEST(values_that_are_not_finite_are_refused)
 {
@@ -134,11 +120,6 @@ START_TEST(values_that_are_not_finite_are_refused)
     w.dtype = DTYPE_FP16;
     FAILS(trained_check(t, &w, &st), STATUS_USAGE,
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
-    trained_close(t);
-    write_model(NAN);
-    w.dtype = DTYPE_FP32;
-    OK(trained_open(path, NULL, &t, &st));
-    FAILS(trained_check(t, &w, &st), STATUS_USAGE, "self.query.weight' is nan at (0,0)");
     trained_close(t);
 }
 END_TEST
@@ -184,5 +165,5 @@ START_TEST(the_worker_reads_the_same_file)
 END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
-      ONCE(other_sizes_are_refused), ONCE(values_that_are_not_finite_are_refused),
-      ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file))
+      ONCE(values_that_are_not_finite_are_refused), ONCE(path_that_is_not_utf8_is_refused),
+      ONCE(the_worker_reads_the_same_file))

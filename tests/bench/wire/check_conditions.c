@@ -56,59 +56,44 @@ START_TEST(conditions_survive_the_journey)
     to[2].slowed_by = 0;
     for (size_t i = 0; i < ARRAY_LEN(to); i++) {
         json_t *m = message_of_conditions(&to[i]);
+        struct buf sent, got;
+        buf_init(&sent);
+        buf_init(&got);
         message_to_conditions(m, &back);
-        ck_assert_int_eq(back.known, to[i].known);
-        ck_assert_int_eq(back.cpu, to[i].cpu);
-        ck_assert_double_eq(back.waited_share, to[i].waited_share);
-        ck_assert_double_eq(back.other_cores, to[i].other_cores);
-        ck_assert_double_eq(back.stopped_share, to[i].stopped_share);
-        ck_assert_int_eq(back.sm_mhz, to[i].sm_mhz);
-        ck_assert_int_eq(back.max_sm_mhz, to[i].max_sm_mhz);
-        ck_assert_int_eq(back.memory_mhz, to[i].memory_mhz);
-        ck_assert_int_eq(back.temperature_c, to[i].temperature_c);
-        ck_assert_double_eq(back.power_w, to[i].power_w);
-        ck_assert_double_eq(back.power_limit_w, to[i].power_limit_w);
-        ck_assert_int_eq(back.slowed_by, to[i].slowed_by);
-        ck_assert_int_eq(back.other_processes, to[i].other_processes);
-        ck_assert_int_eq(back.mig, to[i].mig);
+        conditions_json(&to[i], &sent);
+        conditions_json(&back, &got);
+        ck_assert_str_eq(got.ptr, sent.ptr);
+        buf_release(&got);
+        buf_release(&sent);
         json_decref(m);
     }
 }
 END_TEST
 
-/* Measurements, and what is said of them all. */
+/* Measurements, and what is said of them all.  say: null where nothing is. */
 static const struct {
     struct conditions of[2];
-    const char *sharing, *slowdown, *crowd;
+    void (*say)(const struct disturbance *d, struct buf *out);
+    const char *says;
 } days[] = {
-    {{{.known = false}, {.known = false}}, "", "", ""},
-    {{{.known = true}, {.known = true, .slowed_by = 0x04}},
-     "",
-     "",
-     ""}, /* its power cap: as usual */
+    {{{.known = true}, {.known = true, .slowed_by = 0x04}}, NULL, ""}, /* a power cap: as usual */
     {{{.known = true, .slowed_by = 0xa4}, {.known = true}},
-     "",
+     disturbance_slowdown_text,
      "the GPU slowed itself down during 1 of 2 measurements (temperature, power brake): those "
-     "times are too long",
-     ""},
+     "times are too long"},
     {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = 3}},
-     "3 other processes use this GPU, which may show in the times; nvidia-smi names them",
-     "",
-     ""},
+     disturbance_sharing_text,
+     "3 other processes use this GPU, which may show in the times; nvidia-smi names them"},
     {{{.known = true, .mig = true}, {.known = true, .mig = true}},
-     "this is a part of a GPU (MIG): other parts' work may show in the times",
-     "",
-     ""},
+     disturbance_sharing_text,
+     "this is a part of a GPU (MIG): other parts' work may show in the times"},
     {{{.cpu = true, .waited_share = 0.25}, {.cpu = true, .waited_share = 0.05}},
-     "",
-     "",
+     disturbance_crowd_text,
      "other programs kept cores busy during 1 of 2 measurements: threads waited up to 25 % of "
-     "their "
-     "time for a core, and those times are too long"},
+     "their time for a core, and those times are too long"},
     {{{.cpu = true, .waited_share = 0.25, .stopped_share = 0.24},
       {.cpu = true, .waited_share = 0.5, .stopped_share = 0.1}},
-     "",
-     "",
+     disturbance_crowd_text,
      "other programs, and the control group's quota of CPU time, kept this program waiting during "
      "2 of 2 measurements: threads waited up to 50 % of their time for a core, and those times are "
      "too long"},
@@ -116,20 +101,18 @@ static const struct {
 
 START_TEST(disorder_is_told)
 {
+    void (*const all[])(const struct disturbance *d, struct buf *out) = {
+        disturbance_sharing_text, disturbance_slowdown_text, disturbance_crowd_text};
     struct disturbance d = {.measured = 0};
-    struct buf text;
-    buf_init(&text);
     for (size_t i = 0; i < ARRAY_LEN(days[_i].of); i++)
         disturbance_add(&d, &days[_i].of[i]);
-    disturbance_sharing_text(&d, &text);
-    ck_assert_str_eq(text.ptr, days[_i].sharing);
-    buf_reset(&text);
-    disturbance_slowdown_text(&d, &text);
-    ck_assert_str_eq(text.ptr, days[_i].slowdown);
-    buf_reset(&text);
-    disturbance_crowd_text(&d, &text);
-    ck_assert_str_eq(text.ptr, days[_i].crowd);
-    buf_release(&text);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        struct buf text;
+        buf_init(&text);
+        all[i](&d, &text);
+        ck_assert_str_eq(text.ptr, all[i] == days[_i].say ? days[_i].says : "");
+        buf_release(&text);
+    }
 }
 END_TEST
 

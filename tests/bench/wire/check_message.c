@@ -1,5 +1,5 @@
 #include "bench/wire/wire.h"
-#include "tests/workload.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <sys/socket.h>
@@ -59,55 +59,6 @@ START_TEST(sending_to_nobody_fails)
 }
 END_TEST
 
-START_TEST(workload_survives_the_journey)
-{
-    struct workload back, w = {.chain = chain_find("pre+rope"),
-                               .batch = 2,
-                               .seq_len = 70,
-                               .heads = 3,
-                               .head_size = 8,
-                               .layers = 5,
-                               .eps = 1e-12,
-                               .rope_theta = 160000};
-    workload_ready(&w, "sliding:w=3", "70,9", NULL);
-
-    size_t bytes = mask_bytes(&w.mask);
-    json_t *m = message_of_workload(&w);
-    OK(message_to_workload(m, w.mask.bits, bytes, &back, &st));
-    ck_assert_ptr_eq(back.chain, w.chain);
-    ck_assert_double_eq(back.rope_theta, 160000);
-    ck_assert_int_eq(back.batch, 2);
-    ck_assert_int_eq(back.seq_len, 70);
-    ck_assert_int_eq(back.heads, 3);
-    ck_assert_int_eq(back.head_size, 8);
-    ck_assert_int_eq(back.ffn, w.ffn);
-    ck_assert_int_eq(back.layers, 5);
-    ck_assert_double_eq(back.eps, 1e-12);
-    ck_assert_int_eq(back.lengths[1], 9);
-    ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
-    ck_assert_ptr_eq(back.mask.bits, w.mask.bits);
-    workload_release(&back);
-
-    ck_assert_int_eq(message_to_workload(m, w.mask.bits, bytes - 8, &back, &st), -1);
-    workload_release(&back);
-    json_decref(m);
-    workload_release(&w);
-}
-END_TEST
-
-START_TEST(inputs_survive_the_journey)
-{
-    struct inputs in = {.seed = UINT64_MAX, .ranges = RANGES_WIDE}, back;
-    json_t *m = message_of_inputs(in);
-    OK(message_to_inputs(m, &back, &st));
-    ck_assert_uint_eq(back.seed, in.seed);
-    ck_assert_int_eq(back.ranges, in.ranges);
-    json_object_del(m, "ranges");
-    ck_assert_int_eq(message_to_inputs(m, &back, &st), -1);
-    json_decref(m);
-}
-END_TEST
-
 START_TEST(trial_survives_the_journey)
 {
     double samples[] = {3, 1, 2};
@@ -138,31 +89,26 @@ START_TEST(trial_survives_the_journey)
 }
 END_TEST
 
+static const struct {
+    double sample, time_s;
+    int layers;
+    const char *message;
+} lies[] = {{0, 0, 2, "malformed trial: sample 1"},
+            {-1, 0, 2, "malformed trial: sample 1"},
+            {1e-9, 0, 2, "malformed trial: sample 1"},
+            {1, 0, -1, "malformed trial: -1 layers"},
+            {1, -1, 1, "malformed trial: 0 s to verify, -1 s"}};
+
 START_TEST(trial_that_cannot_be_is_refused)
 {
-    static const double lies[] = {0, -1, 1e-9};
-    double samples[] = {3, 1, 2};
-    struct trial back, t = {.samples_ms = samples, .sample_count = 3, .layers_timed = 2};
-    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
-        st = STATUS_INIT;
-        samples[1] = lies[i];
-        json_t *m = message_of_trial(&t);
-        FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: sample 1");
-        ck_assert_int_eq(back.sample_count, 0);
-        json_decref(m);
-    }
-    samples[1] = 1;
-    t.layers_timed = -1;
+    double samples[] = {3, lies[_i].sample, 2};
+    struct trial back, t = {.samples_ms = samples,
+                            .sample_count = 3,
+                            .layers_timed = lies[_i].layers,
+                            .time_s = lies[_i].time_s};
     json_t *m = message_of_trial(&t);
-    st = STATUS_INIT;
-    FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: -1 layers");
-    json_decref(m);
-    t.layers_timed = 1;
-    t.time_s = -1;
-    m = message_of_trial(&t);
-    st = STATUS_INIT;
-    FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH,
-          "malformed trial: 0 s to verify, -1 s");
+    FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, lies[_i].message);
+    ck_assert_int_eq(back.sample_count, 0);
     json_decref(m);
 }
 END_TEST
@@ -186,6 +132,5 @@ END_TEST
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
-      ONCE(workload_survives_the_journey), ONCE(inputs_survive_the_journey),
-      ONCE(trial_survives_the_journey), ONCE(trial_that_cannot_be_is_refused),
+      ONCE(trial_survives_the_journey), LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies)),
       LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1))

@@ -5,7 +5,6 @@
 enum { CONTENDERS = 4, LOG_MAX = 4096 };
 
 static int log_of[LOG_MAX], log_len; /* which contender was sampled, in order */
-static int ahead_of[LOG_MAX];        /* and how many it was told would follow */
 static int beats;
 
 struct fake {
@@ -20,13 +19,12 @@ struct fake {
 static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
 {
     struct fake *f = ctx;
+    (void)ahead;
     if (f->fails_after > 0 && f->samples == f->fails_after)
         return status_set(st, STATUS_LAUNCH, "lost");
     f->samples++;
-    if (log_len < LOG_MAX) {
-        ahead_of[log_len] = ahead;
+    if (log_len < LOG_MAX)
         log_of[log_len++] = f->id;
-    }
     *ms = f->ms;
     *seconds = f->ms / 1e3;
     f->ms += f->step_ms;
@@ -115,31 +113,6 @@ START_TEST(a_device_warms_up_once)
     ck_assert_int_eq(fakes[1].samples, 12);
     ck_assert_int_eq(fakes[2].samples, 12);
     release(trials, 3);
-}
-END_TEST
-
-/* One that is measured alone hears how many samples it will be asked for in a row. */
-START_TEST(samples_are_announced)
-{
-    struct fake fakes[] = {{.ms = 10, .step_ms = 1}, {.ms = 10}};
-    struct sampling how = {.min_samples = 6, .max_samples = 8, .max_seconds = 1};
-    struct trial trials[2];
-    run(fakes, 1, &how, 0, trials);
-    ck_assert_int_eq(log_len, 8);
-    for (int i = 0; i < 8; i++)
-        ck_assert_int_eq(ahead_of[i], i < 6 ? 6 - i : 1);
-    trial_release(&trials[0]);
-
-    how.censor_above_ms = 1000; /* the first two decide whether there are more */
-    run(fakes, 1, &how, 0, trials);
-    ck_assert_int_eq(ahead_of[0], 2);
-    ck_assert_int_eq(ahead_of[2], 4);
-    trial_release(&trials[0]);
-
-    run(fakes, 2, &how, 0, trials);
-    for (int i = 0; i < log_len; i++)
-        ck_assert_int_eq(ahead_of[i], 1);
-    release(trials, 2);
 }
 END_TEST
 
@@ -281,7 +254,7 @@ END_TEST
 
 SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
-      ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
-      ONCE(a_limit_leaves_time_to_verify), LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)),
-      ONCE(far_slower_ones_rest), LOOP(who_rests_does_not_come_back, 0, 2),
-      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone))
+      LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)), ONCE(a_limit_leaves_time_to_verify),
+      LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
+      LOOP(who_rests_does_not_come_back, 0, 2), ONCE(hopeless_ones_are_censored),
+      ONCE(one_that_fails_leaves_the_others_alone))

@@ -41,11 +41,11 @@ $ while [ $i -lt 4 ]; do
 >   i=$((i + 1))
 > done >times.txt
 $ fuseplan train --data times.txt
-model    plans  threshold ms  spearman  regret  auc  recall
-default      3        11.500  -         -       -    -
+model    plans  threshold ms  spearman  regret  auc
+default      3        11.500  -         -       -
 $ fuseplan train --data times.txt --format json
 [
- {"name": "default", "plans": 3, "threshold_ms": 11.5, "spearman": null, "top1_regret": null, "auc": null, "recall_best": null}
+ {"name": "default", "plans": 3, "threshold_ms": 11.5, "spearman": null, "top1_regret": null, "auc": null}
 ]
 === train predict
 ## Two plans told apart by one bit: the model must find it.

@@ -218,8 +218,8 @@ baseline 41115  108.000 ms [106.920, 109.080]: it is the best plan
 measured     4 of 16384 plans
 $ awk 'length > 100 && !/^workload/' report
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --format csv | sed 's/,20[0-9T:.-]*Z/,DATE/g'
-value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,trials_new,trials_total,space,stopped_by,us_per_layer,device,measured_utc,compared,unstable,packed,baselines.0.value,baselines.0.median_ms,baselines.0.ci_low_ms,baselines.0.ci_high_ms,baselines.0.speedup,baselines.0.speedup_low,baselines.0.speedup_high,baselines.0.tie,baselines.0.compared_at,baselines.0.unstable,baselines.1.value,baselines.1.median_ms,baselines.1.ci_low_ms,baselines.1.ci_high_ms,baselines.1.speedup,baselines.1.speedup_low,baselines.1.speedup_high,baselines.1.tie,baselines.1.compared_at,baselines.1.unstable
-41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,0,4,16384,,9000,a processor,DATE,true,,false,43690,118,116.82,119.18,1.09259259,1.09259259,1.09259259,false,DATE,,41115,108,106.92,109.08,1,1,1,true,DATE,
+value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,trials_new,trials_total,space,stopped_by,us_per_layer,device,measured_utc,compared,unstable,packed
+41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,0,4,16384,,9000,a processor,DATE,true,,false
 $ sqlite3 k.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q >report
 $ awk '/^time/ || length > 100 && !/^workload/' report
