@@ -18,7 +18,7 @@
 
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(NORM)    \
+    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(CONFIG) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(NORM)    \
     X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(DTYPE)                      \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
@@ -39,10 +39,10 @@ enum option_id {
 
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
-    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(HEADS) | OPT(HEAD_SIZE) |           \
-     OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) | OPT(NORM_KIND) | OPT(ACTIVATION) |            \
-     OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |      \
-     OPT(TARGET) | OPT(SEED))
+    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(CONFIG) | OPT(HEADS) |              \
+     OPT(HEAD_SIZE) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) | OPT(NORM_KIND) |             \
+     OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) | OPT(LENGTHS) |       \
+     OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
@@ -67,8 +67,8 @@ struct options {
     double eps, rope;                /* rope: the base of rotary embeddings; 0: none */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
-    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump, *weights,
-        *prefix, *data, *name, *compiler, *arch, *db, *events;
+    const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
+        *weights, *prefix, *data, *name, *compiler, *arch, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     struct strategy_list strategies;

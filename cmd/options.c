@@ -172,7 +172,8 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     while (result == 0);
     for (int i = optind; i < argc && result > 0; i++) /* after "--" */
         o->operands[o->operand_count++] = argv[i];
-    preset_apply(o);
+    if (result > 0 && preset_apply(o, st) != 0)
+        result = -1;
     o->batch = o->batches.items[0];
     o->seq_len = o->seq_lens.items[0];
     return result > 0 ? each_check(o, c, st) : -1;

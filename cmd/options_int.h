@@ -26,8 +26,8 @@ void words_op(struct buf *out);
 
 void words_preset(struct buf *out);
 
-/* Sets what --preset says and no option does. */
-void preset_apply(struct options *o);
+/* Sets what --preset or --config says and no option does. */
+int preset_apply(struct options *o, struct status *st);
 
 /* ---- option_words.c: other words ------------------------------------------------------------- */
 

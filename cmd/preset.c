@@ -1,4 +1,5 @@
 /* Presets: known encoders. */
+#include "bench/trained/trained.h"
 #include "cmd/options_int.h"
 
 /* Of the models' published configurations. */
@@ -78,24 +79,49 @@ static int activation_word(enum function_id activation)
     return at;
 }
 
-void preset_apply(struct options *o)
+/* *out has no chain if neither option is given. */
+static int read_model(const struct options *o, struct model_config *out, struct status *st)
 {
-    if (!options_has(o, OPT(PRESET)))
-        return;
     const struct preset *p = &presets[o->preset];
-    const struct chain_functions f = chain_functions(chain_find(p->chain));
-    o->layers = options_has(o, OPT(LAYERS)) ? o->layers : p->layers;
-    o->heads = options_has(o, OPT(HEADS)) ? o->heads : p->heads;
-    o->head_size = options_has(o, OPT(HEAD_SIZE)) ? o->head_size : p->head_size;
-    o->ffn = options_has(o, OPT(FFN)) ? o->ffn : p->ffn;
-    o->eps = options_has(o, OPT(EPS)) ? o->eps : p->eps;
-    o->mask = options_has(o, OPT(MASK)) ? o->mask : p->mask;
+    *out = (struct model_config){.chain = NULL};
+    if (options_has(o, OPT(PRESET)) && options_has(o, OPT(CONFIG)))
+        return status_set(st, STATUS_USAGE,
+                          "--preset and --config are given at once; give one of them");
+    if (options_has(o, OPT(CONFIG)))
+        return model_config_read(o->config, out, st);
+    if (options_has(o, OPT(PRESET)))
+        *out = (struct model_config){.chain = chain_find(p->chain),
+                                     .layers = p->layers,
+                                     .heads = p->heads,
+                                     .head_size = p->head_size,
+                                     .ffn = p->ffn,
+                                     .eps = p->eps,
+                                     .rope_theta = p->rope,
+                                     .mask = p->mask};
+    return 0;
+}
+
+int preset_apply(struct options *o, struct status *st)
+{
+    struct model_config m;
+    if (read_model(o, &m, st) != 0)
+        return -1;
+    if (m.chain == NULL)
+        return 0;
+    const struct chain_functions f = chain_functions(m.chain);
+    o->layers = options_has(o, OPT(LAYERS)) ? o->layers : m.layers;
+    o->heads = options_has(o, OPT(HEADS)) ? o->heads : m.heads;
+    o->head_size = options_has(o, OPT(HEAD_SIZE)) ? o->head_size : m.head_size;
+    o->ffn = options_has(o, OPT(FFN)) ? o->ffn : m.ffn;
+    o->eps = options_has(o, OPT(EPS)) ? o->eps : m.eps;
+    o->mask = options_has(o, OPT(MASK)) ? o->mask : m.mask;
     o->norm = options_has(o, OPT(NORM)) ? o->norm : f.pre;
     o->norm_kind = options_has(o, OPT(NORM_KIND)) ? o->norm_kind : f.rms;
     o->activation = options_has(o, OPT(ACTIVATION)) ? o->activation : activation_word(f.activation);
-    o->rope = options_has(o, OPT(ROPE)) ? o->rope : p->rope;
+    o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
     o->gate = f.gate;
     o->score_bias = f.score_bias;
+    return 0;
 }
 
 const struct chain *chain_from_options(const struct options *o)

@@ -1,18 +1,18 @@
-/* Chains that are none of the program's: BERT's with a few rows changed, as other families have
- * them. */
+/* Chains other than BERT's: BERT's without weights that it may lack, and those of families. */
 #ifndef FUSEPLAN_TESTS_CHAINS_H
 #define FUSEPLAN_TESTS_CHAINS_H
 
 #include "layer/layer.h"
 
-#include <stdio.h>
-
 enum test_chain {
-    CHAIN_RAW_SKIP, /* operator 13 adds what is normalised in operator 9, not the result */
-    CHAIN_NO_BIAS,  /* no operator has a bias */
-    CHAIN_NO_BETA,  /* no layernorm has a beta */
-    CHAIN_COUNT
+    CHAIN_NO_BIAS, /* no operator has a bias */
+    CHAIN_NO_BETA, /* no layernorm has a beta */
+    CHAIN_PRE      /* the first family */
 };
+static const char *const test_chains[] = {
+    [CHAIN_NO_BIAS] = "nobias", [CHAIN_NO_BETA] = "nobeta", [CHAIN_PRE] = "pre", /* ViT, Whisper */
+};
+enum { CHAIN_COUNT = ARRAY_LEN(test_chains) };
 
 /* Takes the weights of a role away. */
 static inline void chain_drop(struct chain *c, enum weight_role role)
@@ -25,30 +25,18 @@ static inline void chain_drop(struct chain *c, enum weight_role role)
     }
 }
 
-/* One of them, whose operators have names of their own. */
+/* One of them. */
 static inline const struct chain *chain_of_test(enum test_chain which)
 {
-    static const char *const names[] = {
-        [CHAIN_RAW_SKIP] = "raw", [CHAIN_NO_BIAS] = "nobias", [CHAIN_NO_BETA] = "nobeta"};
-    static struct chain chains[CHAIN_COUNT];
-    static char op_names[CHAIN_COUNT][OP_COUNT][48];
-    struct chain *c = &chains[which];
-    if (c->name != NULL)
-        return c;
-    *c = chain_bert;
-    c->name = names[which];
-    for (int op = 0; op < OP_COUNT; op++) {
-        snprintf(op_names[which][op], sizeof(op_names[which][op]), "%s_%s", names[which],
-                 chain_bert.ops[op].name);
-        c->ops[op].name = op_names[which][op];
+    static struct chain without[CHAIN_PRE];
+    if (which >= CHAIN_PRE)
+        return chain_find(test_chains[which]);
+    if (without[which].name == NULL) {
+        without[which] = chain_bert;
+        without[which].name = test_chains[which];
+        chain_drop(&without[which], which == CHAIN_NO_BIAS ? ROLE_BIAS : ROLE_BETA);
     }
-    if (which == CHAIN_RAW_SKIP)
-        c->ops[13].skip = TENSOR_OF(8);
-    if (which == CHAIN_NO_BIAS)
-        chain_drop(c, ROLE_BIAS);
-    if (which == CHAIN_NO_BETA)
-        chain_drop(c, ROLE_BETA);
-    return c;
+    return &without[which];
 }
 
 #endif

@@ -46,6 +46,7 @@ static const struct model {
 };
 
 /* Names of one field, the first of which that is there counts. */
+static const char *const type_names[NAMES_MOST] = {"model_type"};
 static const char *const hidden_names[NAMES_MOST] = {"hidden_size", "n_embd", "n_embed", "d_model",
                                                      "dim"};
 static const char *const layers_names[NAMES_MOST] = {"num_hidden_layers", "n_layer", "n_layers",
@@ -105,7 +106,7 @@ static const struct {
 static const char *const suspect[] = {
     "rotary_emb_interleaved", "rotary_emb_scale", "logn", "softcap", "scale_attn_by", "qk_", "parallel",
     "experts", "moe_", "cross_attention", "use_alibi", "sliding_window", "local_attention", "layer_types",
-    "is_causal", "is_decoder", "prenorm", "use_rms_norm", "apply_residual_connection_post",
+    "causal", "is_decoder", "prenorm", "use_rms_norm", "apply_residual_connection_post",
     "adapter_attn_dim", "pruned_heads", "quantization_config",
 };
 /* clang-format on */
@@ -149,6 +150,17 @@ static const json_t *field(const json_t *fields, const char *const names[NAMES_M
     return NULL;
 }
 
+static int refuse_missing(const struct config *c, const char *const names[NAMES_MOST])
+{
+    struct buf list;
+    buf_init(&list);
+    for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++)
+        buf_addf(&list, "%s'%s'", i > 0 ? ", or " : "", names[i]);
+    refuse(c, "it has no field %s", list.ptr);
+    buf_release(&list);
+    return -1;
+}
+
 /* otherwise 0: the field must be there. */
 static int read_size(const struct config *c, const char *const names[NAMES_MOST], int otherwise,
                      int *out)
@@ -158,7 +170,7 @@ static int read_size(const struct config *c, const char *const names[NAMES_MOST]
     json_int_t n = json_integer_value(value);
     *out = value != NULL ? (int)n : otherwise;
     if (value == NULL && otherwise == 0)
-        return refuse(c, "it has no field '%s'", name);
+        return refuse_missing(c, names);
     return value == NULL || (json_is_integer(value) && n > 0 && n <= INT_MAX)
                ? 0
                : refuse(c, "'%s' is not a number of at least 1", name);
@@ -169,8 +181,10 @@ static int read_number(const struct config *c, const json_t *fields,
 {
     const char *name;
     const json_t *value = field(fields, names, &name);
+    if (value == NULL)
+        return refuse_missing(c, names);
     if (!json_is_number(value))
-        return refuse(c, value == NULL ? "it has no field '%s'" : "'%s' is not a number", name);
+        return refuse(c, "'%s' is not a number", name);
     *out = json_number_value(value);
     return 0;
 }
@@ -255,18 +269,14 @@ static int read_activation(const struct config *c, struct chain_functions *f)
     const json_t *value = field(c->fields, activation_names, &name);
     if (value == NULL && f->activation != FUNCTION_BIAS_GELU)
         return 0; /* the model's code has it */
-    if (value == NULL && is_text(c, "model_type", "t5")) {
-        f->activation = FUNCTION_BIAS_RELU;
-        return 0;
-    }
-    text = json_string_value(value);
+    text = value == NULL && is_text(c, "model_type", "t5") ? "relu" : json_string_value(value);
     for (size_t i = 0; i < ARRAY_LEN(activations) && text != NULL; i++)
         if (strcmp(text, activations[i].name) == 0) {
             f->activation = activations[i].function;
             f->gate = f->gate || strncmp(text, "gated-", 6) == 0;
             return 0;
         }
-    return value == NULL ? refuse(c, "it has no field '%s'", name) : refuse_field(c, name, value);
+    return value == NULL ? refuse_missing(c, activation_names) : refuse_field(c, name, value);
 }
 
 /* What fields say of a layer's functions beside its activation. */
@@ -340,7 +350,7 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
-        refuse(c, "it has no field 'model_type'");
+        refuse_missing(c, type_names);
     else
         refuse(c, "its model_type '%.80s' is %s; known are %s", type,
                strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"

@@ -72,12 +72,11 @@ END_TEST
 START_TEST(sums_that_others_read_are_stored)
 {
     const struct segment norm = {7, 9}, sum = {7, 8};
-    ck_assert(!serves(CHAIN_RAW_SKIP, norm, "hopper_gemm"));
-    ck_assert_str_eq(why_not(CHAIN_RAW_SKIP, norm, "hopper_gemm"),
+    ck_assert(!serves(CHAIN_PRE, norm, "hopper_gemm"));
+    ck_assert_str_eq(why_not(CHAIN_PRE, norm, "hopper_gemm"),
                      "it does not store every tensor that others read");
-    ck_assert(serves(CHAIN_RAW_SKIP, sum, "hopper_gemm"));
-    ck_assert(serves(CHAIN_RAW_SKIP, (struct segment){12, 14}, "hopper_gemm"));
-    ck_assert(serves(CHAIN_RAW_SKIP, norm, "generated"));
+    ck_assert(serves(CHAIN_PRE, sum, "hopper_gemm"));
+    ck_assert(serves(CHAIN_PRE, norm, "generated"));
 }
 END_TEST
 
@@ -85,10 +84,9 @@ END_TEST
 START_TEST(stages_end_where_others_read)
 {
     struct cuda_stage stages[OP_COUNT];
-    const struct chain *raw = chain_of_test(CHAIN_RAW_SKIP);
     const struct segment rows = {8, 9};
     ck_assert_int_eq(cuda_stages_of(&chain_bert, rows, CUDA_NORM_BARRIER, stages), 1);
-    ck_assert_int_eq(cuda_stages_of(raw, rows, CUDA_NORM_BARRIER, stages), 2);
+    ck_assert_int_eq(cuda_stages_of(chain_find("pre"), rows, CUDA_NORM_BARRIER, stages), 2);
     ck_assert_int_eq(stages[0].last, 8);
     ck_assert_int_eq(stages[1].kind, STAGE_ROWS);
 }
@@ -124,7 +122,7 @@ START_TEST(functions_without_a_kernel_are_refused)
 {
     struct chain c = chain_bert;
     const struct segment tanh_form = {10, 11};
-    struct build_target t = target_of(CHAIN_RAW_SKIP, TARGET_CUDA);
+    struct build_target t = target_of(CHAIN_PRE, TARGET_CUDA);
     const char *why = NULL;
     t.chain = &c;
     c.ops[11].function = FUNCTION_BIAS_GELU_TANH;

@@ -57,6 +57,7 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     memset(s, 0, sizeof(*s));
     workload_init(&s->w);
     s->w.chain = chain;
+    s->w.rope_theta = 100;
     s->w.seq_len = sizes[0][shape->pick[0]];
     s->w.heads = sizes[1][shape->pick[1]];
     s->w.head_size = sizes[2][shape->pick[2]];

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two sources may name a stage alike: source n's stages become n_stage_... */
+/* Two sources may name a stage alike, and of two chains a segment: source n's become
+ * source_n_stage_... and source_n_segment_... */
 static void add_renamed(const char *text, int n, struct buf *out)
 {
-    for (const char *at; (at = strstr(text, "stage_")) != NULL; text = at + strlen("stage_")) {
-        buf_add(out, text, (size_t)(at - text));
-        buf_addf(out, "source_%d_stage_", n);
+    for (; *text != '\0'; text++) {
+        if (strncmp(text, "stage_", 6) == 0 || strncmp(text, "segment_", 8) == 0)
+            buf_addf(out, "source_%d_", n);
+        buf_add(out, text, 1);
     }
-    buf_adds(out, text);
 }
 
 static int write_file(const char *dir, const char *name, const struct buf *text)
@@ -56,11 +57,14 @@ static int write_table(const char *dir, const struct choice *c, int count)
     buf_init(&names);
     buf_adds(&text, "#include \"abi.h\"\n");
     for (int i = 0; i < count; i++) {
-        struct buf symbol;
+        struct buf name, symbol;
+        buf_init(&name);
         buf_init(&symbol);
-        choice_symbol(&c[i], &symbol);
+        choice_symbol(&c[i], &name);
+        add_renamed(name.ptr, i, &symbol);
         buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
         buf_addf(&names, "    %s,\n", symbol.ptr);
+        buf_release(&name);
         buf_release(&symbol);
     }
     buf_addf(&text, "fp_segment *const segment_functions[] = {\n%s};\n", names.ptr);

@@ -1,5 +1,4 @@
 /* Studies, which trials are compared within, and searches, which ask for them. */
-#include "tests/chains.h"
 #include "tests/db/one_fixture.h"
 
 START_TEST(study_is_found_again)
@@ -32,15 +31,15 @@ START_TEST(chains_are_kept)
     ck_assert_ptr_null(strstr(of.text, "chain"));
     of.init = "uniform";
     OK(db_study(db, &of, &a_target, "1", &id, &st));
-    w.chain = chain_of_test(CHAIN_RAW_SKIP);
+    w.chain = chain_find("pre");
     buf_reset(&text);
     of = db_workload_of(&w, &text);
-    ck_assert_str_eq(strstr(of.text, " mask="), " mask=full chain=raw");
+    ck_assert_str_eq(strstr(of.text, " mask="), " mask=full chain=pre");
     of.init = "uniform";
     OK(db_study(db, &of, &a_target, "1", &id, &st));
     expect_sql(db->handle, 2, "SELECT count(*) FROM workload WHERE chain = 'bert'");
     expect_sql(db->handle, 1,
-               "SELECT count(*) FROM workload WHERE chain = 'raw' AND text LIKE '% chain=raw'");
+               "SELECT count(*) FROM workload WHERE chain = 'pre' AND text LIKE '% chain=pre'");
     workload_release(&w);
     buf_release(&text);
 }

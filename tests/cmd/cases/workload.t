@@ -75,6 +75,23 @@ mask=full chain=rms+rope+bias rope=500
 ! fuseplan query: unknown --activation 'gelu_new'; expected gelu, gelu_tanh, quick_gelu, relu or silu
 1$ fuseplan export 48920 --target cpu -b 1 -s 4 --preset vit-base -o vit
 ! fuseplan export: an exported library runs BERT's layer, and the workload has chain pre; 'fuseplan bench' and 'fuseplan search' run it
+=== config
+## A model's config.json says what a preset says; options beside it win.
+$ workload() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | sed -n 's/.*\(h=.*\) on cpu.*/\1/p'; }
+$ known_db k.db
+$ echo '{"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 3, "n_inner": null, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}' >config.json
+$ workload --config config.json
+h=6 w=16 f=384 l=3 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=pre+gelu_tanh
+$ workload -L 1 --activation relu -m full --config config.json
+h=6 w=16 f=384 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+relu
+2$ fuseplan query -b 1 -s 4 --config config.json --preset gpt2
+! fuseplan query: --preset and --config are given at once; give one of them
+2$ echo '{"model_type": "gpt2", "n_head": 6}' >config.json; fuseplan query -b 1 -s 4 --config config.json
+! fuseplan query: --config: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj'
+2$ echo '[' >config.json; fuseplan query -b 1 -s 4 --config config.json
+! fuseplan query: --config: 'config.json': it is not a JSON object: ']' expected near end of file
+1$ fuseplan query -b 1 -s 4 --config none.json
+! fuseplan query: --config: cannot read 'none.json': No such file or directory
 === threads
 ## What the user's shell says of threads does not change what a plan runs with.
 $ fuseplan doctor | grep ' threads ' >plain
