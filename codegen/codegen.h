@@ -259,12 +259,15 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
 /* Memory that an algorithm of cuBLASLt may work in: NVIDIA's advice for sm_90, its largest. */
 enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
 
-/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU
+/* What follows a product, as bits of cuBLASLt's cublasLtEpilogue_t, or PRODUCT_PLAIN. */
+enum product_epilogue { PRODUCT_PLAIN = 1, PRODUCT_RELU = 2, PRODUCT_BIAS = 4, PRODUCT_GELU = 32 };
+
+/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or an activation
  * of it. */
 struct cuda_product {
     int in, out, residual; /* tensors; residual -1: none */
     int weight, bias;      /* weights; bias -1: none */
-    bool gelu;
+    int epilogue;
 };
 
 /* For a choice whose implementation is a library. */

@@ -40,7 +40,8 @@ static void add_stage(const struct cuda_kernel *k, const struct cuda_stage *s,
         tiles = ceil_div(workload_tokens(w), k->threads / 32);
         break;
     case STAGE_ELEMENTWISE: {
-        int64_t vectors = tensor_elements(TENSOR_OF(s->last), w) * dtypes[w->dtype].bytes / 16;
+        int64_t vectors =
+            tensor_elements(s->chain->ops[s->first].input, w) * dtypes[w->dtype].bytes / 16;
         tiles = ceil_div(vectors, k->threads);
         break;
     }

@@ -7,11 +7,12 @@
  * form.  For normally distributed x, norm(tanh form - erf form) / norm(erf form) is 2.1e-4 if x has
  * a standard deviation of 0.6 to 0.8, and less otherwise. */
 static const struct {
-    bool gelu;
-    double error; /* relative norm of its difference from the operator */
+    int activation; /* enum product_epilogue; 0: not in cuBLASLt */
+    double error;   /* relative norm of its difference from the operator */
 } epilogues[FUNCTION_COUNT] = {
-    [FUNCTION_BIAS_GELU] = {.gelu = true, .error = 2.1e-4},
-    [FUNCTION_BIAS_GELU_TANH] = {.gelu = true},
+    [FUNCTION_BIAS_GELU] = {PRODUCT_GELU, 2.1e-4},
+    [FUNCTION_BIAS_GELU_TANH] = {PRODUCT_GELU, 0},
+    [FUNCTION_BIAS_RELU] = {PRODUCT_RELU, 0},
 };
 
 /* A GEMM with at most one elementwise operator after it, no activation but those above. */
@@ -19,7 +20,7 @@ static bool is_product(const struct choice *c)
 {
     struct segment s = c->segment;
     const struct op *first = &c->chain->ops[s.first], *last = &c->chain->ops[s.last];
-    bool known = last->kind != KIND_ACTIVATION || epilogues[last->function].gelu;
+    bool known = last->kind != KIND_ACTIVATION || epilogues[last->function].activation != 0;
     bool pair = s.last == s.first + 1 && kind_is_pointwise(last->kind) && known;
     return first->kind == KIND_GEMM && (s.last == s.first || pair);
 }
@@ -30,7 +31,8 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
         return inapplicable(why, "cuBLASLt is not available");
     if (!is_product(c))
         return inapplicable(
-            why, "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU");
+            why,
+            "cuBLASLt runs one GEMM, alone or with bias and residual, or bias and GELU or ReLU");
     return dtypes[t->dtype].tolerance > epilogues[c->chain->ops[c->segment.last].function].error ||
            inapplicable(why,
                         "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
@@ -46,7 +48,10 @@ void choice_product(const struct choice *c, struct cuda_product *out)
                                  .residual = last->skip,
                                  .weight = first->weight[ROLE_MATRIX],
                                  .bias = last->weight[ROLE_BIAS],
-                                 .gelu = epilogues[last->function].gelu};
+                                 .epilogue = epilogues[last->function].activation};
+    out->epilogue |= out->bias >= 0 ? PRODUCT_BIAS : 0;
+    if (out->epilogue == 0)
+        out->epilogue = PRODUCT_PLAIN;
 }
 
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out)

@@ -9,6 +9,8 @@ static void add_operators(const struct chain *c, int first, int last, struct buf
         buf_addf(out, "%s%s", op > first ? " | " : "", attention_name(&c->ops[op]));
         if (c->ops[op].kind == KIND_SPLIT && c->ops[op].weight[ROLE_BIAS] != WEIGHT_NONE)
             buf_adds(out, " | FP_BIAS");
+        if (c->ops[op].kind == KIND_SPLIT && c->ops[op].weight[ROLE_TABLE] != WEIGHT_NONE)
+            buf_adds(out, " | FP_ROPE");
     }
     buf_adds(out, ";\n");
 }
@@ -18,19 +20,28 @@ static void add_tensor(const struct chain *c, const char *field, int tensor, str
     buf_addf(out, "    io.%s = &a.tensor[%d]; /* %s */\n", field, tensor, tensor_name(c, tensor));
 }
 
+static void add_weight(const struct chain *c, const char *field, int weight, struct buf *out)
+{
+    if (weight != WEIGHT_NONE)
+        buf_addf(out, "    io.%s = &a.weight[%d]; /* %s */\n", field, weight,
+                 c->weights[weight].name);
+}
+
 /* Appends the declaration of `io`, the operands of these operators. */
 static void add_operands(const struct chain *c, int first, int last, struct buf *out)
 {
     const struct op *begin = &c->ops[first];
-    int bias = begin->weight[ROLE_BIAS], qkv = attention_qkv(c, first, last);
+    int qkv = attention_qkv(c, first, last);
     bool splits = begin->kind == KIND_SPLIT;
     buf_adds(out, "    fp_attention io = {};\n");
     if (qkv != TENSOR_NONE)
         add_tensor(c, "in", splits ? begin->input : qkv, out);
     if (!splits && begin->kind != KIND_SCORES)
         add_tensor(c, "scores", begin->input, out);
-    if (bias != WEIGHT_NONE)
-        buf_addf(out, "    io.bias = &a.weight[%d]; /* %s */\n", bias, c->weights[bias].name);
+    add_weight(c, "bias", begin->weight[ROLE_BIAS], out);
+    for (int op = first; op <= last; op++)
+        add_weight(c, c->ops[op].kind == KIND_SPLIT ? "rope" : "score_bias",
+                   c->ops[op].weight[ROLE_TABLE], out);
     add_tensor(c, "out", TENSOR_OF(last), out);
 }
 
@@ -44,6 +55,7 @@ void add_attention_stage(const struct cuda_stage *s, int threads, struct buf *ou
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
+    bool biased = chain_functions(c->chain).score_bias;
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);
@@ -51,8 +63,8 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     add_operands(c->chain, c->segment.first, c->segment.last, out);
     buf_addf(out,
              "    fp::await_dependencies();\n"
-             "    fp::hand_attention<dtype, W, %s>().run(a, io, shared);\n}\n",
-             truth(split_keys));
+             "    fp::hand_attention<dtype, W, %s%s>().run(a, io, shared);\n}\n",
+             truth(split_keys), biased ? ", true" : "");
 }
 
 void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)

@@ -42,8 +42,8 @@ static void add_declarations(const struct body *b, struct buf *out)
                      tensor_name(b->chain, t), t);
     for (int w = 0; w < WEIGHT_MAX; w++)
         if ((b->weights >> w & 1) != 0)
-            buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n",
-                     b->chain->weights[w].name, w);
+            buf_addf(out, "    const auto %s = fp::%s(a, %d);\n", b->chain->weights[w].name,
+                     b->chain->weights[w].table ? "table" : "weight<dtype>", w);
     if (b->tensors != 0)
         buf_adds(out, "\n");
 }
@@ -81,7 +81,12 @@ static void add_store(struct body *b, int tensor)
 static const char *add_pointwise(struct body *b, const struct op *op, const char *next)
 {
     const char *activation = op_activation(op);
-    if (activation != NULL) {
+    int bias = op->weight[ROLE_BIAS];
+    if (op->kind == KIND_GATE) {
+        buf_addf(&b->text, "    const fp::gate<dtype, fp::%s_function, decltype(%s)> gate{%s};\n",
+                 activation, next, next);
+        next = "gate";
+    } else if (activation != NULL) {
         buf_addf(&b->text, "    const fp::apply_%s<dtype, decltype(%s)> %s{%s};\n", activation,
                  next, activation, next);
         next = activation;
@@ -92,20 +97,35 @@ static const char *add_pointwise(struct body *b, const struct op *op, const char
                  use_tensor(b, op->skip), use_dim(b, op->columns), next);
         next = "residual";
     }
-    if (op->weight[ROLE_BIAS] >= 0) {
+    if (op->function == FUNCTION_BIAS_ROPE_SPLIT_HEADS) {
+        buf_addf(&b->text,
+                 "    const fp::turn_heads<dtype, W, decltype(in), decltype(%s)> turn{\n"
+                 "        in, %s, %s, a.seq_len, a.heads, a.unpacked, %s};\n",
+                 next, bias >= 0 ? use_weight(b, bias) : "nullptr",
+                 use_weight(b, op->weight[ROLE_TABLE]), next);
+        next = "turn";
+    }
+    if (bias >= 0) {
         buf_addf(&b->text, "    const fp::add_bias<dtype, decltype(%s)> bias{%s, %s};\n", next,
-                 use_weight(b, op->weight[ROLE_BIAS]), next);
+                 use_weight(b, bias), next);
         next = "bias";
     }
     return next;
 }
 
+/* The template argument of an RMS norm. */
+static const char *rms_argument(const struct op *norm)
+{
+    return norm->function == FUNCTION_RMSNORM ? ", true" : "";
+}
+
 static void add_norm(struct body *b, int op)
 {
     const struct op *o = &b->chain->ops[op];
-    buf_adds(&b->text, "    const fp::norm_weights<dtype> norm{");
+    int beta = o->weight[ROLE_BETA];
+    buf_addf(&b->text, "    const fp::norm_weights<dtype%s> norm{", rms_argument(o));
     buf_addf(&b->text, "%s, ", use_weight(b, o->weight[ROLE_GAMMA]));
-    buf_addf(&b->text, "%s, ", use_weight(b, o->weight[ROLE_BETA]));
+    buf_addf(&b->text, "%s, ", beta >= 0 ? use_weight(b, beta) : "nullptr");
     buf_addf(&b->text, "%s, %s, a.eps};\n", use_tensor(b, TENSOR_OF(op)), use_dim(b, o->columns));
 }
 
@@ -120,9 +140,11 @@ static void add_gemm(struct body *b, const struct cuda_stage *s)
     const char *epilogue = ending != NULL ? add_pointwise(b, ending, "store") : "store";
     if (s->norm_strip) {
         add_norm(b, s->last);
-        buf_addf(&b->text,
-                 "    const fp::norm_strip<dtype, fp::token_view<dtype>> strip{norm, {%s, %s}};\n",
-                 use_tensor(b, stored), use_dim(b, tensor_columns(b->chain, stored)));
+        buf_addf(
+            &b->text,
+            "    const fp::norm_strip<dtype, fp::token_view<dtype>%s> strip{norm, {%s, %s}};\n",
+            rms_argument(&b->chain->ops[s->last]), use_tensor(b, stored),
+            use_dim(b, tensor_columns(b->chain, stored)));
     }
     buf_addf(&b->text, "    fp::gemm<tile>(a, {%s, %s}, in, %s, %s, %s, shared);\n",
              use_dim(b, op->columns), use_dim(b, b->chain->weights[weight].rows),
@@ -147,7 +169,7 @@ static void add_elementwise(struct body *b, const struct cuda_stage *s)
     add_store(b, TENSOR_OF(s->last));
     const char *epilogue = add_pointwise(b, &b->chain->ops[s->last], "store");
     buf_addf(&b->text, "    fp::elementwise<dtype>(a, %s, in, %s);\n",
-             use_dim(b, tensor_columns(b->chain, TENSOR_OF(s->last))), epilogue);
+             use_dim(b, tensor_columns(b->chain, b->chain->ops[s->first].input)), epilogue);
 }
 
 const char *cuda_stage_summary(const struct cuda_stage *s)

@@ -69,8 +69,8 @@ static void add_product(const struct standalone_spec *s, const struct standalone
     choice_symbol(c, out);
     buf_addf(
         out,
-        "_product = {&%s_products, %d, %d, %d, %d, %d, %s,\n    %lld, %lld, %lld, %lld, %d};\n",
-        s->name, p.in, p.out, p.residual, p.weight, p.bias, truth(p.gelu), (long long)rows,
+        "_product = {&%s_products, %d, %d, %d, %d, %d, %d,\n    %lld, %lld, %lld, %lld, %d};\n",
+        s->name, p.in, p.out, p.residual, p.weight, p.bias, p.epilogue, (long long)rows,
         (long long)dim_size(weight->rows, w), (long long)dim_size(weight->cols, w),
         (long long)tuned_rows, choice_knob(c, "algorithm"));
 }

@@ -32,6 +32,14 @@ static bool loads_for_attention(const struct chain *c, struct segment s, int op)
     return last <= s.last;
 }
 
+/* Whether an operator can follow a GEMM, which holds tiles of rows and pairs of columns.  A head is
+ * turned by columns that are further apart. */
+static bool takes_tiles(const struct op *op)
+{
+    return op->kind == KIND_GATE ||
+           (kind_is_pointwise(op->kind) && op->function != FUNCTION_BIAS_ROPE_SPLIT_HEADS);
+}
+
 /* Whether op, which follows the stage, joins it.  *kind is the stage's kind afterwards. */
 static bool joins(struct segment s, enum lowering how, const struct stage *stage,
                   const struct op *op, enum stage_kind *kind)
@@ -45,8 +53,8 @@ static bool joins(struct segment s, enum lowering how, const struct stage *stage
         *kind = of_attention(op) ? STAGE_ATTENTION : STAGE_ROWS;
         return of_attention(op) ? loads_for_attention(c, s, stage->last) : takes_rows;
     case STAGE_GEMM:
-        *kind = pointwise ? STAGE_GEMM : STAGE_ROWS;
-        return pointwise || (rows_held && takes_rows);
+        *kind = takes_tiles(op) ? STAGE_GEMM : STAGE_ROWS;
+        return takes_tiles(op) || (rows_held && takes_rows);
     case STAGE_ROWS:
         *kind = STAGE_ROWS;
         return pointwise || takes_rows;

@@ -43,12 +43,6 @@ enum { /* cublasLtMatmulDescAttributes_t */
        CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
 };
 
-enum { /* cublasLtEpilogue_t */
-       CUBLASLT_EPILOGUE_DEFAULT = 1,
-       CUBLASLT_EPILOGUE_BIAS = 4,
-       CUBLASLT_EPILOGUE_GELU_BIAS = 36
-};
-
 enum { /* cublasLtMatmulPreferenceAttributes_t */
        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
 };

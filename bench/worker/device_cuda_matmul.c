@@ -55,9 +55,7 @@ static int describe(struct matmul *m, const struct workload *w, const void *bias
     const struct cuda_product *p = &m->product;
     uint64_t inner = (uint64_t)dim_size(w->chain->weights[p->weight].rows, w);
     uint64_t columns = (uint64_t)dim_size(w->chain->weights[p->weight].cols, w);
-    uint32_t epilogue = p->gelu        ? CUBLASLT_EPILOGUE_GELU_BIAS
-                        : p->bias >= 0 ? CUBLASLT_EPILOGUE_BIAS
-                                       : CUBLASLT_EPILOGUE_DEFAULT;
+    uint32_t epilogue = (uint32_t)p->epilogue;
     int type = types[w->dtype].stored;
     int error = lib->MatmulDescCreate(&m->desc, types[w->dtype].computed, CUDA_R_32F);
     if (error == CUBLAS_STATUS_SUCCESS)

@@ -53,6 +53,7 @@ FP_TEMPLATE float fp_erf(float x)
 
 #define FP_FUNCTION FP_TEMPLATE
 #define FP_ERF      fp_erf
+#define FP_EXP      fp_exp
 #include "activations.h"
 
 typedef float fp_four __attribute__((vector_size(16), aligned(4), may_alias));

@@ -7,7 +7,9 @@
  *
  *   scores   q k^T / sqrt(W), or read from (B,H,S,S)
  *   biases   that of q is added to q, that of v to the result, as the probabilities of a row sum to
- *            1; that of k shifts a row of scores by a constant, which softmax ignores
+ *            1; that of k shifts a row of scores by a constant, which softmax ignores, unless k
+ *            is turned
+ *   turned   q and k in place, once they are copied: rotary embeddings, by pairs of columns
  *   result   scores; probabilities, 0 where masked; or the context
  *
  * There are two buffers of 64 rows.  An attention that reads k and v has one of each: v is copied
@@ -41,12 +43,13 @@ template <class D, int W, int OPS, int THREADS> struct attention {
     using T = elem<D>;
     using smem = attention_smem<D, W>;
     static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;
-    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS;
+    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, ROPE = OPS & FP_ROPE;
+    static constexpr bool SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool HAS_QK = OPS & FP_SCORES, HAS_SOFTMAX = OPS & FP_SOFTMAX;
     static constexpr bool HAS_PV = OPS & FP_CONTEXT, MERGE = OPS & FP_MERGE;
     static constexpr u32 EACH = HAS_QK && HAS_PV ? 1 : 2; /* buffers of k, and of v */
     static_assert(!SPLIT || (HAS_QK && HAS_PV), "only whole attention reads token rows");
-    static_assert(!BIAS || SPLIT, "heads have their bias");
+    static_assert(!(BIAS || ROPE) || SPLIT, "heads have their bias, and are turned");
 
     const fp_args &a;
     const fp_attention &io;
@@ -142,6 +145,37 @@ template <class D, int W, int OPS, int THREADS> struct attention {
         }
     }
 
+    /* Adds the bias to 64 rows of q or k, and turns them.  rows: of the block at block_row; bias:
+     * of the head.  Rows past the length stay zeros. */
+    FP_DEVICE void turn_rows(T *rows, int block_row, int bias)
+    {
+        constexpr int HALF = W / 2, PAIRS_OF_CHUNKS = CHUNKS / 2;
+        for (int i = tid; i < BLOCK * PAIRS_OF_CHUNKS; i += FOUR_WARPS) {
+            const int row = i / PAIRS_OF_CHUNKS, col = i % PAIRS_OF_CHUNKS * VEC<D>;
+            const int place = block_row * BLOCK + row;
+            if (place >= length)
+                continue;
+            const float *at =
+                static_cast<const float *>(*io.rope) + static_cast<i64>(place) * W + 2 * col;
+            float x[VEC<D>], y[VEC<D>], b[VEC<D>] = {}, c[VEC<D>] = {};
+            T *low = rows + row * LD + col;
+            load_vec<D>(low, x);
+            load_vec<D>(low + HALF, y);
+            if constexpr (BIAS) {
+                load_vec<D>(elements<D>(*io.bias) + bias + col, b);
+                load_vec<D>(elements<D>(*io.bias) + bias + col + HALF, c);
+            }
+#pragma unroll
+            for (int e = 0; e < VEC<D>; e++) {
+                const float first = x[e] + b[e], second = y[e] + c[e];
+                x[e] = first * at[2 * e] - second * at[2 * e + 1];
+                y[e] = second * at[2 * e] + first * at[2 * e + 1];
+            }
+            store_vec<D>(low, x);
+            store_vec<D>(low + HALF, y);
+        }
+    }
+
     FP_DEVICE int row_of(int r) const
     {
         return block * BLOCK + warp * WARP_ROWS + fragment_row<D>(r);
@@ -216,11 +250,31 @@ template <class D, int W, int OPS, int THREADS> struct attention {
         } else {
             load_scores(c, elements<D>(*io.scores), key_block);
         }
+        if constexpr (SCORE_BIAS)
+            add_score_bias(c, key_block);
     }
 
+    /* What is still to be multiplied with scores. */
     static FP_DEVICE float scale()
     {
-        return HAS_QK ? inverse_root<W> : 1.0f;
+        return HAS_QK && !SCORE_BIAS ? inverse_root<W> : 1.0f;
+    }
+
+    /* Scales the scores and adds what belongs to the distance of key and query. */
+    FP_DEVICE void add_score_bias(fragment<D, BLOCK> &c, int key_block)
+    {
+        const int most = 2 * a.seq_len - 2; /* what lies beyond it is no score */
+        const float *of = static_cast<const float *>(*io.score_bias) + head * (most + 1);
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++)
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    int key = key_block * BLOCK + fragment_col<D>(p) + e;
+                    int at = min(max(key - row_of(r) + a.seq_len - 1, 0), most);
+                    c[p][r][e] = c[p][r][e] * (HAS_QK ? inverse_root<W> : 1.0f) + of[at];
+                }
     }
 
     FP_DEVICE void mask(fragment<D, BLOCK> &c, int at, int bits)
@@ -350,7 +404,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
         if constexpr (EACH == 2)
             fetch_v(now, entry);
         copy_commit();
-        if constexpr (BIAS) {
+        if constexpr (BIAS && !ROPE) {
             copy_wait<1>();
             bias_q();
         }
@@ -365,6 +419,12 @@ template <class D, int W, int OPS, int THREADS> struct attention {
                 fetch_v(now, at);
             }
             copy_commit();
+            if constexpr (ROPE) {
+                if (at == entry)
+                    turn_rows(s.q, block, head * W);
+                turn_rows(k_rows(at), now.key_block, (a.heads + head) * W);
+                meet();
+            }
             scores(c, at, now.key_block);
             use(c, at, now, next);
             now = next;

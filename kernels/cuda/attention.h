@@ -14,7 +14,9 @@ enum fp_attention_op {
     FP_MASK = 8,
     FP_SOFTMAX = 16,
     FP_CONTEXT = 32,
-    FP_MERGE = 64
+    FP_MERGE = 64,
+    FP_ROPE = 128,     /* of FP_SPLIT: q and k are turned */
+    FP_BIAS_MASK = 256 /* FP_MASK, and a number for each distance is added to the scores before */
 };
 
 /* Where fp_args has the operands of a stage; null: it does not have this one.  A kernel reads the
@@ -23,8 +25,10 @@ struct fp_attention {
     void *const *in;         /* q, k and v: 3x(B,H,S,W), with FP_SPLIT (B,S,3D) */
     void *const *scores;     /* (B,H,S,S) that the stage begins with: scores, or probabilities */
     const void *const *bias; /* (3D) of q, k and v */
-    void *const *out;        /* scores or probabilities (B,H,S,S); with FP_CONTEXT (B,H,S,W), with
-                                FP_MERGE (B,S,D) */
+    const void *const *rope; /* (S,W) in fp32, of FP_ROPE */
+    const void *const *score_bias; /* (H,2S-1) in fp32, of FP_BIAS_MASK */
+    void *const *out; /* scores or probabilities (B,H,S,S); with FP_CONTEXT (B,H,S,W), with
+                         FP_MERGE (B,S,D) */
 };
 
 /* ---- bytes of shared memory ------------------------------------------------------------------

@@ -236,6 +236,20 @@ FP_DEVICE u32 gelu_packed(float x, float y)
     return g.x;
 }
 
+/* x and y times 1/2 + tanh(unit x)/2 for half types; unit: two times in fp16. */
+FP_DEVICE void sigmoid_pair(float &x, float &y, u32 unit)
+{
+    u32 r;
+    asm("{ .reg .b32 p; cvt.rn.f16x2.f32 p, %2, %1; mul.f16x2 p, p, %3;\n"
+        "tanh.approx.f16x2 p, p; fma.rn.f16x2 %0, p, %4, %4; }"
+        : "=r"(r)
+        : "f"(x), "f"(y), "r"(unit), "r"(0x38003800));
+    float f, g;
+    fp16::unpack(r, f, g);
+    x *= f;
+    y *= g;
+}
+
 constexpr float LOG2_E = 1.4426950408889634f;
 
 /* 1 / sqrt(W), by which scores are scaled. */
@@ -372,6 +386,12 @@ template <class D> FP_DEVICE elem<D> *tensor(const fp_args &a, int t)
 template <class D> FP_DEVICE const elem<D> *weight(const fp_args &a, int w)
 {
     return elements<D>(a.weight[w]);
+}
+
+/* A weight that is a table. */
+FP_DEVICE const float *table(const fp_args &a, int w)
+{
+    return static_cast<const float *>(a.weight[w]);
 }
 
 } // namespace fp

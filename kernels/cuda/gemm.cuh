@@ -75,8 +75,8 @@ struct nothing {
 };
 
 /* The thread block that stores a strip's last tile normalises the strip's rows. */
-template <class D, class View> struct norm_strip {
-    norm_weights<D> norm;
+template <class D, class View, bool RMS = false> struct norm_strip {
+    norm_weights<D, RMS> norm;
     View in;
 
     template <class S>
@@ -86,7 +86,7 @@ template <class D, class View> struct norm_strip {
             return;
         int end = min((strip + 1) * S::BM, a.tokens);
         for (int m = strip * S::BM + threadIdx.x / 32; m < end; m += S::THREADS / 32)
-            norm_row<D>(norm, m, in, keep());
+            norm_row(norm, m, in, keep());
     }
 };
 

@@ -39,6 +39,23 @@ struct hand_tile {
     }
 };
 
+/* What is added to the scores of a head for the distance of key and query; beyond the sequence
+ * nothing that counts. */
+struct hand_bias {
+    const float *row; /* (2S-1) */
+    int seq_len;
+
+    FP_DEVICE hand_bias(const fp_args &a, const fp_attention &io, int head)
+        : row(static_cast<const float *>(*io.score_bias) + head * (2 * a.seq_len - 1)),
+          seq_len(a.seq_len)
+    {
+    }
+    FP_DEVICE float at(int query, int key) const
+    {
+        return row[min(max(key - query + seq_len - 1, 0), 2 * seq_len - 2)];
+    }
+};
+
 template <int N> FP_DEVICE void load_words(u32 (&r)[N], const void *p, bool valid)
 {
     static_assert(N == 2 || N == 4, "8 or 16 bytes");
@@ -56,7 +73,7 @@ template <int N> FP_DEVICE void load_words(u32 (&r)[N], const void *p, bool vali
     }
 }
 
-template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
+template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_attention {
     using T = elem<D>;
     static constexpr bool HALF = is_half<D>;
     static constexpr int ROW = W * sizeof(T) / 4;           /* words of a row */
@@ -139,6 +156,20 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
         }
     }
 
+    /* Scales raw scores and adds the bias, in powers of 2.  row: of this lane's first. */
+    FP_DEVICE void scale(float (&c)[TILES][2][2], const hand_bias &bias, int row, int key0)
+    {
+        const int t = threadIdx.x % 4;
+#pragma unroll
+        for (int n = 0; n < TILES; n++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    c[n][r][e] =
+                        c[n][r][e] * UNIT + bias.at(row + 8 * r, key0 + 8 * n + 2 * t + e) * LOG2_E;
+    }
+
     /* word[r]: bit 2t+e+8n keeps that key for row r. */
     FP_DEVICE void soften(float (&c)[TILES][2][2], const u64 (&word)[2])
     {
@@ -151,7 +182,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             for (int n = 0; n < TILES; n++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    c[n][r][e] = bits >> (8 * n + e) & 1 ? c[n][r][e] * UNIT : MASKED;
+                    c[n][r][e] =
+                        bits >> (8 * n + e) & 1 ? c[n][r][e] * (SCORE_BIAS ? 1.0f : UNIT) : MASKED;
                     high = fmaxf(high, c[n][r][e]);
                 }
             high = lanes_max<4>(high);
@@ -315,6 +347,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
                     word[1] = words[8] >> shift;
                 }
                 scores(c, rows + all, key0, tile.length);
+                if constexpr (SCORE_BIAS)
+                    scale(c, hand_bias(a, io, tile.head), row0 + g, key0);
                 soften(c, word);
                 context(c, rows + 2 * all, key0, tile.length);
             }
@@ -332,7 +366,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
 
 /* fp32: a thread block has 16 query rows, a warp 4 rows; lanes are keys for the scores and
  * columns for the result. */
-template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
+template <int W, bool SPLIT_KEYS, bool SCORE_BIAS>
+struct hand_attention<fp32, W, SPLIT_KEYS, SCORE_BIAS> {
     static constexpr int PARTS = 4, COLS = W < 32 ? 1 : W / 32;
     static constexpr float UNIT = inverse_root<W> * LOG2_E; /* softmax in powers of 2 */
 
@@ -365,7 +400,7 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
                 top[r] = MASKED, sum[r] = 0.0f;
             for (int at = tile.entry; at < tile.entries; at++)
                 for (int half = 0; half < BLOCK; half += 32)
-                    keys(a, tile, s, rows, all, at, half, o, top, sum);
+                    keys(a, io, tile, s, rows, all, at, half, o, top, sum);
             float *out = elements<fp32>(*io.out) +
                          ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
 #pragma unroll
@@ -381,9 +416,9 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
         }
     }
 
-    FP_DEVICE void keys(const fp_args &a, const hand_tile &tile, const smem &s, const float *rows,
-                        i64 all, int at, int half, float (&o)[4][COLS], float (&top)[4],
-                        float (&sum)[4])
+    FP_DEVICE void keys(const fp_args &a, const fp_attention &io, const hand_tile &tile,
+                        const smem &s, const float *rows, i64 all, int at, int half,
+                        float (&o)[4][COLS], float (&top)[4], float (&sum)[4])
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int key0 = a.mask.key_block[at] * BLOCK + half, bits = a.mask.bits[at];
@@ -407,7 +442,12 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
             if (bits >= 0)
                 word =
                     a.mask.words[static_cast<i64>(bits) * BLOCK + tile.quarter * 16 + warp * 4 + r];
-            c[r] = word >> (half + lane) & 1 ? c[r] * UNIT : MASKED;
+            c[r] *= UNIT;
+            if constexpr (SCORE_BIAS) {
+                int row = tile.block * BLOCK + tile.quarter * 16 + warp * 4 + r;
+                c[r] += hand_bias(a, io, tile.head).at(row, key0 + lane) * LOG2_E;
+            }
+            c[r] = word >> (half + lane) & 1 ? c[r] : MASKED;
             float high = fmaxf(top[r], lanes_max<32>(c[r]));
             float base = high < 0.1f * MASKED ? 0.0f : high;
             float shrink = exp2_fast(top[r] - base);

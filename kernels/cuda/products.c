@@ -59,9 +59,7 @@ static cublasStatus_t set_rows(cublasLtMatrixLayoutOpaque_t *layout, long column
 static int describe(struct product *p, const struct plan_product *of, const void *bias)
 {
     static const char what[] = "describe a product";
-    cublasLtEpilogue_t epilogue = of->gelu       ? CUBLASLT_EPILOGUE_GELU_BIAS
-                                  : bias != NULL ? CUBLASLT_EPILOGUE_BIAS
-                                                 : CUBLASLT_EPILOGUE_DEFAULT;
+    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)of->epilogue;
     int status = check(cublasLtMatmulDescCreate(&p->desc, computed_type(), CUDA_R_32F), what);
     if (status == ENCODER_OK)
         status = check(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,

@@ -42,7 +42,7 @@ struct plan_product {
     const struct product_calls *by; /* products.c */
     int in, out, residual;          /* tensors; residual -1: none */
     int weight, bias;               /* bias -1: none */
-    bool gelu;
+    int epilogue;                   /* cublasLtEpilogue_t */
     long rows, inner, columns;
     long tuned_rows; /* fewer than rows: of packed tensors */
     int algorithm;   /* in the list that cuBLASLt proposes for their step */

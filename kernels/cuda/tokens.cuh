@@ -10,6 +10,7 @@
 
 #define FP_FUNCTION FP_DEVICE
 #define FP_ERF      erff
+#define FP_EXP(x)   fp::exp2_fast((x)*fp::LOG2_E)
 #include "activations.h"
 
 namespace fp
@@ -132,11 +133,17 @@ template <class D, class Next> struct add_residual {
     }
 };
 
+/* Of a function x (1/2 + tanh(c x)/2): c, two times in fp16. */
+template <class Function> constexpr u32 tanh_unit = 0;
+
 /* An activation of two neighbours, and of two as elements. */
 template <class D, class Function> struct activation {
     static FP_DEVICE void pair(float &x, float &y)
     {
-        x = Function::of(x), y = Function::of(y);
+        if constexpr (is_half<D> && tanh_unit<Function> != 0)
+            sigmoid_pair(x, y, tanh_unit<Function>);
+        else
+            x = Function::of(x), y = Function::of(y);
     }
     static FP_DEVICE u32 packed(float x, float y)
     {
@@ -172,6 +179,9 @@ template <class D, class Function, class Next> struct apply {
 FP_ACTIVATIONS(X)
 #undef X
 
+template <> constexpr u32 tanh_unit<silu_function> = 0x38003800;       /* 1/2 */
+template <> constexpr u32 tanh_unit<quick_gelu_function> = 0x3acf3acf; /* 1.702/2 */
+
 /* GELU of half types: by tanh, which is one instruction. */
 template <> struct activation<bf16, gelu_function> {
     static FP_DEVICE void pair(float &x, float &y)
@@ -195,6 +205,57 @@ template <> struct activation<fp16, gelu_function> {
     }
 };
 
+template <> struct activation<bf16, gelu_tanh_function> : activation<bf16, gelu_function> {
+};
+template <> struct activation<fp16, gelu_tanh_function> : activation<fp16, gelu_function> {
+};
+
+/* Columns 2c and 2c+1 to column c: function(first) * second. */
+template <class D, class Function, class Next> struct gate {
+    Next next; /* stores (B,S,columns/2) */
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        elem<D> *p = next.place(row, col / 2);
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i += 4) {
+            activation<D, Function>::pair(v[i], v[i + 2]);
+            store_pair<D>(p + i / 2, v[i] * v[i + 1], v[i + 2] * v[i + 3]);
+        }
+    }
+};
+
+/* Rotary embeddings of columns (q, k, v), each (H,W): q and k are turned.  A thread has one half of
+ * its pairs; the other half is W/2 columns away, in memory. */
+template <class D, int W, class View, class Next> struct turn_heads {
+    View in;
+    const elem<D> *bias; /* (3D), in v already; null: none */
+    const float *table;  /* (S,W) */
+    int seq_len, heads;
+    const int *unpacked; /* as in fp_args */
+    Next next;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        if (col < 2 * heads * W) {
+            const bool first = col % W < W / 2;
+            const int other = first ? col + W / 2 : col - W / 2;
+            const int place = (unpacked ? unpacked[row] : row) % seq_len;
+            const float *at = table + static_cast<i64>(place) * W + col % (W / 2) * 2;
+            float x[VEC<D>], b[VEC<D>] = {};
+            load_vec<D>(in.row(row) + in.col(other), x);
+            if (bias)
+                load_vec<D>(bias + other, b);
+#pragma unroll
+            for (int i = 0; i < VEC<D>; i++) {
+                float turned = (x[i] + b[i]) * at[2 * i + 1];
+                v[i] = v[i] * at[2 * i] + (first ? -turned : turned);
+            }
+        }
+        next.at(row, col, v);
+    }
+};
+
 /* ---- elementwise stage ----------------------------------------------------------------------- */
 
 template <class D, class View, class Epilogue>
@@ -212,22 +273,24 @@ FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const 
     }
 }
 
-/* ---- layernorm of rows ----------------------------------------------------------------------- */
+/* ---- norms of rows --------------------------------------------------------------------------- */
 
-template <class D> struct norm_weights {
+/* RMS: the mean is not taken away, and there is no beta. */
+template <class D, bool RMS = false> struct norm_weights {
     const elem<D> *gamma, *beta; /* (columns) */
     elem<D> *out;                /* (B,S,columns) */
     int columns;
     float eps;
 };
 
-template <class D>
-FP_DEVICE void norm_store(const norm_weights<D> &n, int row, int col, float (&v)[VEC<D>],
+template <class D, bool RMS>
+FP_DEVICE void norm_store(const norm_weights<D, RMS> &n, int row, int col, float (&v)[VEC<D>],
                           float mean, float inverse)
 {
-    float g[VEC<D>], b[VEC<D>];
+    float g[VEC<D>], b[VEC<D>] = {};
     load_vec<D>(n.gamma + col, g);
-    load_vec<D>(n.beta + col, b);
+    if constexpr (!RMS)
+        load_vec<D>(n.beta + col, b);
 #pragma unroll
     for (int i = 0; i < VEC<D>; i++)
         v[i] = (v[i] - mean) * inverse * g[i] + b[i];
@@ -236,8 +299,9 @@ FP_DEVICE void norm_store(const norm_weights<D> &n, int row, int col, float (&v)
 
 /* One warp normalises one row: the mean first, then the squared distances from it.  Rows of up to
  * 1024 elements stay in registers, longer ones are read three times. */
-template <class D, class View, class Before>
-FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const Before &before)
+template <class D, bool RMS, class View, class Before>
+FP_DEVICE void norm_row(const norm_weights<D, RMS> &n, int row, const View &in,
+                        const Before &before)
 {
     constexpr int CHUNKS = 32 / VEC<D>;
     const int first = static_cast<int>(threadIdx.x % 32) * VEC<D>;
@@ -258,7 +322,7 @@ FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const
                     sum += v[c][i];
             }
         }
-        float mean = lanes_sum<32>(sum) * share;
+        float mean = RMS ? 0.0f : lanes_sum<32>(sum) * share;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++)
             if (first + c * 32 * VEC<D> < n.columns)
@@ -269,19 +333,19 @@ FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++)
             if (first + c * 32 * VEC<D> < n.columns)
-                norm_store<D>(n, row, first + c * 32 * VEC<D>, v[c], mean, inverse);
+                norm_store(n, row, first + c * 32 * VEC<D>, v[c], mean, inverse);
         return;
     }
 
     float v[VEC<D>], sum = 0.0f, squares = 0.0f;
-    for (int col = first; col < n.columns; col += 32 * VEC<D>) {
+    for (int col = first; !RMS && col < n.columns; col += 32 * VEC<D>) {
         load_vec<D>(x + in.col(col), v);
         before.at(row, col, v);
 #pragma unroll
         for (int i = 0; i < VEC<D>; i++)
             sum += v[i];
     }
-    float mean = lanes_sum<32>(sum) * share;
+    float mean = RMS ? 0.0f : lanes_sum<32>(sum) * share;
     for (int col = first; col < n.columns; col += 32 * VEC<D>) {
         load_vec<D>(x + in.col(col), v);
         before.at(row, col, v);
@@ -293,25 +357,26 @@ FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const
     for (int col = first; col < n.columns; col += 32 * VEC<D>) {
         load_vec<D>(x + in.col(col), v);
         before.at(row, col, v);
-        norm_store<D>(n, row, col, v, mean, inverse);
+        norm_store(n, row, col, v, mean, inverse);
     }
 }
 
 /* before: what happens to a row first; epilogues that end in keep, e.g. bias and residual.  gamma
  * and beta are on their way while the kernel waits for the one in front of it. */
-template <class D, class View, class Before>
-FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View &in,
+template <class D, bool RMS, class View, class Before>
+FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D, RMS> &n, const View &in,
                          const Before &before)
 {
     constexpr int LINE = 128 / sizeof(elem<D>);
     for (int col = threadIdx.x * LINE; col < n.columns; col += blockDim.x * LINE) {
         fetch_line(n.gamma + col);
-        fetch_line(n.beta + col);
+        if constexpr (!RMS)
+            fetch_line(n.beta + col);
     }
     await_dependencies();
     int warps = blockDim.x / 32, live = live_tokens(a);
     for (int m = blockIdx.x * warps + threadIdx.x / 32; m < live; m += gridDim.x * warps)
-        norm_row<D>(n, m, in, before);
+        norm_row(n, m, in, before);
 }
 
 } // namespace fp

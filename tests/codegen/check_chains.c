@@ -117,23 +117,59 @@ START_TEST(missing_betas_are_refused)
 }
 END_TEST
 
-/* cuBLASLt alone has it. */
+/* Whether an implementation of CUDA runs a segment of a chain by its default schedule. */
+static bool runs(const char *chain, struct segment s, const char *impl)
+{
+    struct build_target t = target_of(CHAIN_PRE, TARGET_CUDA);
+    t.chain = chain_find(chain);
+    const struct choice c = {t.chain, s, impl_find(TARGET_CUDA, impl), {{0}}};
+    const char *why = NULL;
+    return choice_applicable(&c, &t, &why);
+}
+
 START_TEST(functions_without_a_kernel_are_refused)
 {
-    struct chain c = chain_bert;
-    const struct segment tanh_form = {10, 11};
-    struct build_target t = target_of(CHAIN_PRE, TARGET_CUDA);
-    const char *why = NULL;
-    t.chain = &c;
-    c.ops[11].function = FUNCTION_BIAS_GELU_TANH;
-    OK(chain_check(&c, &st));
-    struct choice gemm = {&c, tanh_form, impl_find(TARGET_CUDA, "hopper_gemm"), {{0}}};
-    ck_assert(!choice_applicable(&gemm, &t, &why));
-    ck_assert_str_eq(why, "it has no kernel of an operator's function");
-    gemm.impl = impl_find(TARGET_CUDA, "library");
-    ck_assert(choice_applicable(&gemm, &t, &why));
-    gemm.impl = impl_find(TARGET_CPU, "generated");
-    ck_assert(!choice_applicable(&gemm, &t, &why));
+    const struct segment activation = {10, 11}, sum = {7, 8};
+    ck_assert(runs("gelu_tanh", activation, "library"));
+    ck_assert(runs("relu", activation, "library"));
+    ck_assert(!runs("silu", activation, "library"));
+    ck_assert(!runs("quick_gelu", activation, "library"));
+    ck_assert(!runs("relu+gate", activation, "library"));
+    ck_assert(runs("pre+silu+gate", sum, "library"));
+}
+END_TEST
+
+/* Every segment of every chain, and the hand-written attention. */
+START_TEST(cuda_runs_every_chain)
+{
+    enum { ACTIVATIONS = 5 };
+    static const enum function_id activations[ACTIVATIONS] = {
+        FUNCTION_BIAS_GELU, FUNCTION_BIAS_GELU_TANH, FUNCTION_BIAS_QUICK_GELU, FUNCTION_BIAS_RELU,
+        FUNCTION_BIAS_SILU};
+    const int flags = _i / ACTIVATIONS;
+    const struct chain *c =
+        chain_of((struct chain_functions){.pre = (flags & 1) != 0,
+                                          .rms = (flags & 2) != 0,
+                                          .activation = activations[_i % ACTIVATIONS],
+                                          .gate = (flags & 4) != 0,
+                                          .rope = (flags & 8) != 0,
+                                          .score_bias = (flags & 16) != 0});
+    for (int i = 0; i < SEGMENT_COUNT; i++)
+        ck_assert_msg(runs(c->name, segment_at(i), "generated"), "%s: segment %d", c->name, i);
+    ck_assert(runs(c->name, (struct segment){ATTENTION_FIRST, ATTENTION_LAST}, "handwritten"));
+}
+END_TEST
+
+/* A GEMM hands pairs of columns to a gate.  A head's halves are further apart than its tile. */
+START_TEST(gates_join_gemms_and_rotations_do_not)
+{
+    struct cuda_stage stages[OP_COUNT];
+    const struct segment gate = {10, 11}, split = {0, 1}, attention = {0, 6};
+    ck_assert_int_eq(cuda_stages_of(chain_find("gate"), gate, CUDA_NORM_BARRIER, stages), 1);
+    ck_assert_int_eq(cuda_stages_of(chain_find("rope"), split, CUDA_NORM_BARRIER, stages), 2);
+    ck_assert_int_eq(cuda_stages_of(chain_find("rope"), attention, CUDA_NORM_BARRIER, stages), 2);
+    ck_assert_int_eq(stages[1].first, 1);
+    ck_assert_int_eq(stages[1].kind, STAGE_ATTENTION);
 }
 END_TEST
 
@@ -157,4 +193,5 @@ END_TEST
 SUITE("chains", NULL, NULL, LOOP(choices_store_all_outputs, 0, CHAIN_COUNT *SEGMENT_COUNT),
       ONCE(sums_that_others_read_are_stored), ONCE(stages_end_where_others_read),
       ONCE(missing_biases_are_refused), ONCE(missing_betas_are_refused),
-      ONCE(functions_without_a_kernel_are_refused), ONCE(chains_without_code_are_refused))
+      ONCE(functions_without_a_kernel_are_refused), LOOP(cuda_runs_every_chain, 0, 5 * 32),
+      ONCE(gates_join_gemms_and_rotations_do_not), ONCE(chains_without_code_are_refused))

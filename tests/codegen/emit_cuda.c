@@ -1,6 +1,7 @@
-/* emit_cuda golden|sample|all DIR: writes CUDA sources into DIR: the golden ones, a few to compile
- * within seconds, or every segment.  Prints a line for each to compile: file, compiler's options.
- * sizes.cu has no kernel: it compiles where what launches assume is what the headers say. */
+/* emit_cuda golden|sample|all|CHAIN DIR: writes CUDA sources into DIR: the golden ones, a few to
+ * compile within seconds, every segment, or every one of another chain.  Prints a line for each to
+ * compile: file, compiler's options. sizes.cu has no kernel: it compiles where what launches assume
+ * is what the headers say. */
 #include "codegen/cuda_int.h"
 #include "cuda_sources.h"
 #include "kernels/cuda/abi.h"
@@ -93,16 +94,17 @@ static void write_gemms(int first, int last, int apart)
 /* A segment of each kind of stage. */
 static void write_kinds(const struct build_target *t, int apart)
 {
-    static const struct segment kinds[] = {{0, 1}, {1, 1}, {1, 6}, {2, 4}, {6, 9}, {12, 14}};
+    static const struct segment kinds[] = {{0, 1}, {1, 1},   {1, 6},  {2, 4},
+                                           {6, 9}, {10, 11}, {12, 14}};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         write_segment(t, kinds[i], NULL, apart);
     write_segment(t, (struct segment){2, 6}, "handwritten", 1);
 }
 
-static void write_all(int arch)
+static void write_all(const struct chain *chain, int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
-    struct build_target t = {&chain_bert, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
+    struct build_target t = {chain, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), NULL, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -110,9 +112,8 @@ static void write_all(int arch)
         write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
-        t = (struct build_target){&chain_bert,   TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT),
-                                  head_sizes[i], arch,        false,
-                                  true,          NULL};
+        t.dtype = (enum dtype)(i % DTYPE_COUNT);
+        t.head_size = head_sizes[i];
         write_segment(&t, (struct segment){0, 14}, NULL, 0);
         write_segment(&t, (struct segment){2, 6}, "handwritten", 1);
     }
@@ -210,16 +211,25 @@ int main(int argc, char **argv)
     if (argc != 3)
         return EXIT_FAILURE;
     directory = argv[2];
+    const struct chain *chain = chain_find(argv[1]);
     write_golden();
+    if (chain != NULL) {
+        write_all(chain, CUDA_ARCH_MIN);
+        write_all(chain, CUDA_ARCH_HOPPER);
+        return EXIT_SUCCESS;
+    }
     if (strcmp(argv[1], "golden") == 0)
         return EXIT_SUCCESS;
     write_sizes();
     write_segment(&hopper, (struct segment){0, 14}, NULL, 0);
     write_gemms(12, 13, 1);
     write_gemms(12, 14, 1);
+    struct build_target other = hopper;
+    other.chain = chain_find("pre+rms+silu+gate+rope+bias");
+    write_kinds(&other, 0);
     if (strcmp(argv[1], "all") == 0) {
-        write_all(CUDA_ARCH_MIN);
-        write_all(CUDA_ARCH_HOPPER);
+        write_all(&chain_bert, CUDA_ARCH_MIN);
+        write_all(&chain_bert, CUDA_ARCH_HOPPER);
         write_gemms(0, 1, 2);
         write_gemms(6, 8, 2);
         write_gemms(10, 11, 2);

@@ -27,6 +27,20 @@ double seconds_since(double start)
 
 /* ---- the workload ---------------------------------------------------------------------------- */
 
+enum { ROPE_THETA = 10000 };
+
+/* Another chain than BERT's, by its name. */
+static void set_chain(struct workload *w, const char *name)
+{
+    struct status st = STATUS_INIT;
+    w->chain = chain_find(name);
+    if (w->chain == NULL) {
+        status_set(&st, STATUS_USAGE, "there is no chain '%s'", name);
+        give_up(&st);
+    }
+    w->rope_theta = chain_functions(w->chain).rope ? ROPE_THETA : 0;
+}
+
 /* A (S,S) mask of blocks that are empty, full, or keep each element with probability 0.3; every
  * eleventh row keeps nothing. */
 static void draw_mask(int seq_len, struct buf *npy)
@@ -84,6 +98,8 @@ static void name_request(struct request *r, const char *mask)
             buf_addf(&name, " %c=%d", sizes[i].letter, sizes[i].size);
     if (w->lengths != NULL)
         buf_adds(&name, " with lengths");
+    if (w->chain != &chain_bert)
+        buf_addf(&name, " %s", w->chain->name);
     snprintf(r->name, sizeof(r->name), "%s", name.ptr);
     buf_release(&name);
 }
@@ -109,7 +125,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
         int *number;
     } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size},
                    {'F', &w->ffn},  {'L', &w->layers}, {'d', &deadline_s}};
-    snprintf(letters, sizeof(letters), "a:H:W:F:L:w:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:c:H:W:F:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1) {
         size_t n = 0;
         while (n < ARRAY_LEN(numbers) && numbers[n].letter != letter)
@@ -118,6 +134,8 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
             end_with_usage(usage);
         else if (n < ARRAY_LEN(numbers))
             *numbers[n].number = read_number((const char[]){'-', (char)letter, '\0'}, optarg);
+        else if (letter == 'c')
+            set_chain(w, optarg);
         else if (letter == 'w')
             r->options.weights = optarg;
         else if (letter == 'C')

@@ -9,6 +9,7 @@
 #define REQUEST_USAGE                                                                              \
     "[OPTION...] DTYPE BATCH SEQ_LEN MASK\n"                                                       \
     "  -a N     draw lengths with this average\n"                                                  \
+    "  -c NAME  a chain other than BERT's: pre+rms+silu+gate+rope+bias\n"                          \
     "  -H N     attention heads (12)\n"                                                            \
     "  -W N     head size (64)\n"                                                                  \
     "  -F N     feed-forward size (4 * heads * head size)\n"                                       \
@@ -21,7 +22,7 @@
 struct request {
     struct bench_options options;
     struct workload workload; /* its mask is built */
-    char name[256];           /* "fp16 (2,100) strided W=32 with lengths" */
+    char name[256];           /* "fp16 (2,100) strided W=32 with lengths pre+rope" */
 };
 
 /* `more` are further options of the program, as for getopt(); it is called with each that is

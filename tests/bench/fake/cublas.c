@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { ALGORITHMS = 4, INTERNAL_ERROR = 14, EPILOGUE = 7, BIAS_POINTER = 8, BIAS = 4, GELU = 32 };
+enum { ALGORITHMS = 4, INTERNAL_ERROR = 14, EPILOGUE = 7, BIAS_POINTER = 8 };
+enum { RELU = 2, BIAS = 4, GELU = 32 };
 
 struct desc {
     uint32_t epilogue;
@@ -54,6 +55,8 @@ static void run(const struct fake_product *p)
             sum += dot(a, p->rows, b, last) + (double)a[last * p->rows] * b[last];
             if (p->beta != 0)
                 sum += p->beta * p->c[at];
+            if ((p->epilogue & RELU) != 0)
+                sum = fmax(sum, 0);
             p->d[at] = ((p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum) + p->extra;
         }
 }

@@ -127,7 +127,7 @@ $ fuseplan generate 16380 -b 1 -s 4 -H 1 -W 16 --ffn 64 -L 1 -m causal --target 
 ## Each file that another one includes is there, and each source is built.
 $ (cd g; ls) >is; (cd g; grep -ho '#include "[^"]*"' *.c *.cu *.cuh *.h | cut -d'"' -f2) | sort -u | comm -13 is -
 $ sed -n '/^static const struct plan_product/,/^};/p' g/plan_b1_s4.c; grep 'segment_[0-9_]*_[a-z0-9_]*(void)\|tensor_at' g/plan_b1_s4.c; grep -e archs -e dtype g/plans.c
-static const struct plan_product segment_00_00_qkv_gemm_library_product = {&encoder_products, 0, 1, -1, 0, -1, false,
+static const struct plan_product segment_00_00_qkv_gemm_library_product = {&encoder_products, 0, 1, -1, 0, -1, 1,
     4, 16, 48, 4, 0};
 void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
 void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
