@@ -15,25 +15,33 @@ static struct status st; /* of the call that a test is about */
 #define LATER "the plan gives another result than before"
 
 static const struct {
+    const char *chain;
     int part, layers;
     const char *code;
     const char *says; /* null: it is right */
 } parts[] = {
-    {2, 3, "fake right\n", NULL},
-    {2, 1, "fake right\n", NULL},
-    {2, 3, "fake fickle\n", "layer 0: wrong result"},
-    {0, 3, "fake fickle\n", "layer 0: wrong result"},
-    {1, 3, "fake lazy 1\n", "layer 0: wrong result"},
-    {2, 3, "fake lazy 2\n", "layer 0: wrong result"}, /* no layer after the first is written */
-    {1, 3, "fake tired 2\n", APART},
-    {2, 3, "fake lazy 4\n", APART},
-    {1, 3, "fake stale\n", APART},
-    {2, 3, "fake stale\n", APART},
-    {0, 3, "fake tired\n", LATER},
-    {2, 3, "fake tired\n", LATER},
-    {2, 3, "fake lazy\n", LATER},
-    {0, 1, "fake lazy\n", LATER},
-    {1, 1, "fake lazy\n", LATER},
+    {"bert", 2, 3, "fake right\n", NULL},
+    {"bert", 2, 1, "fake right\n", NULL},
+    {"bert", 2, 3, "fake fickle\n", "layer 0: wrong result"},
+    {"bert", 0, 3, "fake fickle\n", "layer 0: wrong result"},
+    {"bert", 1, 3, "fake lazy 1\n", "layer 0: wrong result"},
+    {"bert", 2, 3, "fake lazy 2\n", "layer 0: wrong result"}, /* later layers are not written */
+    {"bert", 1, 3, "fake tired 2\n", APART},
+    {"bert", 2, 3, "fake lazy 4\n", APART},
+    {"bert", 1, 3, "fake stale\n", APART},
+    {"bert", 2, 3, "fake stale\n", APART},
+    {"bert", 0, 3, "fake tired\n", LATER},
+    {"bert", 2, 3, "fake tired\n", LATER},
+    {"bert", 2, 3, "fake lazy\n", LATER},
+    {"bert", 0, 1, "fake lazy\n", LATER},
+    {"bert", 1, 1, "fake lazy\n", LATER},
+    {"pre", 2, 3, "fake right\n", NULL},
+    {"pre", 2, 3, "fake fickle\n", "layer 0: wrong result"},
+    {"pre", 0, 3, "fake fickle\n", "layer 0: wrong result"},
+    {"pre", 2, 3, "fake stale\n", APART},
+    {"pre", 2, 3, "fake half 2\n", "layer 0: wrong result"}, /* layers after it write no x */
+    {"pre", 2, 1, "fake half 2\n", APART},
+    {"pre", 2, 1, "fake half\n", LATER},
 };
 
 START_TEST(plan_is_run_and_judged)
@@ -45,6 +53,8 @@ START_TEST(plan_is_run_and_judged)
     hide_cublas();
     gpu_workload(SEQ_LEN, &w);
     w.layers = parts[_i].layers;
+    w.chain = chain_find(parts[_i].chain);
+    setenv("FAKE_CHAIN", parts[_i].chain, 1);
     struct bench *b = bench_of(&o, &w);
     struct sampling how = sampling_exhaustive;
     how.all_layers = how.all_rows = parts[_i].says == NULL;

@@ -46,6 +46,7 @@ static inline void gpu_setup(void)
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("CUDA_HOME", FAKE_CUDA_DIR, 1);
     unsetenv("FAKE_GPU");
+    unsetenv("FAKE_CHAIN");
     unsetenv("FAKE_GPU_BYTES");
     unsetenv("FAKE_GPU_OTHERS");
     unsetenv("FAKE_NVML");

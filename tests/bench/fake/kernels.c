@@ -27,9 +27,15 @@ static void unpack_mask(const struct fp_blocks *m, int seq_len, struct mask *out
         }
 }
 
+static const struct chain *chain(void)
+{
+    const char *name = getenv("FAKE_CHAIN");
+    return name != NULL ? chain_find(name) : &chain_bert;
+}
+
 static struct workload workload_of(const struct fp_args *a)
 {
-    struct workload w = {.chain = &chain_bert,
+    struct workload w = {.chain = chain(),
                          .batch = a->batch,
                          .seq_len = a->seq_len,
                          .heads = a->heads,
@@ -47,7 +53,7 @@ static int64_t row_begin(const struct fp_args *a, const struct workload *w, int 
                          int64_t columns)
 {
     int b = (int)(row / w->seq_len), i = (int)(row % w->seq_len);
-    if (a->offset == NULL || tensor_layout(&chain_bert, t) != LAYOUT_TOKENS)
+    if (a->offset == NULL || tensor_layout(w->chain, t) != LAYOUT_TOKENS)
         return row * columns;
     return i < oracle_length(w, b) ? (a->offset[b] + i) * columns : -1;
 }
@@ -55,7 +61,7 @@ static int64_t row_begin(const struct fp_args *a, const struct workload *w, int 
 /* Whether a row is that of a real token; rows of other tensors count as such. */
 static bool is_real(const struct workload *w, int t, int64_t row)
 {
-    return tensor_layout(&chain_bert, t) != LAYOUT_TOKENS ||
+    return tensor_layout(w->chain, t) != LAYOUT_TOKENS ||
            (int)(row % w->seq_len) < oracle_length(w, (int)(row / w->seq_len));
 }
 
@@ -76,15 +82,15 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
 }
 
 /* Tensors that are given are read before and written after; the others exist in between. */
-static void run_segment(const struct fp_args *a, int first, int last)
+static void run_segment(const struct fp_args *a, int first, int last, bool half)
 {
     struct workload w = workload_of(a);
-    uint32_t inputs = segment_inputs(&chain_bert, (struct segment){first, last});
+    uint32_t inputs = segment_inputs(w.chain, (struct segment){first, last});
     double *tensor[TENSOR_COUNT] = {NULL};
     struct layer l = {.w = &w, .weight = (const float *const *)a->weight, .tensor = tensor};
-    for (int t = 0; t <= last + 1; t++) {
+    for (int t = 0; t < TENSOR_COUNT; t++) {
         bool input = (inputs & 1u << t) != 0;
-        if (input || t > first)
+        if (input || (t > first && t <= last + 1))
             tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
         if (input && a->tensor[t] != NULL)
             copy(a, &w, t, false, tensor[t]);
@@ -94,7 +100,7 @@ static void run_segment(const struct fp_args *a, int first, int last)
             for (int i = 0; i < oracle_length(&w, b); i++)
                 oracle_operator_run(&l, (struct span){b, i, 1}, op);
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        if (a->tensor[t] != NULL && t > first && t <= last + 1)
+        if (a->tensor[t] != NULL && t > (half ? last : first) && t <= last + 1)
             copy(a, &w, t, true, tensor[t]);
         free(tensor[t]);
     }
@@ -116,7 +122,7 @@ static void compute(struct fake_code *c, const struct fp_args *a)
     sync[0] = is(c, "messy");
     if (late && is(c, "lazy"))
         return;
-    run_segment(a, c->first, c->last);
+    run_segment(a, c->first, c->last, late && is(c, "half"));
     for (int i = 0; i < WEIGHT_MAX && is(c, "vandal"); i++)
         if (a->weight[i] != NULL)
             *(float *)(uintptr_t)a->weight[i] = 1;

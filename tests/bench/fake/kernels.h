@@ -6,7 +6,8 @@
 
 enum { ILLEGAL_ADDRESS = 700 };
 
-/* A segment's kernel.  The text of its "cubin" is "fake", the kind and a number of runs.  Kinds:
+/* A segment's kernel, of BERT's chain or the one that FAKE_CHAIN names.  The text of its "cubin" is
+ * "fake", the kind and a number of runs.  Kinds:
  *   right
  *   wrong    adds 1 to the first element of its output
  *   nothing  writes nothing
@@ -17,6 +18,7 @@ enum { ILLEGAL_ADDRESS = 700 };
  *   stale    adds what lay in its output
  *   tired    is wrong after the given run
  *   lazy     writes nothing after the given run
+ *   half     writes the output of its last operator alone after the given run
  *   vandal   is wrong, and writes over its weights
  *   messy    is wrong, and leaves an arrival counter behind, which makes the next kernel wrong
  *   vast     finds no memory when it is loaded */
