@@ -256,53 +256,103 @@ START_TEST(layers_of_two_kinds_are_refused)
 }
 END_TEST
 
-/* Fields that change what layers compute, of which the config of a family has another value. */
+/* ---- whole models ---------------------------------------------------------------------------- */
+
+/* Appends a tensor's entry to a header, and its bytes. */
+static void add_tensor(const struct safetensor *t, const char *prefix, const char *name,
+                       struct buf *header, struct buf *data)
+{
+    buf_addf(header, "%s\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", header->len > 0 ? "," : "{",
+             prefix, name, t->dtype);
+    for (int d = 0; d < t->dims; d++)
+        buf_addf(header, "%s%d", d > 0 ? "," : "", (int)t->shape[d]);
+    buf_addf(header, "],\"data_offsets\":[%zu,%zu]}", data->len,
+             data->len + (size_t)(t->end - t->begin));
+    buf_add(data, (const char *)t->data, (size_t)(t->end - t->begin));
+}
+
+/* Writes a family's tensors behind a prefix, twice if there is another, and a tensor more. */
+static void write_whole(const char *path, const char *family, const char *prefix, const char *twice,
+                        const char *also)
+{
+    struct safetensors f;
+    struct buf header, data, whole;
+    buf_init(&header);
+    buf_init(&data);
+    buf_init(&whole);
+    ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".model.safetensors"), &f), 0);
+    for (size_t i = 0; i < f.count; i++) {
+        char name[200];
+        snprintf(name, sizeof(name), "%.*s", NAME(&f.tensors[i]));
+        add_tensor(&f.tensors[i], prefix, name, &header, &data);
+        if (twice != NULL)
+            add_tensor(&f.tensors[i], twice, name, &header, &data);
+    }
+    if (also != NULL)
+        add_tensor(&f.tensors[0], "", also, &header, &data);
+    buf_adds(&header, "}");
+    uint64_t len = header.len;
+    buf_add(&whole, (const char *)&len, sizeof(len));
+    buf_add(&whole, header.ptr, header.len);
+    buf_add(&whole, data.ptr, data.len);
+    OK(file_write(path, whole.ptr, whole.len, &st));
+    buf_release(&whole);
+    buf_release(&header);
+    buf_release(&data);
+    safetensors_close(&f);
+}
+
+/* Files as models with heads, decoders and buffers have them; says null: they are read. */
 static const struct {
-    const char *family, *field, *value, *says;
-} configs[] = {
-    {"bert", "model_type", "\"deberta-v2\"", "'deberta-v2' is not known; known are bert, roberta"},
-    {"bert", "model_type", "\"modernbert\"", "not supported, as its layers are of two kinds"},
-    {"bert", "model_type", "null", "it has no field 'model_type'"},
-    {"bert", "hidden_act", "\"mish\"", "'hidden_act' is \"mish\", which changes what"},
-    {"bert", "hidden_act", "null", "it has no field 'hidden_act'"},
-    {"bert", "position_embedding_type", "\"relative_key\"", "'position_embedding_type' is"},
-    {"bert", "is_decoder", "true", "'is_decoder' is true"},
-    {"bert", "add_cross_attention", "true", "'add_cross_attention' is true"},
-    {"bert", "hidden_size", "49", "3 heads of size 16 are not the hidden size 49"},
-    {"bert", "num_attention_heads", "0", "'num_attention_heads' is not a number of at least 1"},
-    {"bert", "num_hidden_layers", "\"2\"", "'num_hidden_layers' is not a number of at least 1"},
-    {"bert", "intermediate_size", "1e99", "'intermediate_size' is not a number of at least 1"},
-    {"bert", "layer_norm_eps", "null", "it has no field 'layer_norm_eps'"},
-    {"jina-v2", "feed_forward_type", "\"reglu\"", "'position_embedding_type' is \"alibi\""},
-    {"gte", "logn_attention_scale", "true", "'rope_scaling' is"},
-    {"nomic", "moe_every_n_layers", "2", "'moe_every_n_layers' is 2"},
-    {"nomic", "rope_parameters", "{\"rope_type\": \"yarn\", \"rope_theta\": 100.0}",
-     "'rope_parameters' is {\"rope_type\":\"yarn\""},
-    {"nomic", "rope_parameters", "{\"rope_type\": \"default\"}", "it has no field 'rope_theta'"},
-    {"jina-v3", "logn_attention_scale", "true", "'logn_attention_scale' is true"},
-    {"eurobert", "attn_logit_softcapping", "50.0", "'attn_logit_softcapping' is 50.0"},
-    {"eurobert", "use_qk_norm", "true", "'use_qk_norm' is true"},
-    {"eurobert", "num_experts", "8", "'num_experts' is 8"},
-    {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "'scale_attn_by_inverse_layer_idx' is"},
-    {"gpt2", "use_parallel_residual", "true", "'use_parallel_residual' is true"},
-    {"t5-relu", "relative_attention_max_distance", "64", "'relative_attention_max_distance' is 64"},
-    {"t5-gated", "dropout_rate", "0.5", "3 heads of size 16 are not the hidden size 64"},
+    const char *family, *prefix, *twice, *also, *wanted, *says;
+} wholes[] = {
+    {"whisper", "model.", NULL, "model.encoder.conv1.weight", NULL, NULL},
+    {"whisper", "model.", NULL, "model.encoder.layers.0.fc3.weight", NULL,
+     "layers.0.fc3.weight' has no place in the layers of Whisper"},
+    {"whisper", "model.", NULL, "model.encoder.layernorm_embedding.weight", NULL, "it is of BART"},
+    {"gpt2", "transformer.", NULL, "transformer.h.1.attn.bias", NULL, NULL},
+    {"gpt2", "", NULL, "h.1.attn.masked_bias", NULL, NULL},
+    {"gpt2", "", NULL, "h.1.attn.masked_bias2", NULL, "has no place in the layers of GPT-2"},
+    {"gpt2", "", NULL, "h.1.crossattention.c_attn.weight", NULL, "of a decoder's attention"},
+    {"clip-vision", "vision_model.", "text_model.", NULL, NULL,
+     "several models; choose one with --prefix, of 'text_model.', 'vision_model.'"},
+    {"clip-vision", "vision_model.", "text_model.", NULL, "vision_model", NULL},
+    {"t5-relu", "", NULL, "decoder.block.0.layer.0.SelfAttention.q.weight", NULL, NULL},
+    {"eurobert", "model.", NULL, "model.layers.0.self_attn.q_norm.weight", NULL,
+     "it is a norm of queries and keys"},
+    {"nomic", "", NULL, "encoder.layers.1.mlp.experts.mlp.w1", NULL, "of a mixture of experts"},
+    {"wav2vec2", "wav2vec2.", NULL, "wav2vec2.encoder.pos_conv_embed.conv.bias", NULL, NULL},
+    {"wav2vec2", "", NULL, "encoder.layers.0.adapter_layer.norm.weight", NULL, "of an adapter"},
 };
 
-START_TEST(fields_that_change_layers_are_refused)
+START_TEST(layers_of_whole_models_are_found)
 {
-    struct model_config c;
-    json_t *fields = json_load_file(path_of(FAMILIES, configs[_i].family, "/config.json"), 0, NULL);
-    ck_assert_int_eq(json_object_set_new(fields, configs[_i].field,
-                                         json_loads(configs[_i].value, JSON_DECODE_ANY, NULL)),
-                     0);
-    ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
-    json_decref(fields);
-    FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
+    struct trained *t;
+    const char *path = test_path("model.safetensors");
+    write_whole(path, wholes[_i].family, wholes[_i].prefix, wholes[_i].twice, wholes[_i].also);
+    if (wholes[_i].says != NULL)
+        FAILS(trained_open(path, wholes[_i].wanted, &t, &st), STATUS_USAGE, wholes[_i].says);
+    else
+        OK(trained_open(path, wholes[_i].wanted, &t, &st));
+    trained_close(t);
+}
+END_TEST
+
+/* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */
+START_TEST(a_decoder_is_no_model_of_its_own)
+{
+    struct trained *t;
+    const char *path = test_path("model.safetensors");
+    write_whole(path, "opt", "model.", NULL, NULL);
+    OK(trained_open(path, NULL, &t, &st));
+    trained_close(t);
+    write_whole(path, "opt", "model.", NULL, "model.decoder.layers.0.encoder_attn.q_proj.weight");
+    FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "of a decoder's attention");
 }
 END_TEST
 
 SUITE("families", test_dir_setup, test_dir_teardown,
       LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),
       LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), ONCE(layers_of_two_kinds_are_refused),
-      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)))
+      LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes)),
+      ONCE(a_decoder_is_no_model_of_its_own))

@@ -1,0 +1,58 @@
+/* Files config.json that are refused; check_families.c reads those of families. */
+#include "bench/trained/trained.h"
+#include "tests/suite.h"
+
+#include <jansson.h>
+
+static struct status st;
+
+/* Fields that change what layers compute, of which the config of a family has another value. */
+static const struct {
+    const char *family, *field, *value, *says;
+} configs[] = {
+    {"bert", "model_type", "\"deberta-v2\"", "'deberta-v2' is not known; known are bert, roberta"},
+    {"bert", "model_type", "\"modernbert\"", "not supported, as its layers are of two kinds"},
+    {"bert", "model_type", "null", "it has no field 'model_type'"},
+    {"bert", "hidden_act", "\"mish\"", "'hidden_act' is \"mish\", which changes what"},
+    {"bert", "hidden_act", "null", "it has no field 'hidden_act'"},
+    {"bert", "position_embedding_type", "\"relative_key\"", "'position_embedding_type' is"},
+    {"bert", "is_decoder", "true", "'is_decoder' is true"},
+    {"bert", "add_cross_attention", "true", "'add_cross_attention' is true"},
+    {"bert", "hidden_size", "49", "3 heads of size 16 are not the hidden size 49"},
+    {"bert", "num_attention_heads", "0", "'num_attention_heads' is not a number of at least 1"},
+    {"bert", "num_hidden_layers", "\"2\"", "'num_hidden_layers' is not a number of at least 1"},
+    {"bert", "intermediate_size", "1e99", "'intermediate_size' is not a number of at least 1"},
+    {"bert", "layer_norm_eps", "null", "it has no field 'layer_norm_eps'"},
+    {"jina-v2", "feed_forward_type", "\"reglu\"", "'position_embedding_type' is \"alibi\""},
+    {"gte", "logn_attention_scale", "true", "'rope_scaling' is"},
+    {"nomic", "moe_every_n_layers", "2", "'moe_every_n_layers' is 2"},
+    {"nomic", "rope_parameters", "{\"rope_type\": \"yarn\", \"rope_theta\": 100.0}",
+     "'rope_parameters' is {\"rope_type\":\"yarn\""},
+    {"nomic", "rope_parameters", "{\"rope_type\": \"default\"}", "it has no field 'rope_theta'"},
+    {"jina-v3", "logn_attention_scale", "true", "'logn_attention_scale' is true"},
+    {"eurobert", "attn_logit_softcapping", "50.0", "'attn_logit_softcapping' is 50.0"},
+    {"eurobert", "use_qk_norm", "true", "'use_qk_norm' is true"},
+    {"eurobert", "num_experts", "8", "'num_experts' is 8"},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "'scale_attn_by_inverse_layer_idx' is"},
+    {"gpt2", "use_parallel_residual", "true", "'use_parallel_residual' is true"},
+    {"t5-relu", "relative_attention_max_distance", "64", "'relative_attention_max_distance' is 64"},
+    {"t5-gated", "dropout_rate", "0.5", "3 heads of size 16 are not the hidden size 64"},
+};
+
+START_TEST(fields_that_change_layers_are_refused)
+{
+    struct model_config c;
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s/config.json", FAMILIES, configs[_i].family);
+    json_t *fields = json_load_file(path, 0, NULL);
+    ck_assert_int_eq(json_object_set_new(fields, configs[_i].field,
+                                         json_loads(configs[_i].value, JSON_DECODE_ANY, NULL)),
+                     0);
+    ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
+    json_decref(fields);
+    FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
+}
+END_TEST
+
+SUITE("model_config", test_dir_setup, test_dir_teardown,
+      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)))
