@@ -195,7 +195,120 @@ START_TEST(tables_are_of_all_layers)
 }
 END_TEST
 
+/* ---- identities ------------------------------------------------------------------------------ */
+
+/* y of a chain with drawn weights that `change` has had, of S = 7, two heads of 4, F = 6; free it.
+ */
+static double *y_of(const char *chain, void (*change)(void))
+{
+    w = (struct workload){.chain = chain_find(chain),
+                          .batch = 2,
+                          .seq_len = 7,
+                          .heads = 2,
+                          .head_size = 4,
+                          .ffn = 6,
+                          .layers = 1,
+                          .eps = 1e-5,
+                          .rope_theta = 100};
+    workload_ready(&w, "causal", "7,5", NULL);
+    in = layer_inputs_draw(&w, (struct inputs){.seed = 3, .ranges = RANGES_WIDE}, 0);
+    change();
+    run();
+    double *y = layer.tensor[TENSOR_Y];
+    layer.tensor[TENSOR_Y] = NULL;
+    release();
+    return y;
+}
+
+static void nothing(void)
+{
+}
+
+static void angles_of_0(void)
+{
+    for (int64_t i = 0; i < weight_elements(WEIGHT_ROPE, &w); i++)
+        in.weight[WEIGHT_ROPE][i] = i % 2 == 0;
+}
+
+/* Each place is that of the one behind it. */
+static void places_later(void)
+{
+    struct workload longer = w;
+    longer.seq_len = 8;
+    float table[8 * 4];
+    rope_table(&longer, table);
+    memcpy(in.weight[WEIGHT_ROPE], table + 4, 7 * 4 * sizeof(*table));
+}
+
+static void bias_alike(void)
+{
+    for (int64_t i = 0; i < weight_elements(WEIGHT_SCORE_BIAS, &w); i++)
+        in.weight[WEIGHT_SCORE_BIAS][i] = i < 13 ? 5 : -3; /* of each head */
+}
+
+/* What is activated as without a gate, times 1. */
+static void factors_of_1(void)
+{
+    float plain[8 * 6], bias[6];
+    struct workload ungated = w;
+    ungated.chain = &chain_bert;
+    inputs_weight(&ungated, (struct inputs){.seed = 3, .ranges = RANGES_WIDE}, 0, WEIGHT_W1, plain);
+    inputs_weight(&ungated, (struct inputs){.seed = 3, .ranges = RANGES_WIDE}, 0, WEIGHT_B1, bias);
+    for (int c = 0; c < 2 * 6; c++) {
+        in.weight[WEIGHT_B1][c] = c % 2 == 0 ? bias[c / 2] : 1;
+        for (int k = 0; k < 8; k++)
+            in.weight[WEIGHT_W1][k * 12 + c] = c % 2 == 0 ? plain[k * 6 + c / 2] : 0;
+    }
+}
+
+static const struct {
+    const char *chain;
+    void (*change)(void);
+    const char *same_as; /* unchanged */
+    bool same;
+} identities[] = {
+    {"rope", angles_of_0, "bert", true}, {"rope", places_later, "rope", true},
+    {"rope", nothing, "bert", false},    {"bias", bias_alike, "bert", true},
+    {"bias", nothing, "bert", false},    {"gate", factors_of_1, "bert", true},
+    {"gate", nothing, "bert", false},
+};
+
+START_TEST(identities_hold)
+{
+    double *y = y_of(identities[_i].chain, identities[_i].change);
+    double *right = y_of(identities[_i].same_as, nothing), most = 0;
+    for (int i = 0; i < 2 * 7 * 8; i++)
+        most = fmax(most, fabs(y[i] - right[i]));
+    ck_assert_msg((most < 1e-6) == identities[_i].same, "%g", most);
+    free(y);
+    free(right);
+}
+END_TEST
+
+/* Where norms give their beta alone, each layer adds the same to x. */
+START_TEST(norms_of_0_add_alike)
+{
+    double delta[8];
+    prepare("pre", 8);
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        inputs_weight(&w, (struct inputs){.seed = 3, .ranges = RANGES_WIDE}, 0, id, in.weight[id]);
+    memset(in.weight[WEIGHT_GAMMA1], 0, 8 * sizeof(float));
+    memset(in.weight[WEIGHT_GAMMA2], 0, 8 * sizeof(float));
+    for (int i = 0; i < 2 * 8; i++)
+        in.flow.tensor[TENSOR_N][i] = in.weight[WEIGHT_BETA2][i % 8];
+    run();
+    for (int i = 0; i < 2 * 8; i++) {
+        double added = layer.tensor[TENSOR_OF(13)][i] - in.flow.tensor[TENSOR_X][i];
+        delta[i % 8] = i < 8 ? added : delta[i % 8];
+        ck_assert_double_eq_tol(added, delta[i % 8], 1e-12);
+        ck_assert_double_eq_tol(layer.tensor[TENSOR_Y][i], in.weight[WEIGHT_BETA2][i % 8], 1e-12);
+    }
+    release();
+}
+END_TEST
+
 SUITE("functions", NULL, NULL, LOOP(activations_by_hand, 0, ARRAY_LEN(activations)),
       LOOP(gates_by_hand, 0, ARRAY_LEN(activations)), ONCE(rms_norm_by_hand),
       ONCE(rotations_by_hand), ONCE(score_biases_by_hand), ONCE(norms_before_by_hand),
-      LOOP(first_norms_by_hand, 0, 2), ONCE(tables_are_of_all_layers))
+      LOOP(first_norms_by_hand, 0, 2), ONCE(tables_are_of_all_layers),
+      LOOP(identities_hold, 0, ARRAY_LEN(identities)), ONCE(norms_of_0_add_alike))
