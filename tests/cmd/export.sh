@@ -39,6 +39,16 @@ if [ "$part" = written ]; then
   # shellcheck disable=SC2086
   fuseplan bench "$value" $sizes -L 3 --weights model.safetensors -q 2>said && fail "bench takes more layers than the file has"
   grep -q "model.safetensors' has 2 layers, and the workload has 3; give --layers" said || fail "$(cat said)"
+  # A model of another family, by its own config.json; the chain is the config's, and other layers are refused.
+  vit=$source/tests/data/families/vit
+  gzip -dc "$vit/model.safetensors.gz" >vit.safetensors
+  fuseplan bench "$value" --target cpu -b 3 -s 10 --config "$vit/config.json" --weights vit.safetensors --baseline none \
+    --dump vit -q >out || fail "bench of ViT: $(cat out)"
+  grep -q '"name": "pre"' vit/workload.json || fail "$(cat vit/workload.json)"
+  # shellcheck disable=SC2086
+  fuseplan bench "$value" $sizes --weights vit.safetensors -q 2>said && fail "bench takes layers of another family"
+  grep -q "those of ViT, with norms before attention and feed-forward network; expected layers without" said ||
+    fail "$(cat said)"
 
   # What can be written.
   for wrong in Bert 1st a-b ''; do
