@@ -7,6 +7,9 @@ types='fp16 bf16 tf32 fp32'
 attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
 gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
+# Chains that together have all functions; of further activations the operator alone.
+chains='pre+rms+silu+gate+rope+bias relu+bias'
+activations='gelu_tanh quick_gelu gate gelu_tanh+gate'
 limit_s=480 # of the verification; of one workload half of it
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -20,6 +23,18 @@ few_steps() {
   for type in fp16 bf16; do
     for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
       echo "-s $gemms -i hopper_gemm $size $type 400 125 full"
+    done
+  done
+}
+
+# families ARGUMENT...: the workloads of all chains.
+families() {
+  for type in $types; do
+    for chain in $chains; do
+      echo "-c $chain $type $*"
+    done
+    for chain in $activations; do
+      echo "-c $chain -s 11-11 $type $*"
     done
   done
 }
@@ -40,7 +55,11 @@ workloads() {
       done
     done
   done
+  families 2 100 causal
+  families 1 333 bigbird
+  families 3 70 full | sed 's/^/-a 40 /'
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
+    echo "-c rope+bias -s 1-1,1-6,2-6 -W $size 1 100 full"
     echo "-W $size 1 333 bigbird"
     echo "-a 60 -W $size 2 100 causal"
   done
@@ -74,10 +93,13 @@ build() {
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086
     built -W $size 1 64 full
+    # shellcheck disable=SC2086
+    built -c rope+bias -s 1-1,1-6,2-6 -W $size 1 64 full
   done
   for type in fp16 bf16; do
     built -s $attention -W 128 "$type" 1 64 full
   done
+  families 1 64 full | xargs -L 1 "$bin/cuda_segments" -b || status=1
   few_steps | xargs -L 1 "$bin/cuda_segments" -b || status=1
 }
 
