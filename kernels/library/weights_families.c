@@ -117,7 +117,7 @@ const struct family weights_families[] = {
      .layers = "decoder.layers.",
      .modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj",
                  "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"},
-     .traits = PRE_OR_POST,
+     .traits = FINAL_SAYS_PRE,
      .finals = {"decoder.final_layer_norm"},
      .ignored = {"decoder.embed_tokens.", "decoder.embed_positions.", "decoder.project_in.",
                  "decoder.project_out."}},

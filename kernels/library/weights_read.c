@@ -69,7 +69,9 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                                         "RMS norms", "gates", "rotary positions",
                                         "biases of scores"};
     unsigned known = has(f, PRE_OR_POST) ? ~(unsigned)WEIGHTS_PRE : ~0u;
-    unsigned differ = (f->family->functions ^ as->functions) & known;
+    bool before = has(f, FINAL_SAYS_PRE) && f->final[0] != NULL;
+    unsigned functions = f->family->functions | (before ? WEIGHTS_PRE : 0);
+    unsigned differ = (functions ^ as->functions) & known;
     for (int i = 0; i < 5; i++)
         if ((differ >> i & 1) != 0)
             return weights_refuse(error, "its layers are those of %s, %s %s; expected layers %s",

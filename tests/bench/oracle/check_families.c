@@ -227,6 +227,8 @@ static const struct {
     {"mpnet", "bert", "those of MPNet, with biases of scores; expected layers without"},
     {"t5-gated", "pre+rms+gelu_tanh+gate+bias",
      "SelfAttention.q.weight' has the shape (48,64); expected (64,64)"},
+    {"opt", "relu", "those of OPT, with norms before"},
+    {"opt-post", "pre+relu", "those of OPT, without norms before"},
     {"wav2vec2", "pre", "'encoder.layer_norm', the last norm, is missing"},
 };
 
