@@ -59,8 +59,10 @@ void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, 
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"handwritten_attention.h\"\n\n");
     add_prototype(c, out);
-    buf_addf(out,
-             "\n{\n#pragma omp parallel\n"
-             "    fp_handwritten_attention(a, a->tensor[%d], a->tensor[%d]);\n}\n",
-             c->chain->ops[c->segment.first].qkv, TENSOR_OF(c->segment.last));
+    int table = c->chain->ops[c->segment.first + 1].weight[ROLE_TABLE];
+    buf_addf(out, "\n{\n#pragma omp parallel\n    fp_handwritten_%s(a, a->tensor[%d], ",
+             table == WEIGHT_NONE ? "attention" : "biased", c->chain->ops[c->segment.first].qkv);
+    if (table != WEIGHT_NONE)
+        buf_addf(out, "a->weight[%d], ", table);
+    buf_addf(out, "a->tensor[%d]);\n}\n", TENSOR_OF(c->segment.last));
 }

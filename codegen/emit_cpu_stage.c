@@ -24,11 +24,13 @@ static bool split_into_heads(const struct stage *stage, int tensor)
 }
 
 /* The last operator of the step that begins with op: a step is one operator, or a GEMM and the
- * pointwise operator after it. */
+ * pointwise operator after it.  A product that a gate halves needs scratch memory, which a block of
+ * rows has taken for itself: there the two are steps of their own. */
 static int step_last(const struct stage *stage, int op)
 {
     bool epilogue = op < stage->last && op_of(stage, op)->kind == KIND_GEMM &&
-                    kind_is_pointwise(op_of(stage, op + 1)->kind) &&
+                    (kind_is_pointwise(op_of(stage, op + 1)->kind) ||
+                     (op_of(stage, op + 1)->kind == KIND_GATE && stage->kind == STAGE_GEMM)) &&
                     (stage->stores & SET_OF(TENSOR_OF(op))) == 0;
     return epilogue ? op + 1 : op;
 }
@@ -106,12 +108,15 @@ static void add_operator(const struct fields *f, const struct op *op)
 {
     if (op->kind == KIND_GEMM)
         add_field(f, "inner", dim_code[f->stage->chain->weights[op->weight[ROLE_MATRIX]].rows]);
-    else if (kind_is_pointwise(op->kind))
+    else if (kind_is_pointwise(op->kind) || op->kind == KIND_GATE)
         add_field(f, "pointwise", op_functions[op->function].cpu);
+    if (op->kind == KIND_GATE)
+        add_field(f, "gate", "1");
     add_weight(f, "weight", op->weight[ROLE_MATRIX]);
     add_weight(f, "gamma", op->weight[ROLE_GAMMA]);
     add_weight(f, "beta", op->weight[ROLE_BETA]);
     add_weight(f, "bias", op->weight[ROLE_BIAS]);
+    add_weight(f, "table", op->weight[ROLE_TABLE]);
     if (op->skip != TENSOR_NONE)
         add_rows(f, "residual", op->skip);
     add_lack(f, "no_bias", op, ROLE_BIAS);
@@ -205,9 +210,11 @@ static void add_row_steps(const struct stage *stage, struct buf *out)
     for (int op = stage->first, last; op <= stage->last; op = last + 1) {
         last = step_last(stage, op);
         enum op_kind kind = op_of(stage, op)->kind;
+        bool rms = op_of(stage, op)->function == FUNCTION_RMSNORM;
         const char *kernel = kind == KIND_GEMM   ? "fp_gemm_rows"
-                             : kind == KIND_NORM ? "fp_layernorm_rows"
-                                                 : "fp_pointwise_rows";
+                             : kind != KIND_NORM ? "fp_pointwise_rows"
+                             : rms               ? "fp_rmsnorm_rows"
+                                                 : "fp_layernorm_rows";
         buf_addf(out, "        const struct fp_step step_%d = {\n", op);
         add_step(&f, op, last);
         buf_addf(out, "        };\n        %s(a, &step_%d, rows);\n", kernel, op);
@@ -232,6 +239,14 @@ static void rows_body(const struct stage *stage, struct buf *out)
                  dim_code[op_of(stage, stage->last)->columns]);
 }
 
+/* The table that an operator of attention adds to scores. */
+static void add_score_bias(const struct fields *f)
+{
+    for (int op = f->stage->first; op <= f->stage->last; op++)
+        if (op_of(f->stage, op)->kind == KIND_SCORE_MOD)
+            add_weight(f, "score_bias", op_of(f->stage, op)->weight[ROLE_TABLE]);
+}
+
 static void stream_body(const struct stage *stage, struct buf *out)
 {
     struct fields f = {.stage = stage, .out = out, .indent = "        "};
@@ -240,6 +255,8 @@ static void stream_body(const struct stage *stage, struct buf *out)
     add_whole(&f, "qkv", op_of(stage, first)->input);
     add_weight(&f, "bias", op_of(stage, first)->weight[ROLE_BIAS]);
     add_lack(&f, "no_bias", op_of(stage, first), ROLE_BIAS);
+    add_weight(&f, "turn", op_of(stage, first)->weight[ROLE_TABLE]);
+    add_score_bias(&f);
     add_field(&f, "merged", op_of(stage, last)->layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
@@ -260,6 +277,7 @@ static void attention_body(const struct stage *stage, struct buf *out)
         add_whole(&f, "qkv", attention_qkv(stage->chain, first, last));
     if (op_of(stage, first)->kind != KIND_SCORES)
         add_whole(&f, "input", op_of(stage, first)->input);
+    add_score_bias(&f);
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_attention_stage(a, &t);\n");
 }

@@ -57,7 +57,7 @@ static bool joins(struct segment s, enum lowering how, const struct stage *stage
         return takes_tiles(op) || (rows_held && takes_rows);
     case STAGE_ROWS:
         *kind = STAGE_ROWS;
-        return pointwise || takes_rows;
+        return pointwise || takes_rows || (how == LOWERING_ROWWISE && op->kind == KIND_GATE);
     case STAGE_ATTENTION:
         *kind = STAGE_ATTENTION;
         return of_attention(op) || pointwise;

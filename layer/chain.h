@@ -117,21 +117,21 @@ enum { ON_CPU = 1, ON_MMA = 2, ON_HOPPER = 4, ON_CUDA = ON_MMA | ON_HOPPER, ON_C
 #define CHAIN_FUNCTIONS(X)                                                                         \
     X(GEMM, "gemm", KIND_GEMM, MATRIX, ON_CPU | ON_CUDA | ON_CUBLASLT)                             \
     X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                               \
-    X(BIAS_ROPE_SPLIT_HEADS, "rope_split", KIND_SPLIT, BIAS | TABLE, ON_MMA) /* and turns q and k */\
+    X(BIAS_ROPE_SPLIT_HEADS, "rope_split", KIND_SPLIT, BIAS | TABLE, ON_CPU | ON_MMA) /* and turns q and k */\
     X(SCORES, "scores", KIND_SCORES, 0, ON_CPU | ON_CUDA)       /* times 1/sqrt(W) */              \
     X(MASK, "mask", KIND_SCORE_MOD, 0, ON_CPU | ON_CUDA)        /* drops keys that it does not keep */ \
-    X(BIAS_MASK, "bias_mask", KIND_SCORE_MOD, TABLE, ON_MMA) /* score(i,j) + table[h][j-i + S-1], then mask */ \
+    X(BIAS_MASK, "bias_mask", KIND_SCORE_MOD, TABLE, ON_CPU | ON_MMA) /* score(i,j) + table[h][j-i + S-1], then mask */ \
     X(SOFTMAX, "softmax", KIND_SOFTMAX, 0, ON_CPU | ON_CUDA)                                       \
     X(CONTEXT, "context", KIND_CONTEXT, 0, ON_CPU | ON_CUDA)                                       \
     X(MERGE_HEADS, "merge_heads", KIND_MERGE, 0, ON_CPU | ON_CUDA)                                 \
     X(BIAS_RESIDUAL, "residual", KIND_ADD, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT)                   \
     X(BIAS_GELU, "gelu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + erf(y / sqrt(2))) */ \
-    X(BIAS_GELU_TANH, "gelu_tanh", KIND_ACTIVATION, BIAS, ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */ \
-    X(BIAS_QUICK_GELU, "quick_gelu", KIND_ACTIVATION, BIAS, ON_CUDA) /* y / (1 + exp(-1.702 y)) */ \
-    X(BIAS_RELU, "relu", KIND_ACTIVATION, BIAS, ON_CUDA | ON_CUBLASLT) /* max(y, 0) */             \
-    X(BIAS_SILU, "silu", KIND_ACTIVATION, BIAS, ON_CUDA)        /* y / (1 + exp(-y)) */            \
+    X(BIAS_GELU_TANH, "gelu_tanh", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */ \
+    X(BIAS_QUICK_GELU, "quick_gelu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA) /* y / (1 + exp(-1.702 y)) */ \
+    X(BIAS_RELU, "relu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* max(y, 0) */             \
+    X(BIAS_SILU, "silu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA) /* y / (1 + exp(-y)) */            \
     X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)                           \
-    X(RMSNORM, "rmsnorm", KIND_NORM, GAMMA, ON_MMA)             /* y / sqrt(mean(y^2) + eps) * gamma */
+    X(RMSNORM, "rmsnorm", KIND_NORM, GAMMA, ON_CPU | ON_MMA)             /* y / sqrt(mean(y^2) + eps) * gamma */
 /* clang-format on */
 
 enum function_id {

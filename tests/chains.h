@@ -7,10 +7,18 @@
 enum test_chain {
     CHAIN_NO_BIAS, /* no operator has a bias */
     CHAIN_NO_BETA, /* no layernorm has a beta */
-    CHAIN_PRE      /* the first family */
+    CHAIN_PRE,     /* the first family */
+    CHAIN_ALL      /* has all functions that BERT has not */
 };
 static const char *const test_chains[] = {
-    [CHAIN_NO_BIAS] = "nobias", [CHAIN_NO_BETA] = "nobeta", [CHAIN_PRE] = "pre", /* ViT, Whisper */
+    [CHAIN_NO_BIAS] = "nobias",
+    [CHAIN_NO_BETA] = "nobeta",
+    [CHAIN_PRE] = "pre", /* ViT, Whisper
+                          */
+    [CHAIN_ALL] = "pre+rms+silu+gate+rope+bias",
+    "gelu_tanh+gate+bias",
+    "quick_gelu+rope",
+    "relu",
 };
 enum { CHAIN_COUNT = ARRAY_LEN(test_chains) };
 

@@ -11,13 +11,21 @@
 
 #include <cblas.h>
 
-enum fp_attention_op { FP_SCORES, FP_MASK, FP_SOFTMAX, FP_CONTEXT, FP_MERGE };
+enum fp_attention_op {
+    FP_SCORES,
+    FP_MASK,
+    FP_BIAS_MASK = FP_MASK,
+    FP_SOFTMAX,
+    FP_CONTEXT,
+    FP_MERGE
+};
 
 struct fp_attention {
     enum fp_attention_op first, last;
-    const float *qkv;   /* 3x(B,H,S,W) of a run with scores or context */
-    const float *input; /* (B,H,S,S) of a run without scores */
-    float *out;         /* (B,H,S,S), (B,H,S,W) or (B,S,D) */
+    const float *qkv;        /* 3x(B,H,S,W) of a run with scores or context */
+    const float *input;      /* (B,H,S,S) of a run without scores */
+    const float *score_bias; /* (H,2S-1), added in front of the mask; or null */
+    float *out;              /* (B,H,S,S), (B,H,S,W) or (B,S,D) */
 };
 
 /* The scores of one query block, rows of S or more columns. */
@@ -53,6 +61,22 @@ FP_TEMPLATE void fp_panel_copy(const struct fp_args *a, const struct fp_query_bl
             memcpy(p.data + (size_t)r * p.stride + keys.first,
                    in.data + (size_t)r * in.stride + keys.first,
                    (size_t)keys.count * sizeof(float));
+    }
+}
+
+/* Adds to score (i,j) the number of its head and of j - i. */
+FP_TEMPLATE void fp_panel_bias(const struct fp_args *a, const struct fp_query_block *q,
+                               const float *score_bias, struct fp_panel p)
+{
+    for (int e = q->entry; e < q->end; e++) {
+        struct fp_range keys = fp_keys(a, q, e);
+        for (int r = 0; r < q->rows; r++) {
+            float *x = p.data + (size_t)r * p.stride + keys.first;
+            const float *bias = fp_score_bias(a, score_bias, q->head, q->first + r) + keys.first;
+#pragma omp simd
+            for (int c = 0; c < keys.count; c++)
+                x[c] += bias[c];
+        }
     }
 }
 
@@ -163,7 +187,10 @@ FP_TEMPLATE void fp_attention_block(const struct fp_args *a, const struct fp_att
         fp_panel_scores(a, q, t->qkv, p);
     else if (t->first != FP_CONTEXT)
         fp_panel_copy(a, q, in, p);
-    if ((t->first <= FP_MASK && t->last >= FP_MASK) || t->first == FP_SOFTMAX)
+    int masks = t->first <= FP_MASK && t->last >= FP_MASK;
+    if (masks && t->score_bias != NULL)
+        fp_panel_bias(a, q, t->score_bias, p);
+    if (masks || t->first == FP_SOFTMAX)
         fp_panel_mask(a, q, p);
     if (t->first <= FP_SOFTMAX && t->last >= FP_SOFTMAX)
         for (int r = 0; r < q->rows; r++)

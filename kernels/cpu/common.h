@@ -41,6 +41,25 @@ FP_TEMPLATE int fp_whole_rows(const struct fp_args *a)
     return a->lengths == NULL ? a->batch * a->seq_len : 0;
 }
 
+/* Turns each pair of columns c and c + W/2 of a head by the cosine and the sine of its place. */
+FP_TEMPLATE void fp_rotate(float *x, const float *turn, int width)
+{
+    int half = width / 2;
+#pragma omp simd
+    for (int c = 0; c < half; c++) {
+        float low = x[c], high = x[c + half];
+        x[c] = low * turn[2 * c] - high * turn[2 * c + 1];
+        x[c + half] = high * turn[2 * c] + low * turn[2 * c + 1];
+    }
+}
+
+/* Where the numbers begin that a score bias (H,2S-1) adds to the scores of query i: key 0's. */
+FP_TEMPLATE const float *fp_score_bias(const struct fp_args *a, const float *score_bias, int head,
+                                       int i)
+{
+    return score_bias + (size_t)head * (2 * a->seq_len - 1) + (a->seq_len - 1 - i);
+}
+
 struct fp_range {
     int first, count;
 };

@@ -34,6 +34,7 @@ struct fp_group {
     const float *key, *value;      /* (keys,W): in place if they are neighbours, else gathered */
     int *rows_of_keys;             /* (keys) */
     float *gathered;               /* room for 2x(keys,W) */
+    const float *score_bias;       /* (H,2S-1) or null */
 };
 
 /* The first element of row `row` of the group's head in q, k or v (part 0, 1, 2). */
@@ -68,7 +69,16 @@ FP_TEMPLATE void fp_group_words(const struct fp_group *g, const uint64_t *words,
     }
 }
 
-/* Lists the keys that the group needs.  Scores start as 0, or as minus infinity for masked keys. */
+/* What the score of a key starts as: 0, or a number of its head and distance. */
+FP_TEMPLATE void fp_group_start(const struct fp_args *a, const struct fp_group *g, int key,
+                                fp_group_f *out)
+{
+    *out = (fp_group_f){0};
+    for (int r = 0; g->score_bias != NULL && r < g->rows; r++)
+        (*out)[r] = fp_score_bias(a, g->score_bias, g->head, g->row + r)[key];
+}
+
+/* Lists the keys that the group needs.  Scores start as minus infinity for masked keys. */
 FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
 {
     const struct fp_blocks *m = &a->mask;
@@ -86,7 +96,10 @@ FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
             fp_group_u masked = {0}; /* all ones in the lanes whose row masks the key */
             if (words != NULL)
                 masked = (lanes.half[c / 32] >> c % 32 & 1) - 1;
-            g->scores[g->keys++] = (fp_group_f)(masked & 0xff800000u); /* minus infinity */
+            fp_group_f start;
+            fp_group_start(a, g, g->rows_of_keys[g->keys], &start);
+            g->scores[g->keys++] = /* minus infinity */
+                (fp_group_f)(((fp_group_u)start & ~masked) | (masked & 0xff800000u));
         }
     }
 }
@@ -202,8 +215,9 @@ FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const
     fp_group_store(a, g, scale, out);
 }
 
-/* qkv 3x(B,H,S,W) to out (B,S,D). */
-FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *qkv, float *out)
+/* qkv 3x(B,H,S,W) to out (B,S,D).  score_bias: (H,2S-1) or null. */
+FP_TEMPLATE void fp_handwritten_biased(const struct fp_args *a, const float *qkv,
+                                       const float *score_bias, float *out)
 {
     int blocks = a->mask.blocks, heads = a->batch * a->heads;
     size_t width = (size_t)a->head_size, keys = (size_t)blocks * FP_BLOCK;
@@ -218,6 +232,7 @@ FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *
                              .context = (fp_group_f *)scratch + width,
                              .scores = (fp_group_f *)scratch + 2 * width,
                              .gathered = scratch + lanes,
+                             .score_bias = score_bias,
                              .rows_of_keys = (int *)(scratch + lanes + gathered)};
         int end = fp_min((g.block + 1) * FP_BLOCK, fp_length(a, g.b));
         for (g.row = g.block * FP_BLOCK; g.row < end; g.row += FP_GROUP) {
@@ -225,6 +240,11 @@ FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *
             fp_group_run(a, &g, qkv, out);
         }
     }
+}
+
+FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *qkv, float *out)
+{
+    fp_handwritten_biased(a, qkv, NULL, out);
 }
 
 #endif

@@ -25,10 +25,12 @@
 typedef float fp_vec __attribute__((vector_size(4 * FP_LANES), aligned(4)));
 
 struct fp_stream {
-    const float *qkv;  /* 3x(B,H,S,W), or, to be split, (B,S,3D) */
-    const float *bias; /* (3D) or null */
-    int no_bias;       /* not 0: to be split without one */
-    int merged;        /* out is (B,S,D), else (B,H,S,W) */
+    const float *qkv;        /* 3x(B,H,S,W), or, to be split, (B,S,3D) */
+    const float *bias;       /* (3D) or null */
+    int no_bias;             /* not 0: to be split without one */
+    const float *turn;       /* (S,W) by which q and k are turned; null: they are not */
+    const float *score_bias; /* (H,2S-1) or null */
+    int merged;              /* out is (B,S,D), else (B,H,S,W) */
     float *out;
 };
 
@@ -110,16 +112,21 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
                                  t->bias != NULL ? t->bias + column : NULL, 3 * hidden};
 }
 
-/* The same rows with their bias added, in `copy`; the rows themselves if they have no bias. */
-FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, int rows, int width,
-                                            float *copy)
+/* The same rows with their bias added, and turned by rows of `turn`, in `copy`; the rows themselves
+ * if they have no bias and turn is null. */
+FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, const float *turn, int rows,
+                                            int width, float *copy)
 {
-    if (in.bias == NULL)
+    if (in.bias == NULL && turn == NULL)
         return in;
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
 #pragma omp simd
         for (int w = 0; w < width; w++)
-            copy[r * width + w] = in.data[r * in.stride + w] + in.bias[w];
+            copy[r * width + w] =
+                in.data[r * in.stride + w] + (in.bias != NULL ? in.bias[w] : 0.0f);
+        if (turn != NULL)
+            fp_rotate(copy + r * width, turn + (size_t)r * width, width);
+    }
     return (struct fp_head_rows){copy, NULL, (size_t)width};
 }
 
@@ -153,6 +160,23 @@ FP_TEMPLATE void fp_stream_mask(const uint64_t *words, int keys, float *scores)
         for (int r = 0; r < FP_BLOCK; r++)
             scores[c * FP_BLOCK + r] =
                 (half[c / 32][r] >> c % 32 & 1) != 0 ? scores[c * FP_BLOCK + r] : -INFINITY;
+}
+
+/* Adds to score (i,j) the number of its head and of j - i. */
+FP_TEMPLATE void fp_stream_bias(const struct fp_args *a, const struct fp_query_block *q,
+                                const float *score_bias, struct fp_range keys, float *scores)
+{
+    for (int c = 0; c < keys.count; c++) {
+        const float *bias = fp_score_bias(a, score_bias, q->head, q->first) + keys.first + c;
+        for (int r = 0; r < q->rows; r++)
+            scores[c * FP_BLOCK + r] += bias[-r];
+    }
+}
+
+/* The rotations of the tokens from `first` on; null: there are none. */
+FP_TEMPLATE const float *fp_turns(const struct fp_args *a, const struct fp_stream *t, int first)
+{
+    return t->turn != NULL ? t->turn + (size_t)first * a->head_size : NULL;
 }
 
 /* Turns scores into exp(score - m), and updates m, l and the context. */
@@ -203,14 +227,17 @@ FP_TEMPLATE void fp_stream_block(const struct fp_args *a, const struct fp_stream
     const int width = a->head_size;
     struct fp_stream_state s = fp_stream_state(width);
     struct fp_head_rows query = fp_head_rows(a, t, q, 0, q->first);
-    fp_stream_begin(fp_add_bias(query, q->rows, width, s.keys), q->rows, width, &s);
+    query = fp_add_bias(query, fp_turns(a, t, q->first), q->rows, width, s.keys);
+    fp_stream_begin(query, q->rows, width, &s);
     for (int e = q->entry; e < q->end; e++) {
         struct fp_range keys = fp_keys(a, q, e);
-        struct fp_head_rows k =
-            fp_add_bias(fp_head_rows(a, t, q, 1, keys.first), keys.count, width, s.keys);
+        struct fp_head_rows k = fp_add_bias(fp_head_rows(a, t, q, 1, keys.first),
+                                            fp_turns(a, t, keys.first), keys.count, width, s.keys);
         struct fp_head_rows v =
-            fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), keys.count, width, s.values);
+            fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), NULL, keys.count, width, s.values);
         fp_small_gemm(keys.count, width, k.data, k.stride, 1, s.query, 0, s.scores);
+        if (t->score_bias != NULL)
+            fp_stream_bias(a, q, t->score_bias, keys, s.scores);
         if (fp_row_words(a, q, e) != NULL)
             fp_stream_mask(fp_row_words(a, q, e), keys.count, s.scores);
         fp_stream_softmax(keys.count, width, &s);

@@ -10,10 +10,11 @@
 
 enum fp_pointwise {
     FP_NONE,
-    FP_BIAS_SPLIT_HEADS, /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
-    FP_MERGE_HEADS,      /* input (B,H,S,W), out (rows,D) */
-    FP_BIAS_RESIDUAL,    /* input (rows,N) + bias (N) + residual (rows,N) */
-#define X(id, name) id,  /* fp_name(input (rows,N) + bias (N)) */
+    FP_BIAS_SPLIT_HEADS,      /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
+    FP_BIAS_ROPE_SPLIT_HEADS, /* and q and k turned by `table` */
+    FP_MERGE_HEADS,           /* input (B,H,S,W), out (rows,D) */
+    FP_BIAS_RESIDUAL,         /* input (rows,N) + bias (N) + residual (rows,N) */
+#define X(id, name) id,       /* fp_name(input (rows,N) + bias (N)) */
     FP_ACTIVATIONS(X)
 #undef X
 };
@@ -33,15 +34,29 @@ FP_TEMPLATE float fp_activate(enum fp_pointwise activation, float x)
  * the tensor. */
 struct fp_step {
     enum fp_pointwise pointwise;
+    int gate;                  /* not 0: N columns of 2N, fp_name(column 2c) * column 2c+1 */
     int inner, columns;        /* K and N */
-    const float *input;        /* (rows,K) of a GEMM, else (rows,N) */
-    const float *weight;       /* (K,N) */
-    const float *bias;         /* (N) */
+    const float *input;        /* (rows,K) of a GEMM, else (rows,N), of a gate (rows,2N) */
+    const float *weight;       /* (K,N); in front of a gate (K,2N) */
+    const float *bias;         /* (N); of a gate (2N) */
+    const float *table;        /* (S,W) */
     const float *residual;     /* (rows,N) */
     const float *gamma, *beta; /* (N) */
     int no_bias, no_beta;      /* not 0: the operator lacks it */
     float *out;                /* (rows,N) */
 };
+
+/* Columns of the product, or of what a pointwise operator reads. */
+FP_TEMPLATE int fp_wide(const struct fp_step *s)
+{
+    return s->gate ? 2 * s->columns : s->columns;
+}
+
+/* Whether the columns go to heads. */
+FP_TEMPLATE int fp_splits(const struct fp_step *s)
+{
+    return s->pointwise == FP_BIAS_SPLIT_HEADS || s->pointwise == FP_BIAS_ROPE_SPLIT_HEADS;
+}
 
 /* The step `all` on all rows, narrowed to the block `rows`. */
 FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range rows)
@@ -49,10 +64,10 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     struct fp_step s = *all;
     size_t first = (size_t)rows.first;
     if (s.pointwise != FP_MERGE_HEADS)
-        s.input += first * (s.weight != NULL ? s.inner : s.columns);
+        s.input += first * (s.weight != NULL ? s.inner : fp_wide(&s));
     if (s.residual != NULL)
         s.residual += first * s.columns;
-    if (s.pointwise != FP_BIAS_SPLIT_HEADS)
+    if (!fp_splits(&s))
         s.out += first * s.columns;
     return s;
 }
@@ -76,8 +91,14 @@ FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
     return (((size_t)b * a->heads + head) * a->seq_len + i) * a->head_size;
 }
 
-/* Adds the bias to columns `cols` of one row and stores them in q, k and v.  in: the first
- * of them. */
+/* The place of token row `row` in its sequence. */
+FP_TEMPLATE int fp_place(const struct fp_args *a, int row)
+{
+    return (a->unpacked != NULL ? a->unpacked[row] : row) % a->seq_len;
+}
+
+/* Adds the bias to columns `cols` of one row and stores them in q, k and v; those that are turned
+ * are whole heads.  in: the first of them. */
 FP_TEMPLATE void fp_split_row(const struct fp_args *a, const struct fp_step *s, int row,
                               struct fp_range cols, const float *in)
 {
@@ -89,6 +110,8 @@ FP_TEMPLATE void fp_split_row(const struct fp_args *a, const struct fp_step *s, 
         float *out = s->out + third + fp_head_offset(a, row, head % a->heads) + c % width;
         for (int i = 0; i < next - c; i++)
             out[i] = in[c - cols.first + i] + fp_element(s->no_bias, s->bias, c + i);
+        if (s->pointwise == FP_BIAS_ROPE_SPLIT_HEADS && head < 2 * a->heads)
+            fp_rotate(out, s->table + (size_t)fp_place(a, row) * width, width);
     }
 }
 
@@ -99,6 +122,17 @@ FP_TEMPLATE void fp_merge_row(const struct fp_args *a, int row, const float *in,
                (size_t)a->head_size * sizeof(float));
 }
 
+/* Columns `cols` of the product give half as many. */
+FP_TEMPLATE void fp_gate_row(const struct fp_step *s, struct fp_range cols, const float *x,
+                             float *out)
+{
+    const float *bias = fp_from(s->no_bias, s->bias, cols.first);
+#pragma omp simd
+    for (int c = 0; c < cols.count / 2; c++)
+        out[c] = fp_activate(s->pointwise, x[2 * c] + fp_element(s->no_bias, bias, 2 * c)) *
+                 (x[2 * c + 1] + fp_element(s->no_bias, bias, 2 * c + 1));
+}
+
 /* The pointwise operator on columns `cols` of a row block; `in` holds them with its own stride. */
 FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step *s,
                                    struct fp_range rows, struct fp_range cols, const float *in,
@@ -107,8 +141,10 @@ FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step
     for (int r = 0; r < rows.count; r++) {
         const float *x = in + (size_t)r * in_stride;
         size_t at = (size_t)r * s->columns + cols.first;
-        if (s->pointwise == FP_BIAS_SPLIT_HEADS) {
+        if (fp_splits(s)) {
             fp_split_row(a, s, rows.first + r, cols, x);
+        } else if (s->gate) {
+            fp_gate_row(s, cols, x, s->out + (size_t)r * s->columns + cols.first / 2);
         } else if (s->pointwise == FP_MERGE_HEADS) {
             fp_merge_row(a, rows.first + r, s->input, s->out + at);
         } else if (s->pointwise == FP_BIAS_RESIDUAL) {
@@ -141,12 +177,12 @@ FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range col
     int piece = fp_min(FP_INNER_MOST, FP_HOT_WEIGHTS / cols.count + 1);
     for (int k = 0; k < s->inner; k += piece) {
         int count = fp_min(piece, s->inner - k);
-        const float *weight = s->weight + (size_t)k * s->columns + cols.first;
+        const float *weight = s->weight + (size_t)k * fp_wide(s) + cols.first;
         for (int i = 0; i < count; i++)
             for (int c = 0; c < cols.count; c += FP_LINE)
-                __builtin_prefetch(weight + (size_t)i * s->columns + c, 0, 2);
+                __builtin_prefetch(weight + (size_t)i * fp_wide(s) + c, 0, 2);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, cols.count, count, 1.0f,
-                    s->input + k, s->inner, weight, s->columns, k == 0 ? beta : 1.0f, out,
+                    s->input + k, s->inner, weight, fp_wide(s), k == 0 ? beta : 1.0f, out,
                     out_stride);
     }
 }
@@ -157,7 +193,7 @@ FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
                               struct fp_range rows, struct fp_range cols)
 {
     float *out = s->out + cols.first;
-    if (s->pointwise == FP_BIAS_SPLIT_HEADS) {
+    if (fp_splits(s) || s->gate) {
         float *tile = fp_scratch((size_t)rows.count * cols.count);
         fp_sgemm(s, rows.count, cols, 0.0f, tile, cols.count);
         fp_pointwise_tile(a, s, rows, cols, tile, cols.count);
@@ -181,13 +217,13 @@ FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
 FP_TEMPLATE void fp_gemm_rows(const struct fp_args *a, const struct fp_step *s,
                               struct fp_range rows)
 {
-    fp_gemm_tile(a, s, rows, (struct fp_range){0, s->columns});
+    fp_gemm_tile(a, s, rows, (struct fp_range){0, fp_wide(s)});
 }
 
 FP_TEMPLATE void fp_pointwise_rows(const struct fp_args *a, const struct fp_step *s,
                                    struct fp_range rows)
 {
-    fp_pointwise_tile(a, s, rows, (struct fp_range){0, s->columns}, s->input, s->columns);
+    fp_pointwise_tile(a, s, rows, (struct fp_range){0, fp_wide(s)}, s->input, fp_wide(s));
 }
 
 FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step *s,
@@ -211,6 +247,23 @@ FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step
     }
 }
 
+FP_TEMPLATE void fp_rmsnorm_rows(const struct fp_args *a, const struct fp_step *s,
+                                 struct fp_range rows)
+{
+    int n = s->columns;
+    for (int r = 0; r < rows.count; r++) {
+        const float *x = s->input + (size_t)r * n;
+        float *out = s->out + (size_t)r * n, squares = 0;
+#pragma omp simd reduction(+ : squares)
+        for (int c = 0; c < n; c++)
+            squares += x[c] * x[c];
+        float scale = 1.0f / sqrtf(squares / (float)n + a->eps);
+#pragma omp simd
+        for (int c = 0; c < n; c++)
+            out[c] = x[c] * scale * s->gamma[c];
+    }
+}
+
 /* The number of column tiles of a GEMM, each of at most col_block columns.  If col_block is 0: the
  * smallest number that gives every thread the same number of tiles. */
 FP_TEMPLATE int fp_column_tiles(int columns, int col_block, int row_blocks)
@@ -230,11 +283,11 @@ FP_TEMPLATE void fp_gemm_stage(const struct fp_args *a, const struct fp_step *al
                                int col_block)
 {
     int row_blocks = fp_row_blocks(a, row_block);
-    int tiles = fp_column_tiles(all->columns, col_block, row_blocks);
+    int tiles = fp_column_tiles(fp_wide(all), col_block, row_blocks);
 #pragma omp for schedule(static) nowait
     for (int i = 0; i < row_blocks * tiles; i++) {
         struct fp_range rows = fp_row_block(a, row_block, i % row_blocks);
-        struct fp_range cols = fp_part(all->columns, 16, tiles, i / row_blocks);
+        struct fp_range cols = fp_part(fp_wide(all), 16, tiles, i / row_blocks);
         struct fp_step s = fp_step_at(all, rows);
         if (cols.count > 0)
             fp_gemm_tile(a, &s, rows, cols);

@@ -7,7 +7,7 @@
 #include "kernels/cpu/abi.h"
 #include "tests/chains.h"
 
-enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
+enum { SOURCES_MAX = 800, CHOICES_MAX = 64 };
 
 static const struct build_target build_cpu = {
     .chain = &chain_bert, .kind = TARGET_CPU, .head_size = 64};
@@ -48,7 +48,8 @@ static inline int add_sources(const struct chain *c, struct segment s, bool hand
     return count;
 }
 
-/* Those of all segments of BERT's chain, then those of segments in which other chains differ. */
+/* Those of all segments of BERT's chain, and of the chain of all functions, then those of segments
+ * in which other chains differ. */
 static inline int all_sources(struct choice *out)
 {
     static const struct segment differ[] = {{0, 1},  {1, 6},   {7, 9},   {8, 8}, {8, 9},
@@ -56,8 +57,10 @@ static inline int all_sources(struct choice *out)
     int count = 0;
     for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
         count = add_sources(&chain_bert, segment_at(i / 2), i % 2 != 0, count, out);
+    for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
+        count = add_sources(chain_of_test(CHAIN_ALL), segment_at(i / 2), i % 2 != 0, count, out);
     for (int which = 0; which < CHAIN_COUNT; which++)
-        for (size_t i = 0; i < ARRAY_LEN(differ); i++)
+        for (size_t i = 0; which != CHAIN_ALL && i < ARRAY_LEN(differ); i++)
             count =
                 add_sources(chain_of_test((enum test_chain)which), differ[i], false, count, out);
     return count;
