@@ -72,20 +72,27 @@ static inline const struct impl *generated_cpu(void)
 }
 
 /* The sources kept in tests/golden/. */
-enum { GOLDEN_COUNT = 6 };
+enum { GOLDEN_COUNT = 8 };
 
 static inline struct choice golden_choice(int i)
 {
     static const struct {
+        const char *chain;
         struct segment segment;
         const char *impl;
         const char *schedule;
-    } golden[GOLDEN_COUNT] = {
-        {{1, 6}, "generated", ""},   {{2, 6}, "handwritten", ""},
-        {{3, 4}, "generated", ""},   {{6, 9}, "generated", "lowering=rowwise"},
-        {{11, 11}, "generated", ""}, {{5, 9}, "generated", ""}};
-    struct choice c = {
-        &chain_bert, golden[i].segment, impl_find(TARGET_CPU, golden[i].impl), {{0}}};
+    } golden[GOLDEN_COUNT] = {{"bert", {1, 6}, "generated", ""},
+                              {"bert", {2, 6}, "handwritten", ""},
+                              {"bert", {3, 4}, "generated", ""},
+                              {"bert", {6, 9}, "generated", "lowering=rowwise"},
+                              {"bert", {11, 11}, "generated", ""},
+                              {"bert", {5, 9}, "generated", ""},
+                              {"silu+gate", {10, 11}, "generated", ""},
+                              {"pre+rms", {12, 14}, "generated", "lowering=rowwise"}};
+    struct choice c = {chain_find(golden[i].chain),
+                       golden[i].segment,
+                       impl_find(TARGET_CPU, golden[i].impl),
+                       {{0}}};
     struct status st = STATUS_INIT;
     schedule_parse(c.impl, golden[i].schedule, &c.schedule, &st);
     return c;
