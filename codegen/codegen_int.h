@@ -168,14 +168,21 @@ extern const struct library_target cpu_library, cuda_library;
 
 struct placement {
     /* Elements from the first place to each tensor; -1: the tensor is never in memory, or not in
-     * this one.  TENSOR_Y has no place: a layer's output lies in the output of all layers.
-     * TENSOR_X has one where the segment that writes a layer's output still reads its input, so
-     * that layers must take turns between two places. */
+     * this one.  What the next layer reads has no place: it lies in the output of all layers.
+     * TENSOR_X has one where the segment that writes the next layer's still reads it, so that
+     * layers must take turns between two places; likewise TENSOR_N. */
     int64_t at[TENSOR_COUNT];
     int64_t elements; /* of all places */
 };
 
 void placement_find(const struct candidate *c, const struct workload *w, struct placement *out);
+
+/* ---- standalone_header.c: what encoder.h says of the chain
+ * --------------------------------------- */
+
+void add_family(const struct filling *f, struct buf *out);
+void add_layer(const struct filling *f, struct buf *out);
+void add_fields(const struct filling *f, struct buf *out);
 
 /* ---- standalone_plan.c: its data ------------------------------------------------------------- */
 

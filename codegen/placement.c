@@ -68,11 +68,14 @@ void placement_find(const struct candidate *c, const struct workload *w, struct 
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->at[t] = -1;
     find_lives(c, lives, &left);
-    left &= ~(1u << TENSOR_Y);
-    if (lives[TENSOR_X].last < lives[TENSOR_Y].first)
-        left &= ~(1u << TENSOR_X);
-    else
-        lives[TENSOR_X].last = c->count - 1;
+    for (int i = 0; i < w->chain->carried_count; i++) {
+        const struct carried *carried = &w->chain->carried[i];
+        left &= ~SET_OF(carried->from);
+        if (lives[carried->to].last < lives[carried->from].first)
+            left &= ~SET_OF(carried->to);
+        else
+            lives[carried->to] = (struct life){0, c->count - 1};
+    }
     while (left != 0) {
         int t = largest_of(left, w);
         left &= ~(1u << t);

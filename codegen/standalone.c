@@ -45,6 +45,9 @@ static const struct placeholder common[] = {
     {.name = "@OBJECTS@", .add = add_objects},
     {.name = "@SOURCES@", .add = add_sources},
     {.name = "@WEIGHTS@", .add = add_weights},
+    {.name = "@FAMILY@", .add = add_family},
+    {.name = "@LAYER@", .add = add_layer},
+    {.name = "@FIELDS@", .add = add_fields},
     {.name = NULL},
 };
 
@@ -102,6 +105,8 @@ static void copy_group(const struct filling *f, enum kernel_group group, struct 
     int count = kernel_group(group, &files);
     buf_init(&name);
     for (int i = 0; i < count; i++) {
+        if (has_suffix(files[i].name, ".py") && f->spec->target.chain != &chain_bert)
+            continue; /* it runs BERT's layers */
         buf_reset(&name);
         add_filled(f, strcmp(files[i].name, "program.mk") == 0 ? "Makefile" : files[i].name, &name);
         add_filled(f, files[i].text, add_file(out, name.ptr));

@@ -103,6 +103,37 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
 
 /* ---- plans.c --------------------------------------------------------------------------------- */
 
+/* As in enum encoder_functions. */
+static unsigned functions_of(const struct chain *c)
+{
+    const struct chain_functions f = chain_functions(c);
+    return (unsigned)f.pre | (unsigned)f.rms << 1 | (unsigned)f.gate << 2 | (unsigned)f.rope << 3 |
+           (unsigned)f.score_bias << 4;
+}
+
+/* The last members of struct encoder_info. */
+static void add_functions(const struct standalone_spec *s, struct buf *out)
+{
+    const struct workload *w = s->plans[0].workload;
+    int longest = 0;
+    for (int i = 0; i < s->count; i++)
+        longest = s->plans[i].workload->seq_len > longest ? s->plans[i].workload->seq_len : longest;
+    buf_addf(out,
+             ",\n    .plans = %d,\n    .seq_len = %d,\n    .functions = %u,\n"
+             "    .rope_theta = ",
+             s->count, longest, functions_of(w->chain));
+    number_add(w->rope_theta, out);
+    buf_adds(out, ",\n};\n\n");
+}
+
+/* A row of layer_weights[].  in: the struct that it is a member of. */
+static void add_weight(const struct standalone_spec *s, const char *name, const char *in,
+                       int64_t elements, int number, struct buf *out)
+{
+    buf_addf(out, "    [%d] = {\"%s\", offsetof(struct %s_%s, %s), %lld},\n", number, name, s->name,
+             in, name, (long long)elements);
+}
+
 void add_plans_source(const struct standalone_spec *s, struct buf *out)
 {
     static const char *const types[DTYPE_COUNT] = {
@@ -139,15 +170,16 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
              upper.ptr, types[s->target.dtype], dtypes[s->target.dtype].bytes, w->heads,
              w->head_size, w->ffn, w->layers);
     number_add(w->eps, out);
-    buf_addf(out,
-             ",\n    .plans = %d,\n};\n\nconst struct plan_weight %s_layer_weights[WEIGHTS] = {\n",
-             s->count, s->name);
-    for (int i = 0; i < WEIGHT_MAX; i++) {
-        const char *name = w->chain->weights[i].name;
-        if (name == NULL)
-            continue;
-        buf_addf(out, "    {\"%s\", offsetof(struct %s_weights, %s), %lld},\n", name, s->name, name,
-                 (long long)weight_elements(i, w));
+    add_functions(s, out);
+    buf_addf(out, "const struct plan_weight %s_layer_weights[WEIGHTS] = {\n", s->name);
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        if (w->chain->weights[i].name != NULL)
+            add_weight(s, w->chain->weights[i].name, i < WEIGHT_ROPE ? "weights" : "model",
+                       weight_elements(i, w), i, out);
+    if (w->chain->carried_count > 1) {
+        add_weight(s, "first_gamma", "model", workload_hidden(w), WEIGHT_MAX, out);
+        if (!chain_functions(w->chain).rms)
+            add_weight(s, "first_beta", "model", workload_hidden(w), WEIGHT_MAX + 1, out);
     }
     buf_adds(out, "};\n");
     buf_release(&upper);
@@ -163,14 +195,14 @@ void add_drawn(const struct standalone_spec *s, struct buf *out)
              "#define DRAWN_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
              "static const uint64_t drawn_seed = %lluu;\n\n"
              "static const struct {\n    double middle, range;\n    size_t elements;\n} "
-             "drawn_weights[] = {\n",
+             "drawn_weights[14] = {\n",
              (unsigned long long)s->inputs->seed);
     for (int i = 0; i < WEIGHT_MAX; i++) {
         const struct weight *weight = &w->chain->weights[i];
         if (weight->name == NULL)
             continue;
         struct drawn from = weight_drawn(weight, s->inputs->ranges);
-        buf_addf(out, "    {%g, %g, %lld}, /* %s */\n", from.middle, from.range,
+        buf_addf(out, "    [%d] = {%g, %g, %lld}, /* %s */\n", i, from.middle, from.range,
                  (long long)weight_elements(i, w), weight->name);
     }
     buf_adds(out, "};\n\n/* Real tokens of each sequence; null: all of them. */\n");

@@ -6,6 +6,7 @@
 #include "lengths.h"
 #include "plan.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,17 +157,49 @@ int encoder_take_x(const struct run *r)
     return ENCODER_OK;
 }
 
-int encoder_give_y(const struct run *r)
+int encoder_give(const struct run *r, void *from, void *to)
 {
     const struct encoder_call *c = r->call;
     size_t pitch = (size_t)c->seq_len * row_bytes();
-    if (r->y == c->y) /* the last segment has written zeros */
-        return ENCODER_OK;
     for (int b = 0; b < c->batch; b++) {
-        char *to = (char *)c->y + (size_t)b * pitch;
+        char *rows = (char *)to + (size_t)b * pitch;
         size_t bytes = (size_t)encoder_length(r, b) * row_bytes();
-        memcpy(to, (const char *)r->y + place_in_run(r, b), bytes);
-        memset(to + bytes, 0, pitch - bytes);
+        if (from != to)
+            memcpy(rows, (const char *)from + place_in_run(r, b), bytes);
+        memset(rows + bytes, 0, pitch - bytes);
+    }
+    return ENCODER_OK;
+}
+
+/* The norm of one row; gamma null: the row as it is, beta null: zeros. */
+static void normalise(const float *x, const float *gamma, const float *beta, double eps,
+                      int columns, float *out)
+{
+    double mean = 0, sum = 0;
+    for (int c = 0; c < columns && !encoder_has(ENCODER_RMS); c++)
+        mean += x[c];
+    mean /= columns;
+    for (int c = 0; c < columns; c++)
+        sum += (x[c] - mean) * (x[c] - mean);
+    double scale = 1 / sqrt(sum / columns + eps);
+    for (int c = 0; c < columns; c++)
+        out[c] = gamma == NULL
+                     ? x[c]
+                     : (float)((x[c] - mean) * scale * gamma[c] + (beta != NULL ? beta[c] : 0));
+}
+
+int encoder_normalise(const struct run *r, const void *x, void *n)
+{
+    const int columns = encoder_library.heads * encoder_library.head_size;
+    const float *gamma = r->e->weight[FIRST_GAMMA], *beta = r->e->weight[FIRST_BETA];
+    for (int b = 0; b < r->plan->about.batch; b++) {
+        const float *from = (const float *)((const char *)x + place_in_run(r, b));
+        float *to = (float *)((char *)n + place_in_run(r, b));
+        int rows = encoder_length(r, b);
+#pragma omp parallel for
+        for (int i = 0; i < rows; i++)
+            normalise(from + (long)i * columns, gamma, beta, r->e->eps, columns,
+                      to + (long)i * columns);
     }
     return ENCODER_OK;
 }

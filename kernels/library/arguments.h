@@ -14,20 +14,30 @@
 
 enum { EXIT_USAGE = 2 };
 
+enum { OUTPUTS = 2 };
+
+/* How many files it can write: the output, and its norm where norms stand before. */
+static int outputs(void)
+{
+    return (encoder_describe()->functions & ENCODER_PRE) != 0 ? 2 : 1;
+}
+
 static void help(void)
 {
     const struct encoder_plan *p = encoder_plan_at(0);
+    const int pre = outputs() > 1;
     printf(
-        "usage: plan [FILE]\n\n"
+        "usage: plan [FILE%s]\n\n"
         "Runs plan %d through %d layers on drawn inputs, and prints the time of one pass and the\n"
         "mean square of the output.\n\n"
         "workload: %s\n\n"
         "  FILE           write the output to it, a NumPy array (B,S,D) of fp32; -: to standard\n"
-        "                 output, and the times to standard error\n"
+        "                 output, and the times to standard error\n%s"
         "  -h, --help     print this text\n"
         "  -V, --version  print what made this program\n\n" PLAN_ABOUT
         "exit status: 0 done, 1 failed, 2 the command line is wrong\n",
-        p->value, encoder_describe()->layers, p->workload);
+        pre ? " [NORM]" : "", p->value, encoder_describe()->layers, p->workload,
+        pre ? "  NORM           write the norm of the output to it, likewise\n" : "");
 }
 
 static int refuse_argument(const char *what, const char *argument)
@@ -45,11 +55,12 @@ static int report_end(FILE *report)
     return EXIT_FAILURE;
 }
 
-/* The file to write; null: none.  Ends the program for --help, --version and what it does
+/* The files to write; null: none.  Ends the program for --help, --version and what it does
  * not know. */
-static const char *output_path(int argc, char **argv)
+static void output_paths(int argc, char **argv, const char *paths[OUTPUTS])
 {
-    const char *path = NULL;
+    int count = 0;
+    paths[0] = paths[1] = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             help();
@@ -62,11 +73,10 @@ static const char *output_path(int argc, char **argv)
         }
         if (argv[i][0] == '-' && argv[i][1] != '\0')
             exit(refuse_argument("unknown option", argv[i]));
-        if (path != NULL)
+        if (count == outputs())
             exit(refuse_argument("unexpected operand", argv[i]));
-        path = argv[i];
+        paths[count++] = argv[i];
     }
-    return path;
 }
 
 static void fail_to_write(const char *path)

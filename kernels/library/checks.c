@@ -87,15 +87,16 @@ static int check_overlaps(const struct encoder_call *c, size_t workspace_bytes)
     size_t tokens = (size_t)c->batch * (size_t)c->seq_len,
            bytes = tokens * (size_t)l->heads * (size_t)l->head_size * (size_t)l->element_bytes,
            lengths_bytes = (size_t)c->batch * sizeof(int);
-    enum { WRITTEN = 2, ALL = 5 };
+    enum { WRITTEN = 3, ALL = 6 };
     const struct memory all[ALL] = {{"output y", c->y, bytes},
                                     {"workspace", c->workspace, workspace_bytes},
+                                    {"output yn", c->yn, bytes},
                                     {"input x", c->x, bytes},
                                     {"lengths", c->lengths, lengths_bytes},
                                     {"device_lengths", c->device_lengths, lengths_bytes}};
     for (int i = 0; i < WRITTEN; i++)
         for (int k = i + 1; k < ALL; k++)
-            if (all[k].at != NULL && overlap(&all[i], &all[k]))
+            if (all[i].at != NULL && all[k].at != NULL && overlap(&all[i], &all[k]))
                 return encoder_fail(ENCODER_BAD_ARGUMENT,
                                     "the %s (%zu bytes at %p) and the %s (%zu bytes at %p) "
                                     "overlap; give each memory of its own",
@@ -144,6 +145,9 @@ int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
     if (c->batch < 1 || c->seq_len < 1)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
                             c->batch, c->seq_len);
+    if (c->yn != NULL && !encoder_has(ENCODER_PRE))
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "yn is given, and the layers hand on no norm; give null");
     int status = check_lengths(c);
     return status == ENCODER_OK ? check_target(c) : status;
 }
@@ -157,8 +161,10 @@ int encoder_check_memory(const struct encoder_call *c, size_t needed)
     if (c->workspace_bytes < needed)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
                             c->workspace_bytes, needed);
-    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % ALIGNMENT != 0)
+    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->yn | (uintptr_t)c->workspace) %
+            ALIGNMENT !=
+        0)
         return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "x, y or the workspace is not aligned to %d bytes", ALIGNMENT);
+                            "x, y, yn or the workspace is not aligned to %d bytes", ALIGNMENT);
     return check_overlaps(c, needed);
 }

@@ -1,12 +1,8 @@
-/* The layers of a BERT model as one call: y = layer[n-1](... layer[0](x)).
+/* The layers of @FAMILY@ as one call: y = layer[n-1](... layer[0](x)).
  *
  * Layer, with D = heads * head_size, F = ffn, and all matrices row-major:
  *
- *   qkv = x @ wqkv + bqkv                          columns: q, k, v; in each head by head
- *   c   = softmax(mask(q k^T / sqrt(head_size))) v
- *   h   = layernorm(x + c @ wo + bo) * gamma1 + beta1
- *   y   = layernorm(h + gelu(h @ w1 + b1) @ w2 + b2) * gamma2 + beta2
- *
+@LAYER@ *
  * x and y are (batch, seq_len, D), of the element type of encoder_describe().  PyTorch's
  * nn.Linear stores the transpose of each matrix.
  *
@@ -84,9 +80,20 @@ struct encoder_info {
     enum encoder_dtype dtype;
     int element_bytes;
     int heads, head_size, ffn;
-    int layers; /* of the workload that was tuned; a handle may have any number */
-    double eps; /* likewise */
-    int plans;  /* how many batches and sequence lengths have a plan */
+    int layers;         /* of the workload that was tuned; a handle may have any number */
+    double eps;         /* likewise */
+    int plans;          /* how many batches and sequence lengths have a plan */
+    int seq_len;        /* of the longest plan */
+    unsigned functions; /* ENCODER_PRE and others: in what layers differ from BERT's */
+    double rope_theta;  /* of the workload that was tuned; 0: layers turn no heads */
+};
+
+enum encoder_functions {
+    ENCODER_PRE = 1, /* norms stand before attention and before the feed-forward network */
+    ENCODER_RMS = 2, /* they are RMS norms, without beta */
+    ENCODER_GATE = 4,
+    ENCODER_ROPE = 8,       /* rotary embeddings */
+    ENCODER_SCORE_BIAS = 16 /* a number for each head and distance is added to the scores */
 };
 ENCODER_API const struct encoder_info *encoder_describe(void);
 
@@ -110,7 +117,7 @@ ENCODER_API int encoder_find(int batch, int seq_len);
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
-/* Matrices (rows, columns) and vectors of one layer. */
+/* Matrices (rows, columns) and vectors of one layer.@FIELDS@ */
 struct encoder_weights {
     const void *wqkv;   /* (D, 3D) */
     const void *bqkv;   /* (3D) */
@@ -133,6 +140,11 @@ struct encoder_model {
     double eps;                /* of the layernorms, 1e-37..1: 1e-12 for HuggingFace's BERT */
     int on_device;             /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
     const struct encoder_weights *weights; /* (layers) */
+    /* What all layers share, null where they have none: see `functions`. */
+    const void *first_gamma; /* (D) of the norm before the first layer; null: n is x there */
+    const void *first_beta;  /* (D); null: zeros */
+    const float *score_bias; /* (heads, 2S-1), S of encoder_describe(): number h, j-i + S-1 is added
+                              * to the score of query i and key j of head h, before the mask */
 };
 
 struct encoder; /* a handle */
@@ -168,6 +180,7 @@ struct encoder_call {
     void *workspace; /* any contents */
     size_t workspace_bytes;
     void *stream; /* cudaStream_t; null: the default stream.  On a CPU null. */
+    void *yn;     /* like y: the norm of y where norms stand before; null: not wanted */
 };
 
 /* Runs all layers.  On a GPU the call returns once the work is in the stream, and never waits for

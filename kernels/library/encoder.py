@@ -48,7 +48,9 @@ class _Weights(ctypes.Structure):
 class _Model(ctypes.Structure):
     _fields_ = [("heads", ctypes.c_int), ("head_size", ctypes.c_int), ("ffn", ctypes.c_int),
                 ("dtype", ctypes.c_int), ("layers", ctypes.c_int), ("eps", ctypes.c_double),
-                ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights))]
+                ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights)),
+                ("first_gamma", ctypes.c_void_p), ("first_beta", ctypes.c_void_p),
+                ("score_bias", ctypes.c_void_p)]
 
 
 _path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so")
@@ -93,7 +95,7 @@ def _on(device):
 # function costs more for being entered at all than for what it does.  So a call enters few, and these
 # without the functions around them in Python.
 _encoder_run = _lib.encoder_run
-_call = struct.Struct("@iiPPPPPNP").pack  # the bytes of a struct encoder_call
+_call = struct.Struct("@iiPPPPPNPP").pack  # the bytes of a struct encoder_call
 _stack = torch._C._len_torch_dispatch_stack
 _tracing_state = torch._C._get_tracing_state  # torch.nn.Module has just asked it
 _is_dynamo = torch.compiler.is_dynamo_compiling
@@ -229,7 +231,7 @@ def _run(x, lengths, handle):
         lengths, host, device = _address_lengths(x, lengths)
     y = _empty(sizes, strides, _dtype)
     status = _encoder_run(handle, _call(batch, seq_len, address, y.data_ptr(), host, device,
-                                        workspace[1], size, stream))
+                                        workspace[1], size, stream, 0))
     if status != 0:
         _check(status)
     return y

@@ -44,14 +44,22 @@ void *encoder_carve(struct carving *c, size_t bytes)
     return at;
 }
 
-static size_t weight_bytes(int weight)
+bool encoder_has(unsigned function)
 {
-    return (size_t)encoder_layer_weights[weight].elements * (size_t)encoder_library.element_bytes;
+    return (encoder_library.functions & function) != 0;
 }
 
-static const void *weight_of(const struct encoder_weights *w, int index)
+static size_t weight_bytes(int weight)
 {
-    return *(const void *const *)((const char *)w + encoder_layer_weights[index].at);
+    bool table = weight == ROPE || weight == SCORE_BIAS;
+    return (size_t)encoder_layer_weights[weight].elements *
+           (table ? sizeof(float) : (size_t)encoder_library.element_bytes);
+}
+
+static const void *weight_of(const struct encoder_model *m, int layer, int index)
+{
+    const void *holder = index < ROPE ? (const void *)&m->weights[layer] : m;
+    return *(const void *const *)((const char *)holder + encoder_layer_weights[index].at);
 }
 
 static int check_model(const struct encoder_model *m)
@@ -85,27 +93,37 @@ static int check_model(const struct encoder_model *m)
                             "host's memory",
                             m->on_device);
     for (int layer = 0; layer < m->layers; layer++)
-        for (int i = 0; i < WEIGHTS; i++)
-            if (weight_of(&m->weights[layer], i) == NULL)
+        for (int i = 0; i < ROPE; i++)
+            if (encoder_layer_weights[i].name != NULL && weight_of(m, layer, i) == NULL)
                 return encoder_fail(ENCODER_BAD_ARGUMENT, "layer %d: %s is null", layer,
                                     encoder_layer_weights[i].name);
     return ENCODER_OK;
 }
 
+/* Gives all weights their places, those that layers share once. */
+static size_t place_weights(const struct encoder_model *m, void *base, const void **to)
+{
+    struct carving c = {.base = (char *)base};
+    for (int i = 0; i < m->layers * WEIGHTS; i++) {
+        int layer = i / WEIGHTS, id = i % WEIGHTS;
+        if (layer > 0 && id >= ROPE)
+            to[i] = to[id];
+        else if (encoder_layer_weights[id].name != NULL && weight_of(m, layer, id) != NULL)
+            to[i] = encoder_carve(&c, weight_bytes(id));
+    }
+    return c.used;
+}
+
 static int copy_weights(const struct encoder_model *m, struct encoder *e)
 {
-    struct carving c = {.base = NULL};
-    for (int i = 0; i < m->layers * WEIGHTS; i++)
-        encoder_carve(&c, weight_bytes(i % WEIGHTS));
-    int status = encoder_device_allocate(c.used, &e->weights);
-    c = (struct carving){.base = (char *)e->weights};
-    for (int i = 0; i < m->layers * WEIGHTS && status == ENCODER_OK; i++) {
-        size_t bytes = weight_bytes(i % WEIGHTS);
-        void *to = encoder_carve(&c, bytes);
-        status = encoder_device_copy(to, weight_of(&m->weights[i / WEIGHTS], i % WEIGHTS), bytes,
-                                     m->on_device != 0);
-        e->weight[i] = to;
-    }
+    int status = encoder_device_allocate(place_weights(m, NULL, e->weight), &e->weights);
+    if (status == ENCODER_OK)
+        place_weights(m, e->weights, e->weight);
+    for (int i = 0; i < m->layers * WEIGHTS && status == ENCODER_OK; i++)
+        if (e->weight[i] != NULL && (i < WEIGHTS || i % WEIGHTS < ROPE))
+            status = encoder_device_copy((void *)(uintptr_t)e->weight[i],
+                                         weight_of(m, i / WEIGHTS, i % WEIGHTS),
+                                         weight_bytes(i % WEIGHTS), m->on_device != 0);
     return status;
 }
 
@@ -176,9 +194,11 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
         r->args.tensor[t] = at;
     }
     r->flow = r->args.tensor[TENSOR_X];
+    r->flow_n = r->args.tensor[TENSOR_N];
     bool copies = !exact || p->about.packed != 0;
     r->x = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
     r->y = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
+    r->yn = !encoder_has(ENCODER_PRE) ? NULL : encoder_carve(&c, batch_bytes(p));
     encoder_carve_run(p, &c, r);
     return c.used;
 }
@@ -209,20 +229,31 @@ static bool is_padded(const struct run *r)
     return false;
 }
 
-/* A layer's output is the next one's input.  Where y and flow take turns, y is the last output. */
+/* Where a layer writes.  Where y and flow take turns, y is the last output. */
+static void *output_of(const struct run *r, int layer, void *y, void *flow)
+{
+    return flow == NULL || (r->e->layers - 1 - layer) % 2 == 0 ? y : flow;
+}
+
+/* A layer's output is the next one's input; likewise its norm, where norms stand before. */
 static int run_layers(struct run *r)
 {
-    int layers = r->e->layers, status = ENCODER_OK;
-    const void *in = r->x;
-    for (int layer = 0; layer < layers && status == ENCODER_OK; layer++) {
-        void *out = r->flow == NULL || (layers - 1 - layer) % 2 == 0 ? r->y : r->flow;
-        r->args.tensor[TENSOR_X] = (void *)in;
-        r->args.tensor[TENSOR_Y] = out;
-        for (int i = 0; i < WEIGHTS; i++)
+    bool pre = encoder_has(ENCODER_PRE);
+    void *x = r->x, *n = pre ? output_of(r, -1, r->yn, r->flow_n) : NULL;
+    int status = pre ? encoder_normalise(r, x, n) : ENCODER_OK;
+    for (int layer = 0; layer < r->e->layers && status == ENCODER_OK; layer++) {
+        void *y = output_of(r, layer, r->y, r->flow), *yn = output_of(r, layer, r->yn, r->flow_n);
+        r->args.tensor[TENSOR_X] = x;
+        r->args.tensor[TENSOR_N] = n;
+        if (pre)
+            r->args.tensor[TENSOR_SUM] = y;
+        r->args.tensor[TENSOR_Y] = pre ? yn : y;
+        for (int i = 0; i < FIRST_GAMMA; i++)
             r->args.weight[i] = r->e->weight[layer * WEIGHTS + i];
         for (int s = 0; s < r->plan->about.kernels && status == ENCODER_OK; s++)
             status = encoder_launch(r, layer, s);
-        in = out;
+        x = y;
+        n = yn;
     }
     return status;
 }
@@ -236,7 +267,9 @@ int encoder_work(struct run *r)
     if (status == ENCODER_OK)
         status = run_layers(r);
     if (status == ENCODER_OK && r->padded)
-        status = encoder_give_y(r);
+        status = encoder_give(r, r->y, r->call->y);
+    if (status == ENCODER_OK && r->padded && r->call->yn != NULL)
+        status = encoder_give(r, r->yn, r->call->yn);
     return status;
 }
 
@@ -262,6 +295,7 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     if (exact && !r.packed) {
         r.x = (void *)(uintptr_t)call->x;
         r.y = call->y;
+        r.yn = call->yn != NULL ? call->yn : r.yn;
     }
     r.args.batch = r.plan->about.batch;
     r.args.seq_len = r.plan->about.seq_len;

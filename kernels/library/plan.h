@@ -8,7 +8,11 @@
 
 #include <stdbool.h>
 
-enum { TENSORS = 17, WEIGHTS = 12, TENSOR_X = 0, TENSOR_Y = 15 };
+enum { TENSORS = 17, TENSOR_X = 0, TENSOR_SUM = 14, TENSOR_Y = 15, TENSOR_N = 16 };
+
+/* Of a layer: the twelve of struct encoder_weights, and what all layers share.  Kernels take those
+ * before FIRST_GAMMA. */
+enum { ROPE = 12, SCORE_BIAS, FIRST_GAMMA, FIRST_BETA, WEIGHTS };
 
 /* A plan_bB_sS.c holds one. */
 struct plan {
@@ -17,7 +21,7 @@ struct plan {
     /* Where tensors lie in the workspace, in elements from the first one's place; -1: nowhere.
      * Tensor 0 is a layer's input, 1+i the output of operator i.  Tensors that are not in use at
      * the same time share memory.  Where tensor 0 has a place, layers write their outputs to it and
-     * to the call's y in turn, otherwise to y. */
+     * to the call's y in turn, otherwise to y; likewise tensor 16 and yn. */
     long tensor_at[TENSORS];
     long tensor_elements;          /* of all places */
     struct fp_blocks mask;         /* of sequences without padding, in host memory */
@@ -28,10 +32,9 @@ struct plan {
 extern const struct encoder_info encoder_library;
 extern const struct plan *const encoder_plans[]; /* smallest first */
 
-/* The weights of a layer. */
 struct plan_weight {
-    const char *name;
-    size_t at; /* its place in struct encoder_weights */
+    const char *name; /* null: layers have none */
+    size_t at;        /* its place in struct encoder_weights, or in struct encoder_model */
     long elements;
 };
 extern const struct plan_weight encoder_layer_weights[WEIGHTS];
@@ -49,6 +52,9 @@ struct run;
 
 /* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
 int encoder_length(const struct run *r, int sequence);
+
+/* Whether layers have this one of enum encoder_functions. */
+bool encoder_has(unsigned function);
 
 /* Does a call's work, or puts it into r->stream: from the call's x to its y. */
 int encoder_work(struct run *r);
@@ -93,7 +99,9 @@ struct run {
     const struct encoder_call *call;
     void *stream; /* in which it runs */
     void *x, *y;  /* of all layers, the call's own or in the workspace */
+    void *yn;     /* likewise, of layers whose norms stand before */
     void *flow;   /* the output of every other layer; null: all write y */
+    void *flow_n; /* likewise of yn */
     bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
     bool packed;  /* and the layers run without rows of padding */
     struct fp_args args;
@@ -125,9 +133,12 @@ int encoder_begin(struct run *r);
 /* Copies the real rows of the call's x to r->x. */
 int encoder_take_x(const struct run *r);
 
-/* Copies the real rows of r->y to the call's y, unless they are the same, and writes zeros to the
- * other rows of the call's y. */
-int encoder_give_y(const struct run *r);
+/* Copies the real rows of what the layers wrote to the call's y or yn, unless they are the same,
+ * and writes zeros to the other rows. */
+int encoder_give(const struct run *r, void *from, void *to);
+
+/* Writes the norm of the first layer's x to n, of real rows. */
+int encoder_normalise(const struct run *r, const void *x, void *n);
 
 int encoder_launch(struct run *r, int layer, int segment);
 

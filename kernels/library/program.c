@@ -1,5 +1,6 @@
 /* Runs the library's only plan on drawn inputs and prints the time of one pass through all layers.
- * With the name of a file as argument it writes the output there, a NumPy array (B,S,D).
+ * With the name of a file as argument it writes the output there, a NumPy array (B,S,D); with that
+ * of a second one its norm, of layers whose norms stand before.
  *
  * Value i of array a is drawn uniformly in middle +- range from splitmix64(seed + a * 2^40 + i),
  * and so is the same everywhere; drawn.h has seed, ranges and lengths. */
@@ -9,6 +10,8 @@
 #include "arguments.h"
 #include "drawn.h"
 #include "elements.h"
+
+#include <stdbool.h>
 
 enum { WEIGHTS = sizeof(struct encoder_weights) / sizeof(void *) };
 enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
@@ -60,6 +63,11 @@ static void *draw(uint64_t array, double middle, double range, size_t n)
     return out;
 }
 
+static size_t columns(void)
+{
+    return (size_t)encoder_describe()->heads * (size_t)encoder_describe()->head_size;
+}
+
 static void create(void)
 {
     const struct encoder_info *l = encoder_describe();
@@ -72,25 +80,29 @@ static void create(void)
                         drawn_weights[i].range, drawn_weights[i].elements);
         memcpy(&w[layer], a, sizeof(w[layer]));
     }
+    /* The norm before the first layer has ones and zeros. */
+    bool pre = (l->functions & ENCODER_PRE) != 0;
+    void *first_gamma = pre ? draw(0, 1, 0, columns()) : NULL;
     const struct encoder_model model = {.heads = l->heads,
                                         .head_size = l->head_size,
                                         .ffn = l->ffn,
                                         .dtype = l->dtype,
                                         .layers = l->layers,
                                         .eps = l->eps,
-                                        .weights = w};
+                                        .weights = w,
+                                        .first_gamma = first_gamma};
     check(encoder_create(&model, &encoder));
     for (int i = 0; i < l->layers * WEIGHTS; i++)
         free(arrays[i]);
     free(arrays);
     free(w);
+    free(first_gamma);
 }
 
 /* Elements of x, and of y. */
 static size_t elements(void)
 {
-    const struct encoder_info *l = encoder_describe();
-    return (size_t)call.batch * (size_t)call.seq_len * (size_t)l->heads * (size_t)l->head_size;
+    return (size_t)call.batch * (size_t)call.seq_len * columns();
 }
 
 static void prepare(void)
@@ -105,6 +117,8 @@ static void prepare(void)
     free(x);
     call.x = on_device;
     call.y = device_new(bytes);
+    if ((encoder_describe()->functions & ENCODER_PRE) != 0)
+        call.yn = device_new(bytes);
     call.workspace_bytes = encoder_workspace_bytes(call.batch, call.seq_len);
     call.workspace = device_new(call.workspace_bytes);
     create();
@@ -124,9 +138,9 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* y as fp32; *mean_square: of the real tokens, equal for all plans up to rounding.  The caller
- * frees. */
-static float *download(double *mean_square)
+/* y or yn as fp32; *mean_square: of the real tokens, equal for all plans up to rounding.  The
+ * caller frees. */
+static float *download(const void *from, double *mean_square)
 {
     enum encoder_dtype dtype = encoder_describe()->dtype;
     size_t n = elements(), rows = (size_t)call.batch * (size_t)call.seq_len, real = rows;
@@ -134,7 +148,7 @@ static float *download(double *mean_square)
     void *stored = allocate(bytes);
     float *y = allocate(n * sizeof(*y));
     double sum = 0;
-    device_read(stored, call.y, bytes);
+    device_read(stored, from, bytes);
     for (size_t i = 0; i < n; i++) {
         y[i] = element_load(dtype, stored, i);
         sum += (double)y[i] * y[i];
@@ -151,9 +165,11 @@ int main(int argc, char **argv)
     static double samples[SAMPLES_MAX];
     double ms = 0, mean_square;
     int n = 0;
-    const char *path = output_path(argc, argv);
+    const char *paths[OUTPUTS];
+    output_paths(argc, argv, paths);
     device_begin(argv);
-    FILE *out = output_open(path), *report = out == stdout ? stderr : stdout;
+    FILE *out = output_open(paths[0]), *norm = output_open(paths[1]);
+    FILE *report = out == stdout || norm == stdout ? stderr : stdout;
     prepare();
     while (ms < warm_up_ms)
         ms += device_time(pass);
@@ -165,13 +181,19 @@ int main(int argc, char **argv)
     fprintf(report, "plan %d: %.4f ms, the median of %d passes through %d layers (%.4f to %.4f)\n",
             encoder_plan_at(0)->value, samples[n / 2], n, encoder_describe()->layers, samples[0],
             samples[n - 1]);
-    float *y = download(&mean_square);
+    float *y = download(call.y, &mean_square);
     fprintf(report, "mean square of the output: %.6f\n", mean_square);
     if (out != NULL)
-        output_write(out, path, y);
+        output_write(out, paths[0], y);
     free(y);
+    if (norm != NULL) {
+        y = download(call.yn, &mean_square);
+        output_write(norm, paths[1], y);
+        free(y);
+    }
     device_delete((void *)call.x);
     device_delete(call.y);
+    device_delete(call.yn);
     device_delete(call.workspace);
     encoder_destroy(encoder);
     return report_end(report);

@@ -138,6 +138,17 @@ cc -std=gnu17 $flags -Ipacked -o use_packed "$source/tests/cmd/library.c" packed
 ./use_packed z || fail "the packed library"
 "$source/tests/cmd/near.sh" y z 1e-5 || fail "the packed library gives another result"
 
+# Layers of other chains.
+use_chain() {
+  fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed "$@" -q -o chain
+  make -s -j 2 -C chain libencoder.a CFLAGS="$flags"
+  [ ! -e chain/encoder.py ] || fail "$*: encoder.py runs BERT's layers"
+  # shellcheck disable=SC2086
+  cc -std=gnu17 $flags -Ichain -o use_chain "$source/tests/cmd/library.c" chain/libencoder.a -lopenblas -lm -pthread
+  ./use_chain y || fail "the library of $*"
+}
+use_chain --norm pre
+
 # The header is for C++ too.
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
 

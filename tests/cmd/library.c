@@ -19,7 +19,8 @@ struct job {
     const int *lengths;
     const int *device_lengths; /* in host memory; run() copies them */
     const float *x;
-    float *y; /* the caller frees */
+    float *y;  /* the caller frees */
+    float *yn; /* likewise; null: not wanted */
     int status;
 };
 
@@ -61,6 +62,7 @@ static struct encoder_call begin(const struct job *j)
                                 .lengths = j->lengths,
                                 .x = device_new(bytes),
                                 .y = device_new(bytes),
+                                .yn = has(ENCODER_PRE) ? device_new(bytes) : NULL,
                                 .workspace = device_new(needed),
                                 .workspace_bytes = needed};
     if (j->device_lengths != NULL) {
@@ -77,11 +79,11 @@ static struct encoder_call begin(const struct job *j)
     return call;
 }
 
-/* Real rows of y are finite, the others zeros. */
-static bool is_whole(const struct job *j)
+/* Real rows are finite, the others zeros. */
+static bool is_whole(const struct job *j, const float *y)
 {
     for (size_t i = 0; i < elements(j); i++)
-        if (is_real(j, i) ? !isfinite(j->y[i]) : j->y[i] != 0)
+        if (is_real(j, i) ? !isfinite(y[i]) : y[i] != 0)
             return false;
     return true;
 }
@@ -89,9 +91,19 @@ static bool is_whole(const struct job *j)
 static void run_call(struct job *j, const struct encoder_call *call)
 {
     poison(call->y, elements(j) * sizeof(float));
+    if (call->yn != NULL)
+        poison(call->yn, elements(j) * sizeof(float));
     j->status = encoder_run(j->e, call);
     device_read(j->y, call->y, elements(j) * sizeof(float));
-    CHECK(j->status != ENCODER_OK || is_whole(j));
+    CHECK(j->status != ENCODER_OK || is_whole(j, j->y));
+    if (call->yn == NULL || j->status != ENCODER_OK)
+        return;
+    float *yn = malloc(elements(j) * sizeof(float));
+    device_read(yn, call->yn, elements(j) * sizeof(float));
+    CHECK(is_whole(j, yn));
+    if (j->yn != NULL)
+        memcpy(j->yn, yn, elements(j) * sizeof(float));
+    free(yn);
 }
 
 static void end(struct encoder_call *call)
@@ -99,6 +111,7 @@ static void end(struct encoder_call *call)
     device_delete((void *)call->device_lengths);
     device_delete((void *)call->x);
     device_delete(call->y);
+    device_delete(call->yn);
     device_delete(call->workspace);
 }
 
@@ -225,6 +238,58 @@ static void test_device_lengths(const struct encoder *e)
     free(x);
 }
 
+/* What layers whose norms stand before hand on is the last norm of y. */
+static bool is_norm(const float *y, const float *yn)
+{
+    int n = hidden();
+    const float *gamma = drawn[LAYERS - 1][10], *beta = drawn[LAYERS - 1][11];
+    double mean = 0, square = 0;
+    for (int c = 0; c < n; c++) {
+        mean += has(ENCODER_RMS) ? 0 : y[c] / (double)n;
+        square += (double)y[c] * y[c] / n;
+    }
+    for (int c = 0; c < n; c++) {
+        double want = (y[c] - mean) / sqrt(square - mean * mean + model.eps) * gamma[c];
+        want += has(ENCODER_RMS) ? 0 : beta[c];
+        if (!(fabs(yn[c] - want) <= 1e-4))
+            return false;
+    }
+    return true;
+}
+
+static void test_norm(const struct encoder *e)
+{
+    static const int lengths[] = {77, 30};
+    float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
+    struct job j = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x};
+    struct encoder_call call = begin(&j);
+    j.y = malloc(elements(&j) * sizeof(float));
+    j.yn = malloc(elements(&j) * sizeof(float));
+    for (int padded = 0; padded < 2; padded++) {
+        j.lengths = call.lengths = padded != 0 ? lengths : NULL;
+        run_call(&j, &call);
+        CHECK(j.status == ENCODER_OK);
+        for (size_t i = 0; i < elements(&j) && has(ENCODER_PRE); i += (size_t)hidden())
+            CHECK(!is_real(&j, i) || is_norm(j.y + i, j.yn + i));
+    }
+    /* Without it y is the same; where layers have none it is refused, as is memory of another. */
+    struct job without = j;
+    void *yn = call.yn;
+    call.yn = NULL;
+    without.y = malloc(elements(&j) * sizeof(float));
+    run_call(&without, &call);
+    CHECK(without.status == ENCODER_OK && same(&j, &without, lengths));
+    call.yn = has(ENCODER_PRE) ? call.y : call.workspace;
+    CHECK(encoder_run(e, &call) == ENCODER_BAD_ARGUMENT);
+    CHECK(strstr(encoder_message(), has(ENCODER_PRE) ? "output yn" : "no norm") != NULL);
+    call.yn = yn;
+    end(&call);
+    free(without.y);
+    free(j.y);
+    free(j.yn);
+    free(x);
+}
+
 struct often {
     struct job job;
     const struct job *want;
@@ -312,6 +377,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     write_output(e, argv[1]);
+    test_norm(e);
     test_lengths(e);
     test_device_lengths(e);
     test_threads(e);

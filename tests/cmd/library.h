@@ -6,6 +6,7 @@
 #include "encoder.h"
 #include "host.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,6 +27,11 @@ static inline int hidden(void)
     return encoder_describe()->heads * encoder_describe()->head_size;
 }
 
+static inline bool has(unsigned function)
+{
+    return (encoder_describe()->functions & function) != 0;
+}
+
 static float *drawn[LAYERS][WEIGHTS];
 static struct encoder_weights weights[LAYERS];
 static struct encoder_model model;
@@ -42,8 +48,8 @@ static inline float *draw(size_t n, float middle)
 static inline void draw_model(unsigned seed)
 {
     const struct encoder_info *l = encoder_describe();
-    size_t d = (size_t)hidden(), f = (size_t)l->ffn;
-    const size_t n[WEIGHTS] = {3 * d * d, 3 * d, d * d, d, d, d, d * f, f, f * d, d, d, d};
+    size_t d = (size_t)hidden(), f = (size_t)l->ffn, up = has(ENCODER_GATE) ? 2 * f : f;
+    const size_t n[WEIGHTS] = {3 * d * d, 3 * d, d * d, d, d, d, d * up, up, f * d, d, d, d};
     srand(seed);
     for (int layer = 0; layer < LAYERS; layer++) {
         float **w = drawn[layer];
@@ -61,6 +67,10 @@ static inline void draw_model(unsigned seed)
                                    .layers = LAYERS,
                                    .eps = 1e-12,
                                    .weights = weights};
+    if (has(ENCODER_PRE)) {
+        model.first_gamma = drawn[0][4];
+        model.first_beta = drawn[0][5];
+    }
 }
 
 static inline void free_model(void)

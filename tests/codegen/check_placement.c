@@ -42,24 +42,27 @@ static void write_tensor(struct memory *m, int t)
     m->whole[t] = true;
 }
 
-/* The output of the last layer lies behind all places, as does the input of the first one. */
+/* The outputs of the last layer lie behind all places, as do the inputs of the first one. */
 static void begin_layer(struct memory *m, int layer)
 {
-    int64_t y = m->places->elements, x = y + tensor_elements(TENSOR_Y, &w),
-            flow = m->places->at[TENSOR_X];
-    bool in_turn = flow >= 0 && (LAYERS - 1 - layer) % 2 != 0;
-    int64_t in = layer == 0 ? x : m->at[TENSOR_Y];
+    int64_t before[TENSOR_COUNT], size = tensor_elements(TENSOR_Y, &w);
+    memcpy(before, m->at, sizeof(before));
     memcpy(m->at, m->places->at, sizeof(m->at));
     memset(m->whole, 0, sizeof(m->whole));
-    m->at[TENSOR_X] = in;
-    m->at[TENSOR_Y] = in_turn ? flow : y;
-    m->whole[TENSOR_X] = true;
+    for (int i = 0; i < w.chain->carried_count; i++) {
+        const int from = w.chain->carried[i].from, to = w.chain->carried[i].to;
+        int64_t flow = m->places->at[to], y = m->places->elements + 2 * i * size;
+        bool in_turn = flow >= 0 && (LAYERS - 1 - layer) % 2 != 0;
+        m->at[to] = layer == 0 ? y + size : before[from];
+        m->at[from] = in_turn ? flow : y;
+        m->whole[to] = true;
+    }
 }
 
 /* A segment's results may be written before it has read all of its inputs. */
 static void run_segment(struct memory *m, const struct choice *c)
 {
-    uint32_t in = segment_inputs(&chain_bert, c->segment), out = choice_tensors(c);
+    uint32_t in = segment_inputs(w.chain, c->segment), out = choice_tensors(c);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((out >> t & 1) != 0)
             write_tensor(m, t);
@@ -71,7 +74,8 @@ static void run_segment(struct memory *m, const struct choice *c)
 
 static void check_bounds(const struct placement *p)
 {
-    ck_assert_int_eq(p->at[TENSOR_Y], -1);
+    for (int i = 0; i < w.chain->carried_count; i++)
+        ck_assert_int_eq(p->at[w.chain->carried[i].from], -1);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (p->at[t] >= 0) {
             ck_assert_int_eq(p->at[t] % 256, 0);
@@ -82,16 +86,21 @@ static void check_bounds(const struct placement *p)
 static const struct {
     const struct build_target *target;
     unsigned step; /* between the values that are looked at: choosing a GPU's kernels takes long */
-} targets[] = {{&cpu, 1}, {&hopper, 17}};
+    bool pre;
+} targets[] = {{&cpu, 1, false}, {&hopper, 17, false}, {&cpu, 1, true}, {&hopper, 17, true}};
 
 START_TEST(tensors_in_use_at_once_lie_apart)
 {
+    w.chain = chain_of(
+        (struct chain_functions){.pre = targets[_i].pre, .activation = FUNCTION_BIAS_GELU});
+    struct build_target target = *targets[_i].target;
+    target.chain = w.chain;
     for (unsigned value = 0; value < 1 << 16; value += targets[_i].step) {
         struct candidate c;
         struct placement p;
         if (plan_value(plan_from_value(value)) != value)
             continue; /* the same plan as another value */
-        placement_of(targets[_i].target, value, &c, &p);
+        placement_of(&target, value, &c, &p);
         check_bounds(&p);
         struct memory m = {.places = &p};
         for (int layer = 0; layer < LAYERS; layer++) {
