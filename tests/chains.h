@@ -13,8 +13,7 @@ enum test_chain {
 static const char *const test_chains[] = {
     [CHAIN_NO_BIAS] = "nobias",
     [CHAIN_NO_BETA] = "nobeta",
-    [CHAIN_PRE] = "pre", /* ViT, Whisper
-                          */
+    [CHAIN_PRE] = "pre", /* ViT, Whisper */
     [CHAIN_ALL] = "pre+rms+silu+gate+rope+bias",
     "gelu_tanh+gate+bias",
     "quick_gelu+rope",

@@ -5,17 +5,24 @@ static struct status st; /* of the call that a test is about */
 
 /* ---- the test -------------------------------------------------------------------------------- */
 
+#define ALL "pre+rms+silu+gate+rope+bias"
+
 static const struct {
     const char *mask, *lengths;
     int ndim, real; /* of the mask; tokens */
     bool packed;
     const char *chain;
 } cases[] = {
-    {"full", NULL, 2, 15, false, "bert"},           {"causal", NULL, 2, 15, false, "bert"},
-    {"full", "2,5,3", 3, 10, false, "bert"},        {"causal", "5,1,4", 3, 10, false, "bert"},
-    {"sliding:w=1", "4,4,4", 3, 12, false, "bert"}, {"causal", "5,1,4", 3, 10, true, "bert"},
-    {"full", "2,5,3", 3, 10, true, "bert"},         {"full", NULL, 2, 15, false, "pre"},
-    {"causal", "5,1,4", 3, 10, true, "pre"},
+    {"full", NULL, 2, 15, false, "bert"},
+    {"causal", NULL, 2, 15, false, "bert"},
+    {"full", "2,5,3", 3, 10, false, "bert"},
+    {"causal", "5,1,4", 3, 10, false, "bert"},
+    {"sliding:w=1", "4,4,4", 3, 12, false, "bert"},
+    {"causal", "5,1,4", 3, 10, true, "bert"},
+    {"full", "2,5,3", 3, 10, true, "bert"},
+    {"full", NULL, 2, 15, false, ALL},
+    {"causal", "5,1,4", 3, 10, true, ALL},
+    {"sliding:w=1", "4,4,4", 3, 12, false, "rms+silu+rope"},
 };
 
 static struct bench *open_case(int i)
