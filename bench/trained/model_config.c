@@ -9,44 +9,55 @@
 
 enum { CONFIG_MOST = 1 << 20, NAMES_MOST = 8 };
 
+/* Those of transformers, which leaves them out of a config inside another. */
+#define SIGLIP                                                                                     \
+    "{\"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, "              \
+    "\"intermediate_size\": 3072, \"hidden_act\": \"gelu_pytorch_tanh\", \"layer_norm_eps\": "     \
+    "1e-6}"
+#define CLIP_VISION                                                                                \
+    "{\"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, "              \
+    "\"intermediate_size\": 3072, \"hidden_act\": \"quick_gelu\", \"layer_norm_eps\": 1e-5}"
+#define CLIP_TEXT                                                                                  \
+    "{\"hidden_size\": 512, \"num_hidden_layers\": 12, \"num_attention_heads\": 8, "               \
+    "\"intermediate_size\": 2048, \"hidden_act\": \"quick_gelu\", \"layer_norm_eps\": 1e-5}"
+
 /* What a model_type computes.  Fields below say the activation, and more: see read_functions(). */
 static const struct model {
     const char *type;
     const char *chain; /* its name, but for the activation */
     const char *mask;
-    double eps; /* a constant of the model's code; 0: a field */
+    const char *otherwise; /* fields that a file may lack, or constants of the model's code */
 } models[] = {
-    {"bert", "bert", "full", 0},
-    {"roberta", "bert", "full", 0},
-    {"xlm-roberta", "bert", "full", 0},
-    {"camembert", "bert", "full", 0},
-    {"electra", "bert", "full", 0},
-    {"distilbert", "bert", "full", 1e-12},
-    {"albert", "bert", "full", 0},
-    {"mpnet", "bias", "full", 0},
-    {"jina_embeddings_v3", "rope", "full", 0},
-    {"nomic_bert", "gate+rope", "full", 0},
-    {"new", "gate+rope", "full", 0}, /* GTE */
-    {"wav2vec2", "bert", "full", 0},
-    {"hubert", "bert", "full", 0},
-    {"vit", "pre", "full", 0},
-    {"deit", "pre", "full", 0},
-    {"dinov2", "pre", "full", 0},
-    {"dinov2_with_registers", "pre", "full", 0},
-    {"siglip_vision_model", "pre", "full", 0},
-    {"siglip_text_model", "pre", "full", 0},
-    {"clip_vision_model", "pre", "full", 0},
-    {"clip_text_model", "pre", "causal", 0},
-    {"whisper", "pre", "full", 1e-5},
-    {"eurobert", "pre+rms+gate+rope", "full", 0},
-    {"t5", "pre+rms+bias", "full", 0},
-    {"gpt2", "pre", "causal", 0},
-    {"bloom", "pre+gelu_tanh+bias", "causal", 0},
-    {"opt", "bert", "causal", 1e-5},
+    {"bert", "bert", "full", "{}"},
+    {"roberta", "bert", "full", "{}"},
+    {"xlm-roberta", "bert", "full", "{}"},
+    {"camembert", "bert", "full", "{}"},
+    {"electra", "bert", "full", "{}"},
+    {"distilbert", "bert", "full", "{\"layer_norm_eps\": 1e-12}"},
+    {"albert", "bert", "full", "{}"},
+    {"mpnet", "bias", "full", "{}"},
+    {"jina_embeddings_v3", "rope", "full", "{}"},
+    {"nomic_bert", "gate+rope", "full", "{}"},
+    {"new", "gate+rope", "full", "{}"}, /* GTE */
+    {"wav2vec2", "bert", "full", "{}"},
+    {"hubert", "bert", "full", "{}"},
+    {"vit", "pre", "full", "{}"},
+    {"deit", "pre", "full", "{}"},
+    {"dinov2", "pre", "full", "{}"},
+    {"dinov2_with_registers", "pre", "full", "{}"},
+    {"siglip_vision_model", "pre", "full", SIGLIP},
+    {"siglip_text_model", "pre", "full", SIGLIP},
+    {"clip_vision_model", "pre", "full", CLIP_VISION},
+    {"clip_text_model", "pre", "causal", CLIP_TEXT},
+    {"whisper", "pre", "full", "{\"layer_norm_eps\": 1e-5}"},
+    {"eurobert", "pre+rms+gate+rope", "full", "{}"},
+    {"t5", "pre+rms+bias", "full", "{\"feed_forward_proj\": \"relu\"}"},
+    {"gpt2", "pre", "causal", "{}"},
+    {"bloom", "pre+bias", "causal", "{\"hidden_act\": \"gelu_new\"}"},
+    {"opt", "bert", "causal", "{\"layer_norm_eps\": 1e-5, \"do_layer_norm_before\": true}"},
 };
 
 /* Names of one field, the first of which that is there counts. */
-static const char *const type_names[NAMES_MOST] = {"model_type"};
 static const char *const hidden_names[NAMES_MOST] = {"hidden_size", "n_embd", "n_embed", "d_model",
                                                      "dim"};
 static const char *const layers_names[NAMES_MOST] = {"num_hidden_layers", "n_layer", "n_layers",
@@ -115,14 +126,12 @@ static const char *const suspect[] = {
 
 struct config {
     const char *path;
-    const json_t *fields;
+    json_t *fields;
     struct status *st;
 };
 
-static int refuse(const struct config *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static int refuse(const struct config *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int refuse(const struct config *c, const char *format,
+                                                        ...)
 {
     struct buf why;
     va_list list;
@@ -227,18 +236,7 @@ static bool is_suspect(const char *name)
     return false;
 }
 
-static bool all_full(const json_t *types)
-{
-    size_t i;
-    const json_t *type;
-    json_array_foreach(types, i, type) if (!json_is_string(type) ||
-                                           strcmp(json_string_value(type), "full_attention") !=
-                                               0) return false;
-    return json_is_array(types);
-}
-
-/* known: fields that read_functions() understands for this model. */
-static int check_neutral(const struct config *c, const char *const known[NAMES_MOST])
+static int check_neutral(const struct config *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(neutral); i++) {
         const json_t *value = json_object_get(c->fields, neutral[i].field);
@@ -247,17 +245,12 @@ static int check_neutral(const struct config *c, const char *const known[NAMES_M
                      (json_is_number(value) && json_is_number(wanted) &&
                       json_number_value(value) == json_number_value(wanted));
         json_decref(wanted);
-        for (int k = 0; k < NAMES_MOST && known[k] != NULL; k++)
-            right = right || strcmp(known[k], neutral[i].field) == 0;
         if (!right)
             return refuse_field(c, neutral[i].field, value);
     }
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)c->fields, name,
-                        value) if (is_suspect(name) && !is_nothing(value) &&
-                                   !(strcmp(name, "layer_types") == 0 &&
-                                     all_full(value))) return refuse_field(c, name, value);
+    for (void *i = json_object_iter(c->fields); i != NULL; i = json_object_iter_next(c->fields, i))
+        if (is_suspect(json_object_iter_key(i)) && !is_nothing(json_object_iter_value(i)))
+            return refuse_field(c, json_object_iter_key(i), json_object_iter_value(i));
     return 0;
 }
 
@@ -267,9 +260,7 @@ static int read_activation(const struct config *c, struct chain_functions *f)
 {
     const char *name, *text;
     const json_t *value = field(c->fields, activation_names, &name);
-    if (value == NULL && f->activation != FUNCTION_BIAS_GELU)
-        return 0; /* the model's code has it */
-    text = value == NULL && is_text(c, "model_type", "t5") ? "relu" : json_string_value(value);
+    text = json_string_value(value);
     for (size_t i = 0; i < ARRAY_LEN(activations) && text != NULL; i++)
         if (strcmp(text, activations[i].name) == 0) {
             f->activation = activations[i].function;
@@ -279,30 +270,26 @@ static int read_activation(const struct config *c, struct chain_functions *f)
     return value == NULL ? refuse_missing(c, activation_names) : refuse_field(c, name, value);
 }
 
-/* What fields say of a layer's functions beside its activation. */
+/* What fields say of a layer's functions.  Drops those that check_neutral() would refuse. */
 static int read_functions(const struct config *c, const struct model *m, struct chain_functions *f)
 {
-    const char *known[NAMES_MOST] = {NULL};
-    int count = 0;
     *f = chain_functions(chain_find(m->chain));
     if (read_activation(c, f) != 0)
         return -1;
     if (strcmp(m->type, "bert") == 0 && is_text(c, "position_embedding_type", "alibi") &&
         is_text(c, "feed_forward_type", "geglu")) { /* jina v2 */
         f->gate = f->score_bias = true;
-        known[count++] = "position_embedding_type";
-        known[count++] = "feed_forward_type";
+        json_object_del(c->fields, "position_embedding_type");
+        json_object_del(c->fields, "feed_forward_type");
     }
     if (f->rope && is_text(c, "position_embedding_type", "rope"))
-        known[count++] = "position_embedding_type";
+        json_object_del(c->fields, "position_embedding_type");
     if (is_true(c, "use_swiglu_ffn")) {
         f->gate = true;
         f->activation = FUNCTION_BIAS_SILU;
     }
-    if (strcmp(m->type, "opt") == 0) /* true by default */
-        f->pre = !json_is_false(json_object_get(c->fields, "do_layer_norm_before"));
-    f->pre = f->pre || is_true(c, "do_stable_layer_norm");
-    return check_neutral(c, known);
+    f->pre = f->pre || is_true(c, "do_layer_norm_before") || is_true(c, "do_stable_layer_norm");
+    return check_neutral(c);
 }
 
 static int read_sizes(const struct config *c, const struct chain_functions *f,
@@ -350,12 +337,13 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
-        refuse_missing(c, type_names);
+        refuse(c, "it has no field 'model_type'");
     else
         refuse(c, "its model_type '%.80s' is %s; known are %s", type,
                strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"
                : json_object_get(c->fields, "vision_config") != NULL
-                   ? "of several models; save the vision or the text model by itself"
+                   ? "of several models; choose one by ':vision_config' or ':text_config' behind "
+                     "the name"
                    : "not known",
                known.ptr);
     buf_release(&known);
@@ -366,33 +354,45 @@ static int read_config(const struct config *c, struct model_config *out)
 {
     struct chain_functions f;
     const struct model *m = find_model(c);
-    if (m == NULL || read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0)
+    if (m == NULL)
+        return -1;
+    json_t *otherwise = json_loads(m->otherwise, 0, NULL);
+    json_object_update_missing(c->fields, otherwise);
+    json_decref(otherwise);
+    if (read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0 ||
+        read_number(c, c->fields, eps_names, &out->eps) != 0)
         return -1;
     out->chain = chain_of(f);
     out->mask = m->mask;
-    out->eps = m->eps;
-    if (m->eps == 0 && read_number(c, c->fields, eps_names, &out->eps) != 0)
-        return -1;
     return f.rope ? read_rope(c, out) : 0;
+}
+
+static int parse(const char *path, const struct buf *text, const char *part,
+                 struct model_config *out, struct status *st)
+{
+    json_error_t error;
+    json_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
+    const struct config c = {path, part != NULL ? json_object_get(whole, part) : whole, st};
+    int result = json_is_object(c.fields) ? read_config(&c, out)
+                 : whole == NULL          ? refuse(&c, "it is not a JSON object: %s", error.text)
+                 : part != NULL           ? refuse(&c, "it has no object '%s'", part)
+                                          : refuse(&c, "it is not a JSON object");
+    json_decref(whole);
+    return result;
 }
 
 int model_config_read(const char *path, struct model_config *out, struct status *st)
 {
+    const char *colon = strrchr(path, ':');
+    const char *part = colon != NULL && strstr(colon, "_config") != NULL ? colon + 1 : NULL;
+    char *file = mem_strdup(path);
     struct buf text;
     buf_init(&text);
+    file[part != NULL ? (size_t)(colon - path) : strlen(path)] = '\0';
     *out = (struct model_config){.chain = NULL};
-    int result = file_read(path, CONFIG_MOST, &text, st);
-    if (result != 0) {
-        status_prefix(st, "--config");
-    } else {
-        json_error_t error;
-        json_t *fields = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
-        const struct config c = {path, fields, st};
-        result = json_is_object(fields) ? read_config(&c, out)
-                                        : refuse(&c, "it is not a JSON object: %s",
-                                                 fields == NULL ? error.text : "another value");
-        json_decref(fields);
-    }
+    int result = file_read(file, CONFIG_MOST, &text, st) != 0 ? status_prefix(st, "--config")
+                                                              : parse(file, &text, part, out, st);
     buf_release(&text);
+    free(file);
     return result;
 }

@@ -52,8 +52,9 @@ struct model_config {
     const char *mask;  /* a literal */
 };
 
-/* STATUS_USAGE if the file is none, if its model is not known, or if a field says that its layers
- * compute what no chain does. */
+/* path: "config.json", or of a file with several models "config.json:vision_config".  STATUS_USAGE
+ * if the file is none, if its model is not known, or if a field says that its layers compute what
+ * no chain does. */
 int model_config_read(const char *path, struct model_config *out, struct status *st);
 
 #endif

@@ -88,6 +88,16 @@ h=6 w=16 f=384 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+relu
 ! fuseplan query: --preset and --config are given at once; give one of them
 2$ echo '{"model_type": "gpt2", "n_head": 6}' >config.json; fuseplan query -b 1 -s 4 --config config.json
 ! fuseplan query: --config: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj'
+## A file with several models names them; a part may leave out what its model has by default.
+$ echo '{"model_type": "siglip", "text_config": {"model_type": "siglip_text_model"}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_attention_heads": 16, "intermediate_size": 4304, "num_hidden_layers": 27}}' >siglip.json
+$ workload --config siglip.json:vision_config
+h=16 w=72 f=4304 l=27 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
+$ workload --config siglip.json:text_config
+h=12 w=64 f=3072 l=12 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
+$ fuseplan query -b 1 -s 4 --config siglip.json 2>&1 | grep -o "its model_type.*; known"
+its model_type 'siglip' is of several models; choose one by ':vision_config' or ':text_config' behind the name; known
+2$ fuseplan query -b 1 -s 4 --config siglip.json:audio_config
+! fuseplan query: --config: 'siglip.json': it has no object 'audio_config'
 2$ echo '[' >config.json; fuseplan query -b 1 -s 4 --config config.json
 ! fuseplan query: --config: 'config.json': it is not a JSON object: ']' expected near end of file
 1$ fuseplan query -b 1 -s 4 --config none.json
