@@ -101,7 +101,7 @@ static void print_variables(FILE *out, const struct command *c)
 void help_program(FILE *out)
 {
     fputs("usage: fuseplan COMMAND [OPTION...]\n\n"
-          "Finds, verifies and explains the fastest fusion plan of a BERT encoder layer.\n\n",
+          "Finds, verifies and explains the fastest fusion plan of an encoder's layer.\n\n",
           out);
     for (int i = 0; i < command_count; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);

@@ -19,7 +19,7 @@ page() {
 }
 
 man=$share/man/man1
-"$fuseplan" help | page fuseplan 'finds the fastest fusion plan of a BERT encoder layer' >"$man/fuseplan.1"
+"$fuseplan" help | page fuseplan "finds the fastest fusion plan of an encoder's layer" >"$man/fuseplan.1"
 "$fuseplan" help | grep '^  [a-z]' | while read -r command summary; do
   echo ".BR fuseplan\\-$command (1)" >>"$man/fuseplan.1"
   "$fuseplan" "$command" --help | page "fuseplan-$command" "$summary" >"$man/fuseplan-$command.1"

@@ -2,7 +2,7 @@
 2$ fuseplan
 ! usage: fuseplan COMMAND [OPTION...]
 ! 
-! Finds, verifies and explains the fastest fusion plan of a BERT encoder layer.
+! Finds, verifies and explains the fastest fusion plan of an encoder's layer.
 ! 
 !   translate    Say which operators a fusion mask fuses, or which mask fuses these
 !   mask         Draw an attention mask and say how dense it is
