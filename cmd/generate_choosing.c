@@ -31,7 +31,7 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
         return -1;
     const struct chain *chain = part->workload.chain;
     const struct chain_functions f = chain_functions(chain);
-    if (f.rope || f.score_bias || f.gate || (f.pre && c->target.kind == TARGET_CUDA))
+    if (f.rope || f.score_bias || f.gate)
         return status_set(st, STATUS_UNFIT,
                           "an exported library runs no layer of chain %s yet; 'fuseplan bench' and "
                           "'fuseplan search' run it",

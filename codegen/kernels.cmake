@@ -11,7 +11,8 @@ set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h hand
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
   hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
   hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
-set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c segment.h)
+set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
+  segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
 set(library_files checks.c encoder.h lengths.h library.c plan.h)

@@ -188,6 +188,7 @@ void encoder_take_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_move_rows(void);
+void encoder_normalise_rows(void); /* normalise.cu */
 
 static struct fp_clearing clearing_of(const struct run *r)
 {
@@ -314,9 +315,27 @@ int encoder_take_x(const struct run *r)
     return move_rows(r, true, (void *)(uintptr_t)r->call->x, r->x);
 }
 
-int encoder_give_y(const struct run *r)
+int encoder_give(const struct run *r, void *from, void *to)
 {
-    return move_rows(r, false, r->call->y, r->y);
+    return move_rows(r, false, to, from);
+}
+
+int encoder_normalise(const struct run *r, const void *x, void *n)
+{
+    enum { THREADS = 128, BLOCKS = 4096 };
+    const struct encoder_info *l = &encoder_library;
+    struct fp_normalising c = {.rows = r->args.tokens,
+                               .columns = l->heads * l->head_size,
+                               .dtype = (int)l->dtype,
+                               .rms = encoder_has(ENCODER_RMS),
+                               .eps = r->e->eps,
+                               .live = r->args.live,
+                               .x = x,
+                               .gamma = r->e->weight[FIRST_GAMMA],
+                               .beta = r->e->weight[FIRST_BETA],
+                               .n = n};
+    return launch(r, (const void *)encoder_normalise_rows, &c, c.rows < BLOCKS ? c.rows : BLOCKS,
+                  THREADS);
 }
 
 int encoder_lengths_begin(struct run *r)

@@ -101,6 +101,17 @@ struct fp_moving {
     void *call, *layers; /* the same: there are only zeros to write */
 };
 
+/* The norm before the first layer, as encoder.h says. */
+struct fp_normalising {
+    int rows, columns;
+    int dtype; /* enum encoder_dtype */
+    bool rms;
+    float eps;
+    const int *live;              /* as in fp_args */
+    const void *x, *gamma, *beta; /* gamma null: n is x */
+    void *n;
+};
+
 struct fp_cut_tiles {
     int batch, seq_len, blocks, lists; /* blocks, lists: of the mask */
     const int *lengths;

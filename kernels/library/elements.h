@@ -1,4 +1,5 @@
-/* Elements of the library's type from and to float, rounded to nearest, ties to even. */
+/* Elements of the library's type from and to float, rounded to nearest, ties to even.  C, and CUDA
+ * for host and device. */
 #ifndef ELEMENTS_H
 #define ELEMENTS_H
 
@@ -8,14 +9,20 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t element_bits(float value)
+#ifdef __CUDACC__
+#define ELEMENTS static __host__ __device__ inline
+#else
+#define ELEMENTS static inline
+#endif
+
+ELEMENTS uint32_t element_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
-static inline float element_from_bits(uint32_t bits)
+ELEMENTS float element_from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof(value));
@@ -23,7 +30,7 @@ static inline float element_from_bits(uint32_t bits)
 }
 
 /* fp16 numbers below 2^-14 are multiples of 2^-24; values from 65520 on become infinite. */
-static inline uint16_t element_to_fp16(float value)
+ELEMENTS uint16_t element_to_fp16(float value)
 {
     uint32_t bits = element_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000u)
@@ -35,7 +42,7 @@ static inline uint16_t element_to_fp16(float value)
     return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
 }
 
-static inline float element_from_fp16(uint16_t half)
+ELEMENTS float element_from_fp16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
     float scaled = element_from_bits(rest << 13) * 0x1p112f;
@@ -43,7 +50,7 @@ static inline float element_from_fp16(uint16_t half)
                              (rest >= 0x7c00 ? 0x7f800000u | rest << 13 : element_bits(scaled)));
 }
 
-static inline uint16_t element_to_bf16(float value)
+ELEMENTS uint16_t element_to_bf16(float value)
 {
     uint32_t bits = element_bits(value);
     if ((bits & 0x7fffffff) > 0x7f800000u)
@@ -51,7 +58,7 @@ static inline uint16_t element_to_bf16(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static inline void element_store(enum encoder_dtype dtype, void *array, size_t i, float value)
+ELEMENTS void element_store(enum encoder_dtype dtype, void *array, size_t i, float value)
 {
     if (dtype == ENCODER_FP16)
         ((uint16_t *)array)[i] = element_to_fp16(value);
@@ -61,7 +68,7 @@ static inline void element_store(enum encoder_dtype dtype, void *array, size_t i
         ((float *)array)[i] = value;
 }
 
-static inline float element_load(enum encoder_dtype dtype, const void *array, size_t i)
+ELEMENTS float element_load(enum encoder_dtype dtype, const void *array, size_t i)
 {
     if (dtype == ENCODER_FP16)
         return element_from_fp16(((const uint16_t *)array)[i]);

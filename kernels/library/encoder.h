@@ -189,8 +189,8 @@ struct encoder_call {
  * program ends by abort().
  *
  * On a GPU a handle keeps CUDA graphs of up to 8 calls, so that a call that comes again is one
- * launch.  A call comes again if the batch, seq_len, x, y, workspace and device_lengths are as
- * before, and if a sequence is shorter than its plan's, or none is, as before; contents and the
+ * launch.  A call comes again if the batch, seq_len, x, y, yn, workspace and device_lengths are
+ * as before, and if a sequence is shorter than its plan's, or none is, as before; contents and the
  * stream may differ.  The runs of one graph follow one another, also in different streams.
  *   - The second such call records a graph, and so allocates and takes about as long as two calls.
  *     It may do so while other streams are captured.  All other calls allocate nothing.

@@ -14,4 +14,6 @@ done
 make -s -C "$dir/plan"
 "$fuseplan" export 43690 -b 1 -s 128 -m causal --target cuda --name sizes --db "$dir/db" -q -o "$dir/library"
 make -s -C "$dir/library"
+"$fuseplan" generate 41115 -b 1 -s 128 -m causal --norm pre --target cuda --db "$dir/db" -q -o "$dir/pre"
+make -s -C "$dir/pre"
 tests/cmd/package.sh "$dir/library" sizes tests/cmd/sizes.c build

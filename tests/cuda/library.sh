@@ -33,7 +33,9 @@ build() {
     name=$(basename "$file" .cu)
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
   done >"$where/segments.inc"
-  object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/lengths.cu"
+  for file in lengths normalise; do
+    object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
+  done
   compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Werror -I$where -I$stand_in"
   for file in "$stand_in/stubs.c" "$where"/[cglmp]*.c; do
     # shellcheck disable=SC2086
@@ -86,6 +88,25 @@ fuseplan export 43690 --target cuda -t fp32 --arch sm_80 $workload -b 1,4 -s 4,2
 build sizes "$source/tests/cuda/sizes.c"
 sizes/run >out || fail "sizes: $(cat out)"
 grep -q '^4 plans' out || fail "sizes: $(cat out)"
+
+# Layers whose norms stand before.
+export FAKE_CHAIN=pre
+for packed in '' --packed; do
+  # shellcheck disable=SC2086
+  fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload --norm pre $packed -q -o pre$packed
+  build pre$packed "$source/tests/cmd/library.c"
+  pre$packed/run "p$packed" || fail "the library of norms before, $packed"
+done
+build pre "$source/tests/cuda/graphs.c"
+pre/run || fail "graphs of calls with norms before"
+# shellcheck disable=SC2086
+fuseplan export "$value" --target cpu $workload --norm pre -q -o cpu_pre
+make -s -j 2 -C cpu_pre libencoder.a CFLAGS='-O1 -march=native -fopenmp'
+cc -std=gnu17 -O1 -fopenmp -Icpu_pre -o cpu_pre/run "$source/tests/cmd/library.c" cpu_pre/libencoder.a -lopenblas -lm -pthread
+cpu_pre/run x || fail "the library of the CPU with norms before"
+"$source/tests/cmd/near.sh" x p 1e-5 || fail "the targets differ with norms before"
+"$source/tests/cmd/near.sh" p p--packed 1e-6 || fail "the packed library gives another result with norms before"
+unset FAKE_CHAIN
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c

@@ -8,6 +8,7 @@ void encoder_take_lengths(struct fp_lengths_chunk c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 void encoder_move_rows(struct fp_moving c);
+void encoder_normalise_rows(struct fp_normalising c); /* normalise.cu, likewise */
 
 static void clear_words(const struct stub *stub, void *argument)
 {
@@ -39,6 +40,12 @@ static void move_rows(const struct stub *stub, void *argument)
     encoder_move_rows(*(struct fp_moving *)argument);
 }
 
+static void normalise_rows(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_normalise_rows(*(struct fp_normalising *)argument);
+}
+
 #define X(symbol, first, last)                                                                     \
     void symbol(void);                                                                             \
     void symbol(void)                                                                              \
@@ -56,5 +63,6 @@ const struct stub stubs[] = {
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
     {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
+    {(const void *)encoder_normalise_rows, sizeof(struct fp_normalising), normalise_rows, 0, 0},
 };
 const int stub_count = sizeof(stubs) / sizeof(stubs[0]);
