@@ -114,6 +114,17 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
     return 0;
 }
 
+int trained_check_rotations(const struct trained *t, struct status *st)
+{
+    if (!weights_scale_rotations(&t->file))
+        return 0;
+    return status_set(st, STATUS_UNFIT,
+                      "--weights: '%s' holds a GTE's layers, whose rotary embeddings a factor of "
+                      "its config.json scales, and --rope says their base alone; leave --weights "
+                      "out to measure times",
+                      t->path);
+}
+
 const char *trained_path(const struct trained *t)
 {
     return t->path;

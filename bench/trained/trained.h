@@ -30,6 +30,9 @@ void trained_close(struct trained *t); /* takes null */
  * have more layers. */
 int trained_check(const struct trained *t, const struct workload *w, struct status *st);
 
+/* STATUS_UNFIT if layers rotate by other angles than rope_table() has. */
+int trained_check_rotations(const struct trained *t, struct status *st);
+
 /* The file's path, absolute; the prefix, or null; and the hash of its contents, shards and all. */
 const char *trained_path(const struct trained *t);
 const char *trained_prefix(const struct trained *t);

@@ -5,6 +5,8 @@
 #include "encoder.h"
 #include "safetensors.h"
 
+#include <stdbool.h>
+
 enum { WEIGHTS_ERROR = 600 };
 
 struct weights {
@@ -48,6 +50,9 @@ struct weights_file {
  * in any case. */
 int weights_open(const char *path, const char *prefix, struct weights_file *out);
 void weights_close(struct weights_file *f);
+
+/* Whether its rotary embeddings turn by other angles than a base says. */
+bool weights_scale_rotations(const struct weights_file *f);
 
 /* Layers from tensors that were read already: sets all but the file. */
 int weights_find(const char *prefix, struct weights_file *f);

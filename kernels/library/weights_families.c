@@ -49,7 +49,7 @@ const struct family weights_families[] = {
      .modules = {"attention.qkv_proj", NULL, NULL, "attention.o_proj", "attn_ln",
                  "mlp.up_gate_proj", "mlp.down_proj", "mlp_ln"},
      .functions = WEIGHTS_GATE | WEIGHTS_ROPE,
-     .traits = SECOND_ACTIVATED},
+     .traits = SECOND_ACTIVATED | SCALED_ROTATIONS},
     {.name = "ViT", /* DeiT */
      .layers = "encoder.layer.",
      .modules = {"attention.attention.query", "attention.attention.key",

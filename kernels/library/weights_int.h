@@ -33,7 +33,8 @@ enum traits {
     FEWER_KEY_HEADS = 64,   /* may have: each serves several heads of queries */
     UNSCALED = 128,         /* scores are not divided by sqrt(W) */
     SECOND_ACTIVATED = 256, /* of a gate in one tensor the second half */
-    ALIBI_BOTH_WAYS = 512   /* -slope * |i-j|, not slope * (j-i) */
+    ALIBI_BOTH_WAYS = 512,  /* -slope * |i-j|, not slope * (j-i) */
+    SCALED_ROTATIONS = 1024 /* by a factor of config.json */
 };
 
 enum { FINALS_MOST = 2, IGNORED_MOST = 4 };

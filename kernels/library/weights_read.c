@@ -62,6 +62,11 @@ int weights_layers(const struct weights_file *f, const struct weights_as *as)
     return has(f, SHARED_LAYERS) ? as->layers : f->layers;
 }
 
+bool weights_scale_rotations(const struct weights_file *f)
+{
+    return has(f, SCALED_ROTATIONS);
+}
+
 int weights_check(const struct weights_file *f, const struct weights_as *as,
                   char error[WEIGHTS_ERROR])
 {
