@@ -185,7 +185,9 @@ attention() {
 layers() {
   n=0
   set -- "48920 -b 2 -s 333 -m strided --avg-seq-len 200" "48999 -b 1 -s 1001 -m bigbird -t bf16" \
-    "41115 -b 3 -s 517 -m document" "43690 -b 5 -s 97 -m dilated:w=40,d=3" "48935 -b 2 -s 640 -m full -H 6 -W 128"
+    "41115 -b 3 -s 517 -m document" "43690 -b 5 -s 97 -m dilated:w=40,d=3" "48935 -b 2 -s 640 -m full -H 6 -W 128" \
+    "41115 -b 2 -s 197 --preset eurobert-210m" "43690 -b 2 -s 100 --preset flan-t5-base --lengths 100,37" \
+    "41115 -b 2 -s 77 --preset clip-b32-text" "40544 -b 1 -s 333 --preset nomic-v1.5 -t bf16"
   for plan; do
     n=$((n + 1))
     say "$bin/fuseplan" bench $plan --target cuda -L 3 --baseline none -q --dump "$scratch/layers$n" || return 1

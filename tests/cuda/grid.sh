@@ -1,15 +1,15 @@
 #!/bin/sh
 # grid.sh BIN FILE.csv "BATCH SEQ_LEN MASK"...: searches each point, and times its best plan beside PyTorch in turn
 # (peers.py), size after size.  FILE.csv gets PyTorch's times.  FUSEPLAN_DB keeps the searches: those that ended
-# are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names PyTorch's variants (sdpa,compile,flex),
-# GRID_OPTIONS are further options of a search (--target cuda).
+# are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names PyTorch's variants (sdpa,compile,flex,hf),
+# GRID_OPTIONS are further options of both, such as '--target cuda --preset vit-base' (--target cuda).
 set -u
 bin=$1 file=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-: "${GRID_SECONDS=60}" "${GRID_VARIANTS=sdpa,compile,flex}" "${GRID_OPTIONS=--target cuda}"
+: "${GRID_SECONDS=60}" "${GRID_VARIANTS=sdpa,compile,flex,hf}" "${GRID_OPTIONS=--target cuda}"
 
 # point BATCH SEQ_LEN MASK: searches it, and prints its plan with the time of the finals and their interval.
 point() {
@@ -31,7 +31,8 @@ size() {
     if point "$batch" "$seq_len" "$mask"; then masks=$masks,$mask; else failed=1; fi
   done <"$dir/$1"
   [ -n "$masks" ] || return
-  python3 "$here/peers.py" --fuseplan "$bin/fuseplan" \
+  # shellcheck disable=SC2086
+  python3 "$here/peers.py" $GRID_OPTIONS --fuseplan "$bin/fuseplan" \
     --variants "$GRID_VARIANTS" -m "${masks#,}" -o "$dir/peers" "$1" >"$dir/table" || failed=1
   cat "$dir/table"
   cat "$dir/table" >>"$dir/beside"

@@ -4,20 +4,24 @@ line each.
     peers.py [OPTION...] -o FILE.csv BATCHxSEQ_LEN...
 
 What is timed (--op):
-  layer       the encoder layer, in microseconds a layer: the best plan that the database knows beside
+  layer       an encoder layer, in microseconds a layer: the best plan that the database knows beside
               eager PyTorch, PyTorch with scaled_dot_product_attention (sdpa), the same under
-              torch.compile (compile, compile-max: mode max-autotune), and FlexAttention (flex).
+              torch.compile (compile, compile-max: mode max-autotune), FlexAttention (flex), and
+              HuggingFace's layers of the kind under torch.compile (hf), with weights of their own.
               With --avg-seq-len fuseplan and one more variant run on packed tokens: PyTorch under
               torch.compile (varlen: varlen_attn, of the mask full alone).
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
               with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
 
+Options that say what a layer is, as --preset, go to fuseplan.  `fuseplan bench --dump` then gives
+inputs, weights, mask and result.  First PyTorch's layers must give that result in fp32.
+
 All variants of a point run in this process from CUDA graphs, a replay of each in a round, in an order
-that is drawn anew.  fuseplan's plan of a layer is among them, as `fuseplan export` writes it for
-PyTorch; nvcc builds it.  It computes the same inputs and weights, and the outputs are compared.
-fuseplan times attention itself, right before the variants.  Every program computes with the same bits
-of the mask, which `fuseplan mask --npy` writes.  A figure is the median of the replays, the ratio the
-median over the rounds, with its 95 % interval.  A variant that fails leaves out its line and says why.
+that is drawn anew.  Among them is fuseplan's plan of a BERT layer, as `fuseplan export` writes it for
+PyTorch; nvcc builds it.  Other layers and attention are timed by `fuseplan bench`, right before the
+variants.  All results but HuggingFace's are compared with fuseplan's.  A figure is the median of the
+replays, the ratio the median over the rounds, with its 95 % interval.  A variant that fails leaves out
+its line and says why.
 """
 
 import argparse
@@ -33,13 +37,27 @@ import subprocess
 import sys
 import tempfile
 
+try:
+    import torch
+    import torch_layers
+except ImportError:
+    torch = None
+
 HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
-LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex']
-VARLEN = 'varlen'
+LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex', 'hf']
+HF, VARLEN = 'hf', 'varlen'
 ATTENTION_VARIANTS = ['sdpa', 'flex']
 CALLS = 32  # of attention in a graph: its launch is then small beside them
 OURS = 'fuseplan'
-SAME = 1e-2  # how much outputs may differ, over the norm of the output
+SAME = 2e-2  # how much outputs may differ, over the norm of the output
+DEVICE = 'cuda'
+LAYER_OPTIONS = [['--target'], ['--preset'], ['--config'], ['-H', '--heads'], ['-W', '--head-size'],
+                 ['-L', '--layers'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
+                 ['--activation'], ['--rope']]
+LAYER_FLAGS = ['--gate', '--score-bias']
+# by chain: the model's module of transformers, and what its names begin with
+HUGGINGFACE = {'bert': ('bert', 'Bert'), 'pre': ('vit', 'ViT'), 'pre+quick_gelu': ('clip', 'CLIP'),
+               'silu+gate+rope': ('nomic_bert', 'NomicBert'), 'bias': ('mpnet', 'MPNet')}
 
 
 def fail(message):
@@ -71,12 +89,18 @@ def parse_arguments():
     p.add_argument('--op', choices=['layer', 'attention'], default='layer')
     p.add_argument('--variants', metavar='NAME,...', help="some of PyTorch's variants (all)")
     p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
-    p.add_argument('-H', '--heads', type=int, default=12)
-    p.add_argument('-W', '--head-size', type=int, default=64)
-    p.add_argument('-L', '--layers', type=int, default=12)
     p.add_argument('--rounds', type=int, default=100, help='replays of each graph (%(default)s)')
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
+    layer = p.add_argument_group('of the layer, for fuseplan')
+    for names in LAYER_OPTIONS:
+        layer.add_argument(*names, dest='layer', action='append', default=[], metavar='X',
+                           type=lambda value, name=names[-1]: [name, value])
+    for name in LAYER_FLAGS:
+        layer.add_argument(name, dest='layer', action='append_const', const=[name])
     a = p.parse_args()
+    a.layer = list(itertools.chain(*a.layer))
+    if '--target' not in a.layer:
+        a.layer += ['--target', 'cuda']
     known = LAYER_VARIANTS if a.op == 'layer' else ATTENTION_VARIANTS
     if a.avg_seq_len:
         if a.op == 'attention':
@@ -89,14 +113,11 @@ def parse_arguments():
     return a
 
 
-def import_torch():
-    try:
-        import torch
-    except ImportError:
-        fail('there is no PyTorch; install it for the python3 on PATH')
+def check_torch():
+    if torch is None:
+        fail('there is no PyTorch with NumPy; install them for the python3 on PATH')
     if not torch.cuda.is_available():
         fail('PyTorch finds no CUDA GPU')
-    return torch
 
 
 # ---- fuseplan ------------------------------------------------------------------------------------
@@ -127,28 +148,25 @@ def lengths_options(a):
     return ['--avg-seq-len', str(a.avg_seq_len)] if a.avg_seq_len else []
 
 
-def load_mask(a, torch, batch, seq_len, mask):
-    """Pairs to keep, (S,S), or (B,S,S) with lengths."""
-    import numpy
-    with tempfile.TemporaryDirectory() as scratch:
-        path = os.path.join(scratch, 'mask.npy')
-        if run_fuseplan(a, 'mask', mask, '-b', str(batch), '-s', str(seq_len), '--npy', path, '-q',
-                        *lengths_options(a)) is None:
-            fail(f"fuseplan wrote no mask '{mask}'")
-        return torch.from_numpy(numpy.load(path)).bool().cuda()
-
-
 def workload_options(a, batch, seq_len, mask):
-    return ['-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '--heads',
-            str(a.heads), '--head-size', str(a.head_size), '--target', 'cuda', '-q',
+    return [*a.layer, '-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '-q',
             *lengths_options(a)]
 
 
-def time_attention(a, batch, seq_len, mask):
-    """Microseconds by fuseplan; null if it fails."""
-    text = run_fuseplan(a, 'bench', '--op', 'attention', '--format', 'json',
-                        *workload_options(a, batch, seq_len, mask))
-    return None if text is None else json.loads(text)[0]['median_us']
+def time_fuseplan(a, directory, options):
+    """Microseconds of a layer or of attention by fuseplan, which writes what it ran; null if it fails."""
+    what = ['--op', 'attention'] if a.op == 'attention' else ['best', '--baseline', 'none']
+    text = run_fuseplan(a, 'bench', *what, '--format', 'json', '--dump', directory, *options)
+    if text is None:
+        return None
+    row = json.loads(text)[0]
+    return row['median_us' if a.op == 'attention' else 'us_per_layer']
+
+
+def is_bert(a, options):
+    """Whether an exported library runs the layer."""
+    text = run_fuseplan(a, 'query', '--format', 'json', *options)
+    return text is not None and json.loads(text)['workload']['chain']['name'] == 'bert'
 
 
 def plan_name(batch, seq_len, mask):
@@ -159,8 +177,8 @@ def export_plan(a, directory, name, options):
     """Makes a module that runs the best plan known of a workload, which `options` name.  Its name, or
     null after a line that says what failed."""
     where = tempfile.mkdtemp(dir=directory)
-    if run_fuseplan(a, 'export', 'best', '--layers', str(a.layers), '--name', name, '--output', where,
-                    '--force', *options) is None:
+    if run_fuseplan(a, 'export', 'best', '--name', name, '--output', where, '--force',
+                    *options) is None:
         return None
     made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
                           text=True, check=False)
@@ -172,155 +190,178 @@ def export_plan(a, directory, name, options):
     return name
 
 
+def export_plans(a, directory, points):
+    """A module or null for each point."""
+    if a.op != 'layer' or not is_bert(a, workload_options(a, *points[0])):
+        return [None] * len(points)
+    with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
+        return list(pool.map(
+            lambda p: export_plan(a, directory, plan_name(*p), workload_options(a, *p)), points))
+
+
 # ---- PyTorch -------------------------------------------------------------------------------------
 
 
-class Weights:
-    """Of one layer; GEMM weights are (in, out)."""
-
-    def __init__(self, torch, dtype, hidden):
-        def uniform(*shape):
-            return torch.empty(*shape, device='cuda').uniform_(-0.05, 0.05).to(dtype)
-
-        self.qkv, self.qkv_bias = uniform(hidden, 3 * hidden), uniform(3 * hidden)
-        self.out, self.out_bias = uniform(hidden, hidden), uniform(hidden)
-        self.up, self.up_bias = uniform(hidden, 4 * hidden), uniform(4 * hidden)
-        self.down, self.down_bias = uniform(4 * hidden, hidden), uniform(hidden)
-        self.gamma1, self.beta1 = uniform(hidden) + 1, uniform(hidden)
-        self.gamma2, self.beta2 = uniform(hidden) + 1, uniform(hidden)
-
-    def by_name(self):
-        """As an exported library takes them."""
-        return {'wqkv': self.qkv, 'bqkv': self.qkv_bias, 'wo': self.out, 'bo': self.out_bias,
-                'gamma1': self.gamma1, 'beta1': self.beta1, 'w1': self.up, 'b1': self.up_bias,
-                'w2': self.down, 'b2': self.down_bias, 'gamma2': self.gamma2, 'beta2': self.beta2}
+def keep_keys(dump):
+    """The mask's bits; a row of padding sees the real keys, as in HuggingFace's models: else it would be
+    NaN."""
+    keep = dump.keep
+    if keep.dim() == 3:
+        keep = keep | (~keep.any(-1, keepdim=True) & keep.any(-2, keepdim=True))
+    return keep
 
 
-def make_attentions(a, torch, batch, keep, mask):
+def make_added(dump, bias):
+    """What is added to scores, of (B,H,S,S) or what can be expanded to that."""
+    keep = torch_layers.per_head(keep_keys(dump))
+    bias = torch.zeros(1, dtype=dump.dtype, device=DEVICE) if bias is None else bias
+    added = bias.where(keep, -torch.inf)
+    seq_len = keep.shape[-1]  # kernels take strides of whole 16 bytes
+    return torch.nn.functional.pad(added, (0, -seq_len % 8))[..., :seq_len]
+
+
+def make_attentions(a, dump):
     """Functions of q, k and v, each (B,H,S,W), by the name of the variant that uses them."""
     sdpa = torch.nn.functional.scaled_dot_product_attention
-    root = math.sqrt(a.head_size)
-    padded = keep.dim() == 3
-    if padded:  # a row of padding sees the real keys, as in HuggingFace's models: else it would be NaN
-        keep = keep | (~keep.any(-1, keepdim=True) & keep.any(-2, keepdim=True))
-    per_head = keep.unsqueeze(1) if padded else keep
+    workload, table = dump.workload, dump.read('score_bias') if dump.chain['score_bias'] else None
+    plain = workload['mask'] if dump.keep.dim() == 2 and table is None else None
+    added = make_added(dump,
+                       None if table is None else torch_layers.spread_bias(table).to(dump.dtype))
 
     def eager(q, k, v):
-        scores = q @ k.transpose(-2, -1) / root
-        return torch.softmax(scores.masked_fill(~per_head, -10000.0), -1) @ v
+        scores = q @ k.transpose(-2, -1) / math.sqrt(workload['head_size'])
+        return torch.softmax(scores + added, -1) @ v
 
     def with_sdpa(q, k, v):
-        if mask == 'full' and not padded:
-            return sdpa(q, k, v)
-        if mask == 'causal' and not padded:
-            return sdpa(q, k, v, is_causal=True)
-        return sdpa(q, k, v, attn_mask=per_head)
+        if plain in ('full', 'causal'):
+            return sdpa(q, k, v, is_causal=plain == 'causal')
+        return sdpa(q, k, v, attn_mask=added)
 
     made = {'eager': eager, 'sdpa': with_sdpa, 'compile': with_sdpa, 'compile-max': with_sdpa}
     if 'flex' in a.variants:
-        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-        seq_len = keep.shape[-1]
-        bit = (lambda b, h, i, j: keep[b, i, j]) if padded else (lambda b, h, i, j: keep[i, j])
-        blocks = create_block_mask(bit, batch if padded else None, None, seq_len, seq_len,
-                                   device='cuda')
-        made['flex'] = lambda q, k, v: flex_attention(q, k, v, block_mask=blocks)
+        made['flex'] = make_flex(dump, table)
     return made
 
 
-def find_lengths(keep):
-    """Real tokens of each sequence; a real token sees at least itself."""
-    return keep.any(-1).sum(-1).tolist()
+def make_flex(dump, table):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    keep, seq_len, blocks, change = keep_keys(dump), dump.workload['seq_len'], None, None
+    padded = keep.dim() == 3
+    if not keep.all():
+        bit = (lambda b, h, i, j: keep[b, i, j]) if padded else (lambda b, h, i, j: keep[i, j])
+        blocks = create_block_mask(bit, keep.shape[0] if padded else None, None, seq_len, seq_len,
+                                   device=DEVICE)
+    if table is not None:
+        change = lambda score, b, h, i, j: score + table[h, j - i + seq_len - 1]
+    return lambda q, k, v: flex_attention(q, k, v, score_mod=change, block_mask=blocks)
 
 
-def make_varlen(torch, lengths):
+def make_varlen(lengths):
     """A function of q, k and v, each (T,H,W), sequence after sequence."""
     from torch.nn.attention.varlen import varlen_attn
     ends = [0, *itertools.accumulate(lengths)]
-    ends, longest = torch.tensor(ends, dtype=torch.int32, device='cuda'), max(lengths)
+    ends, longest = torch.tensor(ends, dtype=torch.int32, device=DEVICE), max(lengths)
     return lambda q, k, v: varlen_attn(q, k, v, ends, ends, longest, longest)
 
 
-def make_layer(a, torch, attention):
-    """A function of x, (B,S,D) or packed (T,D), and weights."""
-    functional = torch.nn.functional
-    hidden = a.heads * a.head_size
-
-    def attend(*qkv):
-        split = [t.unflatten(-1, (a.heads, a.head_size)) for t in qkv]
-        if qkv[0].dim() == 2:
-            return attention(*split).flatten(-2)
-        return attention(*(t.transpose(1, 2) for t in split)).transpose(1, 2).flatten(-2)
-
-    def layer(x, w):
-        h = attend(*(x @ w.qkv + w.qkv_bias).chunk(3, -1)) @ w.out + w.out_bias + x
-        h = functional.layer_norm(h, (hidden,), w.gamma1, w.beta1)
-        y = functional.gelu(h @ w.up + w.up_bias) @ w.down + w.down_bias + h
-        return functional.layer_norm(y, (hidden,), w.gamma2, w.beta2)
-
-    return layer
-
-
-def make_inputs(a, torch, dtype, batch, seq_len):
-    """The first layer's input, and the weights of all layers."""
-    hidden = a.heads * a.head_size
-    x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
-    return x, [Weights(torch, dtype, hidden) for _ in range(a.layers)]
-
-
-def layers_of(plan, x, weights, lengths=None):
+def layers_of(plan, dump, weights):
     """A function without arguments that runs the layers of a module of export_plan()."""
-    layers = importlib.import_module(plan).Layers([w.by_name() for w in weights])
-    return lambda: layers(x, lengths)
+    layers = importlib.import_module(plan).Layers(weights)
+    x, lengths = dump.load('x'), dump.workload['lengths']
+    given = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
+    return lambda: layers(x, given)
 
 
-def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
-    """Functions without arguments that run `per` layers or attentions, by their names."""
-    keep = load_mask(a, torch, batch, seq_len, mask)
-    attentions = make_attentions(a, torch, batch, keep, mask)
-    names = a.variants
-    if mask != 'full':
-        names = [n for n in names if n != VARLEN]
-    torch._dynamo.reset()
+def make_huggingface(a, dump):
+    """One of HuggingFace's layers for each of ours, and what a call takes beside x; null if there is none of
+    the kind."""
+    workload = dump.workload
+    module, prefix = HUGGINGFACE.get(dump.chain['name'], (None, None))
+    heads, hidden = workload['heads'], workload['heads'] * workload['head_size']
+    sizes = {'hidden_size': hidden, 'num_attention_heads': heads, 'layer_norm_eps': workload['eps'],
+             'intermediate_size': workload['ffn']}
+    layer, config = f'{prefix}Layer', f'{prefix}Config'
+    if any(word.startswith('whisper') for word in a.layer):
+        module, layer, config = 'whisper', 'WhisperEncoderLayer', 'WhisperConfig'
+        sizes = {'d_model': hidden, 'encoder_attention_heads': heads, 'encoder_ffn_dim': workload['ffn']}
+    elif module == 'clip':
+        layer, config = 'CLIPEncoderLayer', 'CLIPVisionConfig'
+    if module is None:
+        return None
+    classes = importlib.import_module(f'transformers.models.{module}.modeling_{module}')
+    config = getattr(classes, config)(**sizes, attn_implementation='sdpa')
+    with torch.device(DEVICE):
+        layers = [getattr(classes, layer)(config).to(dump.dtype).eval()
+                  for _ in range(workload['layers'])]
+    further = {'attention_mask': None}
+    if not dump.keep.all():
+        further['attention_mask'] = make_added(dump, None).expand(workload['batch'], 1, -1, -1)
+    if dump.chain['rope']:
+        further['position_embeddings'] = tuple(torch.cat((t, t), -1)[None] for t in dump.rope())
+    if dump.chain['score_bias']:
+        further['position_bias'] = torch_layers.spread_bias(dump.load('score_bias'))[None]
+    return layers, further
 
-    def compiled(name, function):
-        if name in ('compile', 'flex', VARLEN):
-            return torch.compile(function, dynamic=False)
-        if name == 'compile-max':
-            return torch.compile(function, dynamic=False, mode='max-autotune-no-cudagraphs')
-        return function
 
-    if a.op == 'attention':
-        q, k, v = (torch.empty(batch, a.heads, seq_len, a.head_size, device='cuda')
-                   .uniform_(-0.4, 0.4).to(dtype) for _ in range(3))
+def run_huggingface(layers, x, further):
+    for layer in layers:
+        x = layer(x, **further)
+        x = x[0] if isinstance(x, tuple) else x
+    return x
 
-        def repeat(attention):
-            return lambda: [attention(q, k, v) for _ in range(CALLS)]
 
-        return {n: repeat(compiled(n, attentions[n])) for n in names}, CALLS
+def compiled(name, function):
+    if name in ('compile', 'flex', HF, VARLEN):
+        return torch.compile(function, dynamic=False)
+    if name == 'compile-max':
+        return torch.compile(function, dynamic=False, mode='max-autotune-no-cudagraphs')
+    return function
 
-    x, weights = make_inputs(a, torch, dtype, batch, seq_len)
-    packed, lengths = None, find_lengths(keep) if a.avg_seq_len else None
-    if VARLEN in names:
-        attentions[VARLEN] = make_varlen(torch, lengths)
-        packed = torch.cat([sequence[:n] for sequence, n in zip(x, lengths)])
 
-    def chain(layer, first):
-        def run():
-            y = first
-            for w in weights:
-                y = layer(y, w)
-            return y
-        return run
+def make_attention_variants(a, dump):
+    """Functions without arguments that run CALLS attentions, by their names."""
+    w, attentions = dump.workload, make_attentions(a, dump)
+    q, k, v = (torch.empty(w['batch'], w['heads'], w['seq_len'], w['head_size'], device=DEVICE)
+               .uniform_(-0.4, 0.4).to(dump.dtype) for _ in range(3))
 
-    variants = {n: chain(compiled(n, make_layer(a, torch, attentions[n])),
-                         packed if n == VARLEN else x) for n in names}
+    def repeat(attention):
+        return lambda: [attention(q, k, v) for _ in range(CALLS)]
+
+    return {n: repeat(compiled(n, attentions[n])) for n in a.variants}
+
+
+def make_layer_variants(a, dump, plan):
+    """Functions without arguments that run all layers, by their names."""
+    attentions, weights = make_attentions(a, dump), dump.weights()
+    first, rope, variants = (dump.load('x'), dump.load('n')), dump.rope(), {}
+
+    def chain(name, first, rope):
+        layer = compiled(name, torch_layers.make_layer(dump.workload, attentions[name], rope))
+        return lambda: torch_layers.run_layers(layer, *first, weights)[0]
+
+    for name in a.variants:
+        if name in attentions:
+            variants[name] = chain(name, first, rope)
+    if VARLEN in a.variants and dump.workload['mask'] == 'full' and not dump.chain['score_bias']:
+        real = dump.real()
+        attentions[VARLEN] = make_varlen(dump.workload['lengths'])
+        place = real.nonzero()[:, 1]
+        variants[VARLEN] = chain(VARLEN, [t if t is None else t[real] for t in first],
+                                 rope and [t[place].unsqueeze(1) for t in rope])
+    try:
+        made = make_huggingface(a, dump) if HF in a.variants else None
+    except (ImportError, AttributeError) as e:  # none, or a version without the class
+        print(f'peers: {HF}: {e}', file=sys.stderr)
+        made = None
+    if made is not None:
+        run, (layers, further) = compiled(HF, run_huggingface), made
+        variants[HF] = lambda: run(layers, first[0], further)
     if plan is not None:
-        given = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
-        variants[OURS] = layers_of(plan, x, weights, given)
-    return variants, a.layers
+        variants[OURS] = layers_of(plan, dump, weights)
+    return variants
 
 
-def capture(torch, run):
+def capture(run):
     """A CUDA graph of run(), which ran before: compilers are done then; and what it gives."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -335,7 +376,7 @@ def capture(torch, run):
     return graph, result
 
 
-def time_graphs(torch, graphs, rounds):
+def time_graphs(graphs, rounds):
     """Milliseconds of the replays of each graph, in the same rounds.  All are requested at once, so
     the GPU waits for the host before the first one alone."""
     draw, marks = random.Random(0), []
@@ -351,18 +392,14 @@ def time_graphs(torch, graphs, rounds):
             for name in graphs}
 
 
-def differ_by(result, other):
-    """As a share of the result's norm."""
-    return float((result.float() - other.float()).norm() / result.float().norm())
-
-
-def same_results(results, point):
+def same_results(dump, results, point):
     """Whether PyTorch gives what fuseplan gives; says what does not."""
-    ours, same = results.get(OURS), True
-    for name, theirs in results.items():
-        if ours is None or name in (OURS, VARLEN):
+    want, real, same = dump.read('y'), dump.real(), True
+    for name, given in results.items():
+        if name == HF:
             continue
-        difference = differ_by(theirs, ours)
+        given = given if name == VARLEN else given[real]
+        difference = torch_layers.relative_error(given.float(), want[real])
         if not difference <= SAME:
             print(f'peers: {point}: the result of {name} differs from that of {OURS} by '
                   f'{difference:.2g} of its norm; expected {SAME} at most', file=sys.stderr)
@@ -370,18 +407,31 @@ def same_results(results, point):
     return same
 
 
-def time_variants(a, torch, dtype, batch, seq_len, mask, plan):
+def same_work(directory, point):
+    """Whether the layers of torch_layers.py give in fp32 what fuseplan gives; says by how much they differ."""
+    dump = torch_layers.Dump(directory, DEVICE, torch.float32)
+    error = torch_layers.recompute_layers(dump)
+    print(f"peers: {point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result "
+          f'differs from that in fp32 by {error:.2g} of its norm; expected {SAME} at most',
+          file=sys.stderr)
+    return error <= SAME
+
+
+def time_variants(a, dump, point, plan):
     """Microseconds of a layer or of attention in each round, by variant; whether results agree."""
-    point = f'{batch}x{seq_len} {mask}'
-    variants, per = make_variants(a, torch, dtype, batch, seq_len, mask, plan)
+    torch._dynamo.reset()
+    if a.op == 'attention':
+        variants, per = make_attention_variants(a, dump), CALLS
+    else:
+        variants, per = make_layer_variants(a, dump, plan), dump.workload['layers']
     graphs, results = {}, {}
     for name, run in variants.items():
         try:
-            graphs[name], results[name] = capture(torch, run)
+            graphs[name], results[name] = capture(run)
         except Exception as e:  # a variant that PyTorch cannot run is left out, whatever it raised
             print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
-    times = time_graphs(torch, graphs, a.rounds)
-    same = bool(a.avg_seq_len) or same_results(results, point)  # padding may hold anything
+    times = time_graphs(graphs, a.rounds)
+    same = a.op == 'attention' or same_results(dump, results, point)
     return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same
 
 
@@ -421,26 +471,26 @@ def print_row(cells):
           f'  {cells[-1]}', flush=True)
 
 
-def time_points(a, torch, dtype, plans, out):
-    """Prints a row for each point, and writes its times to a file of CSV.  Whether results agree."""
-    names, all_same = [OURS, *a.variants], True
-    for (batch, seq_len, mask), plan in plans:
-        own = time_attention(a, batch, seq_len, mask) if a.op == 'attention' else None
-        times, same = time_variants(a, torch, dtype, batch, seq_len, mask, plan)
-        all_same = all_same and same
-        for name, us in times.items():
-            out.writerow([name, a.dtype, batch, seq_len, mask, f'{median(us):.3f}'])
-        if own is not None:
-            times[OURS] = [own] * a.rounds
-        print_row([f'({batch},{seq_len})', mask,
-                   *(f'{median(times[n]):.2f}' if n in times else '-' for n in names),
-                   compare(times)])
-    return all_same
+def time_point(a, dtype, where, plan, out):
+    """Prints the row of a point, and writes its times to a file of CSV.  Whether results agree."""
+    (batch, seq_len, mask), point = where, f'{where[0]}x{where[1]} {where[2]}'
+    with tempfile.TemporaryDirectory() as directory:
+        own = time_fuseplan(a, directory, workload_options(a, *where))
+        if own is None or (a.op == 'layer' and not same_work(directory, point)):
+            return False
+        times, same = time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan)
+    times.setdefault(OURS, [own] * a.rounds)
+    for name, us in times.items():
+        out.writerow([name, a.dtype, batch, seq_len, mask, f'{median(us):.3f}'])
+    print_row([f'({batch},{seq_len})', mask,
+               *(f'{median(times[n]):.2f}' if n in times else '-' for n in (OURS, *a.variants)),
+               compare(times)])
+    return same
 
 
 def main():
     a = parse_arguments()
-    torch = import_torch()
+    check_torch()
     dtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[a.dtype]
     torch.manual_seed(0)
     points = [(*shape, mask) for shape in a.shapes for mask in split_masks(a.mask)]
@@ -448,16 +498,13 @@ def main():
           open(a.output, 'w', newline='', encoding='utf-8', buffering=1) as file):
         out = csv.writer(file, lineterminator='\n')
         out.writerow(HEADER)
-        modules = [None] * len(points)
-        if a.op == 'layer':
-            with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
-                modules = list(pool.map(
-                    lambda p: export_plan(a, scratch, plan_name(*p), workload_options(a, *p)), points))
+        plans = export_plans(a, scratch, points)
         print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
-              f'{a.heads} heads of {a.head_size}')
+              f"{' '.join(a.layer)}")
         print_row(['shape', 'mask', OURS, *a.variants, 'ratio'])
-        if not time_points(a, torch, dtype, zip(points, modules), out):
-            sys.exit(1)
+        same = [time_point(a, dtype, *pair, out) for pair in zip(points, plans)]
+    if not all(same):
+        sys.exit(1)
 
 
 if __name__ == '__main__':
