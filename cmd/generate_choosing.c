@@ -29,13 +29,6 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
         plan_from_text(&one, o->operands[0], &best, &part->plan, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
-    const struct chain *chain = part->workload.chain;
-    const struct chain_functions f = chain_functions(chain);
-    if (f.rope || f.score_bias || f.gate)
-        return status_set(st, STATUS_UNFIT,
-                          "an exported library runs no layer of chain %s yet; 'fuseplan bench' and "
-                          "'fuseplan search' run it",
-                          chain->name);
     part->padded = best.padded;
     drop_lengths(&part->workload, &part->full);
     part->opened = true;

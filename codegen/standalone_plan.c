@@ -111,8 +111,8 @@ static unsigned functions_of(const struct chain *c)
            (unsigned)f.score_bias << 4;
 }
 
-/* The last members of struct encoder_info. */
-static void add_functions(const struct standalone_spec *s, struct buf *out)
+/* The last members of struct encoder_info.  Returns the longest sequence. */
+static int add_functions(const struct standalone_spec *s, struct buf *out)
 {
     const struct workload *w = s->plans[0].workload;
     int longest = 0;
@@ -124,6 +124,7 @@ static void add_functions(const struct standalone_spec *s, struct buf *out)
              s->count, longest, functions_of(w->chain));
     number_add(w->rope_theta, out);
     buf_adds(out, ",\n};\n\n");
+    return longest;
 }
 
 /* A row of layer_weights[].  in: the struct that it is a member of. */
@@ -170,12 +171,14 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
              upper.ptr, types[s->target.dtype], dtypes[s->target.dtype].bytes, w->heads,
              w->head_size, w->ffn, w->layers);
     number_add(w->eps, out);
-    add_functions(s, out);
+    int longest = add_functions(s, out);
+    struct workload full = *w;
+    full.seq_len = longest;
     buf_addf(out, "const struct plan_weight %s_layer_weights[WEIGHTS] = {\n", s->name);
     for (int i = 0; i < WEIGHT_MAX; i++)
         if (w->chain->weights[i].name != NULL)
             add_weight(s, w->chain->weights[i].name, i < WEIGHT_ROPE ? "weights" : "model",
-                       weight_elements(i, w), i, out);
+                       weight_elements(i, &full), i, out);
     if (w->chain->carried_count > 1) {
         add_weight(s, "first_gamma", "model", workload_hidden(w), WEIGHT_MAX, out);
         if (!chain_functions(w->chain).rms)

@@ -72,9 +72,9 @@ void trained_close(struct trained *t)
 static struct weights_as layers_of(const struct workload *w, enum encoder_dtype dtype)
 {
     const struct chain_functions f = chain_functions(w->chain);
-    const unsigned functions = (f.pre ? WEIGHTS_PRE : 0) | (f.rms ? WEIGHTS_RMS : 0) |
-                               (f.gate ? WEIGHTS_GATE : 0) | (f.rope ? WEIGHTS_ROPE : 0) |
-                               (f.score_bias ? WEIGHTS_SCORE_BIAS : 0);
+    const unsigned functions = (f.pre ? ENCODER_PRE : 0) | (f.rms ? ENCODER_RMS : 0) |
+                               (f.gate ? ENCODER_GATE : 0) | (f.rope ? ENCODER_ROPE : 0) |
+                               (f.score_bias ? ENCODER_SCORE_BIAS : 0);
     return (struct weights_as){.dtype = dtype,
                                .heads = w->heads,
                                .head_size = w->head_size,

@@ -143,7 +143,10 @@ struct encoder_model {
     /* What all layers share, null where they have none: see `functions`. */
     const void *first_gamma; /* (D) of the norm before the first layer; null: n is x there */
     const void *first_beta;  /* (D); null: zeros */
-    const float *score_bias; /* (heads, 2S-1), S of encoder_describe(): number h, j-i + S-1 is added
+    double rope_theta;       /* the base of rotary embeddings, 1..1e12 */
+    const float *rope;       /* (S, head_size), S of encoder_describe(): cos and sin of place s and
+                              * pair c at s, 2c and s, 2c+1; null: of s * rope_theta^(-2c/W) */
+    const float *score_bias; /* (heads, 2S-1), S likewise: number h, j-i + S-1 is added
                               * to the score of query i and key j of head h, before the mask */
 };
 

@@ -50,6 +50,7 @@ class _Model(ctypes.Structure):
                 ("dtype", ctypes.c_int), ("layers", ctypes.c_int), ("eps", ctypes.c_double),
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights)),
                 ("first_gamma", ctypes.c_void_p), ("first_beta", ctypes.c_void_p),
+                ("rope_theta", ctypes.c_double), ("rope", ctypes.c_void_p),
                 ("score_bias", ctypes.c_void_p)]
 
 

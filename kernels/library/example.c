@@ -1,7 +1,7 @@
 /* The library in use: one batch of drawn inputs, the time of a run.
  *
  *   example                               runs layers of drawn weights
- *   example --weights model.safetensors   runs those of a HuggingFace BERT
+ *   example --weights model.safetensors   runs those of a HuggingFace model
  *
  * In a file with several models '--prefix bert' chooses that whose names begin so, '--prefix .'
  * that without a prefix. */
@@ -35,17 +35,23 @@ static void *allocate(size_t bytes)
     exit(EXIT_FAILURE);
 }
 
-/* n elements of the library's type, drawn in middle +- range.  The caller frees. */
-static void *draw(size_t n, float middle, float range)
+/* n elements, drawn in middle +- range.  The caller frees. */
+static void *draw_as(enum encoder_dtype dtype, size_t n, float middle, float range)
 {
-    const struct encoder_info *l = encoder_describe();
-    void *out = allocate(n * (size_t)l->element_bytes);
+    void *out = allocate(n * sizeof(float));
     for (size_t i = 0; i < n; i++)
-        element_store(l->dtype, out, i, middle + range * (2 * (float)rand() / (float)RAND_MAX - 1));
+        element_store(dtype, out, i, middle + range * (2 * (float)rand() / (float)RAND_MAX - 1));
     return out;
 }
 
-static struct encoder *create(const struct encoder_weights *weights, int layers)
+static void *draw(size_t n, float middle, float range)
+{
+    return draw_as(encoder_describe()->dtype, n, middle, range);
+}
+
+/* shared: what weights_load() says of them. */
+static struct encoder *create(const struct encoder_weights *weights, int layers,
+                              void *const shared[WEIGHTS_SHARED])
 {
     const struct encoder_info *l = encoder_describe();
     const struct encoder_model model = {.heads = l->heads,
@@ -54,7 +60,11 @@ static struct encoder *create(const struct encoder_weights *weights, int layers)
                                         .dtype = l->dtype,
                                         .layers = layers,
                                         .eps = l->eps,
-                                        .weights = weights};
+                                        .weights = weights,
+                                        .score_bias = shared[0],
+                                        .first_gamma = shared[1],
+                                        .first_beta = shared[2],
+                                        .rope_theta = l->rope_theta};
     struct encoder *e;
     check(encoder_create(&model, &e));
     return e;
@@ -69,7 +79,7 @@ static struct encoder *create_loaded(const char *path, const char *prefix, int *
         exit(EXIT_FAILURE);
     }
     *layers = w.layers;
-    struct encoder *e = create(w.list, w.layers);
+    struct encoder *e = create(w.list, w.layers, w.shared);
     weights_release(&w);
     return e;
 }
@@ -78,9 +88,12 @@ static struct encoder *create_loaded(const char *path, const char *prefix, int *
 static struct encoder *create_drawn(int layers)
 {
     const struct encoder_info *l = encoder_describe();
-    size_t d = (size_t)l->heads * (size_t)l->head_size, f = (size_t)l->ffn;
-    void *matrices = draw(d * (3 * d > f ? 3 * d : f), 0, 0.05f);
-    void *biases = draw(3 * d > f ? 3 * d : f, 0, 0.05f), *gammas = draw(d, 1, 0.05f);
+    size_t d = (size_t)l->heads * (size_t)l->head_size;
+    size_t up = ((l->functions & ENCODER_GATE) != 0 ? 2 : 1) * (size_t)l->ffn;
+    size_t distances = 2 * (size_t)l->seq_len - 1;
+    void *matrices = draw(d * (3 * d > up ? 3 * d : up), 0, 0.05f);
+    void *biases = draw(3 * d > up ? 3 * d : up, 0, 0.05f), *gammas = draw(d, 1, 0.05f);
+    void *table = draw_as(ENCODER_FP32, (size_t)l->heads * distances, 0, 0.5f);
     struct encoder_weights *weights = allocate((size_t)layers * sizeof(*weights));
     for (int layer = 0; layer < layers; layer++)
         weights[layer] = (struct encoder_weights){.wqkv = matrices,
@@ -95,10 +108,12 @@ static struct encoder *create_drawn(int layers)
                                                   .b2 = biases,
                                                   .gamma2 = gammas,
                                                   .beta2 = biases};
-    struct encoder *e = create(weights, layers);
+    void *const shared[WEIGHTS_SHARED] = {table, gammas, biases};
+    struct encoder *e = create(weights, layers, shared);
     free(matrices);
     free(biases);
     free(gammas);
+    free(table);
     free(weights);
     return e;
 }

@@ -1,6 +1,7 @@
 /* The library's functions, the same for every target.  encoder.h says what they do. */
 #include "plan.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ int encoder_find(int batch, int seq_len)
 
 enum { ALIGNMENT = 256 };
 static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
+static const double theta_min = 1, theta_max = 1e12;
 
 void *encoder_carve(struct carving *c, size_t bytes)
 {
@@ -92,6 +94,14 @@ static int check_model(const struct encoder_model *m)
                             "on_device is %d for a library for CPUs; give 0, and weights in the "
                             "host's memory",
                             m->on_device);
+    if (encoder_has(ENCODER_SCORE_BIAS) && m->score_bias == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "score_bias is null");
+    if (encoder_has(ENCODER_ROPE) && m->rope == NULL &&
+        !(m->rope_theta >= theta_min && m->rope_theta <= theta_max))
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the model has rope_theta %g; expected a number from %g to %g, such as "
+                            "10000",
+                            m->rope_theta, theta_min, theta_max);
     for (int layer = 0; layer < m->layers; layer++)
         for (int i = 0; i < ROPE; i++)
             if (encoder_layer_weights[i].name != NULL && weight_of(m, layer, i) == NULL)
@@ -100,30 +110,80 @@ static int check_model(const struct encoder_model *m)
     return ENCODER_OK;
 }
 
-/* Gives all weights their places, those that layers share once. */
-static size_t place_weights(const struct encoder_model *m, void *base, const void **to)
+/* Numbers of the score bias for each head, of sequences of this length. */
+static size_t distances(int seq_len)
 {
+    return 2 * (size_t)seq_len - 1;
+}
+
+/* Gives all weights their places: those that layers share once, the score bias for each plan. */
+static size_t place_weights(const struct encoder_model *m, void *base, struct encoder *e)
+{
+    const struct encoder_info *l = &encoder_library;
     struct carving c = {.base = (char *)base};
     for (int i = 0; i < m->layers * WEIGHTS; i++) {
         int layer = i / WEIGHTS, id = i % WEIGHTS;
+        bool is_given = encoder_layer_weights[id].name != NULL && weight_of(m, layer, id) != NULL;
         if (layer > 0 && id >= ROPE)
-            to[i] = to[id];
-        else if (encoder_layer_weights[id].name != NULL && weight_of(m, layer, id) != NULL)
-            to[i] = encoder_carve(&c, weight_bytes(id));
+            e->weight[i] = e->weight[id];
+        else if (id != SCORE_BIAS && (is_given || (id == ROPE && encoder_has(ENCODER_ROPE))))
+            e->weight[i] = encoder_carve(&c, weight_bytes(id));
     }
+    for (int i = 0; i < l->plans && encoder_has(ENCODER_SCORE_BIAS); i++)
+        e->score_bias[i] = encoder_carve(
+            &c, (size_t)l->heads * distances(encoder_plans[i]->about.seq_len) * sizeof(float));
     return c.used;
+}
+
+/* The rotations of rotary embeddings, as encoder.h says. */
+static int compute_rope(double theta, void *to)
+{
+    const struct encoder_info *l = &encoder_library;
+    float *table = malloc(weight_bytes(ROPE));
+    if (table == NULL)
+        return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+    for (int s = 0; s < l->seq_len; s++)
+        for (int c = 0; c < l->head_size; c += 2) {
+            double angle = s * pow(theta, -(double)c / l->head_size);
+            table[(size_t)s * (size_t)l->head_size + (size_t)c] = (float)cos(angle);
+            table[(size_t)s * (size_t)l->head_size + (size_t)c + 1] = (float)sin(angle);
+        }
+    int status = encoder_device_copy(to, table, weight_bytes(ROPE), false);
+    free(table);
+    return status;
+}
+
+/* Distances that are in the plan's sequences lie in the middle of all. */
+static int copy_score_bias(const struct encoder_model *m, int plan, float *to)
+{
+    const struct encoder_info *l = &encoder_library;
+    int seq_len = encoder_plans[plan]->about.seq_len, status = ENCODER_OK;
+    size_t n = distances(seq_len), first = (size_t)(l->seq_len - seq_len);
+    for (int h = 0; h < l->heads && status == ENCODER_OK; h++)
+        status = encoder_device_copy(to + (size_t)h * n,
+                                     m->score_bias + (size_t)h * distances(l->seq_len) + first,
+                                     n * sizeof(float), m->on_device != 0);
+    return status;
 }
 
 static int copy_weights(const struct encoder_model *m, struct encoder *e)
 {
-    int status = encoder_device_allocate(place_weights(m, NULL, e->weight), &e->weights);
+    int status = encoder_device_allocate(place_weights(m, NULL, e), &e->weights);
     if (status == ENCODER_OK)
-        place_weights(m, e->weights, e->weight);
-    for (int i = 0; i < m->layers * WEIGHTS && status == ENCODER_OK; i++)
-        if (e->weight[i] != NULL && (i < WEIGHTS || i % WEIGHTS < ROPE))
-            status = encoder_device_copy((void *)(uintptr_t)e->weight[i],
-                                         weight_of(m, i / WEIGHTS, i % WEIGHTS),
-                                         weight_bytes(i % WEIGHTS), m->on_device != 0);
+        place_weights(m, e->weights, e);
+    for (int i = 0; i < m->layers * WEIGHTS && status == ENCODER_OK; i++) {
+        int layer = i / WEIGHTS, id = i % WEIGHTS;
+        void *to = (void *)(uintptr_t)e->weight[i];
+        if (to == NULL || (layer > 0 && id >= ROPE))
+            continue;
+        status = id == ROPE && m->rope == NULL
+                     ? compute_rope(m->rope_theta, to)
+                     : encoder_device_copy(to, weight_of(m, layer, id), weight_bytes(id),
+                                           m->on_device != 0);
+    }
+    for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
+        if (encoder_has(ENCODER_SCORE_BIAS))
+            status = copy_score_bias(m, i, e->score_bias[i]);
     return status;
 }
 
@@ -140,7 +200,13 @@ int encoder_create(const struct encoder_model *model, struct encoder **out)
     struct encoder *e = calloc(1, sizeof(*e));
     if (e != NULL)
         e->weight = calloc((size_t)model->layers * WEIGHTS, sizeof(*e->weight));
-    if (e == NULL || e->weight == NULL) {
+    if (e != NULL)
+        e->score_bias = calloc((size_t)encoder_library.plans, sizeof(*e->score_bias));
+    if (e == NULL || e->weight == NULL || e->score_bias == NULL) {
+        if (e != NULL) {
+            free(e->weight);
+            free(e->score_bias);
+        }
         free(e);
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory: %d layers", model->layers);
     }
@@ -163,6 +229,7 @@ void encoder_destroy(struct encoder *e)
     encoder_device_close(e);
     encoder_device_free(e->weights);
     free(e->weight);
+    free(e->score_bias);
     free(e);
 }
 
@@ -250,6 +317,7 @@ static int run_layers(struct run *r)
         r->args.tensor[TENSOR_Y] = pre ? yn : y;
         for (int i = 0; i < FIRST_GAMMA; i++)
             r->args.weight[i] = r->e->weight[layer * WEIGHTS + i];
+        r->args.weight[SCORE_BIAS] = r->e->score_bias[r->index];
         for (int s = 0; s < r->plan->about.kernels && status == ENCODER_OK; s++)
             status = encoder_launch(r, layer, s);
         x = y;

@@ -88,6 +88,7 @@ struct encoder {
     float eps;
     void *weights;         /* one block of the device's memory */
     const void **weight;   /* (layers, WEIGHTS), pointers into it */
+    float **score_bias;    /* (plans), likewise: (heads, 2S-1) of the plan's S, or null */
     struct device *device; /* what launch.c keeps; null where nothing is open */
 };
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 enum { WEIGHTS = sizeof(struct encoder_weights) / sizeof(void *) };
-enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
+enum { SCORE_BIAS = 13, ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 enum { SAMPLES_MIN = 11, SAMPLES_MAX = 1001 };
 static const double warm_up_ms = 500, timing_ms = 2000;
 
@@ -33,7 +33,7 @@ static void check(int status)
 
 static void *allocate(size_t bytes)
 {
-    void *memory = malloc(bytes);
+    void *memory = malloc(bytes > 0 ? bytes : 1);
     if (memory == NULL) {
         fprintf(stderr, "plan: out of memory: an array needs %zu bytes\n", bytes);
         exit(EXIT_FAILURE);
@@ -50,15 +50,14 @@ static uint64_t splitmix64(uint64_t x)
 }
 
 /* The caller frees. */
-static void *draw(uint64_t array, double middle, double range, size_t n)
+static void *draw(enum encoder_dtype dtype, uint64_t array, double middle, double range, size_t n)
 {
-    const struct encoder_info *l = encoder_describe();
-    void *out = allocate(n * (size_t)l->element_bytes);
+    void *out = allocate(n * sizeof(float));
     uint64_t first = drawn_seed + (array << 40);
 #pragma omp parallel for
     for (size_t i = 0; i < n; i++) {
         double unit = (double)(splitmix64(first + i) >> 11) * 0x1p-53;
-        element_store(l->dtype, out, i, (float)(middle + (2 * unit - 1) * range));
+        element_store(dtype, out, i, (float)(middle + (2 * unit - 1) * range));
     }
     return out;
 }
@@ -76,13 +75,15 @@ static void create(void)
     for (int layer = 0; layer < l->layers; layer++) {
         void **a = arrays + layer * WEIGHTS;
         for (int i = 0; i < WEIGHTS; i++)
-            a[i] = draw((uint64_t)(layer * ARRAYS_PER_LAYER + i), drawn_weights[i].middle,
+            a[i] = draw(l->dtype, (uint64_t)(layer * ARRAYS_PER_LAYER + i), drawn_weights[i].middle,
                         drawn_weights[i].range, drawn_weights[i].elements);
         memcpy(&w[layer], a, sizeof(w[layer]));
     }
     /* The norm before the first layer has ones and zeros. */
     bool pre = (l->functions & ENCODER_PRE) != 0;
-    void *first_gamma = pre ? draw(0, 1, 0, columns()) : NULL;
+    void *first_gamma = pre ? draw(l->dtype, 0, 1, 0, columns()) : NULL;
+    float *score_bias = draw(ENCODER_FP32, SCORE_BIAS, drawn_weights[SCORE_BIAS].middle,
+                             drawn_weights[SCORE_BIAS].range, drawn_weights[SCORE_BIAS].elements);
     const struct encoder_model model = {.heads = l->heads,
                                         .head_size = l->head_size,
                                         .ffn = l->ffn,
@@ -90,13 +91,16 @@ static void create(void)
                                         .layers = l->layers,
                                         .eps = l->eps,
                                         .weights = w,
-                                        .first_gamma = first_gamma};
+                                        .first_gamma = first_gamma,
+                                        .rope_theta = l->rope_theta,
+                                        .score_bias = score_bias};
     check(encoder_create(&model, &encoder));
     for (int i = 0; i < l->layers * WEIGHTS; i++)
         free(arrays[i]);
     free(arrays);
     free(w);
     free(first_gamma);
+    free(score_bias);
 }
 
 /* Elements of x, and of y. */
@@ -112,7 +116,8 @@ static void prepare(void)
     call.seq_len = p->seq_len;
     call.lengths = drawn_lengths;
     size_t bytes = elements() * (size_t)encoder_describe()->element_bytes;
-    void *x = draw(ARRAY_X, 0, 0.4, elements()), *on_device = device_new(bytes);
+    void *x = draw(encoder_describe()->dtype, ARRAY_X, 0, 0.4, elements()),
+         *on_device = device_new(bytes);
     device_write(on_device, x, bytes);
     free(x);
     call.x = on_device;

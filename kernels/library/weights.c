@@ -1,6 +1,7 @@
 /* All layers of a file. */
 #include "weights_int.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { WEIGHTS = sizeof(struct encoder_weights) / sizeof(void *) };
@@ -12,7 +13,24 @@ static struct weights_as as_of(const struct encoder_info *info)
                                .heads = info->heads,
                                .head_size = info->head_size,
                                .ffn = info->ffn,
-                               .layers = info->layers};
+                               .layers = info->layers,
+                               .seq_len = info->seq_len,
+                               .functions = info->functions};
+}
+
+static bool has_shared(const struct weights_as *as, int weight)
+{
+    return (as->functions & (weight == WEIGHTS_BIAS_TABLE ? ENCODER_SCORE_BIAS : ENCODER_PRE)) != 0;
+}
+
+static int load(const struct weights_file *f, const struct weights_as *as, int layer, int weight,
+                size_t element_bytes, void **out, struct weights *w)
+{
+    size_t bytes = weight == WEIGHTS_BIAS_TABLE ? sizeof(float) : element_bytes;
+    *out = malloc(weights_elements(as, weight) * bytes);
+    if (*out == NULL)
+        return weights_refuse(w->error, "out of memory");
+    return weights_read(f, as, layer, weight, *out, w->error);
 }
 
 static int load_layers(const struct weights_file *f, const struct weights_as *as,
@@ -20,20 +38,23 @@ static int load_layers(const struct weights_file *f, const struct weights_as *as
 {
     if (weights_check(f, as, w->error) != 0)
         return -1;
+    if (weights_scale_rotations(f))
+        return weights_refuse(w->error, "its rotary embeddings turn by other angles than those of "
+                                        "a base; give them as struct encoder_model's rope");
     w->layers = weights_layers(f, as);
     w->list = calloc((size_t)w->layers, sizeof(*w->list));
     w->arrays = calloc((size_t)w->layers * WEIGHTS, sizeof(*w->arrays));
     if (w->list == NULL || w->arrays == NULL)
         return weights_refuse(w->error, "out of memory");
+    for (int i = 0; i < WEIGHTS_SHARED; i++)
+        if (has_shared(as, WEIGHTS_BIAS_TABLE + i) &&
+            load(f, as, 0, WEIGHTS_BIAS_TABLE + i, element_bytes, &w->shared[i], w) != 0)
+            return -1;
     for (int layer = 0; layer < w->layers; layer++) {
         void **a = w->arrays + (size_t)layer * WEIGHTS;
-        for (int i = 0; i < WEIGHTS; i++) {
-            a[i] = malloc(weights_elements(as, i) * element_bytes);
-            if (a[i] == NULL)
-                return weights_refuse(w->error, "out of memory");
-            if (weights_read(f, as, layer, i, a[i], w->error) != 0)
+        for (int i = 0; i < WEIGHTS; i++)
+            if (load(f, as, layer, i, element_bytes, &a[i], w) != 0)
                 return -1;
-        }
         memcpy(&w->list[layer], a, sizeof(w->list[layer]));
     }
     return 0;
@@ -58,6 +79,8 @@ void weights_release(struct weights *w)
 {
     for (int i = 0; i < w->layers * WEIGHTS && w->arrays != NULL; i++)
         free(w->arrays[i]);
+    for (int i = 0; i < WEIGHTS_SHARED; i++)
+        free(w->shared[i]);
     free(w->arrays);
     free(w->list);
     *w = (struct weights){.layers = 0};

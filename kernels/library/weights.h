@@ -7,12 +7,13 @@
 
 #include <stdbool.h>
 
-enum { WEIGHTS_ERROR = 600 };
+enum { WEIGHTS_ERROR = 600, WEIGHTS_SHARED = 3 };
 
 struct weights {
     int layers;
     struct encoder_weights *list; /* (layers), owned */
     void **arrays;                /* (layers, 12), owned: what the list points to */
+    void *shared[WEIGHTS_SHARED]; /* owned: score_bias, first_gamma and first_beta, or null */
     char error[WEIGHTS_ERROR];    /* why it could not be read */
 };
 
@@ -59,21 +60,12 @@ int weights_find(const char *prefix, struct weights_file *f);
 
 /* ---- weights_read.c: arrays ------------------------------------------------------------------ */
 
-/* What layers compute in another way than BERT's, as far as a file says it. */
-enum weights_functions {
-    WEIGHTS_PRE = 1, /* norms stand before attention and before the feed-forward network */
-    WEIGHTS_RMS = 2,
-    WEIGHTS_GATE = 4,
-    WEIGHTS_ROPE = 8,
-    WEIGHTS_SCORE_BIAS = 16
-};
-
 /* What arrays are for. */
 struct weights_as {
     enum encoder_dtype dtype;
     int heads, head_size, ffn, layers;
-    int seq_len; /* for WEIGHTS_BIAS_TABLE alone */
-    unsigned functions;
+    int seq_len;        /* for WEIGHTS_BIAS_TABLE alone */
+    unsigned functions; /* enum encoder_functions */
 };
 
 /* Arrays beside the twelve of struct encoder_weights, which have its order.  Those are row-major

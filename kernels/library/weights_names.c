@@ -319,7 +319,7 @@ static bool is_needed(const struct weights_file *f, int at)
     bool bias = at % 2 == 1, norm = m == NORM1 || m == NORM2;
     if (f->family->modules[m] == NULL || (bias && (m == SCALE1 || m == SCALE2)))
         return false;
-    return !bias || some_have(f, at) || (norm && (f->family->functions & WEIGHTS_RMS) == 0);
+    return !bias || some_have(f, at) || (norm && (f->family->functions & ENCODER_RMS) == 0);
 }
 
 static int check_whole(const struct found *model, struct weights_file *f)

@@ -40,7 +40,7 @@ static size_t size_of(const struct weights_as *as, enum size s)
 /* Of an array, of a gate with both halves. */
 static size_t columns_of(const struct weights_as *as, int weight)
 {
-    bool gate = arrays[weight].module == FFN1 && (as->functions & WEIGHTS_GATE) != 0;
+    bool gate = arrays[weight].module == FFN1 && (as->functions & ENCODER_GATE) != 0;
     return size_of(as, arrays[weight].columns) * (gate ? 2 : 1);
 }
 
@@ -73,9 +73,9 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
     static const char *const names[] = {"norms before attention and feed-forward network",
                                         "RMS norms", "gates", "rotary positions",
                                         "biases of scores"};
-    unsigned known = has(f, PRE_OR_POST) ? ~(unsigned)WEIGHTS_PRE : ~0u;
+    unsigned known = has(f, PRE_OR_POST) ? ~(unsigned)ENCODER_PRE : ~0u;
     bool before = has(f, FINAL_SAYS_PRE) && f->final[0] != NULL;
-    unsigned functions = f->family->functions | (before ? WEIGHTS_PRE : 0);
+    unsigned functions = f->family->functions | (before ? ENCODER_PRE : 0);
     unsigned differ = (functions ^ as->functions) & known;
     for (int i = 0; i < 5; i++)
         if ((differ >> i & 1) != 0)
@@ -83,7 +83,7 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                                   f->family->name,
                                   (as->functions >> i & 1) != 0 ? "without" : "with", names[i],
                                   (as->functions >> i & 1) != 0 ? "with them" : "without");
-    if ((as->functions & WEIGHTS_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)
+    if ((as->functions & ENCODER_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)
         return weights_refuse(error, "'%s', the last norm, is missing", f->family->finals[0]);
     return 0;
 }
@@ -207,7 +207,7 @@ static int find_column(const struct weights_file *f, const struct weights_as *as
 {
     if (m == QUERY)
         *out = qkv_column(f, as, tensors, at);
-    else if (m == FFN1 && (as->functions & WEIGHTS_GATE) != 0)
+    else if (m == FFN1 && (as->functions & ENCODER_GATE) != 0)
         *out = gate_column(f, as, at);
     else
         *out = (struct column){m, at, size_of(as, m == FFN1 ? F : D), 1};
@@ -320,7 +320,7 @@ static const struct safetensor *norm_tensor(const struct weights_file *f,
                                             const struct safetensor *const *tensors,
                                             const struct array *a, int layer, bool first)
 {
-    bool pre = (as->functions & WEIGHTS_PRE) != 0;
+    bool pre = (as->functions & ENCODER_PRE) != 0;
     enum module other = a->module == NORM1 ? NORM2 : NORM1;
     if (!pre || first)
         return tensors[2 * a->module + a->part];

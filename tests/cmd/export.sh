@@ -55,6 +55,13 @@ if [ "$part" = written ]; then
     2>said && fail "bench turns a GTE's heads by other angles"
   grep -q "holds a GTE's layers, whose rotary embeddings a factor" said || fail "$(cat said)"
 
+  # The example of a library of ViT's layers runs its weights, and refuses a BERT's.
+  fuseplan export "$value" --target cpu -b 3 -s 10 --config "$vit/config.json" -q -o vit_library
+  make -s -j 2 -C vit_library CFLAGS="$flags"
+  vit_library/example --weights vit.safetensors >out || fail "example of ViT"
+  vit_library/example --weights model.safetensors 2>said && fail "a ViT's library takes a BERT's weights"
+  grep -q "those of BERT, without norms before" said || fail "$(cat said)"
+
   # What can be written.
   for wrong in Bert 1st a-b ''; do
     fuseplan export 5 --target cpu -b 1 -s 8 -q --name "$wrong" -o no 2>said && fail "name '$wrong'"
@@ -153,6 +160,13 @@ use_chain() {
   ./use_chain y || fail "the library of $*"
 }
 use_chain --norm pre
+use_chain --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias
+
+fuseplan export "$value" --target cpu -b 1 -s 20,70 -H 2 -W 8 -L 3 --rope 100 --score-bias -q -o tables
+make -s -j 2 -C tables libencoder.a CFLAGS="$flags"
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Itables -o use_tables "$source/tests/cmd/tables.c" tables/libencoder.a -lopenblas -lm
+./use_tables || fail "plans of several lengths with tables"
 
 # The header is for C++ too.
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -

@@ -32,6 +32,7 @@ static inline bool has(unsigned function)
     return (encoder_describe()->functions & function) != 0;
 }
 
+static float *score_bias;
 static float *drawn[LAYERS][WEIGHTS];
 static struct encoder_weights weights[LAYERS];
 static struct encoder_model model;
@@ -67,6 +68,10 @@ static inline void draw_model(unsigned seed)
                                    .layers = LAYERS,
                                    .eps = 1e-12,
                                    .weights = weights};
+    free(score_bias);
+    score_bias = draw((size_t)l->heads * (2 * (size_t)l->seq_len - 1), 0);
+    model.score_bias = score_bias;
+    model.rope_theta = l->rope_theta;
     if (has(ENCODER_PRE)) {
         model.first_gamma = drawn[0][4];
         model.first_beta = drawn[0][5];
@@ -78,6 +83,7 @@ static inline void free_model(void)
     for (int layer = 0; layer < LAYERS; layer++)
         for (int i = 0; i < WEIGHTS; i++)
             free(drawn[layer][i]);
+    free(score_bias);
 }
 
 #endif

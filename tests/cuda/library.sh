@@ -89,24 +89,31 @@ build sizes "$source/tests/cuda/sizes.c"
 sizes/run >out || fail "sizes: $(cat out)"
 grep -q '^4 plans' out || fail "sizes: $(cat out)"
 
-# Layers whose norms stand before.
-export FAKE_CHAIN=pre
-for packed in '' --packed; do
+# other_chain NAME OPTION...: layers of another chain, packed or not, as the CPU's library runs them.
+other_chain() {
+  export FAKE_CHAIN="$1"
+  shift
+  rm -rf chain chain--packed cpu_chain
+  for packed in '' --packed; do
+    # shellcheck disable=SC2086
+    fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload "$@" $packed -q -o "chain$packed"
+    build "chain$packed" "$source/tests/cmd/library.c"
+    "chain$packed/run" "c$packed" || fail "the library of $FAKE_CHAIN, $packed"
+  done
+  build chain "$source/tests/cuda/graphs.c"
+  chain/run || fail "graphs of calls of $FAKE_CHAIN"
   # shellcheck disable=SC2086
-  fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload --norm pre $packed -q -o pre$packed
-  build pre$packed "$source/tests/cmd/library.c"
-  pre$packed/run "p$packed" || fail "the library of norms before, $packed"
-done
-build pre "$source/tests/cuda/graphs.c"
-pre/run || fail "graphs of calls with norms before"
-# shellcheck disable=SC2086
-fuseplan export "$value" --target cpu $workload --norm pre -q -o cpu_pre
-make -s -j 2 -C cpu_pre libencoder.a CFLAGS='-O1 -march=native -fopenmp'
-cc -std=gnu17 -O1 -fopenmp -Icpu_pre -o cpu_pre/run "$source/tests/cmd/library.c" cpu_pre/libencoder.a -lopenblas -lm -pthread
-cpu_pre/run x || fail "the library of the CPU with norms before"
-"$source/tests/cmd/near.sh" x p 1e-5 || fail "the targets differ with norms before"
-"$source/tests/cmd/near.sh" p p--packed 1e-6 || fail "the packed library gives another result with norms before"
-unset FAKE_CHAIN
+  fuseplan export "$value" --target cpu $workload "$@" -q -o cpu_chain
+  make -s -j 2 -C cpu_chain libencoder.a CFLAGS='-O1 -march=native -fopenmp'
+  cc -std=gnu17 -O1 -fopenmp -Icpu_chain -o cpu_chain/run "$source/tests/cmd/library.c" cpu_chain/libencoder.a \
+    -lopenblas -lm -pthread
+  cpu_chain/run x || fail "the library of the CPU of $FAKE_CHAIN"
+  "$source/tests/cmd/near.sh" x c 1e-5 || fail "the targets differ for $FAKE_CHAIN"
+  "$source/tests/cmd/near.sh" c c--packed 1e-6 || fail "the packed library gives another result for $FAKE_CHAIN"
+  unset FAKE_CHAIN
+}
+other_chain pre --norm pre
+other_chain pre+rms+silu+gate+rope+bias --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c

@@ -73,8 +73,6 @@ mask=full chain=rms+rope+bias rope=500
 ! fuseplan query: head_size is 15; rotary embeddings need an even number
 2$ fuseplan query -b 1 -s 4 --activation gelu_new
 ! fuseplan query: unknown --activation 'gelu_new'; expected gelu, gelu_tanh, quick_gelu, relu or silu
-1$ fuseplan export 48920 --target cpu -b 1 -s 4 --norm pre --rope 100 -o vit
-! fuseplan export: an exported library runs no layer of chain pre+rope yet; 'fuseplan bench' and 'fuseplan search' run it
 === config
 ## A model's config.json says what a preset says; options beside it win.
 $ workload() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | sed -n 's/.*\(h=.*\) on cpu.*/\1/p'; }
