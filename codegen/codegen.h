@@ -224,8 +224,9 @@ struct cuda_map {
     int box[2];      /* of one copy */
 };
 
-/* In the order of struct fp_maps (kernels/cuda/abi.h). */
-enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAPS };
+/* In the order of struct fp_maps (kernels/cuda/abi.h).  CUDA_MAP_SUM has its index without a size,
+ * too. */
+enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAP_SUM, CUDA_MAPS };
 
 /* The operands of fp_args.gemm (kernels/cuda/abi.h). */
 struct cuda_operands {

@@ -195,6 +195,7 @@ bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_
  * anything else. */
 bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_stage *out);
 
+uint32_t hopper_gemm_tensors(const struct choice *c);
 bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 

@@ -58,9 +58,9 @@ void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
              "{\n"
              "    /* rows */ %d, /* columns */ %d, /* step */ %d, /* teams */ %d, /* groups */ %d, "
              "/* depth */ %d,\n"
-             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s}",
+             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s%s}",
              g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
-             norms[g->norm], truth(g->swap), truth(g->adds));
+             norms[g->norm], truth(g->swap), truth(g->adds), g->keeps ? ", /* keeps */ true" : "");
 }
 
 static void add_view(const struct cuda_stage *s, struct buf *out)
@@ -87,7 +87,7 @@ static void add_store(const struct cuda_stage *s, struct buf *out)
 
 /* Bias, residual and activation are arguments of one struct, as the kernel applies them at
  * different times. */
-static void add_ending(const struct cuda_stage *s, struct buf *out)
+static void add_ending(const struct cuda_stage *s, bool sum_rows, struct buf *out)
 {
     const struct op *op = cuda_gemm_ending(s);
     const char *activation = op != NULL ? op_activation(op) : NULL;
@@ -103,6 +103,8 @@ static void add_ending(const struct cuda_stage *s, struct buf *out)
     if (s->norm_strip)
         buf_adds(out, ",\n                     fp::elements<dtype>(a.gemm.gamma),\n"
                       "                     fp::elements<dtype>(a.gemm.beta), a.eps");
+    if (sum_rows)
+        buf_adds(out, ", fp::elements<dtype>(maps.sum_rows)");
     buf_adds(out, "};\n");
 }
 
@@ -121,6 +123,6 @@ void emit_hopper_gemm(const struct choice *c, const struct build_target *t, stru
                 "fp_args a, const __grid_constant__ fp_maps maps", out);
     add_view(&s, out);
     add_store(&s, out);
-    add_ending(&s, out);
+    add_ending(&s, g.keeps && g.split > 1, out);
     buf_adds(out, "    fp::hopper_gemm::run<dtype, config>(a, maps, in, end, shared);\n}\n");
 }

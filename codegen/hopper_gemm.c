@@ -26,6 +26,20 @@ static int residual_of(const struct cuda_stage *s)
     return ending != NULL ? ending->skip : TENSOR_NONE;
 }
 
+/* Whether others read what the segment's norm is of. */
+static bool keeps_sum(const struct choice *c)
+{
+    return (segment_outputs(c->chain, c->segment) & SET_OF(TENSOR_OF(c->segment.last - 1))) != 0;
+}
+
+uint32_t hopper_gemm_tensors(const struct choice *c)
+{
+    struct cuda_stage stage;
+    struct fp_hopper_gemm g;
+    hopper_gemm_of(c, &stage, &g);
+    return SET_OF(TENSOR_OF(stage.last)) | (g.keeps ? SET_OF(TENSOR_OF(stage.last - 1)) : 0);
+}
+
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
  * second team. */
 bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_hopper_gemm *out)
@@ -38,6 +52,7 @@ bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_
     if (gemm && stage->norm_strip)
         out->norm = (enum fp_norm)choice_value(c, HOPPER_GEMM_KNOB_NORM);
     out->adds = gemm && residual_of(stage) >= 0;
+    out->keeps = out->norm != FP_NORM_NONE && keeps_sum(c);
     int bytes = fp_hopper_gemm_shared(*out);
     out->depth = 1;
     int step = fp_hopper_gemm_shared(*out) - bytes;
@@ -174,6 +189,10 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
     if (out_rows)
         out->maps[CUDA_MAP_OUT] = (struct cuda_map){
             false, stored, {n, tokens}, {panel, g->swap ? g->rows : FP_GEMM_STORED_ROWS}};
+    if (g->keeps) {
+        out->maps[CUDA_MAP_SUM] = out->maps[CUDA_MAP_OUT];
+        out->maps[CUDA_MAP_SUM].index = TENSOR_OF(s->last - 1);
+    }
     if (out_rows && residual >= 0)
         out->maps[CUDA_MAP_RESIDUAL] = (struct cuda_map){
             false, residual, {n, tokens}, {panel, fp_hopper_gemm_residual_rows(*g)}};

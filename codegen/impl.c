@@ -67,6 +67,7 @@ const struct impl impls[] = {
      .kernels = ON_HOPPER,
      .kinds = KIND(MERGE) | KIND(GEMM) | KIND(SPLIT) | KIND(ADD) | KIND(ACTIVATION) | KIND(NORM),
      .applicable = hopper_gemm_applicable,
+     .tensors = hopper_gemm_tensors,
      .add_name = add_gemm_name,
      .emit = emit_hopper_gemm,
      .launch = hopper_gemm_launch,

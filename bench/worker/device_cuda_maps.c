@@ -44,7 +44,9 @@ int cuda_encode_maps(const struct device *d, const struct cuda_launch *l, struct
     struct fp_map *const to[CUDA_MAPS] = {[CUDA_MAP_IN] = &out->in,
                                           [CUDA_MAP_WEIGHT] = &out->weight,
                                           [CUDA_MAP_OUT] = &out->out,
-                                          [CUDA_MAP_RESIDUAL] = &out->residual};
+                                          [CUDA_MAP_RESIDUAL] = &out->residual,
+                                          [CUDA_MAP_SUM] = &out->sum};
+    out->sum_rows = a->tensor[l->maps[CUDA_MAP_SUM].index];
     for (int i = 0; i < CUDA_MAPS; i++)
         if (l->maps[i].size[0] > 0 && encode(d, &l->maps[i], a, to[i], st) != 0)
             return -1;

@@ -86,6 +86,10 @@ struct fp_map {
 };
 struct fp_maps {
     struct fp_map in, weight, out, residual;
+    union {
+        struct fp_map sum; /* what a norm is of, if that is stored, too */
+        void *sum_rows;    /* its rows, for a kernel that does not store it by TMA */
+    };
 };
 
 /* Packed rows of a product run by cuBLASLt's algorithm for the next full step of rows, so many of

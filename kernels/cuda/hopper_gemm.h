@@ -20,6 +20,7 @@ struct fp_hopper_gemm {
     enum fp_norm norm; /* of the layernorm that follows */
     bool swap;         /* the weight is the first operand of wgmma */
     bool adds;         /* a residual is added */
+    bool keeps;        /* what a norm is of is stored, too */
 };
 
 enum {

@@ -27,9 +27,9 @@ template <class W> struct finish {
     {
         await_dependencies(); /* what is stored now may have been read or written before */
         if constexpr (S::SWAP)
-            mbarrier_wait(ready, phase);
+            mbarrier_wait(ready, S::KEEPS ? 0 : phase);
         if constexpr (S::STRIPS && S::SWAP)
-            norm_swap<W>::normalise(w, c, i, done);
+            norm_swap<W>::normalise(w, c, i, ready, done);
         else if constexpr (S::STRIPS)
             norm<W>::normalise(w, c, left_out, i, panels);
         else if constexpr (S::SWAP)

@@ -119,7 +119,7 @@ template <class W> struct norm {
         constexpr int BLOCKS = PANEL / 8;
 #pragma unroll
         for (int q = 0; q < BN / 8; q += BLOCKS)
-            storing::store_panel(w, row, n0 + q * 8, panels, [&](u32 at) {
+            storing::store_panel(w, w.maps.out, row, n0 + q * 8, panels, [&](u32 at) {
                 u32 next[4];
                 load_weights_of(w, next, q);
 #pragma unroll
@@ -157,6 +157,11 @@ template <class W> struct norm {
         if constexpr (ORDERED)
             mbarrier_wait(address(w.s.taken[1 - team]), team == 0 ? phase ^ 1 : phase);
         send(w, c, left_out, strip, buffer, member);
+        if constexpr (S::KEEPS) /* while the others' moments are on their way */
+#pragma unroll
+            for (int m = 0; m < MI; m++)
+                if (ends(m, left_out))
+                    storing::store_product(w, c, m, w.maps.sum, i.t, member, panels);
         if constexpr (NORM == FP_NORM_CLUSTER)
             mbarrier_wait(full, phase);
         scaling k[MI][2];

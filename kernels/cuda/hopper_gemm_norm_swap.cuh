@@ -109,15 +109,19 @@ template <class W> struct norm_swap {
         return {mean * (1.0f / COLUMNS), squares * (1.0f / COLUMNS)};
     }
 
-    /* Sends a row's moments to all thread blocks of the group, waits for theirs, and joins them. */
-    static FP_DEVICE scaling exchange_row(const W &w, const moments &x, int strip, u32 buffer,
-                                          u32 phase, int row)
+    /* Sends a row's moments to all thread blocks of the group. */
+    static FP_DEVICE void send(const W &w, const moments &x, int strip, u32 buffer, int row)
     {
-        moments of[FP_GEMM_RANKS];
 #pragma unroll
         for (int to = 0; to < FP_GEMM_RANKS; to++)
             if (to < w.ranks())
                 group::send_row(w, to, strip, buffer, row, x);
+    }
+
+    /* Waits for a row's moments of all thread blocks of the group, and joins them. */
+    static FP_DEVICE scaling receive(const W &w, int strip, u32 buffer, u32 phase, int row)
+    {
+        moments of[FP_GEMM_RANKS];
         if constexpr (NORM == FP_NORM_CLUSTER) {
             mbarrier_wait(address(w.s.shared[buffer]), phase);
 #pragma unroll
@@ -194,9 +198,10 @@ template <class W> struct norm_swap {
         storing::hand_in(done);
     }
 
-    /* The tile of a strip.  `out` has the spreads of the warps at first.  The scalings go to
+    /* The tile of a strip.  `out` has the spreads of the warps at first,
+     * then, where KEEPS, the sums.  The scalings go to
      * part[buffer][0]: with FP_NORM_CLUSTER in the place of moments that were read. */
-    static FP_DEVICE void normalise(const W &w, sums &c, const item &i, u32 done)
+    static FP_DEVICE void normalise(const W &w, sums &c, const item &i, u32 ready, u32 done)
     {
         const int strip = w.strip_of(i.number), team = i.team, member = i.member;
         const u32 buffer = NORM == FP_NORM_CLUSTER ? i.nth & 1 : 0, phase = i.nth >> 1 & 1;
@@ -211,9 +216,20 @@ template <class W> struct norm_swap {
         S::meet(team);
         write_spreads(w, c, parts + tid / 32 * BM);
         S::meet(team);
-        if (tid < BM)
-            scalings[tid] = exchange_row(w, join(parts + tid), strip, buffer, phase, tid);
+        if (tid < BM) {
+            send(w, join(parts + tid), strip, buffer, tid);
+            if constexpr (!S::KEEPS)
+                scalings[tid] = receive(w, strip, buffer, phase, tid);
+        }
+        if constexpr (S::KEEPS) { /* while the others' moments are on their way */
+            S::meet(team);
+            storing::hand_over(w, c, member, done);
+            if (tid < BM)
+                scalings[tid] = receive(w, strip, buffer, phase, tid);
+        }
         S::meet(team);
+        if constexpr (S::KEEPS)
+            mbarrier_wait(ready, 1);
         scale(w, c, scalings, out, member, done);
     }
 };

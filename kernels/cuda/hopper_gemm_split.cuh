@@ -144,6 +144,9 @@ template <class W> struct split {
                 v[i][e] += x[e];
             if (i * BELOW < rows)
                 add_sums(w, v[i], first + i * BELOW, within);
+            if constexpr (S::KEEPS)
+                if (i * BELOW < stored)
+                    store_vec<D>(w.end.sum + at + i * BELOW * w.n, v[i]);
         }
         if constexpr (S::NORM != FP_NORM_NONE)
             if (rows > 0)

@@ -19,10 +19,12 @@ template <class W> struct store {
 
     /* ---- a warp's own rows ------------------------------------------------------------------- */
 
-    /* 16 rows from `row` on, and a panel of columns from `column` on.  fill(first_matrices())
-     * leaves them in the warp's next place in `out`.  count: of panels that the warp has stored. */
+    /* 16 rows from `row` on, and a panel of columns from `column` on, of the matrix of a map.
+     * fill(first_matrices()) leaves them in the warp's next place in `out`.  count: of panels that
+     * the warp has stored. */
     template <class Fill>
-    static FP_DEVICE void store_panel(const W &w, int row, int column, u32 &count, const Fill &fill)
+    static FP_DEVICE void store_panel(const W &w, const fp_map &map, int row, int column,
+                                      u32 &count, const Fill &fill)
     {
         const int lane =
             static_cast<int>(threadIdx.x) % 32; /* ptxas makes other code of S::lane() */
@@ -42,7 +44,7 @@ template <class W> struct store {
             proxy_fence();
             __syncwarp();
             if (lane == 0) {
-                box_store(&w.maps.out, column, row, panel);
+                box_store(&map, column, row, panel);
                 box_stores_end();
             }
         }
@@ -92,10 +94,17 @@ template <class W> struct store {
     {
 #pragma unroll
         for (int m = 0; m < MI; m++)
+            store_product(w, c, m, w.maps.out, t, member, panels);
+    }
+
+    static FP_DEVICE void store_product(const W &w, sums &c, int m, const fp_map &map,
+                                        const tile &t, int member, u32 &panels)
+    {
 #pragma unroll
-            for (int q = 0; q < BN; q += PANEL)
-                if (t.n0 + q < w.n)
-                    store_panel(w, t.m0 + S::warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
+        for (int q = 0; q < BN; q += PANEL)
+            if (t.n0 + q < w.n)
+                store_panel(
+                    w, map, t.m0 + S::warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
 #pragma unroll
                         for (int p = 0; p < PANEL / 8; p += 2)
                             leave(w, c, m, q / 8 + p, S::matrices_at(first, WARP_ROWS, 0, p));
@@ -133,20 +142,25 @@ template <class W> struct store {
 #pragma unroll 1
         for (u32 i = 0; number < w.tiles(); i++, number = w.next_tile(number)) {
             const tile t = w.locate(number);
+            if constexpr (S::KEEPS) {
+                mbarrier_arrive(address(w.s.ready[i % S::TEAMS]));
+                mbarrier_wait(address(w.s.done[i % S::TEAMS]), 0);
+                store_tile(w, w.maps.sum, t, out);
+            }
             mbarrier_arrive(address(w.s.ready[i % S::TEAMS]));
-            mbarrier_wait(address(w.s.done[i % S::TEAMS]), i / S::TEAMS & 1);
+            mbarrier_wait(address(w.s.done[i % S::TEAMS]), S::KEEPS ? 1 : i / S::TEAMS & 1);
             if constexpr (SCATTERS)
                 scatter_tile(w, t, out, tid);
             else
-                store_tile(w, t, out);
+                store_tile(w, w.maps.out, t, out);
         }
     }
 
-    static FP_DEVICE void store_tile(const W &w, const tile &t, u32 out)
+    static FP_DEVICE void store_tile(const W &w, const fp_map &map, const tile &t, u32 out)
     {
 #pragma unroll
         for (int p = 0; p < S::PANELS; p++)
-            box_store(&w.maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
+            box_store(&map, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
         box_stores_end();
         box_stores_read<0>();
     }

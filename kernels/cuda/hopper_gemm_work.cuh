@@ -33,13 +33,15 @@ template <class T> FP_DEVICE u32 address(const T &x)
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
  * that ends in keep, or keep; its packed() makes elements of two values.  gamma, beta, eps: of the
- * layernorm, if one follows. */
+ * layernorm, if one follows.  sum: (B,S,N), what it is
+ * of, after a split, if that is stored, too. */
 template <class D, class Activation, class Store> struct ending {
     const elem<D> *bias, *residual; /* (N); (B,S,N) */
     Activation activation;
     Store store;
     const elem<D> *gamma, *beta; /* (N) */
     float eps;
+    elem<D> *sum;
 };
 
 template <class D_, const fp_hopper_gemm &G> struct shape {
@@ -47,9 +49,9 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static constexpr int BM = G.rows, BN = G.columns, BK = G.step, TEAMS = G.teams,
                          GROUPS = G.groups, STAGES = G.depth, SPLIT = G.split, CLUSTER = G.cluster;
     static constexpr fp_norm NORM = G.norm;
-    static constexpr bool SWAP = G.swap, ADDS = G.adds, BETWEEN = fp_hopper_gemm_between(G),
-                          BY_WARPS = !SWAP && SPLIT == 1, STRIPS = fp_hopper_gemm_strips(G),
-                          LARGE = BM >= 128;
+    static constexpr bool SWAP = G.swap, ADDS = G.adds, KEEPS = G.keeps,
+                          BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
+                          STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;

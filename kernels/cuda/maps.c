@@ -41,6 +41,7 @@ int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, cons
     enum { UINT16 = 1, RANK = 2, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
     static const unsigned step[RANK] = {1, 1};
     struct fp_map *maps = &out->in;
+    out->sum_rows = a->tensor[map[PLAN_MAPS - 1].index];
     for (int i = 0; i < PLAN_MAPS; i++) {
         const struct plan_map *m = &map[i];
         if (m->size[0] == 0)

@@ -20,7 +20,7 @@ struct plan_tiles {
 };
 
 /* A matrix that a kernel copies by TMA.  size[0] = 0: none. */
-enum { PLAN_MAPS = 4 };
+enum { PLAN_MAPS = 5 };
 struct plan_map {
     bool weight; /* else a tensor */
     int index;

@@ -134,7 +134,7 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
 }
 END_TEST
 
-/* What TMA copies, for fp_maps: in, weight, out, residual. */
+/* What TMA copies, for fp_maps: in, weight, out, residual, sum. */
 static const struct {
     struct segment segment;
     const char *schedule;
@@ -197,7 +197,28 @@ START_TEST(maps_of_a_launch)
 }
 END_TEST
 
+/* A chain that normalises before stores what the norm is of, too: by TMA where it stores by TMA. */
+START_TEST(sums_beside_norms)
+{
+    static const char *const schedules[] = {"tile=64x64", "tile=16x128_swap norm=memory",
+                                            "tile=64x64 split=2 norm=memory"};
+    struct workload w = workload_of_195(DTYPE_FP16);
+    struct choice c = choice_of((struct segment){7, 9}, schedules[_i]);
+    const struct cuda_map *sum, *out;
+    struct cuda_launch l;
+    ck_assert_uint_eq(choice_tensors(&c), SET_OF(TENSOR_OF(9)));
+    c.chain = w.chain = chain_find("pre");
+    ck_assert_uint_eq(choice_tensors(&c), SET_OF(TENSOR_OF(8)) | SET_OF(TENSOR_OF(9)));
+    choice_launch(&c, &w, &l);
+    sum = &l.maps[CUDA_MAP_SUM], out = &l.maps[CUDA_MAP_OUT];
+    ck_assert_int_eq(sum->index, TENSOR_OF(8));
+    ck_assert_int_eq(out->size[0], _i < 2 ? 128 : 0);
+    ck_assert_mem_eq(sum->size, out->size, sizeof(out->size));
+    ck_assert_mem_eq(sum->box, out->box, sizeof(out->box));
+}
+END_TEST
+
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
+      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)), LOOP(sums_beside_norms, 0, 3))
