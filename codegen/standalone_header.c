@@ -71,7 +71,7 @@ void add_layer(const struct filling *f, struct buf *out)
     if (pre) {
         buf_addf(out, "%s\n *   yn  = ", sum.ptr);
         add_norm(c, "y", 2, out);
-        buf_adds(out, "                the next layer's n; the first is x's, by first_gamma");
+        buf_adds(out, "; the next layer's n, which is the norm of x by first_gamma in the first");
     } else
         add_norm(c, sum.ptr, 2, out);
     buf_adds(out, "\n");

@@ -175,17 +175,15 @@ int encoder_give(const struct run *r, void *from, void *to)
 static void normalise(const float *x, const float *gamma, const float *beta, double eps,
                       int columns, float *out)
 {
-    double mean = 0, sum = 0;
+    double mean = 0, variance = 0;
     for (int c = 0; c < columns && !encoder_has(ENCODER_RMS); c++)
-        mean += x[c];
-    mean /= columns;
+        mean += (double)x[c] / columns;
     for (int c = 0; c < columns; c++)
-        sum += (x[c] - mean) * (x[c] - mean);
-    double scale = 1 / sqrt(sum / columns + eps);
+        variance += (x[c] - mean) * (x[c] - mean) / columns;
     for (int c = 0; c < columns; c++)
-        out[c] = gamma == NULL
-                     ? x[c]
-                     : (float)((x[c] - mean) * scale * gamma[c] + (beta != NULL ? beta[c] : 0));
+        out[c] = gamma == NULL ? x[c]
+                               : (float)((x[c] - mean) / sqrt(variance + eps) * gamma[c] +
+                                         (beta != NULL ? beta[c] : 0));
 }
 
 int encoder_normalise(const struct run *r, const void *x, void *n)

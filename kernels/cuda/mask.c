@@ -328,7 +328,7 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
                                .columns = l->heads * l->head_size,
                                .dtype = (int)l->dtype,
                                .rms = encoder_has(ENCODER_RMS),
-                               .eps = r->e->eps,
+                               .eps = r->args.eps,
                                .live = r->args.live,
                                .x = x,
                                .gamma = r->e->weight[FIRST_GAMMA],

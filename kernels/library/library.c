@@ -211,7 +211,7 @@ int encoder_create(const struct encoder_model *model, struct encoder **out)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory: %d layers", model->layers);
     }
     e->layers = model->layers;
-    e->eps = (float)model->eps;
+    e->eps = model->eps;
     status = copy_weights(model, e);
     if (status == ENCODER_OK)
         status = encoder_device_open(e);
@@ -370,6 +370,6 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     r.args.heads = l->heads;
     r.args.head_size = l->head_size;
     r.args.ffn = l->ffn;
-    r.args.eps = e->eps;
+    r.args.eps = (float)e->eps;
     return encoder_submit(&r);
 }

@@ -85,7 +85,7 @@ bool encoder_is_forked(void);
 
 struct encoder {
     int layers;
-    float eps;
+    double eps;
     void *weights;         /* one block of the device's memory */
     const void **weight;   /* (layers, WEIGHTS), pointers into it */
     float **score_bias;    /* (plans), likewise: (heads, 2S-1) of the plan's S, or null */

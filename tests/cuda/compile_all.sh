@@ -14,6 +14,7 @@ done
 make -s -C "$dir/plan"
 "$fuseplan" export 43690 -b 1 -s 128 -m causal --target cuda --name sizes --db "$dir/db" -q -o "$dir/library"
 make -s -C "$dir/library"
-"$fuseplan" generate 41115 -b 1 -s 128 -m causal --norm pre --target cuda --db "$dir/db" -q -o "$dir/pre"
-make -s -C "$dir/pre"
+"$fuseplan" generate 41115 -b 1 -s 128 -m causal --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias \
+  --target cuda --db "$dir/db" -q -o "$dir/chain"
+make -s -C "$dir/chain"
 tests/cmd/package.sh "$dir/library" sizes tests/cmd/sizes.c build
