@@ -13,7 +13,8 @@ void add_gemm_name(const struct choice *c, struct buf *out)
     const struct op *ending = cuda_gemm_ending(&s);
     buf_addf(out, "%sgemm", s.first < cuda_gemm_op(&s) ? "merge_heads_" : "");
     if (ending != NULL)
-        buf_addf(out, "_bias_%s", op_functions[ending->function].name);
+        buf_addf(out, "_bias_%s%s", op_functions[ending->function].name,
+                 ending->kind == KIND_GATE ? "_gate" : "");
     if (s.norm_strip)
         buf_addf(out, "_%s", op_functions[c->chain->ops[s.last].function].name);
 }
@@ -58,9 +59,13 @@ void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
              "{\n"
              "    /* rows */ %d, /* columns */ %d, /* step */ %d, /* teams */ %d, /* groups */ %d, "
              "/* depth */ %d,\n"
-             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s%s}",
+             "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s",
              g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
-             norms[g->norm], truth(g->swap), truth(g->adds), g->keeps ? ", /* keeps */ true" : "");
+             norms[g->norm], truth(g->swap), truth(g->adds));
+    if (g->keeps || g->rms || g->gate)
+        buf_addf(out, ",\n    /* keeps */ %s, /* rms */ %s, /* gate */ %s", truth(g->keeps),
+                 truth(g->rms), truth(g->gate));
+    buf_adds(out, "}");
 }
 
 static void add_view(const struct cuda_stage *s, struct buf *out)

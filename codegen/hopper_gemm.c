@@ -44,6 +44,7 @@ uint32_t hopper_gemm_tensors(const struct choice *c)
  * second team. */
 bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_hopper_gemm *out)
 {
+    const struct op *ops = c->chain->ops;
     bool gemm = hopper_gemm_stage(c->chain, c->segment, stage);
     *out = tiles[choice_value(c, HOPPER_GEMM_KNOB_TILE)];
     out->split = choice_value(c, HOPPER_GEMM_KNOB_SPLIT);
@@ -53,6 +54,8 @@ bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_
         out->norm = (enum fp_norm)choice_value(c, HOPPER_GEMM_KNOB_NORM);
     out->adds = gemm && residual_of(stage) >= 0;
     out->keeps = out->norm != FP_NORM_NONE && keeps_sum(c);
+    out->rms = out->norm != FP_NORM_NONE && ops[c->segment.last].function == FUNCTION_RMSNORM;
+    out->gate = gemm && ops[stage->last].kind == KIND_GATE;
     int bytes = fp_hopper_gemm_shared(*out);
     out->depth = 1;
     int step = fp_hopper_gemm_shared(*out) - bytes;
@@ -146,6 +149,8 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         return inapplicable(why, "thread blocks share the inner dimension of 64x64 and 64x128");
     if (g.norm != FP_NORM_NONE && g.split > 1 && !norm_of_split_applicable(&g, &stage, w, why))
         return false;
+    if (g.gate && (g.swap || g.split > 1 || fp_hopper_gemm_panel(g) < 64))
+        return inapplicable(why, "a gate halves what warps store, panels of 64 columns of rows");
     if (g.cluster > 1 && g.norm == FP_NORM_CLUSTER)
         return inapplicable(why, "a cluster shares the weight, or the rows of a layernorm");
     if (g.norm != FP_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
@@ -169,7 +174,7 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
     int in = s->chain->ops[s->first].input, stored = TENSOR_OF(s->last), residual = residual_of(s);
     int weight = cuda_gemm_weight(s);
     int64_t tokens = workload_tokens(w), n = cuda_gemm_columns(s, w), k = cuda_gemm_inner(s, w);
-    int panel = fp_hopper_gemm_panel(*g);
+    int panel = fp_hopper_gemm_panel(*g), stored_columns = fp_hopper_gemm_stored_columns(*g);
     bool in_rows = tensor_layout(s->chain, in) == LAYOUT_TOKENS;
     bool out_rows = tensor_layout(s->chain, stored) == LAYOUT_TOKENS && g->split == 1;
     out->operands =
@@ -187,8 +192,11 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
         out->maps[CUDA_MAP_IN] =
             (struct cuda_map){false, in, {k, tokens}, {FP_GEMM_INPUT_PANEL, g->rows}};
     if (out_rows)
-        out->maps[CUDA_MAP_OUT] = (struct cuda_map){
-            false, stored, {n, tokens}, {panel, g->swap ? g->rows : FP_GEMM_STORED_ROWS}};
+        out->maps[CUDA_MAP_OUT] =
+            (struct cuda_map){false,
+                              stored,
+                              {g->gate ? n / 2 : n, tokens},
+                              {stored_columns, g->swap ? g->rows : FP_GEMM_STORED_ROWS}};
     if (g->keeps) {
         out->maps[CUDA_MAP_SUM] = out->maps[CUDA_MAP_OUT];
         out->maps[CUDA_MAP_SUM].index = TENSOR_OF(s->last - 1);

@@ -65,7 +65,8 @@ const struct impl impls[] = {
     {.name = "hopper_gemm",
      .target = TARGET_CUDA,
      .kernels = ON_HOPPER,
-     .kinds = KIND(MERGE) | KIND(GEMM) | KIND(SPLIT) | KIND(ADD) | KIND(ACTIVATION) | KIND(NORM),
+     .kinds = KIND(MERGE) | KIND(GEMM) | KIND(SPLIT) | KIND(ADD) | KIND(ACTIVATION) | KIND(GATE) |
+              KIND(NORM),
      .applicable = hopper_gemm_applicable,
      .tensors = hopper_gemm_tensors,
      .add_name = add_gemm_name,

@@ -131,7 +131,7 @@ enum { ON_CPU = 1, ON_MMA = 2, ON_HOPPER = 4, ON_CUDA = ON_MMA | ON_HOPPER, ON_C
     X(BIAS_RELU, "relu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA | ON_CUBLASLT) /* max(y, 0) */             \
     X(BIAS_SILU, "silu", KIND_ACTIVATION, BIAS, ON_CPU | ON_CUDA) /* y / (1 + exp(-y)) */            \
     X(LAYERNORM, "layernorm", KIND_NORM, GAMMA | BETA, ON_CPU | ON_CUDA)                           \
-    X(RMSNORM, "rmsnorm", KIND_NORM, GAMMA, ON_CPU | ON_MMA)             /* y / sqrt(mean(y^2) + eps) * gamma */
+    X(RMSNORM, "rmsnorm", KIND_NORM, GAMMA, ON_CPU | ON_CUDA)            /* y / sqrt(mean(y^2) + eps) * gamma */
 /* clang-format on */
 
 enum function_id {

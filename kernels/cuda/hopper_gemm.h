@@ -21,6 +21,8 @@ struct fp_hopper_gemm {
     bool swap;         /* the weight is the first operand of wgmma */
     bool adds;         /* a residual is added */
     bool keeps;        /* what a norm is of is stored, too */
+    bool rms;          /* the norm is an RMS norm */
+    bool gate;         /* two neighbouring columns become one */
 };
 
 enum {
@@ -42,6 +44,12 @@ FP_CONSTANT int fp_hopper_gemm_threads(struct fp_hopper_gemm g)
 FP_CONSTANT int fp_hopper_gemm_panel(struct fp_hopper_gemm g)
 {
     return g.columns % 64 == 0 ? 64 : 32;
+}
+
+/* Columns of the result that TMA stores at once: those of a panel. */
+FP_CONSTANT int fp_hopper_gemm_stored_columns(struct fp_hopper_gemm g)
+{
+    return g.gate ? fp_hopper_gemm_panel(g) / 2 : fp_hopper_gemm_panel(g);
 }
 
 /* Products of a warpgroup: 64 rows of the tile each, with swapped operands 64 columns. */

@@ -179,16 +179,18 @@ template <class W> struct load {
         if constexpr (S::SWAP) {
             if (lane != 0)
                 return;
-            mbarrier_expect(complete, 2 * BN * 2);
+            mbarrier_expect(complete, (S::RMS ? 1 : 2) * BN * 2);
             bulk_load(shared_address(weights), w.end.gamma + n0, BN * 2, complete);
-            bulk_load(shared_address(weights + BN / 2), w.end.beta + n0, BN * 2, complete);
+            if constexpr (!S::RMS)
+                bulk_load(shared_address(weights + BN / 2), w.end.beta + n0, BN * 2, complete);
         } else {
             const u32 *gamma = reinterpret_cast<const u32 *>(w.end.gamma + n0),
                       *beta = reinterpret_cast<const u32 *>(w.end.beta + n0);
             for (int i = lane; i < BN / 4; i += 32) {
                 const int pair = i / 4 * 8 + i % 4;
                 reinterpret_cast<uint4 *>(weights)[i] =
-                    make_uint4(gamma[pair], beta[pair], gamma[pair + 4], beta[pair + 4]);
+                    S::RMS ? make_uint4(gamma[pair], 0, gamma[pair + 4], 0)
+                           : make_uint4(gamma[pair], beta[pair], gamma[pair + 4], beta[pair + 4]);
             }
             mbarrier_arrive(complete);
         }

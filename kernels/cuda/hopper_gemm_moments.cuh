@@ -8,6 +8,8 @@
  *
  *   squares = sum of squares_i + BN * sum of (m_i - mean)^2
  *
+ * An RMS norm takes no mean away and has no beta.
+ *
  * Source: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
  * variances, 1979.
  *
@@ -77,10 +79,12 @@ template <class W> struct exchange {
                           word_of(x.mean, x.squares));
     }
 
+    /* An RMS norm is of the mean square, which is the variance and the mean's square. */
     static FP_DEVICE scaling scaling_of(const W &w, float mean, float squares)
     {
-        const float factor = rsqrtf(squares * (1.0f / BN) * portion(w) + w.end.eps);
-        return {factor, -mean * factor};
+        const float variance = squares * (1.0f / BN) * portion(w),
+                    factor = rsqrtf((S::RMS ? variance + mean * mean : variance) + w.end.eps);
+        return {factor, S::RMS ? 0.0f : -mean * factor};
     }
 
     /* What a thread block has of a row.  Not by a division, which is a call of a subroutine: the

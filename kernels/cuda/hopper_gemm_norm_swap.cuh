@@ -169,14 +169,15 @@ template <class W> struct norm_swap {
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
-            float gamma[2], beta[2];
+            float gamma[2], beta[2] = {};
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 const int column = S::warp_row(member, m) + half * 8 + S::lane() / 4;
                 float none;
                 D::unpack(reinterpret_cast<const u16 *>(w.s.weights)[column], gamma[half], none);
-                D::unpack(reinterpret_cast<const u16 *>(w.s.weights)[BN + column], beta[half],
-                          none);
+                if constexpr (!S::RMS)
+                    D::unpack(reinterpret_cast<const u16 *>(w.s.weights)[BN + column], beta[half],
+                              none);
             }
 #pragma unroll
             for (int p = 0; p < BM / 8; p += 2) {

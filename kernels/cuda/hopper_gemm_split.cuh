@@ -106,7 +106,8 @@ template <class W> struct split {
             fetch_line(w.end.bias + column);
         if constexpr (S::NORM != FP_NORM_NONE) {
             fetch_line(w.end.gamma + column);
-            fetch_line(w.end.beta + column);
+            if constexpr (!S::RMS)
+                fetch_line(w.end.beta + column);
         }
     }
 
@@ -212,9 +213,10 @@ template <class W> struct split {
     {
         constexpr int EACH = (FP_GEMM_SPLIT_RANKS + CHUNKS - 1) / CHUNKS;
         const auto at = w.place_of(number);
-        float gamma[VEC<D>], beta[VEC<D>];
+        float gamma[VEC<D>], beta[VEC<D>] = {};
         load_vec<D>(w.end.gamma + column, gamma);
-        load_vec<D>(w.end.beta + column, beta);
+        if constexpr (!S::RMS)
+            load_vec<D>(w.end.beta + column, beta);
         moments x[ITEMS][EACH];
         scaling k[ITEMS];
         send_moments(w, v, w.mailbox(at.strip, 0, at.rank) + row);

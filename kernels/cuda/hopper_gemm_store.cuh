@@ -20,7 +20,7 @@ template <class W> struct store {
     /* ---- a warp's own rows ------------------------------------------------------------------- */
 
     /* 16 rows from `row` on, and a panel of columns from `column` on, of the matrix of a map.
-     * fill(first_matrices()) leaves them in the warp's next place in `out`.  count: of panels that
+     * fill(first_of(panel)) leaves them in the warp's next place in `out`.  count: of panels that
      * the warp has stored. */
     template <class Fill>
     static FP_DEVICE void store_panel(const W &w, const fp_map &map, int row, int column,
@@ -32,7 +32,7 @@ template <class W> struct store {
                   panel = address(w.s.out) + place * S::SLOT_BYTES;
         count++;
         if constexpr (SCATTERS) {
-            fill(S::first_matrices(panel, WARP_ROWS, 0));
+            fill(first_of(panel));
             __syncwarp();
             scatter_panel(w, row, column, panel, lane);
             __syncwarp();
@@ -40,7 +40,7 @@ template <class W> struct store {
             if (lane == 0)
                 box_stores_read<S::SLOTS - 1>();
             __syncwarp();
-            fill(S::first_matrices(panel, WARP_ROWS, 0));
+            fill(first_of(panel));
             proxy_fence();
             __syncwarp();
             if (lane == 0) {
@@ -88,6 +88,51 @@ template <class W> struct store {
             store_matrix(at, r);
     }
 
+    /* ---- a gate: half as many columns --------------------------------------------------------
+     *
+     * A thread has a pair of columns of each block, that is one column of the result, in two rows.
+     * Neighbouring lanes trade: an even one has two columns of the first row then, an odd one of
+     * the second row, and each stores words of 32 bits. */
+
+    /* Where this lane's word of the first 16 bytes is, in lines of 64 bytes with their swizzle.
+     * Odd lanes begin with the second block, so that 16 rows are in different banks. */
+    static FP_DEVICE u32 first_words(u32 panel)
+    {
+        const int lane = S::lane(), odd = lane % 2, row = lane / 4 + odd * 8;
+        return panel + row * 64 + row / 2 % 4 * 16 + odd * 8 + lane % 4 / 2 * 4;
+    }
+
+    /* Where this lane's part of a panel begins. */
+    static FP_DEVICE u32 first_of(u32 panel)
+    {
+        if constexpr (S::GATE)
+            return first_words(panel);
+        else
+            return S::first_matrices(panel, WARP_ROWS, 0);
+    }
+
+    /* Leaves what blocks p and p + 1 of product m become: 8 columns of 16 rows. */
+    static FP_DEVICE void leave_gated(const W &w, sums &c, int m, int p, u32 at)
+    {
+        using function = typename decltype(w.end.activation)::function;
+        const auto &x = S::block(c, m, p), &y = S::block(c, m, p + 1);
+        const bool odd = S::lane() % 2 != 0;
+        u32 of[2]; /* a row each */
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float first = x[r][0], second = y[r][0];
+            function::pair(first, second);
+            of[r] = D::pack(first * x[r][1], second * y[r][1]);
+        }
+        const u32 mine = odd ? of[1] : of[0], other = __shfl_xor_sync(~0u, odd ? of[0] : of[1], 1);
+        const u32 block = __byte_perm(mine, other, odd ? 0x3276 : 0x5410),
+                  next = __byte_perm(mine, other, odd ? 0x1054 : 0x7632);
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(block) : "memory");
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at ^ 8), "r"(next) : "memory");
+    }
+
+    /* ---- a tile's rows ----------------------------------------------------------------------- */
+
     /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
      * them, for which registers would not suffice. */
     static FP_DEVICE void store_rows(const W &w, sums &c, const tile &t, int member, u32 &panels)
@@ -103,12 +148,16 @@ template <class W> struct store {
 #pragma unroll
         for (int q = 0; q < BN; q += PANEL)
             if (t.n0 + q < w.n)
-                store_panel(
-                    w, map, t.m0 + S::warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
+                store_panel(w, map, t.m0 + S::warp_row(member, m), (t.n0 + q) / (S::GATE ? 2 : 1),
+                            panels, [&](u32 first) {
 #pragma unroll
-                        for (int p = 0; p < PANEL / 8; p += 2)
-                            leave(w, c, m, q / 8 + p, S::matrices_at(first, WARP_ROWS, 0, p));
-                    });
+                                for (int p = 0; p < PANEL / 8; p += 2)
+                                    if constexpr (S::GATE)
+                                        leave_gated(w, c, m, q / 8 + p, first ^ p * 8);
+                                    else
+                                        leave(w, c, m, q / 8 + p,
+                                              S::matrices_at(first, WARP_ROWS, 0, p));
+                            });
     }
 
     /* A warp has left its columns of the tile in `out`. */

@@ -49,7 +49,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static constexpr int BM = G.rows, BN = G.columns, BK = G.step, TEAMS = G.teams,
                          GROUPS = G.groups, STAGES = G.depth, SPLIT = G.split, CLUSTER = G.cluster;
     static constexpr fp_norm NORM = G.norm;
-    static constexpr bool SWAP = G.swap, ADDS = G.adds, KEEPS = G.keeps,
+    static constexpr bool SWAP = G.swap, ADDS = G.adds, KEEPS = G.keeps, RMS = G.rms, GATE = G.gate,
                           BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
                           STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
@@ -79,6 +79,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                   "whole warpgroups");
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
     static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0, "whole rows of warps");
+    static_assert(!GATE || (BY_WARPS && PANEL == 64), "half a panel is a whole box");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
     static_assert(TEAMS == 1 || GROUPS == 1,
                   "turns are between teams, or between the warpgroups of one");

@@ -153,6 +153,7 @@ template <class D, class Function> struct activation {
 };
 
 template <class D, class Function, class Next> struct apply {
+    using function = activation<D, Function>;
     Next next;
 
     FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const

@@ -127,13 +127,17 @@ static bool runs(const char *chain, struct segment s, const char *impl)
 
 START_TEST(functions_without_a_kernel_are_refused)
 {
-    const struct segment activation = {10, 11}, sum = {7, 8};
+    const struct segment activation = {10, 11}, sum = {7, 8}, norm = {7, 9}, split = {0, 1};
     ck_assert(runs("gelu_tanh", activation, "library"));
     ck_assert(runs("relu", activation, "library"));
     ck_assert(!runs("silu", activation, "library"));
     ck_assert(!runs("quick_gelu", activation, "library"));
     ck_assert(!runs("relu+gate", activation, "library"));
     ck_assert(runs("pre+silu+gate", sum, "library"));
+    ck_assert(runs("pre+rms", norm, "hopper_gemm"));
+    ck_assert(runs("quick_gelu", activation, "hopper_gemm"));
+    ck_assert(runs("silu+gate", activation, "hopper_gemm"));
+    ck_assert(!runs("rope", split, "hopper_gemm"));
 }
 END_TEST
 

@@ -218,7 +218,41 @@ START_TEST(sums_beside_norms)
 }
 END_TEST
 
+static const struct {
+    const char *schedule;
+    bool applicable;
+} gates[] = {{"", true},
+             {"tile=128x256", true},
+             {"tile=64x64", true},
+             {"tile=64x96", false},
+             {"tile=64x64 split=2", false},
+             {"tile=96x128_swap", false}};
+
+/* A gate stores F of 2F columns. */
+START_TEST(gates_store_half_the_columns)
+{
+    struct workload w = workload_of_195(DTYPE_FP16);
+    struct choice c = choice_of((struct segment){10, 11}, gates[_i].schedule);
+    struct build_target t = hopper_of(&w);
+    const char *why = "";
+    c.chain = t.chain = w.chain = chain_find("silu+gate");
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), gates[_i].applicable);
+    if (!gates[_i].applicable) {
+        ck_assert_ptr_nonnull(strstr(why, "a gate"));
+        return;
+    }
+    struct cuda_launch l;
+    choice_launch(&c, &w, &l);
+    ck_assert_int_eq(l.operands.columns, 272);
+    ck_assert_int_eq(l.maps[CUDA_MAP_WEIGHT].size[0], 272);
+    ck_assert_int_eq(l.maps[CUDA_MAP_WEIGHT].box[0], 64);
+    ck_assert_int_eq(l.maps[CUDA_MAP_OUT].size[0], 136);
+    ck_assert_int_eq(l.maps[CUDA_MAP_OUT].box[0], 32);
+}
+END_TEST
+
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)), LOOP(sums_beside_norms, 0, 3))
+      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)), LOOP(sums_beside_norms, 0, 3),
+      LOOP(gates_store_half_the_columns, 0, ARRAY_LEN(gates)))
