@@ -46,6 +46,7 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
 {
     struct hopper_attention h;
     bool known = hopper_attention_of(c, t->head_size, &h);
+    const struct chain_functions f = chain_functions(c->chain);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
@@ -55,6 +56,10 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (!whole_attention(c))
         return inapplicable(why,
                             "this kernel runs scores, softmax and context together, and no GEMM");
+    if (f.rope && c->segment.first < ATTENTION_FIRST)
+        return inapplicable(why, "this kernel does not turn q and k: segments 0-1 and 1 do");
+    if (h.kernel.ordered && f.score_bias)
+        return inapplicable(why, "ordered tokens have no distance by their places");
     if (h.kernel.ordered && !t->ordered)
         return inapplicable(why, "no order of tokens needs fewer blocks of this mask");
     if (h.kernel.ordered && !h.kernel.draws)
@@ -64,7 +69,7 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.kernel.ordered && h.kernel.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
-    if (fp_hopper_attention_shared(h.kernel) > arch_shared_bytes(t->arch))
+    if (fp_hopper_attention_shared(h.kernel, f.score_bias) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;
 }
@@ -76,11 +81,12 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
     hopper_attention_of(c, w->head_size, &h);
     const struct fp_hopper_attention *k = &h.kernel;
     int64_t blocks = ceil_div(w->seq_len, MASK_BLOCK), heads = (int64_t)w->batch * w->heads;
-    *out = (struct cuda_launch){.threads = fp_hopper_attention_threads(*k),
-                                .shared_bytes = fp_hopper_attention_shared(*k),
-                                .persistent = k->draws,
-                                .tiling = {.rows = k->rows, .ordered = k->ordered},
-                                .sync_words = FP_SYNC_TILES};
+    *out = (struct cuda_launch){
+        .threads = fp_hopper_attention_threads(*k),
+        .shared_bytes = fp_hopper_attention_shared(*k, chain_functions(c->chain).score_bias),
+        .persistent = k->draws,
+        .tiling = {.rows = k->rows, .ordered = k->ordered},
+        .sync_words = FP_SYNC_TILES};
     int64_t parts = tiling_parts(&out->tiling, w);
     out->tiles = parts * heads * ceil_div(blocks, k->rows) * k->cluster;
     if (parts == 1)

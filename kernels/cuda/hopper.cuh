@@ -216,6 +216,14 @@ FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
                  : "memory");
 }
 
+/* 4 bytes; zeros if not valid. */
+FP_DEVICE void copy_4(u32 to, const void *from, bool valid)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
+                 "r"(valid ? 4 : 0)
+                 : "memory");
+}
+
 /* ---- TMA: one thread copies a box of a matrix in memory, which its tensor map describes ------ */
 
 /* Fetches a tensor map, which takes longer than a copy's first bytes. */

@@ -23,14 +23,17 @@ FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)
     return g.consumers * 128 + g.producers * 32;
 }
 
-/* Bytes of shared memory of a thread block: sizeof(shape::smem), and what aligns it. */
-FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g)
+/* Bytes of shared memory of a thread block: sizeof(shape::smem), and what aligns it.  score_bias:
+ * the kernel has FP_BIAS_MASK, and is not ordered. */
+FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g, bool score_bias)
 {
     const int block = FP_BLOCK * g.head_size * 2, tiles = g.draws ? 2 : 1;
     const int blocks = (tiles * g.rows + 2 * g.ring) * block;
     const int join = g.consumers > g.rows ? g.rows * (g.head_size / 2 + 4) * 128 * 4 : 16;
     const int words = g.ring * g.rows * FP_BLOCK * 8;
-    const int tokens = g.ordered ? tiles * 4 * FP_BLOCK * g.rows : 16;
+    const int tokens = g.ordered    ? tiles * 4 * FP_BLOCK * g.rows
+                       : score_bias ? g.ring * 4 * FP_BLOCK * (g.rows + 1)
+                                    : 16;
     const int items = tiles * (4 * g.head_size + 32 + 8 * g.rows) + 16 * g.rows + 8;
     const int mbarriers = (4 * g.ring + 2 * tiles) * 8;
     const int bytes = blocks + join + words + tokens + items + mbarriers;

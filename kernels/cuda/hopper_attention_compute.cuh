@@ -223,8 +223,11 @@ template <class S> struct compute {
             mbarrier_arrive(at(&smem::empty_v) + slot * 8);
     }
 
+    /* Adds the score bias, if there is one, and masks. */
     FP_DEVICE void mask(rows &r) const
     {
+        if constexpr (S::SCORE_BIAS)
+            softmax<S>::add_score_bias(r.c, at(&smem::token) + slot * (S::DISTANCES * 4), group);
         if (partial & 1)
             softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
     }

@@ -334,6 +334,21 @@ template <class S> struct load {
             copy::template in_order<true>(to, from, r.pitch, block * BLOCK, r.length);
     }
 
+    /* The score bias of all distances of a key block from the tile.  What has no entry in the table
+     * is 0: no such query or key exists. */
+    FP_DEVICE void load_score_bias(const tile &t, int block, u32 slot, const loader &me) const
+    {
+        const int count = 2 * a.seq_len - 1;
+        const int first = (block - t.block - G) * BLOCK + a.seq_len;
+        const float *table = static_cast<const float *>(*io.score_bias) + t.head * count;
+        const u32 to = shared_address(s.token[slot]);
+#pragma unroll
+        for (int i = me.tid; i < S::DISTANCES; i += 32 * P) {
+            const bool valid = static_cast<u32>(first + i) < static_cast<u32>(count);
+            copy_4(to + 4 * i, table + (valid ? first + i : 0), valid);
+        }
+    }
+
     /* Loads k, v and row words of entry i.  keys: the tokens of its keys where they are ordered; in
      * the end those of the next entry, which are on their way meanwhile. */
     FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const head_rows &from,
@@ -359,6 +374,8 @@ template <class S> struct load {
         const u32 full_k = shared_address(&s.full_k[at.slot]);
         mbarrier_wait(shared_address(&s.empty_k[at.slot]), at.phase);
         load_keys(shared_address(s.k[at.slot]), from.k, from, block, of);
+        if constexpr (S::SCORE_BIAS)
+            load_score_bias(t, block, at.slot, me);
 #pragma unroll
         for (int g = 0; g < G; g++)
             if (word[g] >= 0 && me.warp == g % P)

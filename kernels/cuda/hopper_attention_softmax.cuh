@@ -15,6 +15,13 @@ FP_DEVICE u32 load_shared_16(u32 at)
     return x;
 }
 
+FP_DEVICE float load_shared_float(u32 at)
+{
+    float x;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
+    return x;
+}
+
 template <class S> struct softmax {
     using D = typename S::D;
     static constexpr int W = S::W, LAZY = 8;
@@ -26,6 +33,24 @@ template <class S> struct softmax {
             o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
         state.top[0] = state.top[1] = MASKED;
         state.sum[0] = state.sum[1] = 0.0f;
+    }
+
+    /* at: the numbers of the tile's distances.  Scores have yet to be scaled, so these are scaled
+     * back.  A lane's second row is 8 behind its first, and shares two thirds of the numbers. */
+    static FP_DEVICE void add_score_bias(fragment<D, BLOCK> &c, u32 at, int group)
+    {
+        constexpr float root = 1.0f / inverse_root<W>;
+        const u32 tid = threadIdx.x;
+        const u32 row = group * BLOCK + tid % FOUR_WARPS / 32 * WARP_ROWS + tid % 32 / 4 + 8;
+        at += (tid % 4 * 16 + S::G * BLOCK - 1 - row) * 4;
+#pragma unroll
+        for (int i = 0; i < 24; i++) {
+            const float x = load_shared_float(at + 4 * i) * root;
+            if (i < 16)
+                c[i / 2][1][i % 2] += x;
+            if (i >= 8)
+                c[i / 2 - 4][0][i % 2] += x;
+        }
     }
 
     /* at: the group's row words.  A lane's 16 keys are neighbours (block_copy::place). */

@@ -32,7 +32,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     using D = D_;
     static constexpr int W = A.head_size, C = A.consumers, G = A.rows, STAGES = A.ring,
                          P = A.producers, CLUSTER = A.cluster;
-    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE;
+    static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE,
+                          SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
                           ORDERED = A.ordered;
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
@@ -44,6 +45,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(!DRAWS || C == G, "shares begin with a slot of their own");
     static_assert(CLUSTER == 1 || (C == 1 && !DRAWS), "a cluster has one tile of one block");
     static_assert(!ORDERED || DRAWS, "a part waits for tiles that were drawn before its own");
+    static_assert(!(OPS & FP_ROPE), "q and k come turned");
+    static_assert(!ORDERED || !SCORE_BIAS, "ordered tokens have no distance by their places");
 
     static constexpr int LINE = 128, PANELS = W / 64, PANEL = BLOCK * LINE, TILE = PANEL * PANELS;
     static constexpr int SHARES = C / G, TILES = DRAWS ? 2 : 1; /* tiles at hand */
@@ -53,13 +56,23 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
      * maxima and two sums. */
     static constexpr int JOIN = W / 8 + 1;
 
+    /* Distances of a key block from a tile, and one more.  The first one is that of the first key
+     * from the last query. */
+    static constexpr int DISTANCES = (G + 1) * BLOCK;
+
     struct smem {
         unsigned char q[TILES][G][TILE]; /* the context in the end */
         unsigned char k[STAGES][TILE], v[STAGES][TILE];
         u64 words[STAGES][G][BLOCK]; /* at a multiple of 128: elsewhere 5 % slower */
         float4 join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 1];
-        alignas(16) u16 bias[TILES][2][W];                       /* of q, of v */
-        int token[ORDERED ? TILES : 1][ORDERED ? G * BLOCK : 4]; /* of q's rows */
+        alignas(16) u16 bias[TILES][2][W]; /* of q, of v */
+        /* The tokens of q's rows; with SCORE_BIAS floats, of the distances of each key block.  As a
+         * union with these it would cost covers other code. */
+        int token[ORDERED      ? TILES
+                  : SCORE_BIAS ? STAGES
+                               : 1][ORDERED      ? G * BLOCK
+                                    : SCORE_BIAS ? DISTANCES
+                                                 : 4];
         tile_item item[TILES];
         u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
         u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
@@ -68,7 +81,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
         u64 full_q[TILES], empty_q[TILES];
     };
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
-    static_assert(sizeof(smem) + ALIGN == fp_hopper_attention_shared(A), "what the host gives");
+    static_assert(sizeof(smem) + ALIGN == fp_hopper_attention_shared(A, SCORE_BIAS),
+                  "what the host gives");
 
     static FP_DEVICE smem &align(void *shared)
     {
