@@ -44,6 +44,7 @@ workloads() {
   for type in fp16 bf16; do
     for mask in full causal; do
       echo "-s 1-6 -i hopper_attention $type 12 1000 $mask"
+      echo "-c bias -s 1-6 -i hopper_attention $type 12 1000 $mask"
     done
   done
   few_steps
@@ -70,9 +71,11 @@ workloads() {
     for mask in $masks; do
       echo "-s $attention $type 1 333 $mask"
       echo "-s $attention -a 200 $type 2 333 $mask"
+      echo "-c bias -s $attention -a 200 $type 2 333 $mask"
     done
     for mask in strided bigbird document; do
       echo "-s $attention -W 128 -a 200 $type 2 333 $mask"
+      echo "-c bias -s $attention -W 128 -a 200 $type 2 333 $mask"
     done
   done
 }
@@ -98,6 +101,8 @@ build() {
   done
   for type in fp16 bf16; do
     built -s $attention -W 128 "$type" 1 64 full
+    built -c bias -s $attention "$type" 1 64 full
+    built -c bias -s $attention -W 128 "$type" 1 64 full
   done
   families 1 64 full | xargs -L 1 "$bin/cuda_segments" -b || status=1
   few_steps | xargs -L 1 "$bin/cuda_segments" -b || status=1
