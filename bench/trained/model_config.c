@@ -282,6 +282,8 @@ static int read_functions(const struct config *c, const struct model *m, struct 
         json_object_del(c->fields, "position_embedding_type");
         json_object_del(c->fields, "feed_forward_type");
     }
+    if (strcmp(m->type, "nomic_bert") == 0 && json_object_get(c->fields, "activation_function"))
+        f->gate = is_text(c, "activation_function", "swiglu"); /* in files of its own code */
     if (f->rope && is_text(c, "position_embedding_type", "rope"))
         json_object_del(c->fields, "position_embedding_type");
     if (is_true(c, "use_swiglu_ffn")) {

@@ -54,5 +54,22 @@ START_TEST(fields_that_change_layers_are_refused)
 }
 END_TEST
 
+/* nomic's own code has gates with swiglu alone; that of transformers, which writes hidden_act,
+ * always. */
+START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
+{
+    static const char *const chains[][2] = {{"swiglu", "silu+gate+rope"}, {"gelu", "rope"}};
+    struct model_config c;
+    json_t *fields = json_load_file(FAMILIES "/nomic/config.json", 0, NULL);
+    json_object_del(fields, "hidden_act");
+    json_object_set_new(fields, "activation_function", json_string(chains[_i][0]));
+    ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), 0), 0);
+    json_decref(fields);
+    OK(model_config_read(test_path("config.json"), &c, &st));
+    ck_assert_str_eq(c.chain->name, chains[_i][1]);
+}
+END_TEST
+
 SUITE("model_config", test_dir_setup, test_dir_teardown,
-      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)))
+      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)),
+      LOOP(an_activation_of_nomics_own_code_says_whether_there_are_gates, 0, 2))
