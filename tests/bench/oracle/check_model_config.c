@@ -32,6 +32,8 @@ static const struct {
     {"jina-v3", "logn_attention_scale", "true", "'logn_attention_scale' is true"},
     {"eurobert", "attn_logit_softcapping", "50.0", "'attn_logit_softcapping' is 50.0"},
     {"eurobert", "use_qk_norm", "true", "'use_qk_norm' is true"},
+    {"bert", "attention_multiplier", "0.5", "'attention_multiplier' is 0.5"},
+    {"vit", "residual_scale", "0.5", "'residual_scale' is 0.5"},
     {"eurobert", "num_experts", "8", "'num_experts' is 8"},
     {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "'scale_attn_by_inverse_layer_idx' is"},
     {"gpt2", "use_parallel_residual", "true", "'use_parallel_residual' is true"},
