@@ -229,7 +229,7 @@ static int check_trial(const struct importing *m, const struct db_trial *t, stru
 static int import_trial(struct importing *m, json_t *line, int64_t study, struct status *st)
 {
     struct db_trial t = {.value = -1};
-    struct db_choice choices[OP_COUNT];
+    struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
     double *samples = NULL;
     int result = -1;
     if (read_kind(m, line, &t, st) == 0 &&

@@ -65,8 +65,8 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
     return workload_tokens(a) == workload_tokens(b);
 }
 
-/* Whether layers compute the same in the same sizes, types and number.  The base of rotary embeddings
- * only fills a table, and changes no time. */
+/* Whether layers compute the same in the same sizes, types and number.  The base of rotary
+ * embeddings only fills a table, and changes no time. */
 static bool same_layers(const struct workload *a, const struct workload *b)
 {
     return a->chain == b->chain && a->heads == b->heads && a->head_size == b->head_size &&
