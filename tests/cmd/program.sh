@@ -25,8 +25,8 @@ expect 0 --version
 # Layers of other chains give what bench does; of norms that stand before the program writes two arrays.
 values() { tail -c +129 "$1" >"$2"; }
 same_as_bench() {
-  fuseplan bench "$@" --target cpu -b 2 -s 70 --lengths 70,33 -H 2 -W 32 --baseline none --dump arrays --force -q >out || fail "bench $*"
-  fuseplan generate "$@" --target cpu -b 2 -s 70 --lengths 70,33 -H 2 -W 32 -q -o chain || fail "generate $*"
+  fuseplan bench "$@" --target cpu -b 2 -s 70 --lengths 33,70 -H 2 -W 32 --baseline none --dump arrays --force -q >out || fail "bench $*"
+  fuseplan generate "$@" --target cpu -b 2 -s 70 --lengths 33,70 -H 2 -W 32 -q -o chain || fail "generate $*"
   make -s -j 2 -C chain CFLAGS='-O1 -march=native -fopenmp'
   chain/plan y.npy $yn >out 2>said || fail "plan of $*"
   for file in y.npy $yn; do
