@@ -258,9 +258,9 @@ void progress_search(void *ctx, const struct tune_state *state);
 /* Prints a line in UTF-8 to stderr in place of the line of progress; reports it as an event. */
 void progress_note(bool quiet, const char *line);
 
-/* ---- preset.c: known encoders -----------------------------------------------------------------
- */
+/* ---- preset.c: known encoders ---------------------------------------------------------------- */
 
+/* The kind of layer that the options name, a preset's or a config's already among them. */
 const struct chain *chain_from_options(const struct options *o);
 
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */

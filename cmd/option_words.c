@@ -30,9 +30,8 @@ void words_norm_kind(struct buf *out)
 /* In the order of their ids. */
 void words_activation(struct buf *out)
 {
-    for (int id = 0, n = 0; id < FUNCTION_COUNT; id++)
-        if (op_functions[id].kind == KIND_ACTIVATION)
-            buf_addf(out, "%s%s", n++ > 0 ? " " : "", op_functions[id].name);
+    for (int id = FUNCTION_BIAS_GELU; op_functions[id].kind == KIND_ACTIVATION; id++)
+        buf_addf(out, "%s%s", id > FUNCTION_BIAS_GELU ? " " : "", op_functions[id].name);
 }
 
 void words_init(struct buf *out)

@@ -22,7 +22,7 @@ void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);
 void words_op(struct buf *out);
 
-/* ---- preset.c: known encoders ------------------------------------------------------ */
+/* ---- preset.c: known encoders ---------------------------------------------------------------- */
 
 void words_preset(struct buf *out);
 
@@ -58,8 +58,7 @@ void output_parts_begin(enum format format);
 void output_part(const struct options *o);
 void output_parts_end(void);
 
-/* ---- help.c: --help, of which cmd/pages.sh makes the manual pages ------------------------------
- */
+/* ---- help.c: --help, of which cmd/pages.sh makes the manual pages ---------------------------- */
 
 void help_program(FILE *out);
 void help_command(const struct command *c, FILE *out);

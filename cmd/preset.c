@@ -70,15 +70,6 @@ void words_preset(struct buf *out)
         buf_addf(out, "%s%s", i > 0 ? " " : "", presets[i].name);
 }
 
-/* The place of an activation among the words of --activation. */
-static int activation_word(enum function_id activation)
-{
-    int at = 0;
-    for (int id = 0; id < (int)activation; id++)
-        at += op_functions[id].kind == KIND_ACTIVATION;
-    return at;
-}
-
 /* *out has no chain if neither option is given. */
 static int read_model(const struct options *o, struct model_config *out, struct status *st)
 {
@@ -117,7 +108,8 @@ int preset_apply(struct options *o, struct status *st)
     o->mask = options_has(o, OPT(MASK)) ? o->mask : m.mask;
     o->norm = options_has(o, OPT(NORM)) ? o->norm : f.pre;
     o->norm_kind = options_has(o, OPT(NORM_KIND)) ? o->norm_kind : f.rms;
-    o->activation = options_has(o, OPT(ACTIVATION)) ? o->activation : activation_word(f.activation);
+    o->activation =
+        options_has(o, OPT(ACTIVATION)) ? o->activation : (int)f.activation - FUNCTION_BIAS_GELU;
     o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
     o->gate = f.gate;
     o->score_bias = f.score_bias;
@@ -126,14 +118,12 @@ int preset_apply(struct options *o, struct status *st)
 
 const struct chain *chain_from_options(const struct options *o)
 {
-    struct chain_functions f = {.pre = o->norm == 1,
-                                .rms = o->norm_kind == 1,
-                                .gate = o->gate || options_has(o, OPT(GATE)),
-                                .rope = o->rope > 0,
-                                .score_bias = o->score_bias || options_has(o, OPT(SCORE_BIAS))};
-    int id = 0;
-    for (; op_functions[id].kind != KIND_ACTIVATION || activation_word(id) != o->activation; id++)
-        ;
-    f.activation = (enum function_id)id;
+    const struct chain_functions f = {
+        .pre = o->norm == 1,
+        .rms = o->norm_kind == 1,
+        .activation = (enum function_id)(FUNCTION_BIAS_GELU + o->activation),
+        .gate = o->gate || options_has(o, OPT(GATE)),
+        .rope = o->rope > 0,
+        .score_bias = o->score_bias || options_has(o, OPT(SCORE_BIAS))};
     return chain_of(f);
 }

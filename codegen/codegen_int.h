@@ -177,8 +177,7 @@ struct placement {
 
 void placement_find(const struct candidate *c, const struct workload *w, struct placement *out);
 
-/* ---- standalone_header.c: what the library's header says of its chain -------------------------
- */
+/* ---- standalone_header.c: what the library's header says of its chain ------------------------ */
 
 void add_family(const struct filling *f, struct buf *out);
 void add_layer(const struct filling *f, struct buf *out);

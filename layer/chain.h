@@ -107,7 +107,8 @@ enum { ON_CPU = 1, ON_MMA = 2, ON_HOPPER = 4, ON_CUDA = ON_MMA | ON_HOPPER, ON_C
 /* What operators compute: X(id, name, kind, roles, kernels).  The id is the name of its kernel on a
  * CPU, FP_BIAS_GELU.  Its name is that in names of shared kernels, and of an activation's functor
  * on a GPU, apply_gelu.  roles: the weights that it takes, as bits; an operator may lack its bias
- * and its beta.  A gate has an activation for its function.
+ * and its beta.  A gate has an activation for its function.  Activations stand one after another,
+ * gelu first.
  *
  * cuBLASLt computes BIAS_GELU_TANH in the place of BIAS_GELU; codegen/cuda_library.c says how far
  * the two differ.  c = 0.044715.  Rotary embeddings are those of Su et al., RoFormer (2021), with

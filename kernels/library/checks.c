@@ -118,6 +118,11 @@ static int check_lengths(const struct encoder_call *c)
     return ENCODER_OK;
 }
 
+bool encoder_has(unsigned function)
+{
+    return (encoder_library.functions & function) != 0;
+}
+
 bool encoder_on_cpu(void)
 {
     return strcmp(encoder_library.target, "cpu") == 0;

@@ -46,11 +46,6 @@ void *encoder_carve(struct carving *c, size_t bytes)
     return at;
 }
 
-bool encoder_has(unsigned function)
-{
-    return (encoder_library.functions & function) != 0;
-}
-
 static size_t weight_bytes(int weight)
 {
     bool table = weight == ROPE || weight == SCORE_BIAS;

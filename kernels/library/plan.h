@@ -53,9 +53,6 @@ struct run;
 /* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
 int encoder_length(const struct run *r, int sequence);
 
-/* Whether layers have this one of enum encoder_functions. */
-bool encoder_has(unsigned function);
-
 /* Does a call's work, or puts it into r->stream: from the call's x to its y. */
 int encoder_work(struct run *r);
 
@@ -66,6 +63,9 @@ int encoder_fail(enum encoder_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 bool encoder_on_cpu(void);
+
+/* Whether layers have this one of enum encoder_functions. */
+bool encoder_has(unsigned function);
 
 /* Check a call: first all arguments except the memory, then x, y and the workspace.  needed: bytes
  * of workspace; 0: no plan is large enough. */

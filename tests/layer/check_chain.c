@@ -32,6 +32,8 @@ START_TEST(functions_are_whole)
     ck_assert_ptr_nonnull(f->name);
     ck_assert(strncmp(f->cpu, "FP_", 3) == 0);
     ck_assert_uint_ne(f->kernels & ON_CPU, 0);
+    if (f->kind == KIND_ACTIVATION && _i != FUNCTION_BIAS_GELU) /* they stand one after another */
+        ck_assert_int_eq(op_functions[_i - 1].kind, KIND_ACTIVATION);
     ck_assert_uint_eq(f->roles >> ROLE_COUNT, 0);
     ck_assert_int_eq(f->kind == KIND_GEMM, (f->roles & 1u << ROLE_MATRIX) != 0);
     ck_assert_int_eq(f->kind == KIND_NORM, (f->roles & 1u << ROLE_GAMMA) != 0);

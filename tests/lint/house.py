@@ -3,7 +3,8 @@
 usage: tests/lint/house.py BUILD_DIR, with names of files, each with a NUL behind it, as input
 
 A folder may include those below it.  kernels/ is text: what includes it compiles it.  Calls are those between the
-objects of BUILD_DIR: a function that one needs and another defines.  Tables may name what is above them."""
+objects of BUILD_DIR: a function that one needs and another defines.  Of an exported library, which is not compiled
+here, they are read from the text.  Tables may name what is above them."""
 import os
 import re
 import subprocess
@@ -47,6 +48,17 @@ def objects(build):
                        {name for name, kind in symbols if kind == 'U'})
 
 
+def library():
+    """The functions that each file of kernels/library defines and names."""
+    for name in sorted(os.listdir('kernels/library')):
+        if name.endswith('.c'):
+            path = f'kernels/library/{name}'
+            with open(path, encoding='utf-8') as file:
+                text = file.read()
+            defines = set(re.findall(r'^(?!static|return)\w[\w ]*[ *](\w+)\(', text, re.MULTILINE))
+            yield path, defines, set(re.findall(r'\b(\w+)\(', text)) - defines
+
+
 def reached(calls, begin):
     """All files that a file calls, directly or not."""
     seen, left = set(), [begin]
@@ -63,6 +75,7 @@ def circles(build):
     files = list(objects(build))
     if not files:
         yield f'{build}:1: no objects of the program are here: build it first'
+    files += library()
     owner = {symbol: path for path, defines, _ in files for symbol in defines}
     calls = {path: {owner[s] for s in needs if owner.get(s, path) != path} for path, _, needs in files}
     told = set()
