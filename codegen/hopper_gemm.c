@@ -190,7 +190,7 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
         (struct cuda_map){true, weight, {n, k}, {panel, g->step / g->cluster}};
     if (in_rows)
         out->maps[CUDA_MAP_IN] =
-            (struct cuda_map){false, in, {k, tokens}, {FP_GEMM_INPUT_PANEL, g->rows}};
+            (struct cuda_map){false, in, {k, tokens}, {fp_hopper_gemm_input_panel(*g), g->rows}};
     if (out_rows)
         out->maps[CUDA_MAP_OUT] =
             (struct cuda_map){false,

@@ -23,11 +23,12 @@ struct fp_hopper_gemm {
     bool keeps;        /* what a norm is of is stored, too */
     bool rms;          /* the norm is an RMS norm */
     bool gate;         /* two neighbouring columns become one */
+    bool e4m3;         /* input and weight are e4m3, and the weight is (N, K) */
 };
 
 enum {
     FP_GEMM_ALIGN = 1024,     /* bytes of the swizzle's pattern, at which shared memory begins */
-    FP_GEMM_INPUT_PANEL = 64, /* columns of the input that TMA copies at once: a line */
+    FP_GEMM_LINE = 128,       /* bytes of the inner dimension that TMA copies at once */
     FP_GEMM_STORED_ROWS = 16, /* that a warp stores at once */
     FP_GEMM_PLACES = 2,       /* of panels of a residual that is added between products */
     FP_GEMM_RANKS = 8,        /* at most, of the tiles of a layernorm's row: a cluster on any GPU */
@@ -40,7 +41,20 @@ FP_CONSTANT int fp_hopper_gemm_threads(struct fp_hopper_gemm g)
     return (g.teams * g.groups + 1) * 128;
 }
 
-/* Columns of the weight, the residual and the result that TMA copies at once. */
+/* Bytes of an element of the input and of the weight. */
+FP_CONSTANT int fp_hopper_gemm_element(struct fp_hopper_gemm g)
+{
+    return g.e4m3 ? 1 : 2;
+}
+
+/* Columns of the input that TMA copies at once; of the weight, too, if that is (N, K). */
+FP_CONSTANT int fp_hopper_gemm_input_panel(struct fp_hopper_gemm g)
+{
+    return FP_GEMM_LINE / fp_hopper_gemm_element(g);
+}
+
+/* Columns of the weight, if that is (K, N), of the residual and the result that TMA copies at
+ * once. */
 FP_CONSTANT int fp_hopper_gemm_panel(struct fp_hopper_gemm g)
 {
     return g.columns % 64 == 0 ? 64 : 32;
@@ -106,8 +120,8 @@ FP_CONSTANT int fp_hopper_gemm_shared(struct fp_hopper_gemm g)
 {
     const bool cluster = g.norm == FP_NORM_CLUSTER;
     const int mbarriers = 2 * g.depth + (3 + g.groups) * g.teams + 1 + 2 * FP_GEMM_PLACES;
-    int bytes = g.depth * (g.rows + g.columns) * g.step * 2 + fp_hopper_gemm_out_bytes(g) +
-                g.rows * 4 + mbarriers * 8;
+    int bytes = g.depth * (g.rows + g.columns) * g.step * fp_hopper_gemm_element(g) +
+                fp_hopper_gemm_out_bytes(g) + g.rows * 4 + mbarriers * 8;
     if (fp_hopper_gemm_between(g))
         bytes += FP_GEMM_PLACES * g.rows * fp_hopper_gemm_panel(g) * 2;
     if (fp_hopper_gemm_strips(g))

@@ -97,6 +97,35 @@ template <class W> struct compute {
     template <int FIRST, int COUNT>
     static FP_DEVICE void issue(const W &w, sums &c, position at, int member)
     {
+        if constexpr (S::E4M3)
+            issue_e4m3<FIRST, COUNT>(w, c, at, member);
+        else
+            issue_half<FIRST, COUNT>(w, c, at, member);
+    }
+
+    /* Both operands lie by rows of the inner dimension.  The first one is that of 64 rows. */
+    template <int FIRST, int COUNT>
+    static FP_DEVICE void issue_e4m3(const W &w, sums &c, position at, int member)
+    {
+        constexpr int INNER = 32, PRODUCT = 64 * FP_GEMM_LINE; /* of an instruction; bytes */
+        constexpr int OWN = SWAP ? BN : BM, OTHER = SWAP ? BM : BN;
+        const u32 input = address(w.s.input[at.slot]), weight = address(w.s.weight[at.slot]);
+        const u64 own = wgmma_matrix((SWAP ? weight : input) + member * MI * PRODUCT, 16, 1024),
+                  other = wgmma_matrix(SWAP ? input : weight, 16, 1024);
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < BK; k += INNER) {
+            const int panel = k / S::A_PANEL * (FP_GEMM_LINE / 16), within = k % S::A_PANEL / 16;
+#pragma unroll
+            for (int m = FIRST; m < FIRST + COUNT; m++)
+                wgmma<e4m3, OTHER>::nt(c[m], own + panel * OWN + m * (PRODUCT / 16) + within,
+                                       other + panel * OTHER + within);
+        }
+    }
+
+    template <int FIRST, int COUNT>
+    static FP_DEVICE void issue_half(const W &w, sums &c, position at, int member)
+    {
         const u32 a = address(w.s.input[at.slot]) + (SWAP ? 0 : member * MI * 8192),
                   b = address(w.s.weight[at.slot]) + (SWAP ? member * MI * BK * LINE : 0);
         const u64 rows = wgmma_matrix(a, 16, 1024),

@@ -15,18 +15,30 @@ template <class W> struct load {
     static constexpr bool GATHERS = W::GATHERS;
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
 
+    static_assert(!(S::E4M3 && GATHERS), "rows that are gathered are of a half type");
+
+    static FP_DEVICE void weight_box(const W &w, u32 to, int column, int row, u32 full)
+    {
+        if constexpr (CLUSTER > 1)
+            box_multicast(to, &w.maps.weight, column, row, full, ALL);
+        else
+            box_load(to, &w.maps.weight, column, row, full);
+    }
+
     /* A step of the weight.  Thread blocks that share it load some of its rows each, for all. */
     static FP_DEVICE void weight(const W &w, u32 to, int n0, int k0, u32 full)
     {
-        const int row = cluster_rank<CLUSTER>() * (BK / CLUSTER);
+        constexpr int ROWS = S::E4M3 ? BN : BK;
+        const int row = cluster_rank<CLUSTER>() * (ROWS / CLUSTER);
+        if constexpr (S::E4M3)
 #pragma unroll
-        for (int p = 0; p < S::PANELS; p++) {
-            const u32 panel = to + p * (BK * LINE) + row * LINE;
-            if constexpr (CLUSTER > 1)
-                box_multicast(panel, &w.maps.weight, n0 + p * PANEL, k0 + row, full, ALL);
-            else
-                box_load(panel, &w.maps.weight, n0 + p * PANEL, k0 + row, full);
-        }
+            for (int p = 0; p < BK / S::A_PANEL; p++)
+                weight_box(w, to + (p * ROWS + row) * FP_GEMM_LINE, k0 + p * S::A_PANEL, n0 + row,
+                           full);
+        else
+#pragma unroll
+            for (int p = 0; p < S::PANELS; p++)
+                weight_box(w, to + p * (ROWS * LINE) + row * LINE, n0 + p * PANEL, k0 + row, full);
     }
 
     /* Says of each step how many bytes come, those of the other warp included. */

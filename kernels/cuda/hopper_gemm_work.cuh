@@ -50,8 +50,9 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                          GROUPS = G.groups, STAGES = G.depth, SPLIT = G.split, CLUSTER = G.cluster;
     static constexpr fp_norm NORM = G.norm;
     static constexpr bool SWAP = G.swap, ADDS = G.adds, KEEPS = G.keeps, RMS = G.rms, GATE = G.gate,
-                          BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
-                          STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
+                          E4M3 = G.e4m3, BETWEEN = fp_hopper_gemm_between(G),
+                          BY_WARPS = !SWAP && SPLIT == 1, STRIPS = fp_hopper_gemm_strips(G),
+                          LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;
@@ -72,8 +73,9 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
      * one step of both products, and the ring holds steps of one tile alone when that tile's sums
      * are handed over there. */
     static constexpr int MIN_STEPS = !BETWEEN ? 0 : CHUNKS + 1 > STAGES ? CHUNKS + 1 : STAGES;
-    static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
-    static constexpr int A_PANEL = FP_GEMM_INPUT_PANEL, A_PANEL_BYTES = BM * A_PANEL * 2;
+    static constexpr int ELEMENT = fp_hopper_gemm_element(G); /* bytes of the operands' */
+    static constexpr int A_BYTES = BM * BK * ELEMENT, B_BYTES = BK * BN * ELEMENT;
+    static constexpr int A_PANEL = fp_hopper_gemm_input_panel(G), A_PANEL_BYTES = BM * FP_GEMM_LINE;
 
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
@@ -85,7 +87,8 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                   "turns are between teams, or between the warpgroups of one");
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != FP_NORM_CLUSTER),
                   "a cluster shares one thing");
-    static_assert(BK % (8 * CLUSTER) == 0,
+    static_assert(!E4M3 || BN <= 256, "the weight comes in one box");
+    static_assert((E4M3 ? BN : BK) % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");
 
     struct alignas(16) ring_smem {

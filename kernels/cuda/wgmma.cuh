@@ -90,16 +90,18 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 #define FP_SUMS_192(MODE)      FP_SUMS_144(MODE), FP_SUMS_OF_32(MODE, 18), FP_SUMS_OF_16(MODE, 22)
 #define FP_SUMS_256(MODE)      FP_SUMS_192(MODE), FP_SUMS_OF_32(MODE, 24), FP_SUMS_OF_32(MODE, 28)
 
-/* One instruction.  ADDS: "1" adds to the sums, "0" overwrites them.  A, B: the numbers of the
- * operands a and b, which follow the sums.  TRANS: whether b (and a from shared memory) is read
- * transposed. */
-#define FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, ...)                                            \
+/* One instruction.  TYPES: k and the types.  ADDS: "1" adds to the sums, "0" overwrites them.  A,
+ * B: the numbers of the operands a and b, which follow the sums.  FLAGS: 1, 1 and, of half types,
+ * TRANS: whether b (and a from shared memory) is read transposed. */
+#define FP_WGMMA_OF(TYPES, N, ADDS, MODE, A, B, FLAGS, ...)                                        \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " ADDS ", 0;\n"                                   \
-                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                   \
-                 " {" FP_REGISTERS_##N " }, " A ", " B ", p, 1, 1, " TRANS "; }"                   \
+                 "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" FP_REGISTERS_##N                \
+                 " }, " A ", " B ", p, " FLAGS "; }"                                               \
                  : FP_SUMS_##N(MODE)                                                               \
                  : __VA_ARGS__                                                                     \
                  : "memory")
+#define FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, ...)                                            \
+    FP_WGMMA_OF("k16.f32." TYPE "." TYPE, N, ADDS, MODE, A, B, "1, 1, " TRANS, __VA_ARGS__)
 #define FP_WGMMA_ROWS(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 
 /* Products with a (64, 16) in shared memory by rows of k, or in registers in the layout of a
@@ -172,6 +174,23 @@ FP_WGMMA_192(bf16, "bf16")
 FP_WGMMA_256(fp16, "f16")
 FP_WGMMA_256(bf16, "bf16")
 
+/* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16. */
+struct e4m3;
+#define FP_WGMMA_E4M3(N, A, B)                                                                     \
+    template <> struct wgmma<e4m3, N> {                                                            \
+        static FP_DEVICE void nt(fragment<fp16, N> &c, u64 a, u64 b)                               \
+        {                                                                                          \
+            FP_WGMMA_OF("k32.f32.e4m3.e4m3", N, "1", "+f", A, B, "1, 1", "l"(a), "l"(b));          \
+        }                                                                                          \
+    };
+FP_WGMMA_E4M3(16, "%8", "%9")
+FP_WGMMA_E4M3(64, "%32", "%33")
+FP_WGMMA_E4M3(96, "%48", "%49")
+FP_WGMMA_E4M3(128, "%64", "%65")
+FP_WGMMA_E4M3(144, "%72", "%73")
+FP_WGMMA_E4M3(192, "%96", "%97")
+FP_WGMMA_E4M3(256, "%128", "%129")
+
 #undef FP_REGISTERS_16
 #undef FP_REGISTERS_64
 #undef FP_REGISTERS_96
@@ -189,6 +208,7 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_SUMS_144
 #undef FP_SUMS_192
 #undef FP_SUMS_256
+#undef FP_WGMMA_OF
 #undef FP_WGMMA
 #undef FP_WGMMA_ROWS
 #undef FP_WGMMA_STRUCT
@@ -199,6 +219,7 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_WGMMA_144
 #undef FP_WGMMA_192
 #undef FP_WGMMA_256
+#undef FP_WGMMA_E4M3
 
 } // namespace fp
 

@@ -1,0 +1,247 @@
+/* The GEMMs of operators 10 and 12 of BERT-base with operands of e4m3 and results of fp16.
+ *
+ *   10   (M,768) x (768,3072)
+ *   12   (M,3072) x (3072,768)
+ *
+ * By hopper_gemm.cuh's kernel in several tiles, beside the same kernel with operands of fp16, and
+ * beside cuBLASLt in both types, with sums of e4m3 that are fast (as the tensor cores have them) or
+ * promoted to fp32.  All take turns.  Operands are drawn, near the normal distribution; those of
+ * e4m3 have a deviation of 4, and results are sums / 16.
+ *
+ * Prints for each the time of a launch, of many one after the other, and the error of some rows
+ * against sums in double: of the norm, and along the exact result (less than 0: towards 0).  Then
+ * the same errors where a bias of ten times the sums' size is in the sums from the beginning. */
+#include "gemm_cublas.cuh"
+
+#include <memory>
+#include <string>
+
+enum { ROUNDS = 21, SAMPLES = 32 };
+constexpr float DEVIATION = 4, HALF_WEIGHT = 1.0f / 32;
+
+struct contender {
+    std::string name;
+    bool e4m3;
+    std::function<void(cudaStream_t)> launch;
+    double error, along;
+    std::vector<float> us;
+    cudaGraphExec_t exec;
+};
+
+/* ---- what is right ----------------------------------------------------------------------------
+ */
+
+static float value(__nv_fp8_e4m3 x)
+{
+    return e4m3_value(x.__x);
+}
+
+static float value(__half x)
+{
+    return __half2float(x);
+}
+
+static int sampled_row(const problem &p, int i)
+{
+    return (int)((long)p.rows * i / SAMPLES) + i % 16;
+}
+
+/* by_rows: the weight is (columns, inner), else (inner, columns). */
+template <typename T>
+static std::vector<double> right(const problem &p, const T *in, const T *weight, bool by_rows)
+{
+    const std::vector<T> elements = downloaded(weight, (size_t)p.inner * p.columns);
+    std::vector<double> of_k(p.columns), out((size_t)SAMPLES * p.columns);
+    std::vector<std::vector<T>> rows;
+    for (int i = 0; i < SAMPLES; i++)
+        rows.push_back(downloaded(in + (size_t)sampled_row(p, i) * p.inner, p.inner));
+    for (int k = 0; k < p.inner; k++) {
+        for (int n = 0; n < p.columns; n++)
+            of_k[n] =
+                value(elements[by_rows ? (size_t)n * p.inner + k : (size_t)k * p.columns + n]);
+        for (int i = 0; i < SAMPLES; i++) {
+            const double x = value(rows[i][k]) * (double)(by_rows ? ALPHA : 1);
+            for (int n = 0; n < p.columns; n++)
+                out[(size_t)i * p.columns + n] += x * of_k[n];
+        }
+    }
+    return out;
+}
+
+/* The sums of both types, of the sampled rows. */
+struct exact {
+    std::vector<double> e4m3, half;
+
+    explicit exact(const problem &p)
+        : e4m3(right(p, p.codes, p.weight_codes, true)), half(right(p, p.in, p.weight, false))
+    {
+    }
+};
+
+static void judge(contender &c, const problem &p, const exact &sums, cudaStream_t stream)
+{
+    const std::vector<double> &want = c.e4m3 ? sums.e4m3 : sums.half;
+    std::vector<__half> bias(p.columns);
+    double off = 0, along = 0, norm = 0;
+    CHECK(cudaMemset(p.out, 0xff, (size_t)p.rows * p.columns * sizeof(__half)));
+    if (p.bias != nullptr)
+        bias = downloaded(p.bias, p.columns);
+    c.launch(stream);
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < SAMPLES; i++) {
+        const std::vector<__half> got =
+            downloaded(p.out + (size_t)sampled_row(p, i) * p.columns, p.columns);
+        for (int n = 0; n < p.columns; n++) {
+            const double added = p.bias != nullptr ? value(bias[n]) * (c.e4m3 ? ALPHA : 1) : 0,
+                         y = want[(size_t)i * p.columns + n] + added, d = value(got[n]) - y;
+            off += d * d;
+            along += d * y;
+            norm += y * y;
+        }
+    }
+    c.error = sqrt(off / norm);
+    c.along = along / norm;
+    if (!(c.error < (c.e4m3 ? 2e-2 : 1e-3))) {
+        fprintf(stderr, "%s, %s, %d rows: the error is %.1e\n", c.name.c_str(), p.name, p.rows,
+                c.error);
+        exit(1);
+    }
+}
+
+/* ---- who takes part ---------------------------------------------------------------------------
+ */
+
+template <bool E4M3, int ROWS, int COLUMNS, int STEP_BYTES, int TEAMS, int GROUPS, int CLUSTER = 1,
+          bool SWAP = false>
+static contender ours(const problem &p, const char *name, bool early = true)
+{
+    using tile = tile_of<E4M3, ROWS, COLUMNS, STEP_BYTES, TEAMS, GROUPS, CLUSTER, SWAP>;
+    return {std::string(E4M3 ? "e4m3 " : "fp16 ") + name, E4M3,
+            [p, early](cudaStream_t stream) { launch_tile<tile>(p, early, stream); }};
+}
+
+static std::vector<contender> all_of_ours(const problem &p)
+{
+    std::vector<contender> all = {
+        ours<true, 128, 192, 128, 2, 1>(p, "128x192"),
+        ours<true, 128, 192, 128, 2, 1>(p, "128x192, plain launches", false),
+        ours<true, 128, 192, 128, 1, 2>(p, "128x192_cooperative"),
+        ours<true, 128, 128, 128, 2, 1>(p, "128x128"),
+        ours<true, 128, 128, 128, 2, 1, 2>(p, "128x128, clusters of 2"),
+        ours<true, 128, 256, 128, 1, 2>(p, "128x256_cooperative"),
+        ours<true, 256, 128, 128, 1, 2>(p, "256x128_cooperative"),
+        ours<true, 64, 192, 128, 2, 1>(p, "64x192"),
+        ours<false, 128, 192, 128, 2, 1>(p, "128x192"),
+        ours<false, 128, 192, 128, 1, 2>(p, "128x192_cooperative"),
+        ours<false, 128, 128, 128, 2, 1>(p, "128x128"),
+    };
+    if (p.rows <= 1024) {
+        all.push_back(ours<true, 64, 128, 128, 2, 1>(p, "64x128"));
+        all.push_back(ours<true, 96, 192, 128, 2, 1, 1, true>(p, "96x192_swap_pingpong"));
+        all.push_back(ours<false, 64, 128, 128, 2, 1>(p, "64x128"));
+        all.push_back(ours<false, 96, 192, 128, 2, 1, 1, true>(p, "96x192_swap_pingpong"));
+    }
+    return all;
+}
+
+static contender by_cublas(const problem &p, const char *name, bool e4m3, bool fast,
+                           cudaStream_t stream)
+{
+    auto product = std::make_shared<cublas_product>(p, e4m3, fast);
+    product->tune(stream);
+    return {name, e4m3, [product](cudaStream_t s) { CHECK_BLAS(product->run(s)); }};
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+static void time_all(std::vector<contender> &all, const problem &p, cudaStream_t stream)
+{
+    const int launches = p.rows > 4096 ? 60 : 20;
+    for (contender &c : all)
+        c.exec = record(stream, launches, c.launch);
+    for (int round = 0; round <= ROUNDS; round++)
+        for (contender &c : all) {
+            const float ms = timed(stream, [&] { CHECK(cudaGraphLaunch(c.exec, stream)); });
+            if (round > 0)
+                c.us.push_back(ms * 1000 / (float)launches);
+        }
+    for (contender &c : all)
+        CHECK(cudaGraphExecDestroy(c.exec));
+}
+
+static void print_table(const std::vector<contender> &all, const problem &p)
+{
+    float rival = 0;
+    for (const contender &c : all)
+        if (c.name == "cuBLASLt e4m3 fast")
+            rival = quantile(c.us, 0.5);
+    printf("\n| %s, %d rows | us (10 %%, 90 %%) | TFLOP/s | over cuBLASLt e4m3 | error | along |\n"
+           "|---|---|---|---|---|---|\n",
+           p.name, p.rows);
+    for (const contender &c : all) {
+        const double us = quantile(c.us, 0.5);
+        printf("| %s | %.2f (%.2f, %.2f) | %.0f | %.3f | %.2e | %+.1e |\n", c.name.c_str(), us,
+               quantile(c.us, 0.1), quantile(c.us, 0.9), 2e-6 * p.rows * p.columns * p.inner / us,
+               us / rival, c.error, c.along);
+    }
+}
+
+static void measure(problem p, cudaStream_t stream)
+{
+    const exact sums(p);
+    std::vector<contender> all = all_of_ours(p);
+    all.push_back(by_cublas(p, "cuBLASLt e4m3 fast", true, true, stream));
+    all.push_back(by_cublas(p, "cuBLASLt e4m3 promoted", true, false, stream));
+    all.push_back(by_cublas(p, "cuBLASLt fp16", false, false, stream));
+    for (contender &c : all)
+        judge(c, p, sums, stream);
+    time_all(all, p, stream);
+    print_table(all, p);
+    if (p.rows != 1024)
+        return;
+    const float ten = 10 * sqrtf((float)p.inner);
+    __half *large = drawn_tensor<__half>(p.columns, ten * DEVIATION * DEVIATION, 5),
+           *small = drawn_tensor<__half>(p.columns, ten * HALF_WEIGHT, 6);
+    p.bias = large;
+    contender e4m3 = ours<true, 128, 192, 128, 2, 1>(p, "");
+    judge(e4m3, p, sums, stream);
+    p.bias = small;
+    contender half = ours<false, 128, 192, 128, 2, 1>(p, "");
+    judge(half, p, sums, stream);
+    printf("With a bias in the sums of 10 times their size: e4m3 128x192 %.2e, along %+.1e; fp16 "
+           "%.2e, %+.1e\n",
+           e4m3.error, e4m3.along, half.error, half.along);
+    CHECK(cudaFree(large));
+    CHECK(cudaFree(small));
+}
+
+int main()
+{
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    for (int operator_number = 10; operator_number <= 12; operator_number += 2)
+        for (int rows : {1024, 4096, 16384}) {
+            const int k = operator_number == 10 ? 768 : 3072,
+                      n = operator_number == 10 ? 3072 : 768;
+            const size_t in = (size_t)rows * k, weight = (size_t)k * n;
+            __half *out;
+            CHECK(cudaMalloc(&out, (size_t)rows * n * sizeof(__half)));
+            const problem p = {operator_number == 10 ? "10-10" : "12-12",
+                               rows,
+                               n,
+                               k,
+                               drawn_tensor<__nv_fp8_e4m3>(in, DEVIATION, 1),
+                               drawn_tensor<__nv_fp8_e4m3>(weight, DEVIATION, 2),
+                               drawn_tensor<__half>(in, 1, 3),
+                               drawn_tensor<__half>(weight, HALF_WEIGHT, 4),
+                               nullptr,
+                               out};
+            CHECK(cudaDeviceSynchronize());
+            measure(p, stream);
+            for (const void *tensor :
+                 {(const void *)p.codes, (const void *)p.weight_codes, (const void *)p.in,
+                  (const void *)p.weight, (const void *)out})
+                CHECK(cudaFree((void *)tensor));
+        }
+}

@@ -1,0 +1,134 @@
+/* hopper_gemm.cuh's kernel alone, with operands of e4m3 or fp16: its configurations and launches.
+ */
+#pragma once
+
+#include "fp8.cuh"
+
+#include "hopper_gemm.cuh"
+
+#include <cudaTypedefs.h>
+
+enum { SHARED_BYTES = 227 << 10 }; /* of a thread block on Hopper, at most */
+
+constexpr float ALPHA = 1.0f / 16; /* the product of the operands' scales */
+
+struct problem {
+    const char *name;
+    int rows, columns, inner;
+    const __nv_fp8_e4m3 *codes, *weight_codes; /* (rows, inner), (columns, inner) */
+    const __half *in, *weight;                 /* (rows, inner), (inner, columns) */
+    const __half *bias;                        /* (columns), over ALPHA if e4m3; null: none */
+    __half *out;                               /* (rows, columns) */
+};
+
+struct rescale {
+    template <class D> static FP_DEVICE uint32_t packed(float x, float y)
+    {
+        return D::pack(x * ALPHA, y * ALPHA);
+    }
+};
+
+constexpr fp_hopper_gemm with_depth(fp_hopper_gemm g)
+{
+    g.depth = 0;
+    const int bytes = fp_hopper_gemm_shared(g);
+    g.depth = 1;
+    g.depth = (SHARED_BYTES - bytes) / (fp_hopper_gemm_shared(g) - bytes);
+    return g;
+}
+
+/* Bytes of a step, not elements, so that fp16 and e4m3 have the same. */
+template <bool E4M3_, int ROWS, int COLUMNS, int STEP_BYTES, int TEAMS, int GROUPS, int CLUSTER,
+          bool SWAP>
+struct tile_of {
+    static constexpr bool E4M3 = E4M3_;
+    static constexpr fp_hopper_gemm config =
+        with_depth({ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
+                    FP_NORM_NONE, SWAP, false, false, false, false, E4M3});
+    static constexpr int threads = fp_hopper_gemm_threads(config);
+};
+
+template <class TILE>
+__global__ void __launch_bounds__(TILE::threads, 1)
+    gemm(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    using D = fp::fp16;
+    fp::begin_next(a);
+    const fp::token_view<D> in{fp::elements<D>(a.gemm.in), a.gemm.inner};
+    const fp::store_tokens<D> store{fp::elements<D>(a.gemm.out), a.gemm.columns};
+    using activation = fp::hopper_gemm::either<TILE::E4M3, rescale, fp::keep>;
+    const fp::hopper_gemm::ending<D, activation, fp::store_tokens<D>> end{
+        fp::elements<D>(a.gemm.bias), nullptr, {}, store, nullptr, nullptr, 0, nullptr};
+    fp::hopper_gemm::run<D, TILE::config>(a, maps, in, end, shared);
+}
+
+/* The map of a matrix in row-major order, of elements of so many bytes. */
+inline void encode(fp_map *map, const void *at, int bytes, int rows, int columns, int box_rows,
+                   int box_columns)
+{
+    static PFN_cuTensorMapEncodeTiled_v12000 encoder;
+    cudaDriverEntryPointQueryResult found;
+    const cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows},
+                     pitch[1] = {(cuuint64_t)columns * bytes};
+    const cuuint32_t box[2] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows}, step[2] = {1, 1};
+    if (encoder == nullptr)
+        CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&encoder, 12000,
+                                               cudaEnableDefault, &found));
+    const CUresult result =
+        encoder((CUtensorMap *)map,
+                bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+                (void *)at, size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                box_columns * bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != CUDA_SUCCESS) {
+        fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", (int)result);
+        exit(1);
+    }
+}
+
+template <class TILE> fp_maps maps_of(const problem &p)
+{
+    constexpr fp_hopper_gemm g = TILE::config;
+    const int panel = fp_hopper_gemm_panel(g), line = fp_hopper_gemm_input_panel(g);
+    fp_maps maps = {};
+    if (TILE::E4M3) {
+        encode(&maps.in, p.codes, 1, p.rows, p.inner, g.rows, line);
+        encode(&maps.weight, p.weight_codes, 1, p.columns, p.inner, g.columns / g.cluster, line);
+    } else {
+        encode(&maps.in, p.in, 2, p.rows, p.inner, g.rows, line);
+        encode(&maps.weight, p.weight, 2, p.inner, p.columns, g.step / g.cluster, panel);
+    }
+    encode(&maps.out, p.out, 2, p.rows, p.columns, g.swap ? g.rows : FP_GEMM_STORED_ROWS, panel);
+    return maps;
+}
+
+/* early: as in a plan, where the next kernel may begin when all thread blocks of this one have. */
+template <class TILE> void launch_tile(const problem &p, bool early, cudaStream_t stream)
+{
+    constexpr fp_hopper_gemm g = TILE::config;
+    constexpr int bytes = fp_hopper_gemm_shared(g);
+    const int tiles = (p.rows + g.cluster * g.rows - 1) / (g.cluster * g.rows) * g.cluster *
+                      ((p.columns + g.columns - 1) / g.columns);
+    int device, multiprocessors;
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    fp_args a = {};
+    a.batch = 1, a.seq_len = a.tokens = p.rows, a.heads = 12, a.head_size = 64, a.ffn = 3072;
+    a.early = early;
+    a.gemm = {p.columns, p.inner, nullptr, p.out, nullptr, p.bias, nullptr, nullptr};
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {(unsigned)g.cluster, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(std::min(tiles, multiprocessors / g.cluster * g.cluster));
+    config.blockDim = dim3(TILE::threads);
+    config.dynamicSmemBytes = bytes;
+    config.stream = stream;
+    config.attrs = early ? attributes : attributes + 1;
+    config.numAttrs = (early ? 1 : 0) + (g.cluster > 1 ? 1 : 0);
+    CHECK(cudaFuncSetAttribute(gemm<TILE>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    CHECK(cudaLaunchKernelEx(&config, gemm<TILE>, a, maps_of<TILE>(p)));
+}
