@@ -100,7 +100,7 @@ static const char *add_pointwise(struct body *b, const struct op *op, const char
     if (op->function == FUNCTION_BIAS_ROPE_SPLIT_HEADS) {
         buf_addf(&b->text,
                  "    const fp::turn_heads<dtype, W, decltype(in), decltype(%s)> turn{\n"
-                 "        in, %s, %s, a.seq_len, a.heads, a.unpacked, %s};\n",
+                 "        in, %s, {%s, a.seq_len, a.heads, a.unpacked}, %s};\n",
                  next, bias >= 0 ? use_weight(b, bias) : "nullptr",
                  use_weight(b, op->weight[ROLE_TABLE]), next);
         next = "turn";

@@ -81,13 +81,22 @@ static void add_view(const struct cuda_stage *s, struct buf *out)
 
 static void add_store(const struct cuda_stage *s, struct buf *out)
 {
-    if (tensor_layout(s->chain, TENSOR_OF(s->last)) == LAYOUT_QKV_HEADS)
+    const struct op *last = &s->chain->ops[s->last];
+    int table = last->weight[ROLE_TABLE];
+    if (last->kind != KIND_SPLIT)
+        buf_adds(out, "    const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), "
+                      "a.gemm.columns};\n");
+    else if (table < 0)
         buf_adds(out, "    const fp::store_qkv<dtype, W> store{fp::elements<dtype>(a.gemm.out), "
                       "a.batch, a.seq_len,\n"
                       "                                         a.heads, a.unpacked};\n");
     else
-        buf_adds(out, "    const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), "
-                      "a.gemm.columns};\n");
+        buf_addf(out,
+                 "    const fp::store_turned_qkv<dtype, W> store{\n"
+                 "        {fp::elements<dtype>(a.gemm.out), a.batch, a.seq_len, a.heads, "
+                 "a.unpacked},\n"
+                 "        fp::table(a, %d)};\n",
+                 table);
 }
 
 /* Bias, residual and activation are arguments of one struct, as the kernel applies them at

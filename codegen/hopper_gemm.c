@@ -68,7 +68,17 @@ bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_
     struct cuda_stage stages[OP_COUNT];
     int count = cuda_stages_of(chain, s, CUDA_NORM_STRIP, stages);
     *out = stages[0];
+    if (count == 2 && chain->ops[s.last].kind == KIND_SPLIT) { /* a thread has both of a pair */
+        out->last = s.last;
+        count = 1;
+    }
     return count == 1 && stages[0].kind == STAGE_GEMM;
+}
+
+/* Whether q and k are turned. */
+static bool gemm_turns(const struct cuda_stage *s)
+{
+    return s->chain->ops[s->last].function == FUNCTION_BIAS_ROPE_SPLIT_HEADS;
 }
 
 /* The tiles that make up whole rows; 0: no number of them does. */
@@ -151,6 +161,9 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         return false;
     if (g.gate && (g.swap || g.split > 1 || fp_hopper_gemm_panel(g) < 64))
         return inapplicable(why, "a gate halves what warps store, panels of 64 columns of rows");
+    if (gemm_turns(&stage) && (t->head_size % 16 != 0 || g.columns % t->head_size != 0))
+        return inapplicable(why, "q and k are turned in tiles of whole heads, of a multiple of 16 "
+                                 "columns");
     if (g.cluster > 1 && g.norm == FP_NORM_CLUSTER)
         return inapplicable(why, "a cluster shares the weight, or the rows of a layernorm");
     if (g.norm != FP_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)

@@ -118,7 +118,7 @@ enum { ON_CPU = 1, ON_MMA = 2, ON_HOPPER = 4, ON_CUDA = ON_MMA | ON_HOPPER, ON_C
 #define CHAIN_FUNCTIONS(X)                                                                         \
     X(GEMM, "gemm", KIND_GEMM, MATRIX, ON_CPU | ON_CUDA | ON_CUBLASLT)                             \
     X(BIAS_SPLIT_HEADS, "split", KIND_SPLIT, BIAS, ON_CPU | ON_CUDA)                               \
-    X(BIAS_ROPE_SPLIT_HEADS, "rope_split", KIND_SPLIT, BIAS | TABLE, ON_CPU | ON_MMA) /* and turns q and k */\
+    X(BIAS_ROPE_SPLIT_HEADS, "rope_split", KIND_SPLIT, BIAS | TABLE, ON_CPU | ON_CUDA) /* and turns q and k */\
     X(SCORES, "scores", KIND_SCORES, 0, ON_CPU | ON_CUDA)       /* times 1/sqrt(W) */              \
     X(MASK, "mask", KIND_SCORE_MOD, 0, ON_CPU | ON_CUDA)        /* drops keys that it does not keep */ \
     X(BIAS_MASK, "bias_mask", KIND_SCORE_MOD, TABLE, ON_CPU | ON_CUDA) /* score(i,j) + table[h][j-i + S-1], then mask */ \

@@ -154,10 +154,24 @@ template <class W> struct split {
                 normalise(w, v, w.first_tile(), w.part() * OWN + first, column);
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
+            if constexpr (W::TURNED > 0)
+                turn(w, v[i], min(m0 + i * BELOW, w.a.tokens - 1), column);
             w.end.activation.at(0, 0, v[i]);
             if (i * BELOW < stored)
                 store_vec<D>(w.end.store.place(m0 + i * BELOW, column), v[i]);
         }
+    }
+
+    /* Another lane has the other halves of the pairs of 16 bytes of a row. */
+    static FP_DEVICE void turn(const W &w, float (&v)[VEC<D>], int row, int column)
+    {
+        const auto turns = w.end.store.turns();
+        float other[VEC<D>];
+#pragma unroll
+        for (int e = 0; e < VEC<D>; e++)
+            other[e] = __shfl_xor_sync(~0u, v[e], W::TURNED / 2 / VEC<D>);
+        if (turns.of_column(column))
+            turns.turn(v, other, column, turns.of_row(row));
     }
 
     /* What all thread blocks of the cluster have summed of 16 bytes of a row. */

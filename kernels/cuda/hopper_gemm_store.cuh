@@ -14,63 +14,128 @@ namespace fp::hopper_gemm
 
 template <class W> struct store {
     FP_GEMM_STEP;
-    static constexpr int STORERS = W::STORERS;
+    static constexpr int STORERS = W::STORERS, TURNED = W::TURNED;
     static constexpr bool SCATTERS = W::SCATTERS;
 
     /* ---- a warp's own rows ------------------------------------------------------------------- */
 
+    /* The warp's next place in `out`.  count: of panels that the warp has stored. */
+    static FP_DEVICE u32 next_panel(const W &w, u32 &count)
+    {
+        const u32 place = threadIdx.x / 32 * S::SLOTS + count % S::SLOTS;
+        count++;
+        return address(w.s.out) + place * S::SLOT_BYTES;
+    }
+
     /* 16 rows from `row` on, and a panel of columns from `column` on, of the matrix of a map.
-     * fill(first_of(panel)) leaves them in the warp's next place in `out`.  count: of panels that
-     * the warp has stored. */
+     * fill(first_of(panel)) leaves them in the warp's next place. */
     template <class Fill>
     static FP_DEVICE void store_panel(const W &w, const fp_map &map, int row, int column,
                                       u32 &count, const Fill &fill)
     {
         const int lane =
             static_cast<int>(threadIdx.x) % 32; /* ptxas makes other code of S::lane() */
-        const u32 place = threadIdx.x / 32 * S::SLOTS + count % S::SLOTS,
-                  panel = address(w.s.out) + place * S::SLOT_BYTES;
-        count++;
-        if constexpr (SCATTERS) {
-            fill(first_of(panel));
-            __syncwarp();
-            scatter_panel(w, row, column, panel, lane);
-            __syncwarp();
-        } else {
-            if (lane == 0)
-                box_stores_read<S::SLOTS - 1>();
-            __syncwarp();
-            fill(first_of(panel));
-            proxy_fence();
-            __syncwarp();
-            if (lane == 0) {
-                box_store(&map, column, row, panel);
-                box_stores_end();
-            }
+        const u32 panel = next_panel(w, count);
+        if (lane == 0)
+            box_stores_read<S::SLOTS - 1>();
+        __syncwarp();
+        fill(first_of(panel));
+        proxy_fence();
+        __syncwarp();
+        if (lane == 0) {
+            box_store(&map, column, row, panel);
+            box_stores_end();
         }
     }
 
-    static FP_DEVICE void scatter_panel(const W &w, int row, int column, u32 panel, int lane)
+    /* ---- the same of rows that are no neighbours in memory ----------------------------------- */
+
+    /* A lane stores chunks of 16 bytes, each BELOW rows below the one before. */
+    static constexpr int CHUNKS = PANEL / VEC<D>, BELOW = 32 / CHUNKS, EACH = WARP_ROWS / BELOW;
+
+    /* The token of a lane's row of a warp's 16, from `row` on. */
+    static FP_DEVICE auto token_of_lane(const W &w, int row)
     {
-        constexpr int CHUNKS = PANEL / VEC<D>;
-#pragma unroll
-        for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
-            const int r = i / CHUNKS, within = i % CHUNKS * VEC<D>;
-            if (row + r < w.a.tokens && column + within < w.n)
-                store_chunk(w, panel + S::offset(WARP_ROWS, r, within), row + r, column + within);
-        }
+        return w.end.store.token_of(
+            min(row + static_cast<int>(threadIdx.x % WARP_ROWS), w.a.tokens - 1));
     }
 
-    /* 16 bytes */
-    static FP_DEVICE void store_chunk(const W &w, u32 from, int row, int column)
+    /* Where the rows begin of which a lane stores chunks, in units of 16 bytes. */
+    struct places {
+        u32 row[EACH];
+    };
+    template <class Token> static FP_DEVICE places places_of(const W &w, const Token &own)
+    {
+        places out;
+        const u32 at = static_cast<u32>(w.end.store.of_row(own) / VEC<D>);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            out.row[i] = __shfl_sync(~0u, at, threadIdx.x % 32 / CHUNKS + i * BELOW);
+        return out;
+    }
+
+    /* Like store_panel(). */
+    template <class Fill>
+    static FP_DEVICE void scatter_panel(const W &w, const places &to, int row, int column,
+                                        u32 &count, const Fill &fill)
+    {
+        const u32 panel = next_panel(w, count);
+        const u32 first = threadIdx.x % 32 / CHUNKS, within = threadIdx.x % CHUNKS * VEC<D>;
+        fill(first_of(panel));
+        __syncwarp();
+        if (column + static_cast<int>(within) < w.n) {
+            elem<D> *out = w.end.store.out + w.end.store.of_column(column + within);
+            const u32 from = panel + S::offset(WARP_ROWS, first, within);
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                if (row + static_cast<int>(first) + i * BELOW < w.a.tokens)
+                    *reinterpret_cast<uint4 *>(out + static_cast<i64>(to.row[i]) * VEC<D>) =
+                        load_chunk((from ^ i * BELOW % 8 * 16) + i * BELOW * LINE);
+        }
+        __syncwarp();
+    }
+
+    static FP_DEVICE uint4 load_chunk(u32 from)
     {
         uint4 x;
         asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
                      : "r"(from)
                      : "memory");
-        *reinterpret_cast<uint4 *>(w.end.store.place(row, column)) = x;
+        return x;
     }
+
+    /* ---- rotary embeddings -------------------------------------------------------------------
+     *
+     * A thread has columns 2t and 2t + 1 of each block, and so both columns of a pair, which are a
+     * whole number of blocks apart. */
+
+    /* Turns the heads of q and k in product m.  place: in its sequence, of a lane's token. */
+    static FP_DEVICE void turn(const W &w, sums &c, int m, int place, int n0)
+    {
+        constexpr int HALF = TURNED / 16; /* blocks */
+        const auto turns = w.end.store.turns();
+        const float *at[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            at[r] = turns.table +
+                    (__shfl_sync(~0u, place, fragment_row<D>(r)) * TURNED + threadIdx.x % 4 * 4);
+#pragma unroll
+        for (int head = 0; head < BN / 8; head += 2 * HALF)
+            if (turns.of_column(n0 + head * 8))
+#pragma unroll
+                for (int p = head; p < head + HALF; p++)
+#pragma unroll
+                    for (int r = 0; r < 2; r++) {
+                        const float4 t =
+                            __ldg(reinterpret_cast<const float4 *>(at[r] + (p - head) * 16));
+                        auto &x = S::block(c, m, p)[r], &y = S::block(c, m, p + HALF)[r];
+                        turn_pair(x[0], y[0], t.x, t.y);
+                        turn_pair(x[1], y[1], t.z, t.w);
+                    }
+    }
+
+    /* ---- sums -------------------------------------------------------------------------------- */
 
     /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
     static FP_DEVICE void leave(const W &w, sums &c, int m, int p, u32 at)
@@ -133,15 +198,18 @@ template <class W> struct store {
 
     /* ---- a tile's rows ----------------------------------------------------------------------- */
 
-    /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
-     * them, for which registers would not suffice. */
     static FP_DEVICE void store_rows(const W &w, sums &c, const tile &t, int member, u32 &panels)
     {
 #pragma unroll
         for (int m = 0; m < MI; m++)
-            store_product(w, c, m, w.maps.out, t, member, panels);
+            if constexpr (SCATTERS)
+                scatter_product(w, c, m, t, member, panels);
+            else
+                store_product(w, c, m, w.maps.out, t, member, panels);
     }
 
+    /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
+     * them, for which registers would not suffice. */
     static FP_DEVICE void store_product(const W &w, sums &c, int m, const fp_map &map,
                                         const tile &t, int member, u32 &panels)
     {
@@ -158,6 +226,24 @@ template <class W> struct store {
                                         leave(w, c, m, q / 8 + p,
                                               S::matrices_at(first, WARP_ROWS, 0, p));
                             });
+    }
+
+    static FP_DEVICE void scatter_product(const W &w, sums &c, int m, const tile &t, int member,
+                                          u32 &panels)
+    {
+        const int row = t.m0 + S::warp_row(member, m);
+        const auto own = token_of_lane(w, row);
+        if constexpr (TURNED > 0)
+            turn(w, c, m, own.place, t.n0);
+        const places to = places_of(w, own);
+#pragma unroll
+        for (int q = 0; q < BN; q += PANEL)
+            if (t.n0 + q < w.n)
+                scatter_panel(w, to, row, t.n0 + q, panels, [&](u32 first) {
+#pragma unroll
+                    for (int p = 0; p < PANEL / 8; p += 2)
+                        leave(w, c, m, q / 8 + p, S::matrices_at(first, WARP_ROWS, 0, p));
+                });
     }
 
     /* A warp has left its columns of the tile in `out`. */
@@ -218,9 +304,39 @@ template <class W> struct store {
     {
 #pragma unroll 2
         for (int i = tid; i < BM * BN / VEC<D>; i += STORERS) {
-            const int r = i / (BN / VEC<D>), column = i % (BN / VEC<D>)*VEC<D>;
-            if (t.m0 + r < w.a.tokens && t.n0 + column < w.n)
-                store_chunk(w, out + S::offset(BM, r, column), t.m0 + r, t.n0 + column);
+            const int r = i / (BN / VEC<D>), within = i % (BN / VEC<D>)*VEC<D>;
+            const int row = t.m0 + r, column = t.n0 + within;
+            if (row >= w.a.tokens || column >= w.n)
+                continue;
+            elem<D> *to = w.end.store.place(row, column);
+            if (turned(w, column))
+                store_turned(w, to, out, t, r, within);
+            else
+                *reinterpret_cast<uint4 *>(to) = load_chunk(out + S::offset(BM, r, within));
+        }
+    }
+
+    static FP_DEVICE bool turned(const W &w, int column)
+    {
+        if constexpr (TURNED > 0)
+            return w.end.store.turns().of_column(column);
+        else
+            return false;
+    }
+
+    /* A chunk of a tile, which has the other halves of its pairs, too. */
+    static FP_DEVICE void store_turned(const W &w, elem<D> *to, u32 out, const tile &t, int row,
+                                       int within)
+    {
+        if constexpr (TURNED > 0) {
+            const auto turns = w.end.store.turns();
+            const int other =
+                within % TURNED < TURNED / 2 ? within + TURNED / 2 : within - TURNED / 2;
+            float v[VEC<D>], y[VEC<D>];
+            unpack_vec<D>(load_chunk(out + S::offset(BM, row, within)), v);
+            unpack_vec<D>(load_chunk(out + S::offset(BM, row, other)), y);
+            turns.turn(v, y, within, turns.of_row(t.m0 + row));
+            store_vec<D>(to, v);
         }
     }
 };

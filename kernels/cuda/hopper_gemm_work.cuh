@@ -209,6 +209,12 @@ template <class S_, class View, class End> struct work {
     /* Rows of the input, or of the result, that are no neighbours in memory. */
     static constexpr bool GATHERS = !View::in_rows, SCATTERS = !decltype(End::store)::in_rows;
 
+    /* The size of heads that are turned before they are stored; 0: none are.  A tile has whole
+     * heads. */
+    static constexpr int TURNED = decltype(End::store)::turned;
+    static_assert(TURNED == 0 || (BN % TURNED == 0 && TURNED % 16 == 0),
+                  "a thread has both columns of a pair");
+
     const fp_args &a;
     const fp_maps &maps;
     const int n, k;   /* N, K */

@@ -6,7 +6,7 @@
 #ifndef FUSEPLAN_CUDA_TOKENS_CUH
 #define FUSEPLAN_CUDA_TOKENS_CUH
 
-#include "common.cuh"
+#include "heads.cuh"
 
 #define FP_FUNCTION FP_DEVICE
 #define FP_ERF      erff
@@ -34,25 +34,6 @@ template <class D> struct token_view {
     }
 };
 
-/* (B,H,S,W) read as (B,S,H*W), which merges the heads. */
-template <class D, int W> struct head_view {
-    static constexpr bool in_rows = false;
-    const elem<D> *x;
-    int seq_len, heads;
-    const int *unpacked; /* as in fp_args */
-
-    FP_DEVICE const elem<D> *row(int r) const
-    {
-        if (unpacked)
-            r = unpacked[r];
-        return x + (static_cast<i64>(r / seq_len) * heads * seq_len + r % seq_len) * W;
-    }
-    FP_DEVICE i64 col(int k) const
-    {
-        return static_cast<i64>(k / W) * seq_len * W + k % W;
-    }
-};
-
 /* ---- epilogues ------------------------------------------------------------------------------- */
 
 struct keep {
@@ -67,34 +48,13 @@ struct keep {
 
 template <class D> struct store_tokens {
     static constexpr bool in_rows = true;
+    static constexpr int turned = 0; /* the size of heads that are turned first */
     elem<D> *out;
     int columns;
 
     FP_DEVICE elem<D> *place(int row, int col) const
     {
         return out + static_cast<i64>(row) * columns + col;
-    }
-    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
-    {
-        store_vec<D>(place(row, col), v);
-    }
-};
-
-/* Stores columns (q, k, v), each (H,W), to 3x(B,H,S,W). */
-template <class D, int W> struct store_qkv {
-    static constexpr bool in_rows = false;
-    elem<D> *out;
-    int batch, seq_len, heads;
-    const int *unpacked; /* as in fp_args */
-
-    FP_DEVICE elem<D> *place(int row, int col) const
-    {
-        if (unpacked)
-            row = unpacked[row];
-        int head = col / W; /* counts through q, k and v */
-        i64 matrix =
-            (static_cast<i64>(head / heads) * batch + row / seq_len) * heads + head % heads;
-        return out + (matrix * seq_len + row % seq_len) * W + col % W;
     }
     FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
     {
@@ -223,37 +183,6 @@ template <class D, class Function, class Next> struct gate {
             activation<D, Function>::pair(v[i], v[i + 2]);
             store_pair<D>(p + i / 2, v[i] * v[i + 1], v[i + 2] * v[i + 3]);
         }
-    }
-};
-
-/* Rotary embeddings of columns (q, k, v), each (H,W): q and k are turned.  A thread has one half of
- * its pairs; the other half is W/2 columns away, in memory. */
-template <class D, int W, class View, class Next> struct turn_heads {
-    View in;
-    const elem<D> *bias; /* (3D), in v already; null: none */
-    const float *table;  /* (S,W) */
-    int seq_len, heads;
-    const int *unpacked; /* as in fp_args */
-    Next next;
-
-    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
-    {
-        if (col < 2 * heads * W) {
-            const bool first = col % W < W / 2;
-            const int other = first ? col + W / 2 : col - W / 2;
-            const int place = (unpacked ? unpacked[row] : row) % seq_len;
-            const float *at = table + static_cast<i64>(place) * W + col % (W / 2) * 2;
-            float x[VEC<D>], b[VEC<D>] = {};
-            load_vec<D>(in.row(row) + in.col(other), x);
-            if (bias)
-                load_vec<D>(bias + other, b);
-#pragma unroll
-            for (int i = 0; i < VEC<D>; i++) {
-                float turned = (x[i] + b[i]) * at[2 * i + 1];
-                v[i] = v[i] * at[2 * i] + (first ? -turned : turned);
-            }
-        }
-        next.at(row, col, v);
     }
 };
 

@@ -251,8 +251,46 @@ START_TEST(gates_store_half_the_columns)
 }
 END_TEST
 
+static const struct {
+    int head_size;
+    const char *schedule;
+    bool applicable;
+} turned[] = {{64, "", true},
+              {64, "tile=64x96", false},
+              {64, "tile=64x64 split=4", true},
+              {64, "tile=16x128_swap", true},
+              {128, "", false},
+              {128, "tile=128x128", true},
+              {32, "tile=64x96", true},
+              {24, "tile=64x96", false}};
+
+/* The tile of a thread block has both columns of each pair. */
+START_TEST(heads_that_are_turned_are_whole)
+{
+    struct workload w = workload_of_195(DTYPE_FP16);
+    struct choice c = choice_of((struct segment){0, 1}, turned[_i].schedule);
+    struct build_target t = hopper_of(&w);
+    const char *why = "";
+    struct buf text;
+    t.head_size = w.head_size = turned[_i].head_size;
+    ck_assert(choice_applicable(&c, &t, &why));
+    c.chain = t.chain = w.chain = chain_find("rope");
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), turned[_i].applicable);
+    if (!turned[_i].applicable) {
+        ck_assert_ptr_nonnull(strstr(why, "tiles of whole heads"));
+        return;
+    }
+    buf_init(&text);
+    choice_emit(&c, &t, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, "fp::store_turned_qkv<dtype, W>"));
+    ck_assert_ptr_nonnull(strstr(text.ptr, "fp::table(a, 12)"));
+    buf_release(&text);
+}
+END_TEST
+
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)), LOOP(sums_beside_norms, 0, 3),
-      LOOP(gates_store_half_the_columns, 0, ARRAY_LEN(gates)))
+      LOOP(gates_store_half_the_columns, 0, ARRAY_LEN(gates)),
+      LOOP(heads_that_are_turned_are_whole, 0, ARRAY_LEN(turned)))

@@ -101,6 +101,18 @@ static void write_kinds(const struct build_target *t, int apart)
     write_segment(t, (struct segment){2, 6}, "handwritten", 1);
 }
 
+/* Tiles of whole heads, whose q and k are turned. */
+static void write_turned(void)
+{
+    static const int head_sizes[] = {32, 64, 128};
+    struct build_target t = hopper;
+    t.chain = chain_find("rope");
+    for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
+        t.head_size = head_sizes[i];
+        write_segment(&t, (struct segment){0, 1}, "hopper_gemm", 2);
+    }
+}
+
 static void write_all(const struct chain *chain, int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
@@ -234,6 +246,7 @@ int main(int argc, char **argv)
         write_gemms(6, 8, 2);
         write_gemms(10, 11, 2);
         write_gemms(6, 9, 2);
+        write_turned();
     }
     return EXIT_SUCCESS;
 }
