@@ -18,7 +18,7 @@ set(cuda_host host.h)
 set(library_files checks.c encoder.h lengths.h library.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
-set(library_export CMakeLists.txt Makefile encoder.pc.in encoder.py example.c safetensors.c safetensors.h
+set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h
   safetensors_int.h safetensors_open.c weights.c weights.h weights_families.c weights_int.h weights_names.c
   weights_read.c)
 foreach(folder cpu cuda library)
@@ -26,6 +26,7 @@ foreach(folder cpu cuda library)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)
   endforeach()
 endforeach()
+list(APPEND library_export python/fuseplan/encoder.py)
 list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
 list(APPEND cpu_kernels kernels/activations.h)
 list(APPEND cuda_kernels kernels/activations.h)

@@ -33,22 +33,10 @@ static void add_sources(const struct filling *f, struct buf *out)
     }
 }
 
-static void add_weights(const struct filling *f, struct buf *out)
-{
-    const struct chain *c = f->spec->target.chain;
-    for (int i = 0; i < WEIGHT_MAX; i++)
-        if (c->weights[i].name != NULL)
-            buf_addf(out, "%s%s", i > 0 ? " " : "", c->weights[i].name);
-}
-
 static const struct placeholder common[] = {
-    {.name = "@OBJECTS@", .add = add_objects},
-    {.name = "@SOURCES@", .add = add_sources},
-    {.name = "@WEIGHTS@", .add = add_weights},
-    {.name = "@FAMILY@", .add = add_family},
-    {.name = "@LAYER@", .add = add_layer},
-    {.name = "@FIELDS@", .add = add_fields},
-    {.name = NULL},
+    {.name = "@OBJECTS@", .add = add_objects}, {.name = "@SOURCES@", .add = add_sources},
+    {.name = "@FAMILY@", .add = add_family},   {.name = "@LAYER@", .add = add_layer},
+    {.name = "@FIELDS@", .add = add_fields},   {.name = NULL},
 };
 
 /* The placeholder that a text begins with; null: none. */
@@ -105,8 +93,6 @@ static void copy_group(const struct filling *f, enum kernel_group group, struct 
     int count = kernel_group(group, &files);
     buf_init(&name);
     for (int i = 0; i < count; i++) {
-        if (has_suffix(files[i].name, ".py") && f->spec->target.chain != &chain_bert)
-            continue; /* it runs BERT's layers */
         buf_reset(&name);
         add_filled(f, strcmp(files[i].name, "program.mk") == 0 ? "Makefile" : files[i].name, &name);
         add_filled(f, files[i].text, add_file(out, name.ptr));

@@ -154,7 +154,7 @@ cc -std=gnu17 $flags -Ipacked -o use_packed "$source/tests/cmd/library.c" packed
 use_chain() {
   fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed "$@" -q -o chain
   make -s -j 2 -C chain libencoder.a CFLAGS="$flags"
-  [ ! -e chain/encoder.py ] || fail "$*: encoder.py runs BERT's layers"
+  [ -e chain/encoder.py ] || fail "$*: no encoder.py"
   # shellcheck disable=SC2086
   cc -std=gnu17 $flags -Ichain -o use_chain "$source/tests/cmd/library.c" chain/libencoder.a -lopenblas -lm -pthread
   ./use_chain y || fail "the library of $*"

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import re
 import shlex
 import struct
 import threading
@@ -24,7 +25,8 @@ import torch
 
 _FP32, _TF32, _FP16, _BF16 = range(4)
 _DTYPES = {_FP32: torch.float32, _TF32: torch.float32, _FP16: torch.float16, _BF16: torch.bfloat16}
-_NAMES = "@WEIGHTS@".split()
+_NAMES = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2", "gamma2", "beta2")
+_PRE, _RMS, _GATE, _ROPE, _SCORE_BIAS = 1, 2, 4, 8, 16  # bits of info.functions
 
 
 class _Info(ctypes.Structure):
@@ -32,7 +34,8 @@ class _Info(ctypes.Structure):
                 ("archs", ctypes.c_char_p), ("dtype", ctypes.c_int),
                 ("element_bytes", ctypes.c_int), ("heads", ctypes.c_int),
                 ("head_size", ctypes.c_int), ("ffn", ctypes.c_int), ("layers", ctypes.c_int),
-                ("eps", ctypes.c_double), ("plans", ctypes.c_int)]
+                ("eps", ctypes.c_double), ("plans", ctypes.c_int), ("seq_len", ctypes.c_int),
+                ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double)]
 
 
 class _Plan(ctypes.Structure):
@@ -275,8 +278,32 @@ run = getattr(torch.ops, _space).run
 
 def _shapes():
     """Of a layer's weights, in the order of _NAMES; matrices are (in, out)."""
-    d, f = _hidden, info.ffn
-    return ((d, 3 * d), (3 * d,), (d, d), (d,), (d,), (d,), (d, f), (f,), (f, d), (d,), (d,), (d,))
+    d, f, w1 = _hidden, info.ffn, info.ffn * (2 if info.functions & _GATE else 1)
+    return ((d, 3 * d), (3 * d,), (d, d), (d,), (d,), (d,), (d, w1), (w1,), (f, d), (d,), (d,), (d,))
+
+
+def _check_weight(what, t, dtype, shape, place):
+    if t.dtype != dtype or t.device.type != _device or tuple(t.shape) != shape or t.device != place:
+        raise ValueError(f"{what} is {t.dtype} {tuple(t.shape)} on {t.device}; expected {dtype} {shape}, "
+                         f"and all weights on one {_device} device")
+    if not torch.isfinite(t).all():
+        raise ValueError(f"{what} has values that are NaN or infinite in {dtype}; expected finite ones: "
+                         "check the file of weights, or export a library of a type that holds them")
+
+
+def _check_shared(shared, place):
+    """What all layers share: contiguous tensors by name, without what is None."""
+    norm, d = info.functions & _PRE, (_hidden,)
+    may = {"first_gamma": (norm, _dtype, d), "first_beta": (norm and not info.functions & _RMS, _dtype, d),
+           "rope": (info.functions & _ROPE, torch.float32, (info.seq_len, info.head_size)),
+           "score_bias": (info.functions & _SCORE_BIAS, torch.float32, (info.heads, 2 * info.seq_len - 1))}
+    shared = {name: t.contiguous() for name, t in shared.items() if t is not None}
+    for name, t in shared.items():
+        has, dtype, shape = may[name]
+        if not has:
+            raise ValueError(f"{name} is given; the library's layers have none: see encoder.h")
+        _check_weight(name, t, dtype, shape, place)
+    return shared
 
 
 class Layers:
@@ -285,26 +312,31 @@ class Layers:
 
     weights: of each layer the tensors wqkv (D,3D), bqkv, wo (D,D), bo, gamma1, beta1, w1 (D,F), b1,
     w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of
-    wqkv are those of q, k and v, each head by head.  All are copied.  eps is that of the layernorms.
+    wqkv are those of q, k and v, each head by head; those of a gate's w1 (D,2F) and b1 (2F) alternate,
+    activated ones first.  RMS norms have no beta.  All are copied.  eps is that of the norms.
+    Where norms stand before, first_gamma and first_beta (D) are those of the norm in front, and y is
+    not normalised.  rope_theta is the base of rotary embeddings, in the place of which rope (S,W), or of
+    score biases score_bias (H,2S-1), may be fp32 tables, as encoder.h says; S is that of the longest plan.
     A CUDA graph that captured a call needs the layers as long as it is replayed."""
 
-    def __init__(self, weights, eps=info.eps):
-        layers = [[layer[name].contiguous() for name in _NAMES] for layer in weights]
+    def __init__(self, weights, eps=info.eps, *, first_gamma=None, first_beta=None,
+                 rope_theta=info.rope_theta, rope=None, score_bias=None):
+        names = [n for n in _NAMES if not (info.functions & _RMS and n.startswith("beta"))]
+        layers = [{name: layer[name].contiguous() for name in names} for layer in weights]
+        place = layers[0][names[0]].device if layers else torch.device(_device)
         for i, layer in enumerate(layers):
-            for name, t, shape in zip(_NAMES, layer, _shapes()):
-                if (t.dtype != _dtype or t.device.type != _device or tuple(t.shape) != shape or
-                        t.device != layers[0][0].device):
-                    raise ValueError(f"{name} of layer {i} is {t.dtype} {tuple(t.shape)} on {t.device}; "
-                                     f"expected {_dtype} {shape}, and all weights on one {_device} device")
-                if not torch.isfinite(t).all():
-                    raise ValueError(f"{name} of layer {i} has values that are NaN or infinite in "
-                                     f"{_dtype}; expected finite ones: check the file of weights, or "
-                                     "export a library of a type that holds them")
-        pointers = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
+            for name, shape in zip(_NAMES, _shapes()):
+                if name in layer:
+                    _check_weight(f"{name} of layer {i}", layer[name], _dtype, shape, place)
+        shared = _check_shared({"first_gamma": first_gamma, "first_beta": first_beta, "rope": rope,
+                                "score_bias": score_bias}, place)
+        pointers = (_Weights * len(layers))(*[_Weights(**{n: t.data_ptr() for n, t in l.items()})
+                                              for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
-                       int(_on_gpu), pointers)
+                       int(_on_gpu), pointers, rope_theta=rope_theta,
+                       **{name: t.data_ptr() for name, t in shared.items()})
         handle = ctypes.c_void_p()
-        with _on(layers[0][0].device) if layers else contextlib.nullcontext():
+        with _on(place) if layers else contextlib.nullcontext():
             if _on_gpu:
                 torch.cuda.synchronize()  # the copies may be under way in another stream
             _check(_lib.encoder_create(ctypes.byref(model), ctypes.byref(handle)))
@@ -608,6 +640,10 @@ def encoder_from(model, check_mask=True, mask="full"):
     mask: the attention mask that the library was exported with, or its kind.  BERT attends to all
     tokens, "full".  With another mask the model computes something else, so that one must be named.
     """
+    chain = re.search(r" chain=(\S+)", _lib.encoder_plan_at(0).contents.workload.decode())
+    if chain is not None:
+        raise ValueError(f"the library's layers are '{chain[1]}'; encoder_from() gives it those of BERT: "
+                         "export a library of BERT's, or give weights to Layers()")
     _check_plan_mask(_mask, mask)
     whole, model = model, _find_base(model)
     first, config = next(model.parameters()), model.config
