@@ -23,6 +23,7 @@ few_steps() {
   for type in fp16 bf16; do
     for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
       echo "-s $gemms -i hopper_gemm $size $type 400 125 full"
+      echo "-c rope -s 0-1 -i hopper_gemm $size $type 400 125 full"
     done
   done
 }
@@ -68,6 +69,10 @@ workloads() {
     echo "-s kinds -a 60 $type 2 100 causal"
   done
   for type in fp16 bf16; do
+    for size in 32 64 128; do
+      echo "-c rope -s 0-1 -i hopper_gemm -W $size $type 3 111 full"
+      echo "-c rope -s 0-1 -i hopper_gemm -W $size -a 200 $type 2 333 full"
+    done
     for mask in $masks; do
       echo "-s $attention $type 1 333 $mask"
       echo "-s $attention -a 200 $type 2 333 $mask"
@@ -103,6 +108,9 @@ build() {
     built -s $attention -W 128 "$type" 1 64 full
     built -c bias -s $attention "$type" 1 64 full
     built -c bias -s $attention -W 128 "$type" 1 64 full
+    for size in 32 64 128; do
+      built -c rope -s 0-1 -i hopper_gemm -W $size "$type" 1 64 full
+    done
   done
   families 1 64 full | xargs -L 1 "$bin/cuda_segments" -b || status=1
   few_steps | xargs -L 1 "$bin/cuda_segments" -b || status=1
