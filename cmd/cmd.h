@@ -18,8 +18,8 @@
 
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(CONFIG) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(NORM)    \
-    X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(DTYPE)                      \
+    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(CONFIG) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
+    X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(DTYPE)                      \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
@@ -40,9 +40,9 @@ enum option_id {
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
     (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(CONFIG) | OPT(HEADS) |              \
-     OPT(HEAD_SIZE) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) | OPT(NORM_KIND) |             \
-     OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) | OPT(LENGTHS) |       \
-     OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
+     OPT(HEAD_SIZE) | OPT(HIDDEN) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) |                \
+     OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) |     \
+     OPT(LENGTHS) | OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
@@ -63,7 +63,7 @@ struct options {
     uint64_t given;     /* OPT() bits of the options given */
     int batch, seq_len; /* the first number of each list */
     struct sizes batches, seq_lens;
-    int heads, head_size, layers, ffn, avg_seq_len;
+    int heads, head_size, hidden, layers, ffn, avg_seq_len;
     double eps, rope;                /* rope: the base of rotary embeddings; 0: none */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;

@@ -10,30 +10,26 @@ static void add_size(const char *option, int64_t size, int64_t usual, struct buf
 }
 
 /* Appends the options of another chain than BERT's. */
-static void add_chain(const struct db_workload *w, struct buf *out)
+static void add_chain(const struct workload *w, struct buf *out)
 {
-    struct workload parsed;
-    struct status ignored = STATUS_INIT;
-    if (workload_parse(w->text, &parsed, &ignored) == 0) {
-        const struct chain_functions f = chain_functions(parsed.chain);
-        buf_addf(out, "%s%s", f.pre ? " --norm pre" : "", f.rms ? " --norm-kind rms" : "");
-        if (f.activation != FUNCTION_BIAS_GELU)
-            buf_addf(out, " --activation %s", op_functions[f.activation].name);
-        buf_addf(out, "%s%s", f.gate ? " --gate" : "", f.score_bias ? " --score-bias" : "");
-        if (f.rope) {
-            buf_adds(out, " --rope ");
-            number_add(parsed.rope_theta, out);
-        }
+    const struct chain_functions f = chain_functions(w->chain);
+    buf_addf(out, "%s%s", f.pre ? " --norm pre" : "", f.rms ? " --norm-kind rms" : "");
+    if (f.activation != FUNCTION_BIAS_GELU)
+        buf_addf(out, " --activation %s", op_functions[f.activation].name);
+    buf_addf(out, "%s%s", f.gate ? " --gate" : "", f.score_bias ? " --score-bias" : "");
+    if (f.rope) {
+        buf_adds(out, " --rope ");
+        number_add(w->rope_theta, out);
     }
-    workload_release(&parsed);
 }
 
 void known_options(const struct db_workload *w, const char *target_kind, struct buf *out)
 {
-    struct workload usual;
+    struct workload usual, parsed;
     struct target_name here;
     struct status ignored = STATUS_INIT;
     workload_init(&usual);
+    bool reads = workload_parse(w->text, &parsed, &ignored) == 0;
     target_parse(NULL, &here, &ignored);
     buf_addf(out, "-b %lld -s %lld", (long long)w->batch, (long long)w->seq_len);
     if (strcmp(w->mask, "full") != 0) {
@@ -43,12 +39,15 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
     add_size("-H", w->heads, usual.heads, out);
     add_size("-W", w->head_size, usual.head_size, out);
     add_size("-L", w->layers, usual.layers, out);
-    add_size("--ffn", w->ffn, 4 * w->heads * w->head_size, out);
+    add_size("--hidden", reads ? parsed.hidden : 0, 0, out);
+    add_size("--ffn", w->ffn, 4 * (reads ? workload_hidden(&parsed) : w->heads * w->head_size),
+             out);
     if (w->eps != usual.eps) {
         buf_adds(out, " --eps ");
         number_add(w->eps, out);
     }
-    add_chain(w, out);
+    if (reads)
+        add_chain(&parsed, out);
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         if (strcmp(target_kind, target_names[kind]) == 0 &&
             strcmp(w->dtype, dtypes[target_default_dtype((enum target_kind)kind)].name) != 0)
@@ -59,6 +58,7 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
         buf_addf(out, " --target %s", target_kind);
     if (w->init != NULL && strcmp(w->init, ranges_names[0]) != 0)
         buf_addf(out, " --init %s", w->init);
+    workload_release(&parsed);
     workload_release(&usual);
 }
 

@@ -62,6 +62,7 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
     w->seq_len = o->seq_len;
     w->heads = o->heads;
     w->head_size = o->head_size;
+    w->hidden = o->hidden;
     w->layers = o->layers;
     w->ffn = o->ffn;
     w->eps = o->eps;

@@ -3,6 +3,8 @@
 static const char *const dim_code[DIM_COUNT] = {[DIM_1] = "1",
                                                 [DIM_D] = "fp_hidden(a)",
                                                 [DIM_3D] = "3 * fp_hidden(a)",
+                                                [DIM_A] = "fp_heads_columns(a)",
+                                                [DIM_3A] = "3 * fp_heads_columns(a)",
                                                 [DIM_F] = "a->ffn",
                                                 [DIM_2F] = "2 * a->ffn"};
 

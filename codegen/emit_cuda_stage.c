@@ -25,7 +25,8 @@ static const char *use_weight(struct body *b, int weight)
 static const char *use_dim(struct body *b, enum dim d)
 {
     static const char *const code[DIM_COUNT] = {
-        [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "F", [DIM_2F] = "2 * F"};
+        [DIM_1] = "1",      [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_A] = "A",
+        [DIM_3A] = "3 * A", [DIM_F] = "F", [DIM_2F] = "2 * F"};
     b->dims |= SET_OF(d);
     return code[d];
 }
@@ -33,7 +34,10 @@ static const char *use_dim(struct body *b, enum dim d)
 static void add_declarations(const struct body *b, struct buf *out)
 {
     if ((b->dims & (1u << DIM_D | 1u << DIM_3D)) != 0)
-        buf_adds(out, "    const int D = a.heads * W;\n");
+        buf_adds(out, chain_functions(b->chain).hidden ? "    const int D = a.hidden;\n"
+                                                       : "    const int D = a.heads * W;\n");
+    if ((b->dims & (1u << DIM_A | 1u << DIM_3A)) != 0)
+        buf_adds(out, "    const int A = a.heads * W;\n");
     if ((b->dims & (1u << DIM_F | 1u << DIM_2F)) != 0)
         buf_adds(out, "    const int F = a.ffn;\n");
     for (int t = 0; t < TENSOR_COUNT; t++)

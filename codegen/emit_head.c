@@ -41,7 +41,7 @@ static void add_flops(const struct chain *c, const struct op *op, struct buf *ou
         const struct weight *w = &c->weights[op->weight[ROLE_MATRIX]];
         buf_addf(out, "  [2 T %s %s]", dim_names[w->rows], dim_names[w->cols]);
     } else if (op->kind == KIND_SCORES || op->kind == KIND_CONTEXT) {
-        buf_adds(out, "  [2 P D]");
+        buf_addf(out, "  [2 P %s]", chain_functions(c).hidden ? "A" : "D");
     }
 }
 

@@ -167,9 +167,10 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
     }
     buf_addf(out,
              "\",\n    .dtype = %s_%s,\n    .element_bytes = %d,\n    .heads = %d,\n"
-             "    .head_size = %d,\n    .ffn = %d,\n    .layers = %d,\n    .eps = ",
+             "    .head_size = %d,\n    .hidden = %d,\n    .ffn = %d,\n    .layers = %d,\n"
+             "    .eps = ",
              upper.ptr, types[s->target.dtype], dtypes[s->target.dtype].bytes, w->heads,
-             w->head_size, w->ffn, w->layers);
+             w->head_size, workload_hidden(w), w->ffn, w->layers);
     number_add(w->eps, out);
     int longest = add_functions(s, out);
     struct workload full = *w;

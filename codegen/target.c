@@ -29,6 +29,11 @@ static int check_cuda(const struct build_target *t, const struct workload *w, st
             st, STATUS_USAGE,
             "the cuda target has no code for head size %d; expected 16, 32, 64 or 128",
             w->head_size);
+    if (workload_hidden(w) % 8 != 0)
+        return status_set(
+            st, STATUS_USAGE,
+            "the cuda target has no code for hidden size %d; expected a multiple of 8",
+            workload_hidden(w));
     if (w->ffn % 8 != 0)
         return status_set(st, STATUS_USAGE,
                           "the cuda target has no code for ffn %d; expected a multiple of 8",

@@ -7,10 +7,11 @@
 
 struct workload;
 
-/* ---- chain.c: the operator chain ----------------------------------------------------------------
+/* ---- chain.c, chain_functions.c: the operator chain --------------------------------------------
  *
  * A *chain* is one kind of encoder layer: 15 operators, its weights, and what it hands to the next
- * layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.  Tensor 0 is the
+ * layer.  B batch, S sequence length, H heads, W head size, A = H*W, D hidden, F ffn.  D is A but
+ * in chains whose hidden size is one of its own.  Tensor 0 is the
  * layer's input x (B,S,D); tensor 1+i is the output of operator i.  The last tensor, n (B,S,D), is
  * an input of chains that normalise before a sublayer: x normalised, which the layer before
  * computed.  The layout of a tensor is the same for all plans. */
@@ -39,6 +40,8 @@ enum dim {
     DIM_1,
     DIM_D,
     DIM_3D,
+    DIM_A,
+    DIM_3A,
     DIM_F,
     DIM_2F,
     DIM_H,
@@ -186,6 +189,7 @@ struct chain_functions {
     bool gate;       /* W1 (D,2F): columns 2c hold what is activated, columns 2c+1 its factor */
     bool rope;       /* rotary embeddings */
     bool score_bias; /* a number for each head and distance is added to the scores */
+    bool hidden;     /* D is not A: a matrix (D,3A) leads into attention and one (A,D) out of it */
 };
 
 extern const struct chain chain_bert;
@@ -198,7 +202,7 @@ const struct chain *chain_of(struct chain_functions functions);
 struct chain_functions chain_functions(const struct chain *c); /* what chain_of() was asked for */
 
 /* By name: "bert", or what differs from it, in this order and with '+' between: pre, rms, an
- * activation, gate, rope, bias.  Null if there is none of this name. */
+ * activation, gate, rope, bias, hidden.  Null if there is none of this name. */
 const struct chain *chain_find(const char *name);
 
 /* The numbers of weights. */

@@ -49,8 +49,9 @@ static int check_tensors(const struct chain *c, int op, struct status *st)
         return wrong(c, op, "adds rows of another width", st);
     if ((kinds[o->kind].keeps_width && tensor_columns(c, o->input) != o->columns) ||
         (o->kind == KIND_GATE && (tensor_columns(c, o->input) != DIM_2F || o->columns != DIM_F)) ||
-        (o->kind == KIND_SPLIT && o->columns != DIM_3D) ||
-        (o->kind == KIND_CONTEXT && o->columns != DIM_D))
+        (o->kind == KIND_SPLIT && o->columns != DIM_3D && o->columns != DIM_3A) ||
+        (o->kind == KIND_CONTEXT &&
+         o->columns != (tensor_columns(c, o->qkv) == DIM_3A ? DIM_A : DIM_D)))
         return wrong(c, op, "has not the width that its kind has", st);
     return 0;
 }

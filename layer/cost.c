@@ -7,7 +7,7 @@ double op_flops(int op, const struct workload *w, int64_t kept)
         return 2.0 * (double)workload_tokens(w) *
                (double)weight_elements(o->weight[ROLE_MATRIX], w);
     if (o->kind == KIND_SCORES || o->kind == KIND_CONTEXT)
-        return 2.0 * (double)kept * workload_hidden(w);
+        return 2.0 * (double)kept * workload_heads_columns(w);
     return 0;
 }
 

@@ -119,7 +119,7 @@ enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
 
 /* The largest sizes that a workload may have; SEQ_LEN_MAX is that of seq_len. */
 enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };
-enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
+enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024, HIDDEN_MAX = 1 << 16 };
 
 /* The least and the largest eps.  A smaller one may be 0 where kernels compute, in floats. */
 #define EPS_MIN        1e-37
@@ -130,6 +130,7 @@ enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
 struct workload {
     const struct chain *chain; /* borrowed: it outlives the workload */
     int batch, seq_len, heads, head_size, ffn, layers;
+    int hidden; /* D where it is not heads * head_size and the chain says so; else 0 */
     double eps;
     double rope_theta; /* the base of rotary embeddings; 0 where the chain has none */
     enum dtype dtype;
@@ -148,9 +149,10 @@ void workload_release(struct workload *w);
 /* Copies all but the bits of the mask; the block lists and the cover of dst tell what it keeps. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
-/* Checks the chain and every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len
- * and resolves the mask.  A workload too large for any target is refused with the memory that it
- * needs. */
+/* Checks the chain and every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len,
+ * and a hidden size that is heads * head_size, and resolves the mask.  Takes the chain whose hidden
+ * size is one of its own, or is not, as `hidden` says.  A workload too large for any target is
+ * refused with the memory that it needs. */
 int workload_check(struct workload *w, struct status *st);
 
 /* Builds the mask, its block lists and its cover of a workload that was checked.  npy as for
@@ -161,6 +163,12 @@ int workload_build_mask(struct workload *w, const struct buf *npy, struct status
 int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **out);
 
 static inline int workload_hidden(const struct workload *w)
+{
+    return w->hidden != 0 ? w->hidden : w->heads * w->head_size;
+}
+
+/* A: of all heads side by side. */
+static inline int workload_heads_columns(const struct workload *w)
 {
     return w->heads * w->head_size;
 }
@@ -183,10 +191,11 @@ double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal".  A chain that is
- * not BERT's follows, " chain=pre+rope rope=10000", the last of chains that rotate. */
+ * not BERT's follows, " chain=pre+rope+hidden rope=10000 hidden=512", the last two of chains that
+ * rotate and that have a hidden size of their own. */
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
-void chain_text(const struct workload *w, struct buf *out);   /* "bert", "pre+rope rope=10000" */
+void chain_text(const struct workload *w, struct buf *out);   /* "bert", "rope rope=10000" */
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
 int workload_parse(const char *text, struct workload *out, struct status *st);
 

@@ -87,11 +87,13 @@ void workload_copy(struct workload *dst, const struct workload *src)
 /* As dim_size() after workload_check(), but in double, which no sizes overflow. */
 static double dim_bound(enum dim d, const struct workload *w)
 {
-    double hidden = (double)w->heads * w->head_size;
+    double heads = (double)w->heads * w->head_size, hidden = w->hidden != 0 ? w->hidden : heads;
     double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
     const double sizes[DIM_COUNT] = {[DIM_1] = 1,
                                      [DIM_D] = hidden,
                                      [DIM_3D] = 3 * hidden,
+                                     [DIM_A] = heads,
+                                     [DIM_3A] = 3 * heads,
                                      [DIM_F] = ffn,
                                      [DIM_2F] = 2 * ffn,
                                      [DIM_H] = w->heads,
@@ -129,8 +131,9 @@ static const struct {
              {"heads", offsetof(struct workload, heads), HEADS_MAX},
              {"head_size", offsetof(struct workload, head_size), HEAD_SIZE_MAX},
              {"ffn", offsetof(struct workload, ffn), FFN_MAX},
-             {"layers", offsetof(struct workload, layers), LAYERS_MAX}};
-enum { TOKENS_MAX = 1 << 24, HIDDEN_MAX = 1 << 16 };
+             {"layers", offsetof(struct workload, layers), LAYERS_MAX},
+             {"hidden", offsetof(struct workload, hidden), HIDDEN_MAX}};
+enum { TOKENS_MAX = 1 << 24 };
 
 static int size_at(const struct workload *w, size_t s)
 {
@@ -151,7 +154,8 @@ static int refuse_large(const struct workload *w, const char *name, int64_t foun
 static int check_sizes(const struct workload *w, struct status *st)
 {
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
-        bool may_be_0 = sizes[s].offset == offsetof(struct workload, ffn);
+        bool may_be_0 = sizes[s].offset == offsetof(struct workload, ffn) ||
+                        sizes[s].offset == offsetof(struct workload, hidden);
         if (size_at(w, s) < (may_be_0 ? 0 : 1))
             return status_set(st, STATUS_USAGE, "%s is %d; give a number from 1 to %d",
                               sizes[s].name, size_at(w, s), sizes[s].max);
@@ -159,11 +163,11 @@ static int check_sizes(const struct workload *w, struct status *st)
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
         if (size_at(w, s) > sizes[s].max)
             return refuse_large(w, sizes[s].name, size_at(w, s), sizes[s].max, st);
-    int64_t tokens = (int64_t)w->batch * w->seq_len, hidden = (int64_t)w->heads * w->head_size;
+    int64_t tokens = (int64_t)w->batch * w->seq_len, columns = (int64_t)w->heads * w->head_size;
     if (tokens > TOKENS_MAX)
         return refuse_large(w, "batch * seq_len", tokens, TOKENS_MAX, st);
-    if (hidden > HIDDEN_MAX)
-        return refuse_large(w, "heads * head_size", hidden, HIDDEN_MAX, st);
+    if (columns > HIDDEN_MAX)
+        return refuse_large(w, "heads * head_size", columns, HIDDEN_MAX, st);
     return 0;
 }
 
@@ -204,6 +208,17 @@ static int check_rope(struct workload *w, struct status *st)
     return 0;
 }
 
+static void settle_hidden(struct workload *w)
+{
+    struct chain_functions f = chain_functions(w->chain);
+    if (w->hidden == workload_heads_columns(w))
+        w->hidden = 0;
+    if (f.hidden != (w->hidden != 0)) {
+        f.hidden = w->hidden != 0;
+        w->chain = chain_of(f);
+    }
+}
+
 int workload_check(struct workload *w, struct status *st)
 {
     if ((unsigned)w->dtype >= DTYPE_COUNT)
@@ -215,6 +230,7 @@ int workload_check(struct workload *w, struct status *st)
                           w->eps, EPS_MIN, EPS_MAX);
     if (check_rope(w, st) != 0)
         return -1;
+    settle_hidden(w);
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
     return mask_resolve(&w->mask_spec, w->seq_len, st);

@@ -19,6 +19,8 @@ void chain_text(const struct workload *w, struct buf *out)
         buf_adds(out, " rope=");
         number_add(w->rope_theta, out);
     }
+    if (w->hidden != 0)
+        buf_addf(out, " hidden=%d", w->hidden);
 }
 
 void workload_text(const struct workload *w, struct buf *out)
@@ -95,12 +97,18 @@ static int take_chain(char **text, struct workload *w, struct status *st)
     w->chain = chain_find(name);
     if (w->chain == NULL || w->chain == &chain_bert)
         return status_set(st, STATUS_USAGE, "there is no other chain '%.80s'", name);
-    if (!chain_functions(w->chain).rope)
-        return *text == NULL ? 0 : status_set(st, STATUS_USAGE, "it goes on after its chain");
-    const char *theta = take(text, "rope");
-    if (theta == NULL || *text != NULL)
-        return status_set(st, STATUS_USAGE, "it lacks 'rope=' at its end");
-    return number_parse_double("rope", theta, ROPE_THETA_MIN, ROPE_THETA_MAX, &w->rope_theta, st);
+    const struct chain_functions f = chain_functions(w->chain);
+    const char *theta = f.rope ? take(text, "rope") : NULL;
+    if (f.rope && theta == NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'rope=' behind its chain");
+    if (f.rope &&
+        number_parse_double("rope", theta, ROPE_THETA_MIN, ROPE_THETA_MAX, &w->rope_theta, st) != 0)
+        return -1;
+    if (f.hidden && take_size(text, "hidden", &w->hidden, st) != 0)
+        return -1;
+    if ((int64_t)w->heads * w->head_size == w->hidden)
+        return status_set(st, STATUS_USAGE, "its hidden size is that of its heads");
+    return *text == NULL ? 0 : status_set(st, STATUS_USAGE, "it goes on after its chain");
 }
 
 static int parse(char *text, struct workload *w, struct status *st)

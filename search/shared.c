@@ -70,7 +70,8 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
 static bool same_layers(const struct workload *a, const struct workload *b)
 {
     return a->chain == b->chain && a->heads == b->heads && a->head_size == b->head_size &&
-           a->ffn == b->ffn && a->layers == b->layers && a->eps == b->eps && a->dtype == b->dtype;
+           a->hidden == b->hidden && a->ffn == b->ffn && a->layers == b->layers &&
+           a->eps == b->eps && a->dtype == b->dtype;
 }
 
 bool segment_shared(struct segment s, const struct workload *a, const struct workload *b)

@@ -14,7 +14,7 @@ static const char *const test_chains[] = {
     [CHAIN_NO_BIAS] = "nobias",
     [CHAIN_NO_BETA] = "nobeta",
     [CHAIN_PRE] = "pre", /* ViT, Whisper */
-    [CHAIN_ALL] = "pre+rms+silu+gate+rope+bias",
+    [CHAIN_ALL] = "pre+rms+silu+gate+rope+bias+hidden",
     "gelu_tanh+gate+bias",
     "quick_gelu+rope",
     "relu",

@@ -305,9 +305,7 @@ static int read_sizes(const struct config *c, const struct chain_functions *f,
     int even = out->heads > 0 ? hidden / out->heads : 0; /* it is */
     if (read_size(c, head_size_names, even, &out->head_size) != 0)
         return -1;
-    if ((int64_t)out->heads * out->head_size != hidden)
-        return refuse(c, "%d heads of size %d are not the hidden size %d, which is not supported",
-                      out->heads, out->head_size, hidden);
+    out->hidden = (int64_t)out->heads * out->head_size != hidden ? hidden : 0;
     double ratio = json_number_value(json_object_get(c->fields, "mlp_ratio"));
     double ffn = hidden * (ratio > 0 && ratio < HEADS_MAX ? ratio : 4);
     if (is_true(c, "use_swiglu_ffn") && f->gate) /* DINOv2's */

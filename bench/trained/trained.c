@@ -78,6 +78,7 @@ static struct weights_as layers_of(const struct workload *w, enum encoder_dtype 
     return (struct weights_as){.dtype = dtype,
                                .heads = w->heads,
                                .head_size = w->head_size,
+                               .hidden = workload_hidden(w),
                                .ffn = w->ffn,
                                .layers = w->layers,
                                .seq_len = w->seq_len,

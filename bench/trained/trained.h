@@ -50,6 +50,7 @@ void trained_first_norm(const struct trained *t, const struct workload *w, float
 struct model_config {
     const struct chain *chain;
     int layers, heads, head_size, ffn;
+    int hidden; /* 0: heads * head_size */
     double eps;
     double rope_theta; /* 0 where the chain has none */
     const char *mask;  /* a literal */

@@ -95,10 +95,11 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
     struct buf mask;
     buf_init(&mask);
     mask_text(&w->mask_spec, &mask);
-    json_t *object = json_pack("{si si ss si si si si sf ss ss}", "batch", w->batch, "seq_len",
-                               w->seq_len, "mask", mask.ptr, "heads", w->heads, "head_size",
-                               w->head_size, "ffn", w->ffn, "layers", w->layers, "eps", w->eps,
-                               "dtype", dtypes[w->dtype].name, "target", target_names[target]);
+    json_t *object =
+        json_pack("{si si ss si si si si si sf ss ss}", "batch", w->batch, "seq_len", w->seq_len,
+                  "mask", mask.ptr, "heads", w->heads, "head_size", w->head_size, "hidden",
+                  workload_hidden(w), "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "dtype",
+                  dtypes[w->dtype].name, "target", target_names[target]);
     json_object_set_new(object, "lengths", lengths_json(w));
     json_object_set_new(object, "chain", chain_json(w));
     buf_release(&mask);
@@ -107,12 +108,13 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
 
 json_t *message_of_workload(const struct workload *w)
 {
-    return json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:i, s:i, s:I}", "batch", w->batch,
-        "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size, "ffn", w->ffn,
-        "layers", w->layers, "eps", w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name,
-        "lengths", lengths_json(w), "rope_theta", w->rope_theta, "mask_matrices", w->mask.matrices,
-        "mask_row_words", w->mask.row_words, "mask_empty_rows", (json_int_t)w->mask.empty_rows);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:i, s:i, s:I}",
+                     "batch", w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size",
+                     w->head_size, "hidden", w->hidden, "ffn", w->ffn, "layers", w->layers, "eps",
+                     w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name, "lengths",
+                     lengths_json(w), "rope_theta", w->rope_theta, "mask_matrices",
+                     w->mask.matrices, "mask_row_words", w->mask.row_words, "mask_empty_rows",
+                     (json_int_t)w->mask.empty_rows);
 }
 
 static void read_lengths(const json_t *lengths, struct workload *out)
@@ -131,12 +133,12 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
     json_t *lengths;
     json_int_t empty_rows;
     if (unpack(m, "workload", st,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:i, s:i, s:I}", "batch",
-               &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
-               &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps, "chain",
-               &chain, "dtype", &dtype, "lengths", &lengths, "rope_theta", &out->rope_theta,
-               "mask_matrices", &out->mask.matrices, "mask_row_words", &out->mask.row_words,
-               "mask_empty_rows", &empty_rows) != 0)
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:i, s:i, s:I}",
+               "batch", &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
+               &out->head_size, "hidden", &out->hidden, "ffn", &out->ffn, "layers", &out->layers,
+               "eps", &out->eps, "chain", &chain, "dtype", &dtype, "lengths", &lengths,
+               "rope_theta", &out->rope_theta, "mask_matrices", &out->mask.matrices,
+               "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
         return -1;
     out->dtype = dtype_from_name(dtype);
     out->chain = chain_find(chain);

@@ -144,6 +144,7 @@ static void fill_args(const struct device *d, const struct launch *l, struct fp_
         .seq_len = w->seq_len,
         .heads = w->heads,
         .head_size = w->head_size,
+        .hidden = workload_hidden(w),
         .ffn = w->ffn,
         .eps = (float)w->eps,
         .lengths = w->lengths,

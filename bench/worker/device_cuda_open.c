@@ -113,6 +113,7 @@ int cuda_open(int index, const struct workload *w, struct device **out, struct s
                                  .seq_len = w->seq_len,
                                  .heads = w->heads,
                                  .head_size = w->head_size,
+                                 .hidden = workload_hidden(w),
                                  .ffn = w->ffn,
                                  .eps = (float)w->eps};
     *out = NULL;

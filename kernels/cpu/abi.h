@@ -22,7 +22,7 @@ struct fp_blocks {
 };
 
 struct fp_args {
-    int batch, seq_len, heads, head_size, ffn;
+    int batch, seq_len, heads, head_size, hidden, ffn;
     float eps;          /* of the layernorms */
     const int *lengths; /* (B) real tokens; rows past them are never computed; null: all S */
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */

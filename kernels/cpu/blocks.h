@@ -77,7 +77,7 @@ FP_TEMPLATE struct fp_context fp_context_of(const struct fp_args *a, const struc
     int width = a->head_size;
     if (merged != 0) {
         size_t row = fp_first_row(a, q->b) + (size_t)q->first;
-        return (struct fp_context){out + (row * a->heads + q->head) * width, fp_hidden(a)};
+        return (struct fp_context){out + (row * a->heads + q->head) * width, fp_heads_columns(a)};
     }
     size_t row = ((size_t)q->b * a->heads + q->head) * a->seq_len + q->first;
     return (struct fp_context){out + row * width, width};

@@ -19,6 +19,12 @@ FP_TEMPLATE int fp_min(int a, int b)
 
 FP_TEMPLATE int fp_hidden(const struct fp_args *a)
 {
+    return a->hidden;
+}
+
+/* Of all heads side by side. */
+FP_TEMPLATE int fp_heads_columns(const struct fp_args *a)
+{
     return a->heads * a->head_size;
 }
 

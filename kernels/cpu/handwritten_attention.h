@@ -197,7 +197,7 @@ FP_TEMPLATE void fp_group_store(const struct fp_args *a, const struct fp_group *
         for (int r = 0; r < FP_GROUP; r++)
             context[w * FP_GROUP + r] *= scale[r];
     fp_transpose(a->head_size, g->rows, context, FP_GROUP,
-                 out + (row * a->heads + g->head) * a->head_size, (size_t)fp_hidden(a));
+                 out + (row * a->heads + g->head) * a->head_size, (size_t)fp_heads_columns(a));
 }
 
 FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const float *qkv,

@@ -136,7 +136,7 @@ static void list_tokens(struct run *r)
 
 static size_t row_bytes(void)
 {
-    return (size_t)encoder_library.heads * (size_t)encoder_library.head_size * sizeof(float);
+    return (size_t)encoder_library.hidden * sizeof(float);
 }
 
 /* Where a sequence's rows lie in r->x and r->y. */
@@ -188,7 +188,7 @@ static void normalise(const float *x, const float *gamma, const float *beta, dou
 
 int encoder_normalise(const struct run *r, const void *x, void *n)
 {
-    const int columns = encoder_library.heads * encoder_library.head_size;
+    const int columns = encoder_library.hidden;
     const float *gamma = r->e->weight[FIRST_GAMMA], *beta = r->e->weight[FIRST_BETA];
     for (int b = 0; b < r->plan->about.batch; b++) {
         const float *from = (const float *)((const char *)x + place_in_run(r, b));

@@ -103,7 +103,7 @@ struct fp_head_rows {
 FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const struct fp_stream *t,
                                              const struct fp_query_block *q, int part, int first)
 {
-    size_t width = (size_t)a->head_size, hidden = (size_t)fp_hidden(a);
+    size_t width = (size_t)a->head_size, hidden = (size_t)fp_heads_columns(a);
     if (t->bias == NULL && !t->no_bias)
         return (struct fp_head_rows){fp_head(a, q, t->qkv, part) + (size_t)first * width, NULL,
                                      width};

@@ -106,7 +106,7 @@ FP_TEMPLATE void fp_split_row(const struct fp_args *a, const struct fp_step *s, 
     for (int c = cols.first, next; c < end; c = next) {
         int head = c / width;
         next = fp_min(end, (head + 1) * width);
-        size_t third = (size_t)(head / a->heads) * a->batch * a->seq_len * fp_hidden(a);
+        size_t third = (size_t)(head / a->heads) * a->batch * a->seq_len * fp_heads_columns(a);
         float *out = s->out + third + fp_head_offset(a, row, head % a->heads) + c % width;
         for (int i = 0; i < next - c; i++)
             out[i] = in[c - cols.first + i] + fp_element(s->no_bias, s->bias, c + i);

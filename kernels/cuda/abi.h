@@ -51,7 +51,7 @@ struct fp_gemm {
 };
 
 struct fp_args {
-    int batch, seq_len, heads, head_size, ffn;
+    int batch, seq_len, heads, head_size, hidden, ffn;
     int tokens;         /* token rows to compute: B*S, or packed the sum of the lengths */
     const int *lengths; /* (B) real tokens; keys past them are masked; null: all S */
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */

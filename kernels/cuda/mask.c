@@ -299,7 +299,7 @@ static int move_rows(const struct run *r, bool in, void *call, void *layers)
     const struct encoder_info *l = &encoder_library;
     struct fp_moving c = {.batch = r->call->batch,
                           .seq_len = r->call->seq_len,
-                          .pieces = l->heads * l->head_size * l->element_bytes / 16,
+                          .pieces = l->hidden * l->element_bytes / 16,
                           .in = in,
                           .lengths = r->space.lengths,
                           .offset = r->packed ? r->space.lists.offset : NULL,
@@ -325,7 +325,7 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
     enum { THREADS = 128, BLOCKS = 4096 };
     const struct encoder_info *l = &encoder_library;
     struct fp_normalising c = {.rows = r->args.tokens,
-                               .columns = l->heads * l->head_size,
+                               .columns = l->hidden,
                                .dtype = (int)l->dtype,
                                .rms = encoder_has(ENCODER_RMS),
                                .eps = r->args.eps,

@@ -101,7 +101,7 @@ static void output_write(FILE *out, const char *path, const float *y)
 {
     char shape[100];
     const struct encoder_plan *p = encoder_plan_at(0);
-    int columns = encoder_describe()->heads * encoder_describe()->head_size;
+    int columns = encoder_describe()->hidden;
     size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)columns;
     snprintf(shape, sizeof(shape),
              "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", p->batch,

@@ -85,7 +85,7 @@ static int check_overlaps(const struct encoder_call *c, size_t workspace_bytes)
 {
     const struct encoder_info *l = &encoder_library;
     size_t tokens = (size_t)c->batch * (size_t)c->seq_len,
-           bytes = tokens * (size_t)l->heads * (size_t)l->head_size * (size_t)l->element_bytes,
+           bytes = tokens * (size_t)l->hidden * (size_t)l->element_bytes,
            lengths_bytes = (size_t)c->batch * sizeof(int);
     enum { WRITTEN = 3, ALL = 6 };
     const struct memory all[ALL] = {{"output y", c->y, bytes},

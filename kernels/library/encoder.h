@@ -1,6 +1,6 @@
 /* The layers of @FAMILY@ as one call: y = layer[n-1](... layer[0](x)).
  *
- * Layer, with D = heads * head_size, F = ffn, and all matrices row-major:
+ * Layer, with A = heads * head_size, D = hidden, F = ffn, and all matrices row-major:
  *
 @LAYER@ *
  * x and y are (batch, seq_len, D), of the element type of encoder_describe().  PyTorch's
@@ -79,7 +79,7 @@ struct encoder_info {
     const char *archs;     /* of a GPU: what the code is compiled for, "sm_80,sm_90a"; else "" */
     enum encoder_dtype dtype;
     int element_bytes;
-    int heads, head_size, ffn;
+    int heads, head_size, hidden, ffn;
     int layers;         /* of the workload that was tuned; a handle may have any number */
     double eps;         /* likewise */
     int plans;          /* how many batches and sequence lengths have a plan */
@@ -119,9 +119,9 @@ ENCODER_API int encoder_find(int batch, int seq_len);
 
 /* Matrices (rows, columns) and vectors of one layer.@FIELDS@ */
 struct encoder_weights {
-    const void *wqkv;   /* (D, 3D) */
-    const void *bqkv;   /* (3D) */
-    const void *wo;     /* (D, D) */
+    const void *wqkv;   /* (D, 3A) */
+    const void *bqkv;   /* (3A) */
+    const void *wo;     /* (A, D) */
     const void *bo;     /* (D) */
     const void *gamma1; /* (D) */
     const void *beta1;  /* (D) */
@@ -148,6 +148,7 @@ struct encoder_model {
                               * pair c at s, 2c and s, 2c+1; null: of s * rope_theta^(-2c/W) */
     const float *score_bias; /* (heads, 2S-1), S likewise: number h, j-i + S-1 is added
                               * to the score of query i and key j of head h, before the mask */
+    int hidden;              /* D, that of encoder_describe(); 0: heads * head_size */
 };
 
 struct encoder; /* a handle */

@@ -64,7 +64,8 @@ static struct encoder *create(const struct encoder_weights *weights, int layers,
                                         .score_bias = shared[0],
                                         .first_gamma = shared[1],
                                         .first_beta = shared[2],
-                                        .rope_theta = l->rope_theta};
+                                        .rope_theta = l->rope_theta,
+                                        .hidden = l->hidden};
     struct encoder *e;
     check(encoder_create(&model, &e));
     return e;
@@ -88,11 +89,12 @@ static struct encoder *create_loaded(const char *path, const char *prefix, int *
 static struct encoder *create_drawn(int layers)
 {
     const struct encoder_info *l = encoder_describe();
-    size_t d = (size_t)l->heads * (size_t)l->head_size;
+    size_t d = (size_t)l->hidden, a = (size_t)l->heads * (size_t)l->head_size;
     size_t up = ((l->functions & ENCODER_GATE) != 0 ? 2 : 1) * (size_t)l->ffn;
     size_t distances = 2 * (size_t)l->seq_len - 1;
-    void *matrices = draw(d * (3 * d > up ? 3 * d : up), 0, 0.05f);
-    void *biases = draw(3 * d > up ? 3 * d : up, 0, 0.05f), *gammas = draw(d, 1, 0.05f);
+    size_t most = d + 3 * a > up ? d + 3 * a : up; /* columns of any matrix or bias */
+    void *matrices = draw(d * most, 0, 0.05f), *biases = draw(most, 0, 0.05f);
+    void *gammas = draw(d, 1, 0.05f);
     void *table = draw_as(ENCODER_FP32, (size_t)l->heads * distances, 0, 0.5f);
     struct encoder_weights *weights = allocate((size_t)layers * sizeof(*weights));
     for (int layer = 0; layer < layers; layer++)

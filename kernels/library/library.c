@@ -70,6 +70,11 @@ static int check_model(const struct encoder_model *m)
                             "the model has %d heads of %d columns and ffn %d; the library runs %d "
                             "heads of %d and ffn %d",
                             m->heads, m->head_size, m->ffn, l->heads, l->head_size, l->ffn);
+    int hidden = m->hidden != 0 ? m->hidden : m->heads * m->head_size;
+    if (hidden != l->hidden)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the model has the hidden size %d; the library runs %d", hidden,
+                            l->hidden);
     unsigned type = (unsigned)m->dtype; /* may be any number */
     if (type >= sizeof(dtypes) / sizeof(dtypes[0]))
         return encoder_fail(ENCODER_BAD_ARGUMENT, "%d is no type of weights; the library takes %s",
@@ -234,8 +239,8 @@ void encoder_destroy(struct encoder *e)
 static size_t batch_bytes(const struct plan *p)
 {
     const struct encoder_info *l = &encoder_library;
-    return (size_t)p->about.batch * (size_t)p->about.seq_len * (size_t)l->heads *
-           (size_t)l->head_size * (size_t)l->element_bytes;
+    return (size_t)p->about.batch * (size_t)p->about.seq_len * (size_t)l->hidden *
+           (size_t)l->element_bytes;
 }
 
 static bool is_exact(const struct plan *p, int batch, int seq_len)
@@ -364,6 +369,7 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     r.args.seq_len = r.plan->about.seq_len;
     r.args.heads = l->heads;
     r.args.head_size = l->head_size;
+    r.args.hidden = l->hidden;
     r.args.ffn = l->ffn;
     r.args.eps = (float)e->eps;
     return encoder_submit(&r);

@@ -64,7 +64,7 @@ static void *draw(enum encoder_dtype dtype, uint64_t array, double middle, doubl
 
 static size_t columns(void)
 {
-    return (size_t)encoder_describe()->heads * (size_t)encoder_describe()->head_size;
+    return (size_t)encoder_describe()->hidden;
 }
 
 static void create(void)
@@ -93,7 +93,8 @@ static void create(void)
                                         .weights = w,
                                         .first_gamma = first_gamma,
                                         .rope_theta = l->rope_theta,
-                                        .score_bias = score_bias};
+                                        .score_bias = score_bias,
+                                        .hidden = l->hidden};
     check(encoder_create(&model, &encoder));
     for (int i = 0; i < l->layers * WEIGHTS; i++)
         free(arrays[i]);

@@ -12,6 +12,7 @@ static struct weights_as as_of(const struct encoder_info *info)
     return (struct weights_as){.dtype = info->dtype,
                                .heads = info->heads,
                                .head_size = info->head_size,
+                               .hidden = info->hidden,
                                .ffn = info->ffn,
                                .layers = info->layers,
                                .seq_len = info->seq_len,

@@ -63,7 +63,7 @@ int weights_find(const char *prefix, struct weights_file *f);
 /* What arrays are for. */
 struct weights_as {
     enum encoder_dtype dtype;
-    int heads, head_size, ffn, layers;
+    int heads, head_size, hidden, ffn, layers;
     int seq_len;        /* for WEIGHTS_BIAS_TABLE alone */
     unsigned functions; /* enum encoder_functions */
 };

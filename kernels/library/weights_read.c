@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum { BUCKETS = 32, WEIGHT = 0, BIAS = 1 };
-enum size { ONE, D, D3, F };
+enum size { ONE, D, A, A3, F };
 
 /* Rows and columns of each array, and the module of its first column. */
 static const struct array {
@@ -15,9 +15,9 @@ static const struct array {
     enum module module;
     int part;
 } arrays[WEIGHTS_ARRAYS] = {
-    {D, D3, QUERY, WEIGHT},
-    {ONE, D3, QUERY, BIAS},
-    {D, D, ATTENTION_OUT, WEIGHT},
+    {D, A3, QUERY, WEIGHT},
+    {ONE, A3, QUERY, BIAS},
+    {A, D, ATTENTION_OUT, WEIGHT},
     {ONE, D, ATTENTION_OUT, BIAS},
     {ONE, D, NORM1, WEIGHT},
     {ONE, D, NORM1, BIAS},
@@ -33,8 +33,9 @@ static const struct array {
 
 static size_t size_of(const struct weights_as *as, enum size s)
 {
-    const size_t hidden = (size_t)as->heads * (size_t)as->head_size;
-    return s == ONE ? 1 : s == F ? (size_t)as->ffn : s == D3 ? 3 * hidden : hidden;
+    const size_t heads = (size_t)as->heads * (size_t)as->head_size;
+    const size_t sizes[] = {1, (size_t)as->hidden, heads, 3 * heads, (size_t)as->ffn};
+    return sizes[s];
 }
 
 /* Of an array, of a gate with both halves. */
@@ -166,13 +167,13 @@ static size_t key_heads(const struct weights_file *f, const struct weights_as *a
 static struct column qkv_column(const struct weights_file *f, const struct weights_as *as,
                                 const struct safetensor *const *tensors, size_t at)
 {
-    size_t width = (size_t)as->head_size, hidden = size_of(as, D), part = at / hidden;
-    size_t head = at % hidden / width, in_head = at % width;
+    size_t width = (size_t)as->head_size, each = size_of(as, A), part = at / each;
+    size_t head = at % each / width, in_head = at % width;
     float factor = part == 0 && has(f, UNSCALED) ? sqrtf((float)as->head_size) : 1;
     if (f->family->modules[KEY] == NULL)
         return (struct column){QUERY,
                                has(f, HEADS_OUTSIDE) ? (3 * head + part) * width + in_head : at,
-                               3 * hidden, factor};
+                               3 * each, factor};
     size_t kept = part > 0 ? key_heads(f, as, tensors) : (size_t)as->heads;
     return (struct column){(enum module)(QUERY + part),
                            head / ((size_t)as->heads / kept) * width + in_head, kept * width,

@@ -33,9 +33,9 @@ class _Info(ctypes.Structure):
     _fields_ = [("generator", ctypes.c_char_p), ("target", ctypes.c_char_p),
                 ("archs", ctypes.c_char_p), ("dtype", ctypes.c_int),
                 ("element_bytes", ctypes.c_int), ("heads", ctypes.c_int),
-                ("head_size", ctypes.c_int), ("ffn", ctypes.c_int), ("layers", ctypes.c_int),
-                ("eps", ctypes.c_double), ("plans", ctypes.c_int), ("seq_len", ctypes.c_int),
-                ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double)]
+                ("head_size", ctypes.c_int), ("hidden", ctypes.c_int), ("ffn", ctypes.c_int),
+                ("layers", ctypes.c_int), ("eps", ctypes.c_double), ("plans", ctypes.c_int),
+                ("seq_len", ctypes.c_int), ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double)]
 
 
 class _Plan(ctypes.Structure):
@@ -54,7 +54,7 @@ class _Model(ctypes.Structure):
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights)),
                 ("first_gamma", ctypes.c_void_p), ("first_beta", ctypes.c_void_p),
                 ("rope_theta", ctypes.c_double), ("rope", ctypes.c_void_p),
-                ("score_bias", ctypes.c_void_p)]
+                ("score_bias", ctypes.c_void_p), ("hidden", ctypes.c_int)]
 
 
 _path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so")
@@ -72,7 +72,7 @@ info = _lib.encoder_describe().contents
 _dtype = _DTYPES[info.dtype]
 _device = info.target.decode()
 _on_gpu = _device == "cuda"
-_hidden = info.heads * info.head_size
+_hidden = info.hidden
 _mask = _lib.encoder_plan_at(0).contents.mask.decode()  # all plans have the same kind
 
 
@@ -138,7 +138,7 @@ def _export_line(seq_len):
               "-b", ",".join(map(str, sorted(batches))),
               "-s", ",".join(map(str, sorted(seq_lens | {seq_len}))), "-m",
               masks.pop() if len(masks) == 1 else kind,
-              "-H", info.heads, "-W", info.head_size, "--ffn", info.ffn, "-L", info.layers,
+              "-H", info.heads, "-W", info.head_size, "--hidden", _hidden, "--ffn", info.ffn, "-L", info.layers,
               "--eps", info.eps, *(["--packed"] if plan.packed else []),
               "--name", "encoder", "-o", f"encoder_{seq_len}", "--build"]
     return shlex.join(map(str, words))
@@ -278,8 +278,9 @@ run = getattr(torch.ops, _space).run
 
 def _shapes():
     """Of a layer's weights, in the order of _NAMES; matrices are (in, out)."""
-    d, f, w1 = _hidden, info.ffn, info.ffn * (2 if info.functions & _GATE else 1)
-    return ((d, 3 * d), (3 * d,), (d, d), (d,), (d,), (d,), (d, w1), (w1,), (f, d), (d,), (d,), (d,))
+    d, a, f = _hidden, info.heads * info.head_size, info.ffn
+    w1 = f * (2 if info.functions & _GATE else 1)
+    return ((d, 3 * a), (3 * a,), (a, d), (d,), (d,), (d,), (d, w1), (w1,), (f, d), (d,), (d,), (d,))
 
 
 def _check_weight(what, t, dtype, shape, place):
@@ -310,7 +311,7 @@ class Layers:
     """The library's layers on weights of yours: y = layers(x, lengths), x and y (B,S,D).  Rows of x
     past a length may hold anything; those of y are 0.
 
-    weights: of each layer the tensors wqkv (D,3D), bqkv, wo (D,D), bo, gamma1, beta1, w1 (D,F), b1,
+    weights: of each layer the tensors wqkv (D,3A), bqkv, wo (A,D), bo, gamma1, beta1, w1 (D,F), b1,
     w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of
     wqkv are those of q, k and v, each head by head; those of a gate's w1 (D,2F) and b1 (2F) alternate,
     activated ones first.  RMS norms have no beta.  All are copied.  eps is that of the norms.
@@ -333,7 +334,7 @@ class Layers:
         pointers = (_Weights * len(layers))(*[_Weights(**{n: t.data_ptr() for n, t in l.items()})
                                               for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
-                       int(_on_gpu), pointers, rope_theta=rope_theta,
+                       int(_on_gpu), pointers, rope_theta=rope_theta, hidden=_hidden,
                        **{name: t.data_ptr() for name, t in shared.items()})
         handle = ctypes.c_void_p()
         with _on(place) if layers else contextlib.nullcontext():

@@ -160,7 +160,7 @@ use_chain() {
   ./use_chain y || fail "the library of $*"
 }
 use_chain --norm pre
-use_chain --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias
+use_chain --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias --hidden 24
 
 fuseplan export "$value" --target cpu -b 1 -s 20,70 -H 2 -W 8 -L 3 --rope 100 --score-bias -q -o tables
 make -s -j 2 -C tables libencoder.a CFLAGS="$flags"

@@ -24,7 +24,7 @@ static int failures;
 
 static inline int hidden(void)
 {
-    return encoder_describe()->heads * encoder_describe()->head_size;
+    return encoder_describe()->hidden;
 }
 
 static inline bool has(unsigned function)
@@ -50,7 +50,8 @@ static inline void draw_model(unsigned seed)
 {
     const struct encoder_info *l = encoder_describe();
     size_t d = (size_t)hidden(), f = (size_t)l->ffn, up = has(ENCODER_GATE) ? 2 * f : f;
-    const size_t n[WEIGHTS] = {3 * d * d, 3 * d, d * d, d, d, d, d * up, up, f * d, d, d, d};
+    size_t a = (size_t)l->heads * (size_t)l->head_size;
+    const size_t n[WEIGHTS] = {3 * d * a, 3 * a, a * d, d, d, d, d * up, up, f * d, d, d, d};
     srand(seed);
     for (int layer = 0; layer < LAYERS; layer++) {
         float **w = drawn[layer];
@@ -67,7 +68,8 @@ static inline void draw_model(unsigned seed)
                                    .dtype = l->dtype,
                                    .layers = LAYERS,
                                    .eps = 1e-12,
-                                   .weights = weights};
+                                   .weights = weights,
+                                   .hidden = l->hidden};
     free(score_bias);
     score_bias = draw((size_t)l->heads * (2 * (size_t)l->seq_len - 1), 0);
     model.score_bias = score_bias;

@@ -63,6 +63,10 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     s->w.head_size = sizes[2][shape->pick[2]];
     s->w.head_size += chain_functions(chain).rope ? s->w.head_size % 2 : 0;
     s->w.batch = sizes[3][shape->pick[3]];
+    if (chain_functions(chain).hidden) { /* more or less than its heads have */
+        int columns = s->w.heads * s->w.head_size;
+        s->w.hidden = columns > 4 && s->w.seq_len % 2 != 0 ? columns / 2 : columns + 5;
+    }
     s->w.ffn = workload_hidden(&s->w) + 13; /* odd or even, never a multiple of a vector */
     if (sizes[4][shape->pick[4]] != 0) {
         s->w.lengths = mem_alloc((size_t)s->w.batch, sizeof(int));
@@ -168,6 +172,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
         .seq_len = s->w.seq_len,
         .heads = s->w.heads,
         .head_size = s->w.head_size,
+        .hidden = workload_hidden(&s->w),
         .ffn = s->w.ffn,
         .eps = (float)s->w.eps,
         .lengths = s->w.lengths,

@@ -48,7 +48,7 @@ def draw_model(info):
     """In fp32, on the GPU."""
     torch.manual_seed(1)
     config = transformers.BertConfig(
-        hidden_size=info.heads * info.head_size, num_attention_heads=info.heads,
+        hidden_size=info.hidden, num_attention_heads=info.heads,
         intermediate_size=info.ffn, num_hidden_layers=info.layers, layer_norm_eps=info.eps,
         attn_implementation='sdpa')
     with torch.device('cuda'):

@@ -113,7 +113,8 @@ other_chain() {
   unset FAKE_CHAIN
 }
 other_chain pre --norm pre
-other_chain pre+rms+silu+gate+rope+bias --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias
+other_chain pre+rms+silu+gate+rope+bias+hidden --norm pre --norm-kind rms --activation silu --gate --rope 100 \
+  --score-bias --hidden 40
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c

@@ -52,7 +52,7 @@ OURS = 'fuseplan'
 SAME = 1e-2  # how much outputs may differ, over the norm of the output
 DEVICE = 'cuda'
 LAYER_OPTIONS = [['--target'], ['--preset'], ['--config'], ['-H', '--heads'], ['-W', '--head-size'],
-                 ['-L', '--layers'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
+                 ['-L', '--layers'], ['--hidden'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
                  ['--activation'], ['--rope']]
 LAYER_FLAGS = ['--gate', '--score-bias']
 # by chain: the model's module of transformers, and what its names begin with
@@ -277,7 +277,7 @@ def make_huggingface(a, dump):
     the kind."""
     workload = dump.workload
     module, prefix = HUGGINGFACE.get(dump.chain['name'], (None, None))
-    heads, hidden = workload['heads'], workload['heads'] * workload['head_size']
+    heads, hidden = workload['heads'], workload['hidden']
     sizes = {'hidden_size': hidden, 'num_attention_heads': heads, 'layer_norm_eps': workload['eps'],
              'intermediate_size': workload['ffn']}
     layer, config = f'{prefix}Layer', f'{prefix}Config'

@@ -88,8 +88,10 @@ static void name_request(struct request *r, const char *mask)
     const struct {
         char letter;
         int size, usual;
-    } sizes[] = {
-        {'H', w->heads, 12}, {'W', w->head_size, 64}, {'F', w->ffn, 4 * workload_hidden(w)}};
+    } sizes[] = {{'H', w->heads, 12},
+                 {'W', w->head_size, 64},
+                 {'D', w->hidden, 0},
+                 {'F', w->ffn, 4 * workload_hidden(w)}};
     struct buf name;
     buf_init(&name);
     buf_addf(&name, "%s (%d,%d) %s", dtypes[w->dtype].name, w->batch, w->seq_len, mask);
@@ -123,9 +125,9 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     const struct {
         char letter;
         int *number;
-    } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size},
+    } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size}, {'D', &w->hidden},
                    {'F', &w->ffn},  {'L', &w->layers}, {'d', &deadline_s}};
-    snprintf(letters, sizeof(letters), "a:c:H:W:F:L:w:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:c:H:W:D:F:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1) {
         size_t n = 0;
         while (n < ARRAY_LEN(numbers) && numbers[n].letter != letter)

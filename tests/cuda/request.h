@@ -12,7 +12,8 @@
     "  -c NAME  a chain other than BERT's: pre+rms+silu+gate+rope+bias\n"                          \
     "  -H N     attention heads (12)\n"                                                            \
     "  -W N     head size (64)\n"                                                                  \
-    "  -F N     feed-forward size (4 * heads * head size)\n"                                       \
+    "  -D N     hidden size (heads * head size)\n"                                                 \
+    "  -F N     feed-forward size (4 * hidden size)\n"                                             \
     "  -L N     layers (1)\n"                                                                      \
     "  -w FILE  weights of a HuggingFace BERT, not drawn ones\n"                                   \
     "  -t NAME  target (cuda)\n"                                                                   \

@@ -91,7 +91,7 @@ def turn(x, rope):
 def make_layer(workload, attention, rope=None):
     """A function of x, of n if norms stand before (else of null), and of weights, that gives the next layer's x and
     n.  Both are (B,S,D), or packed (T,D).  attention: a function of q, k and v.  rope: what turns q and k."""
-    chain, size = workload['chain'], (workload['heads'] * workload['head_size'],)
+    chain, size = workload['chain'], (workload['hidden'],)
     activate, pre = ACTIVATIONS[chain['activation']], chain['norm'] == 'pre'
 
     def norm(x, gamma, beta):

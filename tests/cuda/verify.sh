@@ -58,6 +58,10 @@ workloads() {
     done
   done
   families 2 100 causal
+  for type in $types; do
+    echo "-c pre+hidden -H 6 -D 512 $type 2 100 causal"
+    echo "-c pre+rms+silu+gate+rope+bias+hidden -H 6 -D 200 $type 2 100 causal"
+  done
   families 1 333 bigbird
   families 3 70 full | sed 's/^/-a 40 /'
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do

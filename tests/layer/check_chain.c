@@ -66,12 +66,13 @@ END_TEST
 /* Each combination of functions is a chain of its own, well formed, and found by its name. */
 START_TEST(chains_have_names)
 {
-    static const char *const words[] = {"pre", "rms", "gate", "rope", "bias"};
+    static const char *const words[] = {"pre", "rms", "gate", "rope", "bias", "hidden"};
     struct chain_functions f = {.pre = _i % 2 != 0,
                                 .rms = _i / 2 % 2 != 0,
                                 .gate = _i / 4 % 2 != 0,
                                 .rope = _i / 8 % 2 != 0,
-                                .score_bias = _i / 16 % 2 != 0};
+                                .score_bias = _i / 16 % 2 != 0,
+                                .hidden = _i / 32 % 2 != 0};
     for (int id = 0; id < FUNCTION_COUNT; id++) {
         if (op_functions[id].kind != KIND_ACTIVATION)
             continue;
@@ -90,9 +91,9 @@ END_TEST
 
 START_TEST(other_names_are_no_chains)
 {
-    static const char *const names[] = {"",       "post",     "gelu",     "bert+pre", "pre+",
-                                        "+pre",   "pre+pre",  "rms+pre",  "pre++rms", "gate+silu",
-                                        "prerms", "pre+rms ", "silu+silu"};
+    static const char *const names[] = {"",       "post",     "gelu",      "bert+pre",  "pre+",
+                                        "+pre",   "pre+pre",  "rms+pre",   "pre++rms",  "gate+silu",
+                                        "prerms", "pre+rms ", "silu+silu", "hidden+pre"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         ck_assert_msg(chain_find(names[i]) == NULL, "'%s' is a chain", names[i]);
 }
@@ -295,5 +296,5 @@ SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
       LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),
       LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
       LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
-      LOOP(chains_have_names, 0, 32), ONCE(other_names_are_no_chains),
+      LOOP(chains_have_names, 0, 64), ONCE(other_names_are_no_chains),
       ONCE(norms_before_hand_two_tensors_on), ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))

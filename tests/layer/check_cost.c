@@ -56,4 +56,30 @@ START_TEST(work_and_bytes_are_those_counted_by_hand)
 }
 END_TEST
 
-SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)))
+/* The same heads beside a hidden size of 4. */
+START_TEST(heads_beside_another_hidden_size_count_their_own_columns)
+{
+    enum { HIDDEN = 4, A = D };
+    struct workload w;
+    make_workload(&w);
+    w.hidden = HIDDEN;
+    workload_ready(&w, "causal", NULL, NULL);
+    ck_assert_str_eq(w.chain->name, "hidden");
+    const struct segment in = {0, 0}, attention = {2, 6}, out = {7, 9};
+    ck_assert_double_eq(segment_flops(in, &w), 2 * TOKENS * HIDDEN * 3 * A);
+    ck_assert_double_eq(segment_bytes(in, &w),
+                        2 * (TOKENS * HIDDEN + HIDDEN * 3 * A + TOKENS * 3 * A));
+    ck_assert_double_eq(segment_flops(attention, &w), 4 * KEPT * HEADS * 3);
+    ck_assert_double_eq(segment_bytes(attention, &w), 2 * 4 * TOKENS * A);
+    ck_assert_double_eq(segment_flops(out, &w), 2 * TOKENS * A * HIDDEN);
+    ck_assert_double_eq(segment_bytes(out, &w), 2 * (TOKENS * A + TOKENS * HIDDEN + A * HIDDEN +
+                                                     3 * HIDDEN + TOKENS * HIDDEN));
+    w.hidden = A;
+    workload_ready(&w, "causal", NULL, NULL);
+    ck_assert_ptr_eq(w.chain, &chain_bert);
+    workload_release(&w);
+}
+END_TEST
+
+SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
+      ONCE(heads_beside_another_hidden_size_count_their_own_columns))

@@ -37,6 +37,9 @@ static const char *const texts[] = {
     "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=pre+bias",
     "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=silu+gate+rope "
     "rope=160000",
+    "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=hidden hidden=512",
+    "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=pre+rope+hidden "
+    "rope=100 hidden=512",
 };
 
 START_TEST(text_gives_the_workload_back)
@@ -73,6 +76,12 @@ static const struct {
      "rope: 0 is out of range"},
     {"b=1 s=8 h=1 w=3 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=10",
      "head_size is 3; rotary embeddings need an even number"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=hidden",
+     "it lacks 'hidden='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=hidden hidden=4",
+     "its hidden size is that of its heads"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre hidden=8",
+     "it goes on after its chain"},
 };
 
 START_TEST(other_texts_are_refused)
@@ -100,6 +109,7 @@ static const struct {
                    {AT(head_size), -64, "head_size is -64", "1 to 4096"},
                    {AT(ffn), -1, "ffn is -1", "1 to 1048576"},
                    {AT(layers), 0, "layers is 0", "1 to 1024"},
+                   {AT(hidden), 65537, "hidden is 65537", "at most 65536"},
                    {AT(batch), 65536, "batch * seq_len is 33554432", "at most 16777216"},
                    {AT(head_size), 4096, "heads * head_size is 81920", "at most 65536"}};
 

@@ -40,6 +40,7 @@ static struct workload workload_of(const struct fp_args *a)
                          .seq_len = a->seq_len,
                          .heads = a->heads,
                          .head_size = a->head_size,
+                         .hidden = a->hidden,
                          .ffn = a->ffn,
                          .layers = 1,
                          .eps = a->eps,

@@ -37,6 +37,7 @@ static const struct {
     {"roberta", "bert", 0.01, 0, "full"},
     {"siglip-vision", "pre+gelu_tanh", 0.01, 0, "full"},
     {"t5-relu", "pre+rms+relu+bias", 0.01, 0, "full"},
+    {"t5-gated", "pre+rms+gelu_tanh+gate+bias+hidden", 0.01, 0, "full"},
     {"vit", "pre", 0.01, 0, "full"},
     {"wav2vec2", "bert", 0.01, 0, "full"},
     {"wav2vec2-stable", "pre", 0.01, 0, "full"},
@@ -84,6 +85,7 @@ static void read_workload(const char *config, const struct safetensors *golden, 
     w->layers = c.layers;
     w->heads = c.heads;
     w->head_size = c.head_size;
+    w->hidden = c.hidden;
     w->ffn = c.ffn;
     w->eps = c.eps;
     w->rope_theta = c.rope_theta;

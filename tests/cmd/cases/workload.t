@@ -51,6 +51,16 @@ $ workload --preset bert-large -L 3 --eps 1e-5
 h=16 w=64 f=4096 l=3 eps=1e-05 dtype
 $ workload -H 2 --ffn 8 --preset minilm-l6
 h=2 w=32 f=8 l=6 eps=1e-12 dtype
+## Heads may have other columns than tokens, which --hidden gives; the same number is no chain of its own.
+$ options() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | sed -n 's/.*\(h=.*\) on cpu.*/\1/p'; }
+$ options --preset flan-t5-small
+h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
+$ options -H 3 -W 16 --hidden 64
+h=3 w=16 f=256 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full chain=hidden hidden=64
+$ options -H 3 -W 16 --hidden 48
+h=3 w=16 f=192 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full
+2$ fuseplan query -b 1 -s 4 --target cpu --hidden 65537
+! fuseplan query: hidden is 65537: the workload would take 2.3 TiB of memory; give at most 65536
 $ fuseplan query -b 1 -s 4 --preset bert-bse 2>&1 | sed 's/bert-small.*/.../'
 fuseplan query: unknown --preset 'bert-bse'; did you mean 'bert-base'? expected bert-tiny, bert-mini, ...
 === chain
@@ -100,6 +110,10 @@ its model_type 'siglip' is of several models; choose one by ':vision_config' or 
 ! fuseplan query: --config: 'config.json': it is not a JSON object: ']' expected near end of file
 1$ fuseplan query -b 1 -s 4 --config none.json
 ! fuseplan query: --config: cannot read 'none.json': No such file or directory
+## Heads of T5 may have other columns than tokens.
+$ echo '{"model_type": "t5", "d_model": 512, "num_heads": 6, "d_kv": 64, "num_layers": 8, "d_ff": 1024, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "gated-gelu"}' >t5.json
+$ workload --config t5.json
+h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
 === threads
 ## What the user's shell says of threads does not change what a plan runs with.
 $ fuseplan doctor | grep ' threads ' >plain
