@@ -1,11 +1,12 @@
 #!/bin/sh
 # sanitize.sh BIN: compute-sanitizer over a segment of each kind of stage, through the worker; first over
-# two planted faults, which it must find.  Slices of the work run side by side, on all GPUs in turn.
+# two planted faults, which it must find.  Slices of the work run side by side, on all visible GPUs in turn.
 set -u
 bin=$1
 here=$(cd "$(dirname "$0")" && pwd)
 slices=$((($(nproc) + 3) / 4))
-gpus=$(nvidia-smi -L | wc -l)
+gpus=${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -s -d ,)}
+gpu_count=$(echo "$gpus" | tr ',' '\n' | wc -l)
 started=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -20,7 +21,8 @@ command -v compute-sanitizer >/dev/null || {
 sanitized() {
   tool=$1 name=$2
   shift 2
-  CUDA_VISIBLE_DEVICES=$((started % gpus)) timeout 400 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
+  gpu=$(echo "$gpus" | cut -d , -f $((started % gpu_count + 1)))
+  CUDA_VISIBLE_DEVICES=$gpu timeout 400 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
     --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
 }
 

@@ -131,13 +131,28 @@ def relative_error(got, want):
     return float((got - want).norm() / want.norm())
 
 
-def recompute_layers(dump):
-    """The largest error of what the dump says that its layers gave, computed again in the dump's type."""
+def attend_fused(q, k, v, keep, bias=None):
+    """attend() by PyTorch's scaled_dot_product_attention."""
+    added = per_head(keep) if bias is None else bias.masked_fill(~per_head(keep), -torch.inf)
+    return torch.nan_to_num(functional.scaled_dot_product_attention(q, k, v, attn_mask=added))
+
+
+def compute_layers(dump, attention=attend):
+    """What the layers of a dump give, the last x and n, in the dump's type."""
     bias = dump.load('score_bias')
     bias = None if bias is None else spread_bias(bias)
-    layer = make_layer(dump.workload, lambda q, k, v: attend(q, k, v, dump.keep, bias), dump.rope())
+    layer = make_layer(dump.workload, lambda q, k, v: attention(q, k, v, dump.keep, bias), dump.rope())
     with torch.no_grad():
-        wanted = run_layers(layer, dump.load('x'), dump.load('n'), dump.weights())
-    given, real = (dump.load('y'), dump.load('yn')), dump.real()
-    errors = [relative_error(g[real], w[real]) for g, w in zip(given, wanted) if w is not None]
+        return run_layers(layer, dump.load('x'), dump.load('n'), dump.weights())
+
+
+def layers_error(dump, given, wanted):
+    """The larger error of x and n; padding does not count."""
+    real = dump.real()
+    errors = [relative_error(g[real].to(w.dtype), w[real]) for g, w in zip(given, wanted) if w is not None]
     return float(torch.tensor(errors).max())  # NaN if one is
+
+
+def recompute_layers(dump):
+    """The error of what the dump says that its layers gave, against the same computed again in the dump's type."""
+    return layers_error(dump, (dump.load('y'), dump.load('yn')), compute_layers(dump))
