@@ -212,7 +212,7 @@ template <class S_, class View, class End> struct work {
     /* The size of heads that are turned before they are stored; 0: none are.  A tile has whole
      * heads. */
     static constexpr int TURNED = decltype(End::store)::turned;
-    static_assert(TURNED == 0 || (BN % TURNED == 0 && TURNED % 16 == 0),
+    static_assert(BN % (TURNED > 0 ? TURNED : BN) == 0 && TURNED % 16 == 0,
                   "a thread has both columns of a pair");
 
     const fp_args &a;
