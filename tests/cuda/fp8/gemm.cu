@@ -159,7 +159,7 @@ static contender by_cublas(const problem &p, const char *name, bool e4m3, bool f
 
 static void time_all(std::vector<contender> &all, const problem &p, cudaStream_t stream)
 {
-    const int launches = p.rows > 4096 ? 60 : 20;
+    const int launches = p.rows > 1024 ? 60 : 200;
     for (contender &c : all)
         c.exec = record(stream, launches, c.launch);
     for (int round = 0; round <= ROUNDS; round++)
