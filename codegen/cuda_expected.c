@@ -34,8 +34,10 @@ static const struct {
                                and more, and one warpgroup for it */
     double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
                                a layernorm, with one */
-    double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
-                               over 0-0, 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
+    double gathers;         /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
+                               over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
+    double scatters[2][2];  /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
+                               they are, turned; then without and with swapped operands */
 } gemm = {.begin_us = 1.37,
           .beside_us = 0.954,
           .fmas_per_cycle = 2090,
@@ -53,7 +55,8 @@ static const struct {
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
           .alone = 1.37,
           .swap_store = {1.28, 3.21},
-          .apart = 2.4};
+          .gathers = 2.4,
+          .scatters = {{1.1, 2.0}, {1.23, 3.8}}};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
@@ -106,9 +109,10 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);
-    if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS ||
-        tensor_layout(c->chain, TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
-        cycles *= gemm.apart;
+    if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS)
+        cycles *= gemm.gathers;
+    if (tensor_layout(c->chain, TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
+        cycles *= gemm.scatters[chain_functions(c->chain).rope][g.swap];
     return gemm.begin_us - (beside ? gemm.beside_us : 0) + cycles / CYCLES_PER_US;
 }
 
