@@ -167,10 +167,39 @@ template <class W> struct store {
         return panel + row * 64 + row / 2 % 4 * 16 + odd * 8 + lane % 4 / 2 * 4;
     }
 
+    /* ---- e4m3 --------------------------------------------------------------------------------
+     *
+     * Of each 16 columns byte 2i is column i, and byte 2i + 1 is column i + 8: so a thread has four
+     * neighbours of two blocks.  The weight that such a result is multiplied by has its inner
+     * dimension in the same order. */
+
+    /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes. */
+    static FP_DEVICE u32 first_pairs(u32 panel)
+    {
+        const int lane = S::lane(), row = lane % 16;
+        return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
+    }
+
+    /* Leaves 16 rows and 32 columns of a warp, from block p on. */
+    static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
+    {
+        u32 r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const auto &x = S::block(c, m, p + i / 2 * 2)[i % 2],
+                       &y = S::block(c, m, p + i / 2 * 2 + 1)[i % 2];
+            r[i] = e4m3::pack(w.end.activation.template packed<D>(x[0], x[1]),
+                              w.end.activation.template packed<D>(y[0], y[1]), w.end.factors);
+        }
+        store_matrix(at, r);
+    }
+
     /* Where this lane's part of a panel begins. */
     static FP_DEVICE u32 first_of(u32 panel)
     {
-        if constexpr (S::GATE)
+        if constexpr (S::OUT_E4M3)
+            return first_pairs(panel);
+        else if constexpr (S::GATE)
             return first_words(panel);
         else
             return S::first_matrices(panel, WARP_ROWS, 0);
@@ -219,8 +248,10 @@ template <class W> struct store {
                 store_panel(w, map, t.m0 + S::warp_row(member, m), (t.n0 + q) / (S::GATE ? 2 : 1),
                             panels, [&](u32 first) {
 #pragma unroll
-                                for (int p = 0; p < PANEL / 8; p += 2)
-                                    if constexpr (S::GATE)
+                                for (int p = 0; p < PANEL / 8; p += S::OUT_E4M3 ? 4 : 2)
+                                    if constexpr (S::OUT_E4M3)
+                                        leave_e4m3(w, c, m, q / 8 + p, first ^ p * 8);
+                                    else if constexpr (S::GATE)
                                         leave_gated(w, c, m, q / 8 + p, first ^ p * 8);
                                     else
                                         leave(w, c, m, q / 8 + p,

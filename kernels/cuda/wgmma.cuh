@@ -174,8 +174,23 @@ FP_WGMMA_192(bf16, "bf16")
 FP_WGMMA_256(fp16, "f16")
 FP_WGMMA_256(bf16, "bf16")
 
+struct e4m3 {
+    /* Two pairs of fp16, times factors, become x[0], y[0], x[1], y[1], at most 448 in size. */
+    static FP_DEVICE u32 pack(u32 x, u32 y, u32 factors)
+    {
+        u32 r;
+        asm("{ .reg .b32 x, y; .reg .b16 a, b;\n"
+            "mul.f16x2 x, %1, %3; mul.f16x2 y, %2, %3;\n"
+            "cvt.rn.satfinite.e4m3x2.f16x2 a, x; cvt.rn.satfinite.e4m3x2.f16x2 b, y;\n"
+            "mov.b32 x, {a, b};\n"
+            "prmt.b32 %0, x, x, 0x3120; }"
+            : "=r"(r)
+            : "r"(x), "r"(y), "r"(factors));
+        return r;
+    }
+};
+
 /* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16. */
-struct e4m3;
 #define FP_WGMMA_E4M3(N, A, B)                                                                     \
     template <> struct wgmma<e4m3, N> {                                                            \
         static FP_DEVICE void nt(fragment<fp16, N> &c, u64 a, u64 b)                               \

@@ -4,15 +4,17 @@
  *   7    (M,768) x (768,768)
  *   10   (M,768) x (768,3072)
  *   12   (M,3072) x (3072,768)
+ *   10-11: with GELU, whose result is fp16 or e4m3
  *
  * By hopper_gemm.cuh's kernel in several tiles, beside the same kernel with operands of fp16, and
  * beside cuBLASLt in both types, with sums of e4m3 that are fast (as the tensor cores have them) or
  * promoted to fp32.  All take turns.  Operands are drawn, near the normal distribution; those of
- * e4m3 have a deviation of 4, and results are sums / 16.
+ * e4m3 have a deviation of 4, and results are sums / 512.
  *
  * Prints for each the time of a launch, of many one after the other, and the error of some rows
- * against sums in double: of the norm, and along the exact result (less than 0: towards 0).  Then
- * the same errors where a bias of ten times the sums' size is in the sums from the beginning. */
+ * against sums in double: of the norm, and along the exact result (less than 0: towards 0).  Of a
+ * result in e4m3 it is the distance from the cell of numbers that would become it.  Then the same
+ * errors where a bias of ten times the sums' size is in the sums from the beginning. */
 #include "gemm_cublas.cuh"
 
 #include <memory>
@@ -23,7 +25,8 @@ constexpr float DEVIATION = 4, HALF_WEIGHT = 1.0f / 32;
 
 struct contender {
     std::string name;
-    bool e4m3;
+    bool e4m3, ours;
+    ending as;
     std::function<void(cudaStream_t)> launch;
     double error, along;
     std::vector<float> us;
@@ -80,22 +83,54 @@ struct exact {
     }
 };
 
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+}
+
+/* A row of the result, as numbers.  Ours of e4m3 has the order of hopper_gemm_store.cuh. */
+static std::vector<double> row_of(const contender &c, const problem &p, int row)
+{
+    const size_t at = (size_t)row * p.columns;
+    std::vector<double> out;
+    if (c.as != GELU_E4M3) {
+        for (__half x : downloaded((const __half *)p.out + at, p.columns))
+            out.push_back(value(x));
+        return out;
+    }
+    const auto codes = downloaded((const __nv_fp8_e4m3 *)p.out + at, p.columns);
+    for (int n = 0; n < p.columns; n++)
+        out.push_back(value(codes[c.ours ? n / 16 * 16 + n % 8 * 2 + n % 16 / 8 : n]) / FACTOR);
+    return out;
+}
+
+/* How far a result is from what it should be; of e4m3, from the cell of what would become it. */
+static double distance(ending as, double got, double want)
+{
+    if (as != GELU_E4M3)
+        return got - want;
+    const double size = std::max(fabs(got) * FACTOR, 1.0 / 64),
+                 half_step = ldexp(1.0, ilogb(size) - 4) / FACTOR;
+    return std::copysign(std::max(fabs(got - want) - half_step, 0.0), got - want);
+}
+
 static void judge(contender &c, const problem &p, const exact &sums, cudaStream_t stream)
 {
     const std::vector<double> &want = c.e4m3 ? sums.e4m3 : sums.half;
+    const double most = c.e4m3 ? 2e-2 : c.as == PLAIN ? 1e-3 : 3e-3;
     std::vector<__half> bias(p.columns);
     double off = 0, along = 0, norm = 0;
-    CHECK(cudaMemset(p.out, 0xff, (size_t)p.rows * p.columns * sizeof(__half)));
+    CHECK(cudaMemset(p.out, 0xff, (size_t)p.rows * p.columns * (c.as == GELU_E4M3 ? 1 : 2)));
     if (p.bias != nullptr)
         bias = downloaded(p.bias, p.columns);
     c.launch(stream);
     CHECK(cudaStreamSynchronize(stream));
     for (int i = 0; i < SAMPLES; i++) {
-        const std::vector<__half> got =
-            downloaded(p.out + (size_t)sampled_row(p, i) * p.columns, p.columns);
+        const std::vector<double> got = row_of(c, p, sampled_row(p, i));
         for (int n = 0; n < p.columns; n++) {
             const double added = p.bias != nullptr ? value(bias[n]) * (c.e4m3 ? ALPHA : 1) : 0,
-                         y = want[(size_t)i * p.columns + n] + added, d = value(got[n]) - y;
+                         sum = want[(size_t)i * p.columns + n] + added,
+                         y = c.as == PLAIN ? sum : gelu(sum), d = distance(c.as, got[n], y);
             off += d * d;
             along += d * y;
             norm += y * y;
@@ -103,7 +138,7 @@ static void judge(contender &c, const problem &p, const exact &sums, cudaStream_
     }
     c.error = sqrt(off / norm);
     c.along = along / norm;
-    if (!(c.error < (c.e4m3 ? 2e-2 : 1e-3))) {
+    if (!(c.error < most)) {
         fprintf(stderr, "%s, %s, %d rows: the error is %.1e\n", c.name.c_str(), p.name, p.rows,
                 c.error);
         exit(1);
@@ -114,12 +149,26 @@ static void judge(contender &c, const problem &p, const exact &sums, cudaStream_
  */
 
 template <bool E4M3, int ROWS, int COLUMNS, int STEP_BYTES, int TEAMS, int GROUPS, int CLUSTER = 1,
-          bool SWAP = false>
+          bool SWAP = false, ending ENDING = PLAIN>
 static contender ours(const problem &p, const char *name, bool early = true)
 {
-    using tile = tile_of<E4M3, ROWS, COLUMNS, STEP_BYTES, TEAMS, GROUPS, CLUSTER, SWAP>;
-    return {std::string(E4M3 ? "e4m3 " : "fp16 ") + name, E4M3,
+    using tile = tile_of<E4M3, ROWS, COLUMNS, STEP_BYTES, TEAMS, GROUPS, CLUSTER, SWAP, ENDING>;
+    return {std::string(E4M3 ? "e4m3 " : "fp16 ") + name, E4M3, true, ENDING,
             [p, early](cudaStream_t stream) { launch_tile<tile>(p, early, stream); }};
+}
+
+/* With GELU, and a result of fp16 or of e4m3. */
+static std::vector<contender> all_with_gelu(const problem &p)
+{
+    return {
+        ours<true, 128, 192, 128, 2, 1, 1, false, GELU>(p, "128x192, fp16 out"),
+        ours<true, 128, 192, 128, 2, 1, 1, false, GELU_E4M3>(p, "128x192, e4m3 out"),
+        ours<true, 128, 128, 128, 2, 1, 1, false, GELU>(p, "128x128, fp16 out"),
+        ours<true, 128, 128, 128, 2, 1, 1, false, GELU_E4M3>(p, "128x128, e4m3 out"),
+        ours<true, 64, 192, 128, 2, 1, 1, false, GELU>(p, "64x192, fp16 out"),
+        ours<true, 64, 192, 128, 2, 1, 1, false, GELU_E4M3>(p, "64x192, e4m3 out"),
+        ours<false, 128, 192, 128, 2, 1, 1, false, GELU>(p, "128x192, fp16 out"),
+    };
 }
 
 static std::vector<contender> all_of_ours(const problem &p)
@@ -146,12 +195,28 @@ static std::vector<contender> all_of_ours(const problem &p)
     return all;
 }
 
-static contender by_cublas(const problem &p, const char *name, bool e4m3, bool fast,
-                           cudaStream_t stream)
+/* Adds nothing where cuBLASLt has no algorithm. */
+static void add_cublas(std::vector<contender> &all, const problem &p, const char *name, bool e4m3,
+                       bool fast, ending as, cudaStream_t stream)
 {
-    auto product = std::make_shared<cublas_product>(p, e4m3, fast);
-    product->tune(stream);
-    return {name, e4m3, [product](cudaStream_t s) { CHECK_BLAS(product->run(s)); }};
+    auto product = std::make_shared<cublas_product>(p, e4m3, fast, as);
+    if (product->tune(stream))
+        all.push_back(
+            {name, e4m3, false, as, [product](cudaStream_t s) { CHECK_BLAS(product->run(s)); }});
+    else
+        printf("\n%s, %s: none\n", p.name, name);
+}
+
+static std::vector<contender> all_of(const problem &p, bool gelu, cudaStream_t stream)
+{
+    std::vector<contender> all = gelu ? all_with_gelu(p) : all_of_ours(p);
+    add_cublas(all, p, "cuBLASLt e4m3 fast", true, true, gelu ? GELU : PLAIN, stream);
+    if (gelu)
+        add_cublas(all, p, "cuBLASLt e4m3 fast, e4m3 out", true, true, GELU_E4M3, stream);
+    else
+        add_cublas(all, p, "cuBLASLt e4m3 promoted", true, false, PLAIN, stream);
+    add_cublas(all, p, "cuBLASLt fp16", false, false, gelu ? GELU : PLAIN, stream);
+    return all;
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -196,18 +261,15 @@ static double print_table(const std::vector<contender> &all, const problem &p)
 }
 
 /* Returns what print_table() does. */
-static double measure(problem p, cudaStream_t stream)
+static double measure(problem p, bool gelu, cudaStream_t stream)
 {
     const exact sums(p);
-    std::vector<contender> all = all_of_ours(p);
-    all.push_back(by_cublas(p, "cuBLASLt e4m3 fast", true, true, stream));
-    all.push_back(by_cublas(p, "cuBLASLt e4m3 promoted", true, false, stream));
-    all.push_back(by_cublas(p, "cuBLASLt fp16", false, false, stream));
+    std::vector<contender> all = all_of(p, gelu, stream);
     for (contender &c : all)
         judge(c, p, sums, stream);
     time_all(all, p, stream);
     const double over = print_table(all, p);
-    if (p.rows != 1024)
+    if (p.rows != 1024 || gelu)
         return over;
     const float ten = 10 * sqrtf((float)p.inner);
     __half *large = drawn_tensor<__half>(p.columns, ten * DEVIATION * DEVIATION, 5),
@@ -230,6 +292,7 @@ static double measure(problem p, cudaStream_t stream)
 struct shape {
     const char *name;
     int columns, inner;
+    bool gelu;
 };
 
 int main()
@@ -238,8 +301,9 @@ int main()
     double logarithms = 0;
     int count = 0;
     CHECK(cudaStreamCreate(&stream));
-    for (const shape &s : {shape{"0-0", 2304, 768}, shape{"7-7", 768, 768},
-                           shape{"10-10", 3072, 768}, shape{"12-12", 768, 3072}})
+    for (const shape &s : {shape{"0-0", 2304, 768, false}, shape{"7-7", 768, 768, false},
+                           shape{"10-10", 3072, 768, false}, shape{"12-12", 768, 3072, false},
+                           shape{"10-11", 3072, 768, true}})
         for (int rows : {1024, 4096, 16384}) {
             const size_t in = (size_t)rows * s.inner, weight = (size_t)s.inner * s.columns;
             __half *out;
@@ -255,8 +319,9 @@ int main()
                                nullptr,
                                out};
             CHECK(cudaDeviceSynchronize());
-            logarithms += log(measure(p, stream));
-            count++;
+            const double over = measure(p, s.gelu, stream);
+            logarithms += s.gelu ? 0 : log(over);
+            count += !s.gelu;
             for (const void *tensor :
                  {(const void *)p.codes, (const void *)p.weight_codes, (const void *)p.in,
                   (const void *)p.weight, (const void *)out})

@@ -37,9 +37,11 @@ struct cublas_product {
     enum { PROPOSED = 16, WORKSPACE = 32 << 20 };
     problem p;
     bool e4m3;
+    ending as;
+    float *factor; /* on the device */
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t weight, in, out;
+    cublasLtMatrixLayout_t weight, in, added, out;
     std::vector<cublasLtMatmulHeuristicResult_t> found;
     cublasLtMatmulAlgo_t algorithm;
     void *workspace;
@@ -49,7 +51,8 @@ struct cublas_product {
         CHECK_BLAS(cublasLtMatmulDescSetAttribute(desc, what, &value, sizeof(value)));
     }
 
-    cublas_product(const problem &of, bool is_e4m3, bool fast) : p(of), e4m3(is_e4m3)
+    cublas_product(const problem &of, bool is_e4m3, bool fast, ending ends)
+        : p(of), e4m3(is_e4m3), as(ends)
     {
         const cudaDataType_t type = e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_16F;
         CHECK_BLAS(cublasLtCreate(&handle));
@@ -58,11 +61,19 @@ struct cublas_product {
             set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
             set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)fast);
         }
+        if (as != PLAIN)
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU);
+        CHECK(cudaMalloc(&factor, sizeof(FACTOR)));
+        CHECK(cudaMemcpy(factor, &FACTOR, sizeof(FACTOR), cudaMemcpyHostToDevice));
+        if (as == GELU_E4M3)
+            set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, factor);
         CHECK_BLAS(cublasLtMatrixLayoutCreate(&weight, type, e4m3 ? p.inner : p.columns,
                                               e4m3 ? p.columns : p.inner,
                                               e4m3 ? p.inner : p.columns));
         CHECK_BLAS(cublasLtMatrixLayoutCreate(&in, type, p.inner, p.rows, p.inner));
-        CHECK_BLAS(cublasLtMatrixLayoutCreate(&out, CUDA_R_16F, p.columns, p.rows, p.columns));
+        CHECK_BLAS(cublasLtMatrixLayoutCreate(&added, CUDA_R_16F, p.columns, p.rows, p.columns));
+        CHECK_BLAS(cublasLtMatrixLayoutCreate(&out, as == GELU_E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_16F,
+                                              p.columns, p.rows, p.columns));
         CHECK(cudaMalloc(&workspace, WORKSPACE));
         propose();
     }
@@ -70,6 +81,8 @@ struct cublas_product {
     ~cublas_product()
     {
         cudaFree(workspace);
+        cudaFree(factor);
+        cublasLtMatrixLayoutDestroy(added);
         cublasLtMatrixLayoutDestroy(out);
         cublasLtMatrixLayoutDestroy(in);
         cublasLtMatrixLayoutDestroy(weight);
@@ -88,26 +101,28 @@ struct cublas_product {
         CHECK_BLAS(cublasLtMatmulPreferenceCreate(&wish));
         CHECK_BLAS(cublasLtMatmulPreferenceSetAttribute(
             wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)));
-        CHECK_BLAS(cublasLtMatmulAlgoGetHeuristic(handle, desc, weight, in, out, out, wish,
-                                                  PROPOSED, found.data(), &count));
+        /* Fails where there is none: then count is 0. */
+        cublasLtMatmulAlgoGetHeuristic(handle, desc, weight, in, added, out, wish, PROPOSED,
+                                       found.data(), &count);
         CHECK_BLAS(cublasLtMatmulPreferenceDestroy(wish));
         found.resize(count);
-        algorithm = found.at(0).algo;
     }
 
     cublasStatus_t run(cudaStream_t stream) const
     {
-        const float factor = e4m3 ? ALPHA : 1, zero = 0;
-        return cublasLtMatmul(handle, desc, &factor, e4m3 ? (const void *)p.weight_codes : p.weight,
-                              weight, e4m3 ? (const void *)p.codes : p.in, in, &zero, p.out, out,
-                              p.out, out, &algorithm, workspace, WORKSPACE, stream);
+        const float alpha = e4m3 ? ALPHA : 1, zero = 0;
+        return cublasLtMatmul(handle, desc, &alpha, e4m3 ? (const void *)p.weight_codes : p.weight,
+                              weight, e4m3 ? (const void *)p.codes : p.in, in, &zero,
+                              as == GELU_E4M3 ? (const void *)p.in : p.out, added, p.out, out,
+                              &algorithm, workspace, WORKSPACE, stream);
     }
 
-    /* Keeps the fastest algorithm, each timed in three graphs of ten launches. */
-    void tune(cudaStream_t stream)
+    /* Keeps the fastest algorithm, each timed in three graphs of ten launches; false: there
+     * is none. */
+    bool tune(cudaStream_t stream)
     {
         float best = INFINITY;
-        cublasLtMatmulAlgo_t winner = algorithm;
+        cublasLtMatmulAlgo_t winner;
         for (const cublasLtMatmulHeuristicResult_t &f : found) {
             algorithm = f.algo;
             if (f.state != CUBLAS_STATUS_SUCCESS || run(stream) != CUBLAS_STATUS_SUCCESS)
@@ -121,5 +136,6 @@ struct cublas_product {
             CHECK(cudaGraphExecDestroy(exec));
         }
         algorithm = winner;
+        return best < INFINITY;
     }
 };

@@ -10,7 +10,10 @@
 
 enum { SHARED_BYTES = 227 << 10 }; /* of a thread block on Hopper, at most */
 
-constexpr float ALPHA = 1.0f / 16; /* the product of the operands' scales */
+constexpr float ALPHA = 1.0f / 512; /* the product of the operands' scales */
+constexpr float FACTOR = 32;        /* 1 over the scale of a result of e4m3 */
+
+enum ending { PLAIN, GELU, GELU_E4M3 }; /* the last one's result is e4m3 */
 
 struct problem {
     const char *name;
@@ -18,13 +21,15 @@ struct problem {
     const __nv_fp8_e4m3 *codes, *weight_codes; /* (rows, inner), (columns, inner) */
     const __half *in, *weight;                 /* (rows, inner), (inner, columns) */
     const __half *bias;                        /* (columns), over ALPHA if e4m3; null: none */
-    __half *out;                               /* (rows, columns) */
+    void *out;                                 /* (rows, columns) */
 };
 
-struct rescale {
+template <bool E4M3, ending ENDING> struct finish_of {
     template <class D> static FP_DEVICE uint32_t packed(float x, float y)
     {
-        return D::pack(x * ALPHA, y * ALPHA);
+        if (E4M3)
+            x *= ALPHA, y *= ALPHA;
+        return ENDING == PLAIN ? D::pack(x, y) : fp::activation<D, fp::gelu_function>::packed(x, y);
     }
 };
 
@@ -39,12 +44,13 @@ constexpr fp_hopper_gemm with_depth(fp_hopper_gemm g)
 
 /* Bytes of a step, not elements, so that fp16 and e4m3 have the same. */
 template <bool E4M3_, int ROWS, int COLUMNS, int STEP_BYTES, int TEAMS, int GROUPS, int CLUSTER,
-          bool SWAP>
+          bool SWAP, ending ENDING_>
 struct tile_of {
     static constexpr bool E4M3 = E4M3_;
+    static constexpr ending ENDING = ENDING_;
     static constexpr fp_hopper_gemm config =
         with_depth({ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
-                    FP_NORM_NONE, SWAP, false, false, false, false, E4M3});
+                    FP_NORM_NONE, SWAP, false, false, false, false, E4M3, ENDING == GELU_E4M3});
     static constexpr int threads = fp_hopper_gemm_threads(config);
 };
 
@@ -57,9 +63,10 @@ __global__ void __launch_bounds__(TILE::threads, 1)
     fp::begin_next(a);
     const fp::token_view<D> in{fp::elements<D>(a.gemm.in), a.gemm.inner};
     const fp::store_tokens<D> store{fp::elements<D>(a.gemm.out), a.gemm.columns};
-    using activation = fp::hopper_gemm::either<TILE::E4M3, rescale, fp::keep>;
-    const fp::hopper_gemm::ending<D, activation, fp::store_tokens<D>> end{
-        fp::elements<D>(a.gemm.bias), nullptr, {}, store, nullptr, nullptr, 0, nullptr};
+    constexpr uint32_t factor = 0x5000; /* FACTOR in fp16 */
+    const fp::hopper_gemm::ending<D, finish_of<TILE::E4M3, TILE::ENDING>, fp::store_tokens<D>> end{
+        fp::elements<D>(a.gemm.bias), nullptr, {}, store, nullptr, nullptr, 0, nullptr,
+        factor << 16 | factor};
     fp::hopper_gemm::run<D, TILE::config>(a, maps, in, end, shared);
 }
 
@@ -99,7 +106,8 @@ template <class TILE> fp_maps maps_of(const problem &p)
         encode(&maps.in, p.in, 2, p.rows, p.inner, g.rows, line);
         encode(&maps.weight, p.weight, 2, p.inner, p.columns, g.step / g.cluster, panel);
     }
-    encode(&maps.out, p.out, 2, p.rows, p.columns, g.swap ? g.rows : FP_GEMM_STORED_ROWS, panel);
+    encode(&maps.out, p.out, g.out_e4m3 ? 1 : 2, p.rows, p.columns,
+           g.swap ? g.rows : FP_GEMM_STORED_ROWS, panel);
     return maps;
 }
 
