@@ -24,11 +24,14 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
 
 static int check_cuda(const struct build_target *t, const struct workload *w, struct status *st)
 {
-    if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
-        return status_set(
-            st, STATUS_USAGE,
-            "the cuda target has no code for head size %d; expected 16, 32, 64 or 128",
-            w->head_size);
+    enum { HEAD_MOST = 256 };
+    const int step = chain_functions(w->chain).rope ? 16 : 8; /* 16 bytes lie in one half */
+    if (w->head_size % step != 0 || w->head_size > HEAD_MOST)
+        return status_set(st, STATUS_USAGE,
+                          "the cuda target has no code for head size %d%s; expected a multiple of "
+                          "%d up to %d",
+                          w->head_size, step == 16 ? " with rotary embeddings" : "", step,
+                          HEAD_MOST);
     if (workload_hidden(w) % 8 != 0)
         return status_set(
             st, STATUS_USAGE,

@@ -12,6 +12,9 @@
  *   turned   q and k in place, once they are copied: rotary embeddings, by pairs of columns
  *   result   scores; probabilities, 0 where masked; or the context
  *
+ * A head has a multiple of 8 columns, products take multiples of 16: of other heads rows have zeros
+ * at their ends, which no copy writes to.
+ *
  * There are two buffers of 64 rows.  An attention that reads k and v has one of each: v is copied
  * during the scores, the next k during the product with v, and a step has two barriers.  Two of
  * each and one barrier were no faster on an H200.  An attention that reads k or v alone has two of
@@ -27,7 +30,7 @@ namespace fp
 {
 
 template <class D, int W> struct attention_smem {
-    static constexpr int LD = W + VEC<D>;
+    static constexpr int COLUMNS = fp_attention_columns(W), LD = COLUMNS + VEC<D>;
     static constexpr int SCRATCH = D::lanes == 8 ? FFMA_SCRATCH : 1; /* of a warp */
     alignas(16) elem<D> q[BLOCK * LD], kv[2][BLOCK * LD];
     alignas(16) u64 words[2][BLOCK];
@@ -42,7 +45,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
                   "what the host gives");
     using T = elem<D>;
     using smem = attention_smem<D, W>;
-    static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;
+    static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>, COLUMNS = smem::COLUMNS;
     static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, ROPE = OPS & FP_ROPE;
     static constexpr bool SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool HAS_QK = OPS & FP_SCORES, HAS_SOFTMAX = OPS & FP_SOFTMAX;
@@ -114,8 +117,36 @@ template <class D, int W, int OPS, int THREADS> struct attention {
         return SPLIT ? a.heads * W : static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
     }
 
+    /* Sets the columns behind the heads'. */
+    FP_DEVICE void clear_ends()
+    {
+        constexpr int EACH_ROW = (COLUMNS - W) / VEC<D>; /* 0 or more chunks */
+        for (int i = tid; i < 3 * BLOCK * EACH_ROW; i += FOUR_WARPS) {
+            const int row = i / EACH_ROW, col = W + i % EACH_ROW * VEC<D>;
+            T *rows = row < BLOCK ? s.q : s.kv[row / BLOCK - 1];
+            *reinterpret_cast<uint4 *>(rows + row % BLOCK * LD + col) = make_uint4(0, 0, 0, 0);
+        }
+        meet();
+    }
+
     /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
     FP_DEVICE void fill(T *dst, const T *src, int block_row)
+    {
+        if constexpr (FOUR_WARPS % CHUNKS == 0) {
+            fill_rows(dst, src, block_row);
+            return;
+        }
+        const int left = length - block_row * BLOCK;
+        const T *from = src + static_cast<i64>(block_row * BLOCK) * stride();
+        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
+            const int row = i / CHUNKS, col = i % CHUNKS * VEC<D>;
+            const bool valid = row < left;
+            copy_async(dst + row * LD + col, from + (valid ? row * stride() + col : 0), valid);
+        }
+    }
+
+    /* The same where whole rows are a copy of all threads. */
+    FP_DEVICE void fill_rows(T *dst, const T *src, int block_row)
     {
         constexpr int rows = FOUR_WARPS / CHUNKS;
         const int row = tid / CHUNKS, col = tid % CHUNKS * VEC<D>,
@@ -150,6 +181,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
     FP_DEVICE void turn_rows(T *rows, int block_row, int bias)
     {
         constexpr int HALF = W / 2, PAIRS_OF_CHUNKS = CHUNKS / 2;
+        static_assert(HALF % VEC<D> == 0, "chunks lie in one half");
         for (int i = tid; i < BLOCK * PAIRS_OF_CHUNKS; i += FOUR_WARPS) {
             const int row = i / PAIRS_OF_CHUNKS, col = i % PAIRS_OF_CHUNKS * VEC<D>;
             const int place = block_row * BLOCK + row;
@@ -246,7 +278,8 @@ template <class D, int W, int OPS, int THREADS> struct attention {
     {
         if constexpr (HAS_QK) {
             clear(c);
-            warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, k_rows(at), LD);
+            warp_tile<D>::template nt<BLOCK, COLUMNS>(c, s.q + warp * WARP_ROWS * LD, LD,
+                                                      k_rows(at), LD);
         } else {
             load_scores(c, elements<D>(*io.scores), key_block);
         }
@@ -434,7 +467,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
 
     FP_DEVICE void context()
     {
-        fragment<D, W> o;
+        fragment<D, COLUMNS> o;
         row_state state;
         clear(o);
         begin(state);
@@ -445,7 +478,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
                 mask(c, at, now.bits);
                 soften(c, state, rescale);
 #pragma unroll
-                for (int p = 0; p < PAIRS<D, W>; p++)
+                for (int p = 0; p < PAIRS<D, COLUMNS>; p++)
 #pragma unroll
                     for (int r = 0; r < ROWS<D>; r++)
                         o[p][r][0] *= rescale[r], o[p][r][1] *= rescale[r];
@@ -455,13 +488,13 @@ template <class D, int W, int OPS, int THREADS> struct attention {
                 fetch_k(next, at + 1);
                 copy_commit();
             }
-            warp_tile<D>::template pn<W>(o, c, v_rows(at), LD, s.p + warp * smem::SCRATCH);
+            warp_tile<D>::template pn<COLUMNS>(o, c, v_rows(at), LD, s.p + warp * smem::SCRATCH);
         });
         store_context(o, state);
         turn();
     }
 
-    FP_DEVICE void store_context(const fragment<D, W> &o, row_state &state)
+    FP_DEVICE void store_context(const fragment<D, COLUMNS> &o, row_state &state)
     {
         T *rows = s.q + warp * WARP_ROWS * LD; /* a barrier has followed the last scores */
 #pragma unroll
@@ -473,7 +506,9 @@ template <class D, int W, int OPS, int THREADS> struct attention {
                 some = sum > 0.0f ? 1.0f : 0.0f;
             }
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, W>; p++) {
+            for (int p = 0; p < PAIRS<D, COLUMNS>; p++) {
+                if (COLUMNS > W && fragment_col<D>(p) >= W)
+                    continue;
                 float x = o[p][r][0] * factor, y = o[p][r][1] * factor;
                 if constexpr (BIAS) {
                     const T *bias =
@@ -568,6 +603,8 @@ template <class D, int W, int OPS, int THREADS> struct attention {
     {
         constexpr int groups = THREADS / FOUR_WARPS; /* further warps idle */
         int tiles = a.batch * a.heads * a.mask.blocks;
+        if constexpr (COLUMNS > W && (HAS_QK || HAS_PV))
+            clear_ends();
         for (int i = blockIdx.x * groups + group; group < groups && i < tiles;
              i += gridDim.x * groups) {
             if (!select(i))

@@ -35,10 +35,17 @@ struct fp_attention {
  *
  * element: bytes of one; tensor_cores: they multiply, else FFMA does. */
 
+/* Columns that a row of attention.cuh has in shared memory: those behind the head's are zeros. */
+FP_CONSTANT int fp_attention_columns(int head_size)
+{
+    return (head_size + 15) / 16 * 16;
+}
+
 /* Of four warps of attention.cuh. */
 FP_CONSTANT int fp_attention_shared(int head_size, int element, bool tensor_cores)
 {
-    const int rows = 3 * FP_BLOCK * (head_size * element + 16), words = 2 * FP_BLOCK * 8;
+    const int rows = 3 * FP_BLOCK * (fp_attention_columns(head_size) * element + 16),
+              words = 2 * FP_BLOCK * 8;
     return rows + words + (tensor_cores ? 16 : 4 * 16 * (FP_BLOCK + 4) * 4);
 }
 

@@ -252,12 +252,13 @@ FP_DEVICE void sigmoid_pair(float &x, float &y, u32 unit)
 
 constexpr float LOG2_E = 1.4426950408889634f;
 
+/* sqrt(W) by Newton's method. */
+template <int W, int STEPS = 16>
+constexpr double root = (root<W, STEPS - 1> + W / root<W, STEPS - 1>) / 2;
+template <int W> constexpr double root<W, 0> = W;
+
 /* 1 / sqrt(W), by which scores are scaled. */
-template <int W>
-constexpr float inverse_root = W == 16   ? 0.25f
-                               : W == 32 ? 0.17677669529663688f
-                               : W == 64 ? 0.125f
-                                         : 0.08838834764831845f;
+template <int W> constexpr float inverse_root = static_cast<float>(1 / root<W>);
 
 /* A masked score: finite, so that differences are never NaN. */
 constexpr float MASKED = -1e30f;

@@ -76,12 +76,12 @@ template <int N> FP_DEVICE void load_words(u32 (&r)[N], const void *p, bool vali
 template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_attention {
     using T = elem<D>;
     static constexpr bool HALF = is_half<D>;
-    static constexpr int ROW = W * sizeof(T) / 4;           /* words of a row */
-    static constexpr int WORDS = ROW / 4 < 4 ? ROW / 4 : 4; /* that a lane reads at once */
-    static constexpr int SLABS = ROW / (4 * WORDS);         /* of q and k */
+    static constexpr int ROW = W * sizeof(T) / 4;       /* words of a row */
+    static constexpr int WORDS = ROW % 16 == 0 ? 4 : 2; /* that a lane reads at once */
+    static constexpr int SLABS = (ROW + 4 * WORDS - 1) / (4 * WORDS); /* of q and k */
     static constexpr int KEYS = SPLIT_KEYS ? 16 : BLOCK, TILES = KEYS / 8;
-    static constexpr int GROUP = W / 8 < 4 ? W / 8 : 4; /* column tiles that share a load of v */
-    static constexpr int GROUPS = W / (8 * GROUP);
+    static constexpr int GROUP = W % 32 == 0 ? 4 : 2; /* column tiles that share a load of v */
+    static constexpr int GROUPS = (W + 8 * GROUP - 1) / (8 * GROUP);
     static constexpr int PARTS = SPLIT_KEYS ? 4 : 1;
     static constexpr float UNIT = inverse_root<W> * LOG2_E; /* softmax in powers of 2 */
 
@@ -95,6 +95,26 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
     u32 q[SLABS][2][WORDS];
     float o[GROUPS][GROUP][2][2];
     float top[2], sum[2];
+
+    /* Whether a lane has words of slab u of q and k, columns of slab u of v, and of the result; of
+     * the last slab some lanes have none. */
+    static FP_DEVICE bool has_words(int u)
+    {
+        return ROW % (4 * WORDS) == 0 || (4 * u + threadIdx.x % 4) * WORDS < ROW;
+    }
+
+    static FP_DEVICE bool has_columns(int u)
+    {
+        return W % (8 * GROUP) == 0 || (4 * u + threadIdx.x % 4) * 2 * GROUP < W;
+    }
+
+    static FP_DEVICE bool reads_columns(int u)
+    {
+        if constexpr (HALF)
+            return has_columns(u);
+        else
+            return W % (8 * GROUP) == 0 || (8 * u + threadIdx.x % 32 / 4) * GROUP < W;
+    }
 
     static FP_DEVICE u32 operand(u32 x)
     {
@@ -120,7 +140,8 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
             for (int r = 0; r < 2; r++) {
                 const u32 *p =
                     reinterpret_cast<const u32 *>(rows + static_cast<i64>(row + 8 * r) * W);
-                load_words<WORDS>(q[u][r], p + (4 * u + t) * WORDS, row + 8 * r < length);
+                load_words<WORDS>(q[u][r], p + (4 * u + t) * WORDS,
+                                  row + 8 * r < length && has_words(u));
 #pragma unroll
                 for (int i = 0; i < WORDS; i++)
                     q[u][r][i] = operand(q[u][r][i]);
@@ -145,7 +166,7 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
 #pragma unroll
             for (int u = 0; u < SLABS; u++) {
                 u32 k[WORDS];
-                load_words<WORDS>(k, p + (4 * u + t) * WORDS, key < length);
+                load_words<WORDS>(k, p + (4 * u + t) * WORDS, key < length && has_words(u));
 #pragma unroll
                 for (int j = 0; j < WORDS / 2; j++) {
                     u32 f[4] = {q[u][0][2 * j], q[u][1][2 * j], q[u][0][2 * j + 1],
@@ -220,8 +241,9 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
 #pragma unroll
                 for (int u = 0; u < GROUPS; u++) {
                     u32 x[GROUP], y[GROUP];
-                    load_words<GROUP>(x, p + u * 8 * GROUP, key < length);
-                    load_words<GROUP>(y, p + 8 * W + u * 8 * GROUP, key + 8 < length);
+                    load_words<GROUP>(x, p + u * 8 * GROUP, key < length && reads_columns(u));
+                    load_words<GROUP>(y, p + 8 * W + u * 8 * GROUP,
+                                      key + 8 < length && reads_columns(u));
 #pragma unroll
                     for (int i = 0; i < GROUP; i++)
                         D::mma(o[u][i], f, turn(x[i]), turn(y[i]));
@@ -238,8 +260,9 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
 #pragma unroll
                 for (int u = 0; u < GROUPS; u++) {
                     u32 x[GROUP], y[GROUP];
-                    load_words<GROUP>(x, p + u * 8 * GROUP, key < length);
-                    load_words<GROUP>(y, p + W + u * 8 * GROUP, key + 1 < length);
+                    load_words<GROUP>(x, p + u * 8 * GROUP, key < length && reads_columns(u));
+                    load_words<GROUP>(y, p + W + u * 8 * GROUP,
+                                      key + 1 < length && reads_columns(u));
 #pragma unroll
                     for (int i = 0; i < GROUP; i++)
                         D::mma(o[u][i], f, operand(x[i]), operand(y[i]));
@@ -275,6 +298,8 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
 #pragma unroll
             for (int u = 0; u < GROUPS; u++) {
                 float v[2 * GROUP];
+                if (!has_columns(u))
+                    continue;
                 columns(v, u, r, 1.0f);
                 float *p = &s.o[warp][g + 8 * r][(4 * u + t) * 2 * GROUP];
 #pragma unroll
@@ -317,7 +342,7 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
             for (int u = 0; u < GROUPS; u++) {
                 float v[2 * GROUP];
                 columns(v, u, r, sum[r] > 0.0f ? 1.0f / sum[r] : 0.0f);
-                if (row + 8 * r < tile.length)
+                if (row + 8 * r < tile.length && has_columns(u))
                     store(out + static_cast<i64>(g + 8 * r) * a.heads * W + (4 * u + t) * 2 * GROUP,
                           v);
             }
@@ -368,7 +393,7 @@ template <class D, int W, bool SPLIT_KEYS, bool SCORE_BIAS = false> struct hand_
  * columns for the result. */
 template <int W, bool SPLIT_KEYS, bool SCORE_BIAS>
 struct hand_attention<fp32, W, SPLIT_KEYS, SCORE_BIAS> {
-    static constexpr int PARTS = 4, COLS = W < 32 ? 1 : W / 32;
+    static constexpr int PARTS = 4, COLS = (W + 31) / 32;
     static constexpr float UNIT = inverse_root<W> * LOG2_E; /* softmax in powers of 2 */
 
     struct smem {

@@ -115,7 +115,7 @@ static void write_turned(void)
 
 static void write_all(const struct chain *chain, int arch)
 {
-    static const int head_sizes[] = {16, 32, 128};
+    static const int head_sizes[] = {16, 32, 128, 48, 80, 96, 256};
     struct build_target t = {chain, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), NULL, 0);
@@ -197,7 +197,7 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
 
 static void write_sizes(void)
 {
-    static const int head_sizes[] = {16, 32, 64, 128};
+    static const int head_sizes[] = {8, 16, 32, 48, 64, 72, 80, 96, 104, 128, 256};
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"hopper_attention.cuh\"\n"

@@ -5,6 +5,8 @@ set -u
 bin=$1
 types='fp16 bf16 tf32 fp32'
 attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
+heads=0-1,1-1,2-2,2-4,3-6,5-6,6-9,$attention # that differ for heads of other sizes
+sizes='48 bf16,72 fp16,80 fp16,80 tf32,96 bf16,104 fp16,256 fp16,48 tf32,72 fp32,104 tf32,256 fp32'
 gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
 # Chains that together have all functions; of further activations the operator alone.
@@ -40,6 +42,17 @@ families() {
   done
 }
 
+# other_heads SHAPE: heads that are no power of two, or are 256 columns.
+other_heads() {
+  echo "$sizes" | tr ',' '\n' | while read -r size; do
+    echo "-s $heads -H 3 -W $size $1"
+    case $size in
+      72* | 104*) echo "-c bias -s 1-6,2-6 -H 3 -W $size $1" ;;
+      *) echo "-c rope+bias -s 0-1,1-1,1-6,2-6 -H 3 -W $size $1" ;;
+    esac
+  done
+}
+
 # The longest first.  Of (12,1000) L2 does not hold all keys and values: attention takes heads in groups.
 workloads() {
   for type in fp16 bf16; do
@@ -69,6 +82,8 @@ workloads() {
     echo "-W $size 1 333 bigbird"
     echo "-a 60 -W $size 2 100 causal"
   done
+  other_heads '1 333 bigbird'
+  other_heads '2 100 causal' | sed 's/^/-a 60 /'
   for type in $types; do
     echo "-s kinds -a 60 $type 2 100 causal"
   done
@@ -116,6 +131,7 @@ build() {
       built -c rope -s 0-1 -i hopper_gemm -W $size "$type" 1 64 full
     done
   done
+  other_heads '1 64 full' | xargs -L 1 "$bin/cuda_segments" -b || status=1
   families 1 64 full | xargs -L 1 "$bin/cuda_segments" -b || status=1
   few_steps | xargs -L 1 "$bin/cuda_segments" -b || status=1
 }

@@ -54,6 +54,12 @@ here
 $ generate 41115 -o -; ls
 exit 2
 ! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
+=== generate presets
+## A GPU runs every preset, whatever the size of its heads.
+$ presets=$(fuseplan query -b 1 -s 4 --preset none 2>&1 | sed 's/.*expected //; s/,//g; s/ or / /')
+$ for preset in $presets; do
+>   fuseplan generate 32768 -b 1 -s 64 --preset $preset --target cuda --arch sm_90a -q -o g --force || echo $preset
+> done
 === generate arch
 ## Needs neither GPU nor compiler: what is compiled for is in the Makefile and the manifest.
 $ gen() { fuseplan generate 5 -b 1 -s 4 -W 16 --target cuda -q -o g "$@"; echo $?; }
@@ -152,9 +158,13 @@ $ jq -c '.measured_on, .segments[1] | del(.function?)' g/manifest.json
 null
 {"ops":[1,12],"implementation":"generated","schedule":"tile=64x64 split=1 norm=barrier resident=1","flops":19072,"bytes":5696,"launch":{"threads":128,"shared_bytes":55296,"cooperative":true,"persistent":false,"at_once":false,"cluster":0,"maps":false,"tile_rows":0,"ordered":false,"tiles":1,"sync_words":34,"workspace_bytes":0},"resources":null}
 ## Sizes that the kernels do not have.
-2$ fuseplan generate 5 -b 1 -s 4 -W 48 --target cuda -o h
+2$ fuseplan generate 5 -b 1 -s 4 -W 60 --target cuda -o h
 ! fuseplan: 5 names the same plan as 32773
-! fuseplan generate: the cuda target has no code for head size 48; expected 16, 32, 64 or 128
+! fuseplan generate: the cuda target has no code for head size 60; expected a multiple of 8 up to 256
+2$ fuseplan generate 32773 -b 1 -s 4 -W 72 --rope 100 --target cuda -o h
+! fuseplan generate: the cuda target has no code for head size 72 with rotary embeddings; expected a multiple of 16 up to 256
+2$ fuseplan generate 32773 -b 1 -s 4 --hidden 60 --target cuda -o h
+! fuseplan generate: the cuda target has no code for hidden size 60; expected a multiple of 8
 2$ fuseplan generate 5 -b 1 -s 4 --ffn 100 --target cuda -o h
 ! fuseplan: 5 names the same plan as 32773
 ! fuseplan generate: the cuda target has no code for ffn 100; expected a multiple of 8
@@ -266,7 +276,7 @@ manifest.json
 $ head -n 12 lib/encoder.h
 /* The layers of a BERT model as one call: y = layer[n-1](... layer[0](x)).
  *
- * Layer, with D = heads * head_size, F = ffn, and all matrices row-major:
+ * Layer, with A = heads * head_size, D = hidden, F = ffn, and all matrices row-major:
  *
  *   qkv = x @ wqkv + bqkv                          columns: q, k, v; in each head by head
  *   c   = softmax(mask(q k^T / sqrt(head_size))) v
