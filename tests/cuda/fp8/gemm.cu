@@ -4,7 +4,8 @@
  *   7    (M,768) x (768,768)
  *   10   (M,768) x (768,3072)
  *   12   (M,3072) x (3072,768)
- *   10-11: with GELU, whose result is fp16 or e4m3
+ *   10-11      with GELU, whose result is fp16 or e4m3
+ *   7-8, 12-13 with a residual of fp16, ten times the products' size
  *
  * By hopper_gemm.cuh's kernel in several tiles, beside the same kernel with operands of fp16, and
  * beside cuBLASLt in both types, with sums of e4m3 that are fast (as the tensor cores have them) or
@@ -120,20 +121,24 @@ static double distance(ending as, double got, double want)
 static bool judge(contender &c, const problem &p, const exact &sums, cudaStream_t stream)
 {
     const std::vector<double> &want = c.e4m3 ? sums.e4m3 : sums.half;
-    const double most = c.e4m3 ? 2e-2 : c.as == PLAIN ? 1e-3 : 3e-3;
-    std::vector<__half> bias(p.columns);
+    const double most = c.e4m3 ? 2e-2 : c.as < GELU ? 1e-3 : 3e-3;
     double off = 0, along = 0, norm = 0;
     CHECK(cudaMemset(p.out, 0xff, (size_t)p.rows * p.columns * (c.as == GELU_E4M3 ? 1 : 2)));
-    if (p.bias != nullptr)
-        bias = downloaded(p.bias, p.columns);
     c.launch(stream);
     CHECK(cudaStreamSynchronize(stream));
     for (int i = 0; i < SAMPLES; i++) {
-        const std::vector<double> got = row_of(c, p, sampled_row(p, i));
+        const int row = sampled_row(p, i);
+        const std::vector<double> got = row_of(c, p, row);
+        std::vector<__half> added(p.columns, __float2half(0));
+        if (p.bias != nullptr)
+            added = downloaded(p.bias, p.columns);
+        if (c.as == RESIDUAL)
+            added = downloaded((c.e4m3 ? p.residual : p.half_residual) + (size_t)row * p.columns,
+                               p.columns);
         for (int n = 0; n < p.columns; n++) {
-            const double added = p.bias != nullptr ? value(bias[n]) * (c.e4m3 ? ALPHA : 1) : 0,
-                         sum = want[(size_t)i * p.columns + n] + added,
-                         y = c.as == PLAIN ? sum : gelu(sum), d = distance(c.as, got[n], y);
+            const double sum =
+                want[(size_t)i * p.columns + n] + value(added[n]) * (double)(c.e4m3 ? ALPHA : 1);
+            const double y = c.as < GELU ? sum : gelu(sum), d = distance(c.as, got[n], y);
             off += d * d;
             along += d * y;
             norm += y * y;
@@ -175,6 +180,20 @@ static std::vector<contender> all_with_gelu(const problem &p)
     };
 }
 
+static std::vector<contender> all_with_residual(const problem &p)
+{
+    return {
+        ours<true, 128, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "128x192"),
+        ours<true, 128, 192, 128, 1, 2, 1, false, RESIDUAL>(p, "128x192_cooperative"),
+        ours<true, 128, 128, 128, 2, 1, 1, false, RESIDUAL>(p, "128x128"),
+        ours<true, 128, 256, 128, 1, 2, 1, false, RESIDUAL>(p, "128x256_cooperative"),
+        ours<true, 64, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "64x192"),
+        ours<false, 128, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "128x192"),
+        ours<false, 128, 192, 128, 1, 2, 1, false, RESIDUAL>(p, "128x192_cooperative"),
+        ours<false, 128, 128, 128, 2, 1, 1, false, RESIDUAL>(p, "128x128"),
+    };
+}
+
 static std::vector<contender> all_of_ours(const problem &p)
 {
     std::vector<contender> all = {
@@ -211,15 +230,17 @@ static void add_cublas(std::vector<contender> &all, const problem &p, const char
         printf("\n%s, %s: none\n", p.name, name);
 }
 
-static std::vector<contender> all_of(const problem &p, bool gelu, cudaStream_t stream)
+static std::vector<contender> all_of(const problem &p, ending as, cudaStream_t stream)
 {
-    std::vector<contender> all = gelu ? all_with_gelu(p) : all_of_ours(p);
-    add_cublas(all, p, "cuBLASLt e4m3 fast", true, true, gelu ? GELU : PLAIN, stream);
-    if (gelu)
+    std::vector<contender> all = as == GELU       ? all_with_gelu(p)
+                                 : as == RESIDUAL ? all_with_residual(p)
+                                                  : all_of_ours(p);
+    add_cublas(all, p, "cuBLASLt e4m3 fast", true, true, as, stream);
+    if (as == GELU)
         add_cublas(all, p, "cuBLASLt e4m3 fast, e4m3 out", true, true, GELU_E4M3, stream);
-    else
+    if (as == PLAIN)
         add_cublas(all, p, "cuBLASLt e4m3 promoted", true, false, PLAIN, stream);
-    add_cublas(all, p, "cuBLASLt fp16", false, false, gelu ? GELU : PLAIN, stream);
+    add_cublas(all, p, "cuBLASLt fp16", false, false, as, stream);
     return all;
 }
 
@@ -265,16 +286,16 @@ static double print_table(const std::vector<contender> &all, const problem &p)
 }
 
 /* Returns what print_table() does. */
-static double measure(problem p, bool gelu, cudaStream_t stream)
+static double measure(problem p, ending as, cudaStream_t stream)
 {
     const exact sums(p);
-    std::vector<contender> all = all_of(p, gelu, stream);
+    std::vector<contender> all = all_of(p, as, stream);
     all.erase(std::remove_if(all.begin(), all.end(),
                              [&](contender &c) { return !judge(c, p, sums, stream); }),
               all.end());
     time_all(all, p, stream);
     const double over = print_table(all, p);
-    if (p.rows != 1024 || gelu)
+    if (p.rows != 1024 || as != PLAIN)
         return over;
     const float ten = 10 * sqrtf((float)p.inner);
     __half *large = drawn_tensor<__half>(p.columns, ten * DEVIATION * DEVIATION, 5),
@@ -293,46 +314,60 @@ static double measure(problem p, bool gelu, cudaStream_t stream)
     return over;
 }
 
-/* The operators with their columns and inner dimension. */
+/* Operators with their columns and inner dimension. */
 struct shape {
     const char *name;
     int columns, inner;
-    bool gelu;
+    ending as;
 };
+
+static const shape shapes[] = {{"0-0", 2304, 768, PLAIN},     {"7-7", 768, 768, PLAIN},
+                               {"10-10", 3072, 768, PLAIN},   {"12-12", 768, 3072, PLAIN},
+                               {"10-11", 3072, 768, GELU},    {"7-8", 768, 768, RESIDUAL},
+                               {"12-13", 768, 3072, RESIDUAL}};
+
+/* Returns what print_table() does. */
+static double measure_shape(const shape &s, int rows, cudaStream_t stream)
+{
+    const size_t in = (size_t)rows * s.inner, weight = (size_t)s.inner * s.columns,
+                 out = (size_t)rows * s.columns;
+    const float ten = 10 * sqrtf((float)s.inner);
+    const problem p = {s.name,
+                       rows,
+                       s.columns,
+                       s.inner,
+                       drawn_tensor<__nv_fp8_e4m3>(in, DEVIATION, 1),
+                       drawn_tensor<__nv_fp8_e4m3>(weight, DEVIATION, 2),
+                       drawn_tensor<__half>(in, 1, 3),
+                       drawn_tensor<__half>(weight, HALF_WEIGHT, 4),
+                       nullptr,
+                       drawn_tensor<__half>(out, ten * DEVIATION * DEVIATION, 7),
+                       drawn_tensor<__half>(out, ten * HALF_WEIGHT, 8),
+                       drawn_tensor<__half>(out, 0, 9)};
+    CHECK(cudaDeviceSynchronize());
+    const double over = measure(p, s.as, stream);
+    for (const void *tensor : {(const void *)p.codes, (const void *)p.weight_codes,
+                               (const void *)p.in, (const void *)p.weight, (const void *)p.residual,
+                               (const void *)p.half_residual, (const void *)p.out})
+        CHECK(cudaFree((void *)tensor));
+    return over;
+}
 
 int main()
 {
     cudaStream_t stream;
     double logarithms = 0;
     int count = 0;
+    setvbuf(stdout, nullptr, _IOLBF, 0);
     CHECK(cudaStreamCreate(&stream));
-    for (const shape &s : {shape{"0-0", 2304, 768, false}, shape{"7-7", 768, 768, false},
-                           shape{"10-10", 3072, 768, false}, shape{"12-12", 768, 3072, false},
-                           shape{"10-11", 3072, 768, true}})
+    for (const shape &s : shapes)
         for (int rows : {1024, 4096, 16384}) {
-            const size_t in = (size_t)rows * s.inner, weight = (size_t)s.inner * s.columns;
-            __half *out;
-            CHECK(cudaMalloc(&out, (size_t)rows * s.columns * sizeof(__half)));
-            const problem p = {s.name,
-                               rows,
-                               s.columns,
-                               s.inner,
-                               drawn_tensor<__nv_fp8_e4m3>(in, DEVIATION, 1),
-                               drawn_tensor<__nv_fp8_e4m3>(weight, DEVIATION, 2),
-                               drawn_tensor<__half>(in, 1, 3),
-                               drawn_tensor<__half>(weight, HALF_WEIGHT, 4),
-                               nullptr,
-                               out};
-            CHECK(cudaDeviceSynchronize());
-            const double over = measure(p, s.gelu, stream);
-            logarithms += s.gelu ? 0 : log(over);
-            count += !s.gelu;
-            for (const void *tensor :
-                 {(const void *)p.codes, (const void *)p.weight_codes, (const void *)p.in,
-                  (const void *)p.weight, (const void *)out})
-                CHECK(cudaFree((void *)tensor));
+            const double over = measure_shape(s, rows, stream);
+            logarithms += s.as == PLAIN ? log(over) : 0;
+            count += s.as == PLAIN;
         }
-    printf("\nThe fastest e4m3 tile of each over cuBLASLt e4m3 fast, geometric mean: %.3f\n",
+    printf("\nThe fastest e4m3 tile of each over cuBLASLt e4m3 fast, geometric mean of the bare "
+           "GEMMs: %.3f\n",
            exp(logarithms / count));
     return failed;
 }

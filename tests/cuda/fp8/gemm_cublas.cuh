@@ -61,7 +61,7 @@ struct cublas_product {
             set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
             set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)fast);
         }
-        if (as != PLAIN)
+        if (as >= GELU)
             set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU);
         CHECK(cudaMalloc(&factor, sizeof(FACTOR)));
         CHECK(cudaMemcpy(factor, &FACTOR, sizeof(FACTOR), cudaMemcpyHostToDevice));
@@ -110,11 +110,13 @@ struct cublas_product {
 
     cublasStatus_t run(cudaStream_t stream) const
     {
-        const float alpha = e4m3 ? ALPHA : 1, zero = 0;
+        const float alpha = e4m3 ? ALPHA : 1, beta = as == RESIDUAL ? alpha : 0;
+        const void *other = as != RESIDUAL ? (const void *)p.in
+                            : e4m3         ? p.residual
+                                           : p.half_residual;
         return cublasLtMatmul(handle, desc, &alpha, e4m3 ? (const void *)p.weight_codes : p.weight,
-                              weight, e4m3 ? (const void *)p.codes : p.in, in, &zero,
-                              as == GELU_E4M3 ? (const void *)p.in : p.out, added, p.out, out,
-                              &algorithm, workspace, WORKSPACE, stream);
+                              weight, e4m3 ? (const void *)p.codes : p.in, in, &beta, other, added,
+                              p.out, out, &algorithm, workspace, WORKSPACE, stream);
     }
 
     /* Keeps the fastest algorithm, each timed in three graphs of ten launches; false: there

@@ -13,7 +13,7 @@ enum { SHARED_BYTES = 227 << 10 }; /* of a thread block on Hopper, at most */
 constexpr float ALPHA = 1.0f / 512; /* the product of the operands' scales */
 constexpr float FACTOR = 32;        /* 1 over the scale of a result of e4m3 */
 
-enum ending { PLAIN, GELU, GELU_E4M3 }; /* the last one's result is e4m3 */
+enum ending { PLAIN, RESIDUAL, GELU, GELU_E4M3 }; /* the last one's result is e4m3 */
 
 struct problem {
     const char *name;
@@ -21,6 +21,7 @@ struct problem {
     const __nv_fp8_e4m3 *codes, *weight_codes; /* (rows, inner), (columns, inner) */
     const __half *in, *weight;                 /* (rows, inner), (inner, columns) */
     const __half *bias;                        /* (columns), over ALPHA if e4m3; null: none */
+    const __half *residual, *half_residual;    /* (rows, columns), the former over ALPHA */
     void *out;                                 /* (rows, columns) */
 };
 
@@ -29,7 +30,7 @@ template <bool E4M3, ending ENDING> struct finish_of {
     {
         if (E4M3)
             x *= ALPHA, y *= ALPHA;
-        return ENDING == PLAIN ? D::pack(x, y) : fp::activation<D, fp::gelu_function>::packed(x, y);
+        return ENDING < GELU ? D::pack(x, y) : fp::activation<D, fp::gelu_function>::packed(x, y);
     }
 };
 
@@ -48,9 +49,9 @@ template <bool E4M3_, int ROWS, int COLUMNS, int STEP_BYTES, int TEAMS, int GROU
 struct tile_of {
     static constexpr bool E4M3 = E4M3_;
     static constexpr ending ENDING = ENDING_;
-    static constexpr fp_hopper_gemm config =
-        with_depth({ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
-                    FP_NORM_NONE, SWAP, false, false, false, false, E4M3, ENDING == GELU_E4M3});
+    static constexpr fp_hopper_gemm config = with_depth(
+        {ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
+         FP_NORM_NONE, SWAP, ENDING == RESIDUAL, false, false, false, E4M3, ENDING == GELU_E4M3});
     static constexpr int threads = fp_hopper_gemm_threads(config);
 };
 
@@ -108,6 +109,9 @@ template <class TILE> fp_maps maps_of(const problem &p)
     }
     encode(&maps.out, p.out, g.out_e4m3 ? 1 : 2, p.rows, p.columns,
            g.swap ? g.rows : FP_GEMM_STORED_ROWS, panel);
+    if (g.adds)
+        encode(&maps.residual, TILE::E4M3 ? p.residual : p.half_residual, 2, p.rows, p.columns,
+               fp_hopper_gemm_residual_rows(g), panel);
     return maps;
 }
 
