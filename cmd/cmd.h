@@ -103,11 +103,17 @@ static inline bool options_has(const struct options *o, uint64_t bit)
 struct option_info {
     const char *name;
     char letter;                      /* 0: none */
-    const char *argument;             /* "N"; null: it takes none */
+    const char *argument;             /* "N"; "[=none]": it may take one; null: it takes none */
     const char *help;                 /* one line */
     void (*words)(struct buf *words); /* appends the arguments that it takes; may be null */
 };
 const struct option_info *option_info(enum option_id id);
+
+/* Whether the argument must be there, and may be the next word. */
+static inline bool option_needs_argument(const struct option_info *info)
+{
+    return info->argument != NULL && info->argument[0] != '[';
+}
 
 /* ---- option_words.c: lists of words -------------------------------------------------------------
  *

@@ -90,7 +90,7 @@ static void take_word(struct line *l, const char *word)
         if (id < 0)
             return;
         l->given |= UINT64_C(1) << id;
-        if (option_info((enum option_id)id)->argument == NULL)
+        if (!option_needs_argument(option_info((enum option_id)id)))
             return;
         if (argument == NULL)
             l->expecting = id;

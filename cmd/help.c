@@ -54,7 +54,7 @@ static void add_option(const struct option_info *info, struct buf *out)
         buf_addf(out, "-%c, ", info->letter);
     else
         buf_adds(out, "    ");
-    buf_addf(out, "--%s%s%s", info->name, info->argument != NULL ? " " : "",
+    buf_addf(out, "--%s%s%s", info->name, option_needs_argument(info) ? " " : "",
              info->argument != NULL ? info->argument : "");
 }
 

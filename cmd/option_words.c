@@ -27,6 +27,11 @@ void words_norm_kind(struct buf *out)
     buf_adds(out, "layer rms");
 }
 
+void words_none(struct buf *out)
+{
+    buf_adds(out, "none");
+}
+
 /* In the order of their ids. */
 void words_activation(struct buf *out)
 {

@@ -20,7 +20,9 @@ static void make_tables(uint64_t options, struct getopt_tables *t)
         const struct option_info *info = option_info((enum option_id)id);
         if ((options >> id & 1) == 0)
             continue;
-        int has_argument = info->argument != NULL ? required_argument : no_argument;
+        int has_argument = option_needs_argument(info) ? required_argument
+                           : info->argument != NULL    ? optional_argument
+                                                       : no_argument;
         t->longs[n++] = (struct option){info->name, has_argument, NULL, 256 + id};
         if (info->letter == 0)
             continue;

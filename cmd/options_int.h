@@ -6,7 +6,7 @@
 
 /* ---- option_table.c: the options and their parsers ------------------------------------------- */
 
-/* Parses an option's argument into its field.  text: null if the option takes none. */
+/* Parses an option's argument into its field.  text: null if there is none. */
 int option_set(struct options *o, enum option_id id, const char *text, struct status *st);
 
 /* ---- option_words.c: the arguments that options take ----------------------------------------- */
@@ -31,6 +31,7 @@ int preset_apply(struct options *o, struct status *st);
 
 /* ---- option_words.c: other words ------------------------------------------------------------- */
 
+void words_none(struct buf *out);
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
 

@@ -115,19 +115,19 @@ int preset_apply(struct options *o, struct status *st)
     o->activation =
         options_has(o, OPT(ACTIVATION)) ? o->activation : (int)f.activation - FUNCTION_BIAS_GELU;
     o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
-    o->gate = f.gate;
-    o->score_bias = f.score_bias;
+    o->gate = options_has(o, OPT(GATE)) ? o->gate : f.gate;
+    o->score_bias = options_has(o, OPT(SCORE_BIAS)) ? o->score_bias : f.score_bias;
     return 0;
 }
 
 const struct chain *chain_from_options(const struct options *o)
 {
-    const struct chain_functions f = {
-        .pre = o->norm == 1,
-        .rms = o->norm_kind == 1,
-        .activation = (enum function_id)(FUNCTION_BIAS_GELU + o->activation),
-        .gate = o->gate || options_has(o, OPT(GATE)),
-        .rope = o->rope > 0,
-        .score_bias = o->score_bias || options_has(o, OPT(SCORE_BIAS))};
+    const struct chain_functions f = {.pre = o->norm == 1,
+                                      .rms = o->norm_kind == 1,
+                                      .activation =
+                                          (enum function_id)(FUNCTION_BIAS_GELU + o->activation),
+                                      .gate = o->gate,
+                                      .rope = o->rope > 0,
+                                      .score_bias = o->score_bias};
     return chain_of(f);
 }

@@ -75,6 +75,15 @@ $ workload --preset gpt2
 mask=causal chain=pre+gelu_tanh
 $ workload --preset gpt2 --activation silu --gate --norm post -m full
 mask=full chain=silu+gate
+## What a preset has can be taken away.
+$ workload --preset jina-v2-base --gate=none --score-bias=none
+mask=full
+$ workload --preset nomic-v1.5 --rope none --activation gelu
+mask=full chain=gate
+2$ fuseplan query -b 1 -s 4 --gate=off
+! fuseplan query: unknown --gate 'off'; expected none
+2$ fuseplan query -b 1 -s 4 --rope off
+! fuseplan query: --rope: 'off' is not a number; give one from 1 to 1e+12
 $ workload --norm-kind rms --score-bias --rope 500
 mask=full chain=rms+rope+bias rope=500
 2$ fuseplan query -b 1 -s 4 --rope 0
