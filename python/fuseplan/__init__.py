@@ -1,1 +1,19 @@
-"""Runs the encoder layers of a PyTorch model by kernels that the program fuseplan finds, builds and verifies."""
+"""Runs the encoder layers of a PyTorch model by fused kernels, which the program fuseplan finds, builds and verifies.
+
+    import fuseplan
+    model = fuseplan.optimize(model)
+    print(fuseplan.explain(model))
+    fuseplan.restore(model)
+"""
+
+import importlib
+
+_FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
+         "doctor": "replace", "Wrong": "replace", "Unsupported": "finder", "ProgramError": "program"}
+__all__ = list(_FROM)
+
+
+def __getattr__(name):  # PyTorch is imported when something is used
+    if name not in _FROM:
+        raise AttributeError(f"module 'fuseplan' has no attribute '{name}'")
+    return getattr(importlib.import_module("." + _FROM[name], __name__), name)

@@ -36,7 +36,8 @@ run_in() {
 run_in "$root/a b,c&d" install PREFIX=fuseplan >/dev/null
 for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fuseplan.1 share/man/man1/fuseplan-search.1 \
   share/bash-completion/completions/fuseplan share/zsh/site-functions/_fuseplan \
-  share/fish/vendor_completions.d/fuseplan.fish share/doc/fuseplan/README.md; do
+  share/fish/vendor_completions.d/fuseplan.fish share/fuseplan/python/pyproject.toml \
+  share/fuseplan/python/fuseplan/encoder.py share/doc/fuseplan/README.md; do
   [ -s "$prefix/$file" ] || fail "$file is not installed"
 done
 FUSEPLAN_CACHE=$prefix/cache FUSEPLAN_DB=$prefix/db "$prefix/bin/fuseplan" \

@@ -1,0 +1,117 @@
+"""Gets a library for a stack: from the cache, or exported and built by the program."""
+
+import functools
+import importlib.util
+import itertools
+import os
+import sys
+
+import torch
+
+from . import cache, program
+
+DEFAULT_VALUE = 41115  # attention, layernorms with residuals, and the activation with its product, each in one kernel
+TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def type_name(dtype):
+    """"fp16" of torch.float16, or of the name itself."""
+    if dtype in TYPES:
+        return dtype
+    names = {t: name for name, t in TYPES.items() if name != "tf32"}
+    if dtype not in names:
+        raise ValueError(f"dtype is {dtype}; expected {', '.join(TYPES)} or a torch.dtype of one of them")
+    return names[dtype]
+
+
+@functools.lru_cache(maxsize=None)
+def _processor():
+    """Of a CPU, whose code is compiled for it alone: its name and what it can do."""
+    lines = set()
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith(("model name", "flags", "Features", "CPU part")):
+                lines.add(line.strip())
+    return sorted(lines)
+
+
+def _device(device):
+    if device.type == "cuda":
+        return [torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device)]
+    return _processor()
+
+
+def workload_words(stack, dtype, batches, lengths):
+    """The options of `fuseplan search` and `export` that say what is to be made fast."""
+    device = stack.place[0]
+    target = device.type if device.index in (None, 0) else f"{device.type}:{device.index}"
+    words = ["--target", target, "-t", dtype, "-b", ",".join(map(str, batches)), "-s", ",".join(map(str, lengths)),
+             "-m", stack.mask, "-H", stack.heads, "-W", stack.head_size, "--ffn", stack.ffn, "-L", len(stack.layers),
+             "--eps", repr(stack.eps), "--norm", stack.norm, "--norm-kind", "rms" if stack.rms else "layer",
+             "--activation", stack.activation]
+    words += ["--gate"] * stack.gate + ["--rope", "10000"] * stack.family.rope  # Layers gets a table
+    return words + ["--score-bias"] * bool(stack.family.bias)
+
+
+def get(stack, dtype, shapes, time_limit=None, progress=True):
+    """The module encoder.py of a library for the stack, and what the cache knows of it.
+
+    shapes: (batch, seq_len) pairs; a library has a plan for each batch with each length.  time_limit: seconds of
+    search, for a library that was not searched for; None: the best plans known, else default schedules."""
+    batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
+    words = workload_words(stack, dtype, batches, lengths)
+    request = cache.request_of(program=program.version(), device=_device(stack.place[0]), words=words)
+    found = cache.find(request)
+    if found is None or (time_limit and not found[1].get("searched_s")):
+        with cache.lock(request):
+            found = cache.find(request)  # another process may have built it meanwhile
+            if found is None or (time_limit and not found[1].get("searched_s")):
+                found = _make(request, words, len(batches) * len(lengths), time_limit, progress)
+    return load(found[0]), found[1]
+
+
+def _make(request, words, count, time_limit, progress):
+    searched = bool(time_limit) and _search(words, count, time_limit, progress)
+    return cache.store(request, lambda path: _export(words, path), searched_s=time_limit if searched else 0)
+
+
+def _search(words, count, time_limit, progress):
+    """Whether plans were found for all of the sizes; time_limit: in seconds, for all of them."""
+    bar = program.Bar(f"fuseplan search, {count} size{'s' * (count > 1)}") if progress is True else progress or None
+    try:
+        program.run("search", *words, "--time-limit", max(time_limit / count, 1), "--format", "json", "-q",
+                    progress=bar)
+    except program.ProgramError as error:
+        if error.status != program.NOTHING_KNOWN:  # the time was too short
+            raise
+        return False
+    finally:
+        if isinstance(bar, program.Bar):
+            bar.close()
+    return True
+
+
+def _export(words, path):
+    """By the best plans known; where one is not, by a plan that is good in most cases."""
+    words = [*words, "--name", "encoder", "-o", path, "-q", "--build"]
+    try:
+        program.run("export", "best", *words)
+    except program.ProgramError as error:
+        if error.status != program.NOTHING_KNOWN:
+            raise
+        program.run("export", DEFAULT_VALUE, *words)
+
+
+_numbers = itertools.count()
+_loaded = {}  # modules, by directory
+
+
+def load(directory):
+    """The module encoder.py beside a library.  A process loads a library once."""
+    if directory not in _loaded:
+        name = f"fuseplan._library{next(_numbers)}"
+        spec = importlib.util.spec_from_file_location(name, os.path.join(directory, "encoder.py"))
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        _loaded[directory] = module
+    return _loaded[directory]

@@ -1,0 +1,115 @@
+"""Calls the program fuseplan."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+
+class ProgramError(RuntimeError):
+    """The program failed: its own message.  status: its exit status."""
+
+    def __init__(self, message, status):
+        super().__init__(message)
+        self.status = status
+
+
+NOTHING_KNOWN = 3  # an exit status
+
+
+def find():
+    """The path of the program: $FUSEPLAN, or the first on PATH, or the one that was installed beside this package."""
+    named = os.environ.get("FUSEPLAN")
+    if named and os.access(named, os.X_OK):
+        return named
+    here = os.path.dirname(os.path.abspath(__file__))  # PREFIX/share/fuseplan/python/fuseplan
+    beside = os.path.normpath(os.path.join(here, "../../../../bin/fuseplan"))
+    found = None if named else shutil.which("fuseplan") or (beside if os.access(beside, os.X_OK) else None)
+    if found is None:
+        raise ProgramError(f"'{named}', which FUSEPLAN names, is no program" if named else
+                           "the program fuseplan is not on PATH: install it by './run install', or name it in the "
+                           "variable FUSEPLAN", 127)
+    return os.path.abspath(found)
+
+
+def run(*words, progress=None, check=True):
+    """Standard output of `fuseplan WORDS`.  progress: called with each event of cli.md's --events."""
+    line = [find(), *map(str, words)]
+    if progress is None:
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        out, err, status = done.stdout, done.stderr, done.returncode
+    else:
+        out, err, status = _run_watched(line, progress)
+    if status != 0 and check:
+        raise ProgramError(_last_message(err) or f"'{' '.join(line)}' exits with status {status}", status)
+    return out
+
+
+def _run_watched(line, progress):
+    reading, writing = os.pipe()
+    process = subprocess.Popen([*line, "--events", f"/dev/fd/{writing}"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(writing,))
+    os.close(writing)
+    texts = {}
+    readers = [threading.Thread(target=lambda name=name, pipe=pipe: texts.update({name: pipe.read()}))
+               for name, pipe in (("out", process.stdout), ("err", process.stderr))]
+    for reader in readers:
+        reader.start()
+    try:
+        with os.fdopen(reading) as events:
+            for event in events:
+                progress(json.loads(event))
+    except BaseException:  # Ctrl-C, too: the program stores what it has measured
+        process.terminate()
+        raise
+    finally:
+        status = process.wait()
+        for reader, pipe in zip(readers, (process.stdout, process.stderr)):
+            reader.join()
+            pipe.close()
+    return texts["out"], texts["err"], status
+
+
+def _last_message(err):
+    lines = [line for line in err.strip().splitlines() if line.startswith("fuseplan")]
+    return (lines or err.strip().splitlines() or [""])[-1]
+
+
+def version():
+    """What the program is: its version, and its file's size and time, which differ between builds."""
+    place = os.stat(find())
+    return f"{run('--version').strip()} {place.st_size} {place.st_mtime_ns}"
+
+
+class Bar:
+    """A line of progress on stderr, which notebooks show, too; rewritten, or where it cannot be every 10 s anew."""
+
+    def __init__(self, what, file=None):
+        self.what, self.file, self.begun, self.told = what, file or sys.stderr, time.monotonic(), 0.0
+        self.best, self.width = "", 0
+        self.rewrites = self.file.isatty() or "ipykernel" in sys.modules
+
+    def __call__(self, event):
+        if event.get("event") == "plan" and event.get("best"):
+            self.best = f", best {event['best']['ms']:.3f} ms"
+        elapsed = time.monotonic() - self.begun
+        if event.get("event") not in ("step", "plan") or elapsed - self.told < (0.1 if self.rewrites else 10):
+            return
+        self.told = elapsed
+        part = f" {event['done']} of {event['total']}" if event.get("total") else ""
+        left = f", {event['left_s']:.0f} s left" if event.get("left_s") else ""
+        self.show(f"{self.what}: {event.get('phase', 'plans')}{part}{self.best}, {elapsed:.0f} s{left}")
+
+    def show(self, text):
+        end = "" if self.rewrites else "\n"
+        begin = "\r" if self.rewrites else ""
+        print(begin + text.ljust(self.width), end=end, file=self.file, flush=True)
+        self.width = len(text)
+
+    def close(self):
+        if self.rewrites and self.width:
+            self.show("")
+            print("\r", end="", file=self.file, flush=True)

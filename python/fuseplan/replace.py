@@ -1,0 +1,232 @@
+"""optimize(), restore(), explain(), stats(), doctor()."""
+
+import json
+import weakref
+
+import torch
+
+from . import finder, library, probe, program
+from .finder import Unsupported
+from .stack import Engine, Layers, Stack, Watch
+
+# The largest relative L2 distance to the model itself, over rows of tokens.
+BOUNDS = {"fp32": 1e-4, "tf32": 4e-3, "fp16": 1e-2, "bf16": 8e-2}
+_BATCHES = (1, 8, 32)  # of a library for which no shapes are named
+_LENGTHS = (32, 128, 512)
+
+_done = weakref.WeakKeyDictionary()  # of models that were optimised: what was refused in them, by path
+
+
+class Wrong(RuntimeError):
+    """The library's results are not the model's: it is not used."""
+
+
+def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, progress=True):
+    """Gives the encoder layers of a model to fuseplan's kernels, and returns the model.
+
+    model: a HuggingFace model, also one with a head, a SentenceTransformer, a CrossEncoder, a torch.nn.Module with
+    torch.nn.TransformerEncoder in it, or a ModuleList of layers, whose place the returned one takes; in eval mode,
+    on the device where it will run.
+    shapes: (batch, tokens) pairs that are to be fast.  Others run, too: smaller ones by the next larger plan, larger
+    batches in pieces; of longer sequences PyTorch's layers take over.  None: batches of 1, 8 and 32, and 32, 128 and
+    512 tokens.
+    time_limit: seconds in which to search for the fastest plans; None: the best that are known, else default ones.
+    dtype: in which the layers compute, such as torch.float16, "tf32"; None: the model's own.
+    example: keyword arguments of a call of the model, where fuseplan does not know what the model takes.
+    progress: True: a line on stderr; False; or a function that is called with each event of `fuseplan --events`.
+
+    The results are compared with those of the model first, and nothing is replaced unless they agree: else Wrong is
+    raised.  Unsupported says what a model has that no plan computes, ProgramError what the program could not do."""
+    shapes = _check_shapes(shapes)
+    whole, base = model, finder.unwrap(model)
+    finder.check_whole(base)
+    restore(base)
+    stacks, refused = finder.find_stacks(base)
+    made = []
+    runs = _record(base, stacks, example, shapes)
+    for i, stack in enumerate(stacks):
+        calls = [run[i] for run in runs if run[i] is not None]
+        if not calls:
+            refused[stack.path] = "no call of the model reached these layers"
+            continue
+        made.append(_make(base, stack, calls, shapes, time_limit, dtype, progress))
+    if not made:
+        raise Unsupported(f"{type(base).__name__}: " + "; ".join(f"{p}: {why}" for p, why in refused.items()))
+    for stack in made:
+        base = _replace(base, stack)
+    _done[base] = refused
+    return base if whole is model and isinstance(model, torch.nn.ModuleList) else whole
+
+
+def _record(model, stacks, example, shapes):
+    """Calls of the model: of each a list of what the stacks got."""
+    if isinstance(model, torch.nn.ModuleList):
+        return [probe.record(model, stacks, lambda: _run_list(model, stacks[0].hidden))]
+    if example is not None:
+        return [probe.record(model, stacks, lambda: probe.run_model(model, example))]
+    if not hasattr(model, "config"):
+        return [probe.record(model, stacks, lambda: _run_module(model, stacks[0]))]
+    most = min(max((s for _, s in shapes or [(1, 96)])), probe.longest(model) or 96, 96)
+    runs = []
+    for batch, lengths in ((2, None), (3, [most, max(most // 2, 1), 1])):
+        inputs, real = probe.draw_inputs(model, batch, most, lengths)
+        run = probe.record(model, stacks, lambda: probe.run_model(model, inputs))
+        for call in run:
+            if call is not None and real is not None and call.x.shape[:2] == real.shape:
+                call.real = real
+        runs.append(run)
+    return runs
+
+
+def _run_list(layers, hidden):
+    first = next(layers.parameters())
+    x = torch.randn(2, 24, hidden, device=first.device, dtype=first.dtype)
+    for layer in layers:
+        x = probe.tensor_of(layer(x))
+
+
+def _run_module(model, stack):
+    device, dtype = stack.place
+    model(torch.randn(2, 24, stack.hidden, device=device, dtype=dtype))
+
+
+def _check_shapes(shapes):
+    if shapes is None:
+        return None
+    shapes = [tuple(map(int, shape)) for shape in shapes]
+    if not shapes or not all(len(shape) == 2 and min(shape) > 0 for shape in shapes):
+        raise ValueError(f"shapes are {shapes}; expected pairs (batch, tokens)")
+    return shapes
+
+
+def _shapes_of(model, calls, shapes):
+    if shapes is not None:
+        return shapes
+    config = getattr(model, "config", None)
+    if config is not None and probe.longest(model) is None:  # images and sounds have one length
+        lengths = (calls[0].x.shape[1],)
+    else:
+        most = probe.longest(model) if config is not None else None
+        lengths = sorted({min(s, most or s) for s in _LENGTHS})
+    return [(batch, seq_len) for batch in _BATCHES for seq_len in lengths]
+
+
+def _make(model, stack, calls, shapes, time_limit, dtype, progress):
+    """The module for a stack, which computes what its layers do."""
+    name = library.type_name(dtype or stack.place[1])
+    module, about = library.get(stack, name, _shapes_of(model, calls, shapes), time_limit, progress)
+    with torch.no_grad():
+        made = Stack(stack, Engine(stack, module, model, about), calls[0].first)
+        made.error = max(_compare(made, call) for call in calls)
+    if not made.error <= BOUNDS[name]:
+        raise Wrong(f"{stack.path}: the library's results differ from the model's by {made.error:.2g} (relative L2); "
+                    f"expected at most {BOUNDS[name]:g} in {name}: the model is as it was")
+    made.engine.calls.clear()
+    made.engine.seconds.clear()
+    made.plain_calls.clear()
+    return made
+
+
+def _compare(stack, call):
+    got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
+    if got.shape != call.y.shape:
+        raise Wrong(f"{stack.description.path}: the library gives {tuple(got.shape)}, the model {tuple(call.y.shape)}")
+    got, want = got.double(), call.y.double()
+    if call.real is not None:
+        got, want = got[call.real], want[call.real]
+    return float((got - want).norm() / want.norm())
+
+
+def _replace(model, stack):
+    """Puts it into the model; returns the model, or what takes the place of a list."""
+    d = stack.description
+    layers = Layers(stack)
+    if d.owner is model and d.attribute == "":
+        return layers
+    stack.hooks = [hook for path, module in model.named_modules() if _is_above(path, module, d)
+                   for hook in _watch(module, Watch(d.path[len(path) + 1 if path else 0:], d.family, module is d.owner))]
+    stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
+    setattr(d.owner, d.attribute, layers)
+    return model
+
+
+def _is_above(path, module, description):
+    """Whether it loops over the list, or is a model of transformers around it."""
+    below = not path or description.path.startswith(path + ".")
+    return module is description.owner or (below and hasattr(module, "base_model_prefix"))
+
+
+def _watch(module, watch):
+    return (module.register_forward_pre_hook(watch.before, with_kwargs=True),
+            module.register_forward_hook(watch.after, always_call=True))
+
+
+# ---- models that were optimised --------------------------------------------------------------------
+
+
+def find_layers(model):
+    """The Layers in a model."""
+    base = finder.unwrap(model)
+    return [module for module in base.modules() if isinstance(module, Layers)]
+
+
+def _stacks_of(model):
+    found = find_layers(model)
+    if not found:
+        raise ValueError(f"no layers of the {type(model).__name__} are fuseplan's: call optimize() first")
+    return [layers.stack for layers in found]
+
+
+def restore(model):
+    """Puts the model's own layers back, and returns the model."""
+    base = finder.unwrap(model)
+    if isinstance(base, Layers):
+        return base.plain
+    for layers in find_layers(base):
+        d = layers.stack.description
+        setattr(d.owner, d.attribute, layers.stack.replaced[0])
+        for hook in layers.stack.hooks:
+            hook.remove()
+    _done.pop(base, None)
+    return model
+
+
+def explain(model):
+    """What was replaced, by what, and what was not: a text."""
+    lines = []
+    for stack in _stacks_of(model):
+        engine = stack.engine
+        searched = engine.about.get("searched_s")
+        lines += [f"{stack.description.path}: {stack.describe()}",
+                  f"  relative L2 distance to the model: {stack.error:.2g}",
+                  f"  plans: {'searched for %g s' % searched if searched else 'best known, or default'}",
+                  f"  library: {engine.module._path}"]
+        for i, (batch, seq_len) in enumerate(engine.sizes):
+            plan = engine.module._lib.encoder_plan_at(i).contents
+            where = plan.measured_on.decode() if plan.measured_on else "never measured"
+            lines.append(f"  ({batch},{seq_len}): plan {plan.value}, {plan.kernels} kernels a layer, {where}")
+    for path, why in _done.get(finder.unwrap(model), {}).items():
+        lines.append(f"{path}: not replaced: {why}")
+    return "\n".join(lines)
+
+
+def stats(model):
+    """Of each stack by its path: calls of each shape, with the plan's size that ran it and the mean time of a call in
+    microseconds (on a GPU the host's), and calls that the model's own layers ran, by the reason."""
+    found = {}
+    for stack in _stacks_of(model):
+        engine = stack.engine
+        shapes = {}
+        for (batch, seq_len), count in sorted(engine.calls.items()):
+            index = engine.module._lib.encoder_find(batch, seq_len)
+            shapes[batch, seq_len] = {"calls": count, "us": engine.seconds[batch, seq_len] / count * 1e6,
+                                      "plan": engine.sizes[index] if index >= 0 else "in pieces"}
+        found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls)}
+    return found
+
+
+def doctor():
+    """What this machine has for fuseplan and what it lacks: a list of dicts, as `fuseplan doctor --format json`."""
+    checks = json.loads(program.run("doctor", "--format", "json", check=False) or "[]")
+    return {"program": program.find(), "version": program.run("--version").strip(), "torch": torch.__version__,
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None, "checks": checks}

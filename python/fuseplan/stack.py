@@ -1,0 +1,261 @@
+"""The modules that stand in the place of a model's layers."""
+
+import collections
+import copy
+import inspect
+import threading
+import time
+
+import torch
+
+from . import masks
+from .finder import Unsupported
+from .probe import tensor_of
+
+# Arguments of layers: masks; what says nothing of what a layer computes, or what the stack has from elsewhere; what
+# comes with several sequences in one, which attention would cross.
+_MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
+_HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
+             "rope_embeds", "return_dict", "padding_inputs", "use_cache", "output_attentions", "src_is_causal",
+             "is_causal"}
+_UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
+             "subset_indices"}
+_INPUTS = ("hidden_states", "x", "src")
+
+
+class Layers(torch.nn.ModuleList):
+    """A list that holds a stack alone, over which a model's own code loops.  During a call of a thread that asks for
+    what a stack does not have, the layers that it replaces stand in the list, see Watch.  Copies, pickles and state
+    dicts are those of the replaced layers."""
+
+    def __init__(self, stack):
+        super().__init__()
+        self.watched = threading.local()
+        self._modules["0"] = stack
+
+    @property
+    def stack(self):
+        return self._modules["0"]
+
+    @property
+    def plain(self):
+        return torch.nn.ModuleList(self.stack.plain)
+
+    def _is_plain(self):
+        return getattr(self.watched, "by", None) is not None
+
+    def _shown(self):
+        return list(self.stack.plain if self._is_plain() else self._modules.values())
+
+    def __iter__(self):
+        return iter(self._shown())
+
+    def __len__(self):
+        return len(self._shown())
+
+    def __getitem__(self, index):
+        return self._shown()[index]
+
+    # transformers looks here for the layers whose outputs it is to record.
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        if self._is_plain():
+            return self.plain.named_modules(memo, prefix, remove_duplicate)
+        return super().named_modules(memo, prefix, remove_duplicate)
+
+    def named_children(self):
+        return self.plain.named_children() if self._is_plain() else super().named_children()
+
+    def __reduce__(self):
+        return torch.nn.ModuleList, (list(self.stack.plain),)
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self.plain, memo)
+
+    def state_dict(self, *args, **kwargs):
+        return self.plain.state_dict(*args, **kwargs)
+
+
+class Watch:
+    """Hooks of a module: whether its call asks for what a stack below it lacks.  path: of the list from the module on;
+    owner: whether the module itself loops over the list."""
+
+    def __init__(self, path, family, owner):
+        self.path, self.causal, self.rope, self.owner = path, family.causal, family.rope, owner
+
+    def _layers(self, module):
+        for name in self.path.split("."):
+            module = getattr(module, name, None)
+        return module if isinstance(module, Layers) else None  # a copy has PyTorch's layers
+
+    def _find_reason(self, module, kwargs):
+        config = getattr(module, "config", None)
+        for name in ("output_hidden_states", "output_attentions"):
+            wanted = kwargs.get(name)
+            if wanted or (wanted is None and getattr(config, name, False)):
+                return name
+        use_cache = kwargs.get("use_cache")
+        use_cache = getattr(config, "use_cache", False) if use_cache is None else use_cache
+        if kwargs.get("past_key_values") is not None or (self.causal and use_cache):
+            return "use_cache"
+        if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
+            return "head_mask"
+        return "position_ids" if self.rope and kwargs.get("position_ids") is not None else None
+
+    def before(self, module, args, kwargs):
+        layers = self._layers(module)
+        if layers is None:
+            return
+        if not layers._is_plain() and self._find_reason(module, kwargs) is not None:
+            layers.watched.by, layers.watched.reason = self, self._find_reason(module, kwargs)
+        if self.owner and layers._is_plain():
+            layers.stack.plain_calls[layers.watched.reason] += 1
+
+    def after(self, module, args, output):
+        layers = self._layers(module)
+        if layers is not None and getattr(layers.watched, "by", None) is self:
+            layers.watched.by = None
+
+
+class Stack(torch.nn.Module):
+    """Layers of a model, run by a library: called as the first of them is, and answers as it does.
+
+    plain: the layers themselves.  form: what the first of them answers, of which the parts behind a tuple's first
+    become None.  engine: what runs, see Engine; another one may take its place at any time."""
+
+    def __init__(self, description, engine, form):
+        super().__init__()
+        self.description, self.engine = description, engine
+        self.__dict__["plain"] = tuple(description.layers)  # not modules of this one
+        self._form = len(form) if isinstance(form, (tuple, list)) else 0
+        parameters = list(inspect.signature(type(description.layers[0]).forward).parameters)
+        self._names = [name for name in parameters if name != "self"]
+        family = description.family
+        self._contiguous = description.causal or family.rope or bool(family.bias)
+        self.lengths = None
+        self.plain_calls = collections.Counter()
+        self.eval()
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:  # a model may ask its layers what they are, such as attention_type
+            return getattr(self.__dict__["plain"][0], name)
+
+    def __repr__(self):
+        return f"Stack({self.description.path}: {self.describe()})"
+
+    def describe(self):
+        d, engine = self.description, self.engine
+        return (f"{len(d.layers)} layers {d.chain}, {d.heads} heads of {d.head_size}, ffn {d.ffn}, "
+                f"{engine.type_name}, sizes {', '.join(map(str, engine.sizes))}")
+
+    # What PyTorch does to a module's weights cannot be done to the library's.
+
+    def _apply(self, fn, *args, **kwargs):
+        like = next(self.plain[0].parameters())
+        moved = fn(torch.empty(1, dtype=like.dtype, device=like.device))
+        if moved.dtype != like.dtype or moved.device != like.device:
+            raise RuntimeError(f"the model's layers are fuseplan's, and stay {like.dtype} on {like.device}; "
+                               f"{moved.dtype} on {moved.device} was asked for: call fuseplan.restore(model), convert "
+                               "or move the model, and optimize it again")
+        return super()._apply(fn, *args, **kwargs)
+
+    def _load_from_state_dict(self, *args):
+        raise RuntimeError("the model's layers are fuseplan's, and keep the weights that they have: call "
+                           "fuseplan.restore(model), load others, and optimize it again")
+
+    def _sort_arguments(self, args, kwargs):
+        """The masks among them; refuses what changes what layers compute."""
+        found = []
+        named = list(zip(self._names[1:], args)) + list(kwargs.items())
+        if len(args) >= len(self._names):
+            raise Unsupported(f"{len(args) + 1} arguments are given to layers that take {len(self._names)}")
+        for name, value in named:
+            if value is None or value is False:
+                continue
+            if name in _MASKS:
+                found.append(masks.invert_padding(value) if name == "src_key_padding_mask" else value)
+            elif name in _UNPADDED:
+                raise Unsupported(f"the input holds several sequences without padding ({name}), and attention would "
+                                  "cross them: load the model with attn_implementation='sdpa'")
+            elif name == "is_causal" and bool(value) != self.description.causal:
+                raise Unsupported(f"is_causal is {value}; the model's layers have the mask '{self.description.mask}'")
+            elif name not in _HARMLESS and not (isinstance(value, (tuple, list)) and not any(
+                    part is not None for part in value)):
+                raise Unsupported(f"{name} is given; fuseplan's layers have none: pass none, or call "
+                                  "fuseplan.restore(model)")
+        return found
+
+    def forward(self, *args, **kwargs):
+        if args:
+            x, args = args[0], args[1:]
+        else:
+            x = kwargs.pop(next(name for name in _INPUTS if name in kwargs))
+        if self.training:
+            raise Unsupported("the model is in training mode; fuseplan's layers have no dropout: call model.eval()")
+        found = self._sort_arguments(args, kwargs)
+        if x.dim() != 3:
+            raise Unsupported(f"the layers' input has the shape {tuple(x.shape)}; expected (B,S,D): load the model "
+                              "with attn_implementation='sdpa'")
+        engine = self.engine
+        if x.shape[1] > engine.longest:
+            self.plain_calls[f"more than {engine.longest} tokens"] += 1
+            return self._run_plain(x, args, kwargs)
+        lengths, order = self.lengths, None
+        if lengths is None and found:
+            lengths, order = masks.read(found, x, self.description.causal, self._contiguous, engine.module)
+        y = engine.run(x, lengths, order)
+        return (y,) + (None,) * (self._form - 1) if self._form else y
+
+    def _run_plain(self, x, args, kwargs):
+        """By the layers themselves.  T5's first one gives its bias to the others."""
+        output = None
+        for layer in self.plain:
+            output = layer(x, *args, **kwargs)
+            x = tensor_of(output)
+            if self.description.family.bias == "t5" and layer is self.plain[0]:
+                bias = next(t for t in output[1:] if isinstance(t, torch.Tensor) and t.dim() == 4)
+                kwargs = {**dict(zip(self._names[1:], args)), **kwargs, "position_bias": bias}
+                args = ()
+        return (x,) + (None,) * (self._form - 1) if self._form else x
+
+
+class Engine:
+    """A library with the weights of a stack.  module: encoder.py beside the library; about: what the cache knows."""
+
+    def __init__(self, description, module, model, about):
+        from .pack import pack_layers, pack_shared
+        self.module, self.about = module, about
+        self.type_name = ("fp32", "tf32", "fp16", "bf16")[module.info.dtype]
+        self.dtype = module._dtype
+        self.sizes = module.sizes()
+        self.longest = max(seq_len for _, seq_len in self.sizes)
+        self.layers = module.Layers(pack_layers(description, self.dtype), description.eps,
+                                    **pack_shared(description, model, self.dtype, module.info.seq_len))
+        self.calls = collections.Counter()
+        self.seconds = collections.Counter()
+
+    def run(self, x, lengths, order):
+        """x (B,S,D) of any type, its real rows first in each sequence, or where order says; y is of x's type."""
+        if torch.compiler.is_compiling():  # no calls of Python's are counted in what it makes
+            return self._run(x, lengths, order)
+        shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
+        y = self._run(x, lengths, order)
+        self.calls[shape] += 1
+        self.seconds[shape] += time.perf_counter() - begun
+        return y
+
+    def _run(self, x, lengths, order):
+        given = x.dtype
+        if given != self.dtype:
+            x = x.to(self.dtype)
+        if order is not None:
+            order = order[:, :, None].expand_as(x)
+            x = x.gather(1, order)
+        y = self.layers(x, lengths)
+        if order is not None:
+            y = torch.empty_like(y).scatter_(1, order, y)
+        if given != self.dtype:
+            y = y.to(given)
+        return y

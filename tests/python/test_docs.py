@@ -1,0 +1,30 @@
+"""The code of docs/python.md, line by line."""
+
+import contextlib
+import io
+import os
+import unittest
+
+import common
+
+_page = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../docs/python.md')
+
+
+def read_code():
+    with open(_page, encoding='utf-8') as file:
+        return ''.join(line[4:] for line in file if line.startswith('    ') and not line.startswith('    $'))
+
+
+class Docs(common.Case):
+
+    def test_page(self):
+        out = io.StringIO()
+        code = read_code().replace('time_limit=60', 'time_limit=2')
+        with contextlib.redirect_stdout(out):
+            exec(code, {})
+        self.assertIn('encoder.layer: 2 layers post, 12 heads of 64, ffn 3072, fp32', out.getvalue())
+        self.assertIn("(8, 100): {'calls': 1", out.getvalue())
+
+
+if __name__ == '__main__':
+    unittest.main()

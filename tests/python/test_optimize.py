@@ -1,0 +1,359 @@
+"""What a user does with an optimised model, and what is refused."""
+
+import copy
+import io
+import os
+import pickle
+import tempfile
+import threading
+import unittest
+
+import torch
+import transformers
+
+import common
+import fuseplan
+import models
+import stubs
+from common import SHAPES, run
+from fuseplan import cache, explain, library, optimize, program, restore, stats
+
+
+def change(function, *args, **kwargs):
+    model = models.draw(*args, **kwargs)
+    function(model)
+    return model
+
+
+def layer(model, i=0):
+    return model.encoder.layer[i]
+
+
+class Calls(common.Case):
+
+    def setUp(self):
+        self.plain = models.draw()
+        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+
+    def assertSame(self, batch=2, seq_len=20, real=None, **inputs):
+        tokens = torch.randint(10, 64, (batch, seq_len), generator=torch.Generator().manual_seed(1))
+        want, got = (m(input_ids=tokens, **inputs).last_hidden_state for m in (self.plain, self.ours))
+        self.assertNear(*((got, want) if real is None else (got[real], want[real])))
+        return got
+
+    def test_padding(self):
+        left = torch.ones(2, 20).long()
+        left[1, :9] = 0
+        gaps = torch.ones(2, 20).long()
+        gaps[0, 3:7] = 0
+        for mask in left, left.flip(1), gaps, torch.ones(2, 20).long():
+            real = mask.bool()
+            got = self.assertSame(real=real, attention_mask=mask)
+            self.assertFalse(got[~real].any())
+
+    def test_any_shape(self):
+        for shape in (1, 1), (2, 32), (7, 3), (65, 5):
+            self.assertSame(*shape)
+        self.assertSame(2, 40)
+        shapes = stats(self.ours)['encoder.layer']
+        self.assertEqual({key: value['plan'] for key, value in shapes['shapes'].items()},
+                         {(1, 1): (2, 32), (2, 32): (2, 32), (7, 3): 'in pieces', (65, 5): 'in pieces'})
+        self.assertEqual(shapes['plain'], {'more than 32 tokens': 1})
+
+    def test_asks_for_more(self):
+        self.plain = models.draw(attn_implementation='eager')
+        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+        for name in 'output_hidden_states', 'output_attentions':
+            want, got = (run(model, **{name: True})[0] for model in (self.plain, self.ours))
+            self.assertNear(got.last_hidden_state, want.last_hidden_state)
+            key = name[len('output_'):]
+            self.assertEqual(len(got[key]), len(want[key]))
+            self.assertNear(got[key][-1], want[key][-1])
+        self.ours.config.output_hidden_states = True
+        self.assertEqual(len(run(self.ours)[0].hidden_states), 4)
+        self.ours.config.output_hidden_states = False
+        self.assertSame()
+        self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {'output_hidden_states': 2, 'output_attentions': 1})
+
+    def test_wrong_calls(self):
+        tokens = torch.ones(2, 8).long()
+        self.ours.train()
+        self.assertRefused('call model.eval()', self.ours, tokens)
+        self.ours.eval()
+        with torch.enable_grad():
+            self.assertRefused('no gradients', self.ours, tokens, kind=RuntimeError)
+        self.assertRefused('has no token', self.ours, tokens, attention_mask=torch.zeros(2, 8), kind=ValueError)
+        stack = self.ours.encoder.layer.stack
+        self.assertRefused('cu_seq_lens_q', stack, torch.randn(1, 8, 32), cu_seq_lens_q=torch.tensor([0, 3, 8]))
+        self.assertRefused('encoder_hidden_states is given', stack, torch.randn(1, 8, 32), None,
+                           **{'encoder_hidden_states': torch.randn(1, 8, 32)})
+        self.assertRefused('expected (B,S,D)', stack, torch.randn(8, 32))
+        self.assertSame()
+
+    def test_weights(self):
+        want = self.plain.state_dict()
+        got = self.ours.state_dict()
+        self.assertEqual(list(got), list(want))
+        self.assertTrue(all(torch.equal(got[name], want[name]) for name in want))
+        with tempfile.TemporaryDirectory() as directory:
+            self.ours.save_pretrained(directory)
+            again = transformers.BertModel.from_pretrained(directory).eval()
+        self.assertTrue(torch.equal(run(again)[0].last_hidden_state, run(self.plain)[0].last_hidden_state))
+        self.assertRefused('restore(model), load others', self.ours.load_state_dict, want, kind=RuntimeError)
+        self.assertRefused('restore(model), convert', self.ours.encoder.half, kind=RuntimeError)
+        self.ours.float().to('cpu')
+        self.assertSame()
+
+    def test_copies(self):
+        memory = io.BytesIO()
+        torch.save(self.ours, memory)
+        memory.seek(0)
+        for other in (copy.deepcopy(self.ours), pickle.loads(pickle.dumps(self.ours)),
+                      torch.load(memory, weights_only=False)):
+            self.assertEqual(len(other.encoder.layer), 3)
+            self.assertTrue(torch.equal(run(other)[0].last_hidden_state, run(self.plain)[0].last_hidden_state))
+
+    def test_threads(self):
+        wrong = []
+
+        def work(i):
+            with torch.no_grad():
+                for _ in range(10):
+                    kwargs = {'output_hidden_states': True} if i == 0 else {}
+                    got = run(self.ours, **kwargs)[0]
+                    if len(got.hidden_states or ()) != (4 if i == 0 else 0):
+                        wrong.append(len(got.hidden_states or ()))
+                    if not torch.allclose(got.last_hidden_state, want, atol=1e-5):
+                        wrong.append('values')
+        want = run(self.plain)[0].last_hidden_state
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_compile(self):
+        compiled = torch.compile(self.ours, backend='aot_eager')
+        for lengths in None, [20, 7]:
+            (want, real), (got, _) = (run(model, lengths=lengths) for model in (self.plain, compiled))
+            got, want = got.last_hidden_state, want.last_hidden_state
+            self.assertNear(*((got, want) if real is None else (got[real], want[real])))
+
+    def test_explain(self):
+        text = explain(self.ours)
+        for part in ('encoder.layer: 3 layers post, 2 heads of 16, ffn 64, fp32, sizes (2, 32)', 'never measured',
+                     'best known, or default'):
+            self.assertIn(part, text)
+        self.assertIn('3 layers post', repr(self.ours))
+        self.assertIn('call optimize() first', str(self.failing(explain, self.plain)))
+
+    def failing(self, function, *args):
+        with self.assertRaises(ValueError) as caught:
+            function(*args)
+        return caught.exception
+
+    def test_again(self):
+        other = models.draw('distilbert')
+        theirs = optimize(copy.deepcopy(other), SHAPES)  # two models in one process
+        optimize(self.ours, [(4, 16)])
+        self.assertIn('sizes (4, 16)', explain(self.ours))
+        self.assertSame(4, 16)
+        self.assertNear(run(theirs)[0].last_hidden_state, run(other)[0].last_hidden_state)
+        restore(self.ours)
+        self.assertIs(type(self.ours.encoder.layer), torch.nn.ModuleList)
+        self.assertEqual(self.ours.encoder._forward_pre_hooks, {})
+        self.ours.half()
+
+
+class Decoders(common.Case):
+
+    def test_generate(self):
+        plain = models.draw('gpt2', head='GPT2LMHeadModel', eos_token_id=0, bos_token_id=0, pad_token_id=0)
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        tokens = torch.randint(10, 64, (2, 9))
+        want, got = (m.generate(input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=6,
+                                do_sample=False) for m in (plain, ours))
+        self.assertTrue(torch.equal(got, want))
+        self.assertGreater(stats(ours)['transformer.h']['plain']['use_cache'], 0)
+        want, got = (m(input_ids=tokens, use_cache=False).logits for m in (plain, ours))
+        self.assertNear(got, want)
+        self.assertEqual(stats(ours)['transformer.h']['shapes'][2, 9]['calls'], 1)
+
+    def test_padding(self):
+        for name in 'gpt2', 'bloom', 'opt':
+            plain = models.draw(name)
+            ours = optimize(copy.deepcopy(plain), SHAPES)
+            mask = torch.ones(2, 12).long()
+            mask[1, :5] = 0
+            tokens = torch.randint(10, 64, (2, 12))
+            for one in mask, mask.flip(1):
+                want, got = (m(input_ids=tokens, attention_mask=one, use_cache=False).last_hidden_state[one.bool()]
+                             for m in (plain, ours))
+                self.assertNear(got, want)
+
+    def test_encoder_of_two(self):
+        plain = models.draw('t5', head='T5ForConditionalGeneration', decoder_start_token_id=0)
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        tokens = torch.randint(10, 64, (2, 9))
+        want, got = (m.generate(input_ids=tokens, max_new_tokens=5, do_sample=False) for m in (plain, ours))
+        self.assertTrue(torch.equal(got, want))
+        self.assertIn('decoder.block: not replaced', explain(ours))
+        self.assertNear(run(ours, seq_len=40)[0].last_hidden_state, run(plain, seq_len=40)[0].last_hidden_state)
+
+
+class Heads(common.Case):
+
+    def test_heads(self):
+        for name, head in (('bert', 'BertForSequenceClassification'), ('roberta', 'RobertaForTokenClassification'),
+                           ('vit', 'ViTForImageClassification'), ('electra', 'ElectraForSequenceClassification')):
+            plain = models.draw(name, head=head)
+            ours = optimize(copy.deepcopy(plain), SHAPES)
+            want, got = (run(model)[0].logits for model in (plain, ours))
+            self.assertNear(got, want)
+
+    def test_two_towers(self):
+        text, image = (models.MODELS[name][3] for name in ('clip text', 'clip vision'))
+        config = transformers.CLIPConfig(text_config=text, vision_config=image, projection_dim=16)
+        torch.manual_seed(0)
+        plain = models.shake(transformers.CLIPModel(config).eval())
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        self.assertEqual(len(stats(ours)), 2)
+        want, got = (run(model)[0].logits_per_image for model in (plain, ours))
+        self.assertNear(got, want)
+
+
+class Refusals(common.Case):
+
+    def test_models(self):
+        def set_int8(model):
+            query = layer(model, 1).attention.self.query
+            query.weight = torch.nn.Parameter(query.weight.to(torch.int8), requires_grad=False)
+
+        cases = [
+            ('a str', 'expected a torch.nn.Module', 'bert'),
+            ('no layers', 'no list of layers was found', torch.nn.Linear(2, 2).eval()),
+            ('training', 'call model.eval()', models.draw().train()),
+            ('a part in training', 'layer 2: output.dropout is in training mode',
+             change(lambda m: layer(m, 2).output.dropout.train())),
+            ('compiled', 'give the model to optimize() first', torch.compile(models.draw())),
+            ('int8', 'layer 1: attention.self.query.weight is torch.int8', change(set_int8)),
+            ('devices', 'spreads it over 0, cpu',
+             change(lambda m: setattr(m, 'hf_device_map', {'embeddings': 'cpu', 'encoder': 0}))),
+            ('meta', 'layer 2: output.dense.weight is on meta', change(lambda m: layer(m, 2).output.to('meta'))),
+            ('hook', 'layer 0: output has a hook',
+             change(lambda m: layer(m).output.register_forward_hook(lambda *a: None))),
+            ('forward', 'attention.self has a forward() of its own',
+             change(lambda m: setattr(layer(m, 1).attention.self, 'forward', lambda *a, **k: None))),
+            ('activation', 'its activation is Tanh',
+             change(lambda m: [setattr(l.intermediate, 'intermediate_act_fn', torch.nn.Tanh().eval())
+                               for l in m.encoder.layer])),
+            ('eps', 'its norms have eps', change(lambda m: setattr(layer(m).output.LayerNorm, 'eps', 1e-3))),
+            ('decoder', 'is_decoder is True', models.draw(is_decoder=True)),
+            ('parametrized', 'remove parametrizations', change(
+                lambda m: torch.nn.utils.parametrizations.weight_norm(layer(m).output.dense).eval())),
+            ('DeBERTa', 'attention with positions of its own', stubs.deberta()),
+            ('two kinds', 'layers of two kinds', self.draw_modernbert()),
+            ('heads', 'its heads have 64 columns beside 32', models.draw('t5', d_kv=32)),
+        ]
+        for what, text, model in cases:
+            with self.subTest(what):
+                before = repr(model)
+                self.assertRefused(text, optimize, model, SHAPES)
+                self.assertEqual(repr(model), before)
+
+    def draw_modernbert(self):
+        config = transformers.ModernBertConfig(hidden_size=32, num_attention_heads=2, intermediate_size=64,
+                                               num_hidden_layers=3, vocab_size=64, pad_token_id=0, bos_token_id=1,
+                                               eos_token_id=2, cls_token_id=1, sep_token_id=2)
+        return transformers.ModernBertModel(config).eval()
+
+    def test_adapters(self):
+        try:
+            import peft
+        except ImportError:
+            self.skipTest('peft is not installed')
+        lora = peft.LoraConfig(target_modules=['query'], r=2)
+        made = peft.get_peft_model(models.draw(), lora).eval()
+        self.assertRefused('call merge_and_unload()', optimize, made, SHAPES)
+        self.assertRefused('call merge_and_unload()', optimize,
+                           change(lambda m: (peft.inject_adapter_in_model(lora, m), m.eval())), SHAPES)
+        merged = peft.get_peft_model(models.draw(), lora).eval().merge_and_unload()
+        self.assertIs(optimize(merged, SHAPES), merged)
+
+    def test_types(self):
+        model = models.draw()
+        self.assertRefused('fp16', optimize, model, SHAPES, dtype=torch.float16, kind=program.ProgramError)
+        self.assertRefused('dtype is torch.int8', optimize, model, SHAPES, dtype=torch.int8, kind=ValueError)
+        self.assertRefused('expected pairs', optimize, model, [(1,)], kind=ValueError)
+        self.assertRefused('NaN or infinite', optimize, change(
+            lambda m: layer(m, 1).output.dense.weight.fill_(float('nan'))), SHAPES, kind=ValueError)
+        self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
+
+    def test_wrong_results(self):
+        model = models.draw()
+        module, about = library.get(fuseplan.finder.find_stacks(model)[0][0], 'fp32', SHAPES)
+        pack = fuseplan.pack.pack_layers
+        try:
+            fuseplan.pack.pack_layers = lambda stack, dtype: [
+                {**weights, 'wo': weights['wo'] * 1.01} for weights in pack(stack, dtype)]
+            self.assertRefused('the model is as it was', optimize, model, SHAPES, kind=fuseplan.Wrong)
+        finally:
+            fuseplan.pack.pack_layers = pack
+        self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
+        self.assertEqual(model.encoder._forward_pre_hooks, {})
+
+
+class Cache(common.Case):
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.before = os.environ['FUSEPLAN_PYTHON_CACHE']
+        os.environ['FUSEPLAN_PYTHON_CACHE'] = self.directory.name
+
+    def tearDown(self):
+        os.environ['FUSEPLAN_PYTHON_CACHE'] = self.before
+        self.directory.cleanup()
+
+    def test_damaged(self):
+        optimize(models.draw(), SHAPES)
+        (request,) = [name[:-5] for name in os.listdir(self.directory.name) if name.endswith('.json')]
+        path, _ = cache.find(request)
+        os.remove(os.path.join(path, 'libencoder.so'))  # this process still has it
+        with open(os.path.join(path, 'libencoder.so'), 'wb') as file:
+            file.write(b'no library')
+        self.assertIsNone(cache.find(request))
+        with open(os.path.join(self.directory.name, request + '.json'), 'w', encoding='utf-8') as file:
+            file.write('{')
+        self.assertIsNone(cache.find(request))
+
+        def fail(path):
+            os.makedirs(path)
+            raise OSError('disk full')
+        with self.assertRaises(OSError):
+            cache.store(request, fail)
+        self.assertEqual([name for name in os.listdir(self.directory.name) if name.startswith('made-')], [])
+
+    def test_search(self):
+        events = []
+        model = models.draw(num_hidden_layers=1)
+        optimize(model, [(1, 8)])
+        self.assertIn('never measured', explain(model))
+        optimize(model, [(1, 8)], time_limit=4, progress=events.append)
+        self.assertNotIn('never measured', explain(model))
+        self.assertIn('searched for 4 s', explain(model))
+        self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
+
+    def test_no_program(self):
+        before = os.environ.get('FUSEPLAN')
+        os.environ['FUSEPLAN'] = '/nowhere/fuseplan'
+        try:
+            self.assertRefused('is no program', optimize, models.draw(), SHAPES, kind=program.ProgramError)
+        finally:
+            del os.environ['FUSEPLAN']
+            if before:
+                os.environ['FUSEPLAN'] = before
+
+
+if __name__ == '__main__':
+    unittest.main()
