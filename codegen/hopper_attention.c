@@ -5,8 +5,9 @@
 
 static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 
-/* The fastest that was tried on an H200, by head size.  Which one wins depends on the lists.  At
- * 128 a block takes twice the shared memory, and q has no registers beside the next scores. */
+/* The fastest that was tried on an H200 with heads of 64 and of 128 columns; smaller heads run the
+ * same.  Which one wins depends on the lists.  Above 64 a block takes twice the shared memory, and
+ * q has no registers beside the next scores. */
 static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
     {[HOPPER_ATTENTION_64] = {{64, 1, 1, 2, 1, 1, true, false, false, false}, 4},
      [HOPPER_ATTENTION_64_OVERLAP] = {{64, 1, 1, 3, 1, 1, false, true, true, false}, 3},
@@ -22,14 +23,17 @@ static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
      [HOPPER_ATTENTION_192] = {{128, 3, 3, 3, 4, 1, true, false, false, false}, 1}},
 };
 
+/* wgmma multiplies with so many columns of v; wgmma.cuh has these. */
+static const int head_sizes[] = {32, 48, 64, 72, 80, 96, 104, 128};
+
 bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_attention *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        *out = shapes[i][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
-        out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
-        if (out->kernel.head_size == head_size)
+    *out = shapes[head_size > 64][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
+    out->kernel.head_size = head_size;
+    out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
+    for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
+        if (head_sizes[i] == head_size)
             return true;
-    }
     return false;
 }
 
@@ -52,7 +56,8 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
     if (!known)
-        return inapplicable(why, "this kernel takes head sizes 64 and 128 alone");
+        return inapplicable(
+            why, "this kernel takes head sizes 32, 48, 64, 72, 80, 96, 104 and 128 alone");
     if (!whole_attention(c))
         return inapplicable(why,
                             "this kernel runs scores, softmax and context together, and no GEMM");

@@ -6,7 +6,7 @@
 #include "attention.h"
 
 struct fp_hopper_attention {
-    int head_size;       /* 64 or 128 */
+    int head_size;       /* a multiple of 8 up to 128 */
     int consumers;       /* warpgroups that compute */
     int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
     int ring;            /* key blocks in flight */
@@ -27,7 +27,7 @@ FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)
  * the kernel has FP_BIAS_MASK, and is not ordered. */
 FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g, bool score_bias)
 {
-    const int block = FP_BLOCK * g.head_size * 2, tiles = g.draws ? 2 : 1;
+    const int block = (g.head_size + 63) / 64 * FP_BLOCK * 128, tiles = g.draws ? 2 : 1;
     const int blocks = (tiles * g.rows + 2 * g.ring) * block;
     const int join = g.consumers > g.rows ? g.rows * (g.head_size / 2 + 4) * 128 * 4 : 16;
     const int words = g.ring * g.rows * FP_BLOCK * 8;

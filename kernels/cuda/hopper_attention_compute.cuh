@@ -30,8 +30,8 @@ template <> struct pairs<bf16> {
 /* What a warpgroup holds of its rows. */
 template <class S> struct block_rows {
     using D = typename S::D;
-    u32 q[S::W / 16][4]; /* with QREG */
-    u32 low_q;           /* else its descriptor */
+    u32 q[S::STEPS][4]; /* with QREG */
+    u32 low_q;          /* else its descriptor */
     row_state state;
     fragment<D, BLOCK> c;
     fragment<D, S::W> o;
@@ -42,22 +42,22 @@ template <class S> struct block_rows {
 /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
 template <class S> struct query {
     using D = typename S::D;
-    static constexpr int W = S::W, SHARES = S::SHARES, PANEL = S::PANEL;
+    static constexpr int W = S::W, STEPS = S::STEPS, SHARES = S::SHARES, PANEL = S::PANEL;
 
     typename S::smem &s;
 
     /* q of this warp's rows. */
-    static FP_DEVICE void load(u32 (&q)[W / 16][4], const unsigned char *from, const u16 *bias)
+    static FP_DEVICE void load(u32 (&q)[STEPS][4], const unsigned char *from, const u16 *bias)
     {
         const int lane = static_cast<int>(threadIdx.x) % 32;
         const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
         const unsigned char *rows = from + (warp * WARP_ROWS + lane % 16) * 128;
 #pragma unroll
-        for (int i = 0; i < W / 16; i++) {
+        for (int i = 0; i < STEPS; i++) {
             load_matrix(q[i], rows + i / 4 * PANEL + ((i % 4 * 2 + lane / 16) ^ (lane % 8)) * 16);
             if constexpr (S::BIAS)
 #pragma unroll
-                for (int j = 0; j < 4; j++)
+                for (int j = 0; j < (i * 16 + 8 < W ? 4 : 2); j++)
                     q[i][j] = pairs<D>::add(q[i][j], *reinterpret_cast<const u32 *>(
                                                          bias + i * 16 + j / 2 * 8 + lane % 4 * 2));
         }
@@ -67,8 +67,10 @@ template <class S> struct query {
     static FP_DEVICE void add_bias(unsigned char *rows, const u16 *bias, int tid)
     {
 #pragma unroll
-        for (int i = tid; i < BLOCK * W / 8; i += SHARES * FOUR_WARPS) {
+        for (int i = tid; i < S::PANELS * 512; i += SHARES * FOUR_WARPS) {
             int panel = i / 512, row = i % 512 / 8, chunk = i % 8;
+            if (!S::has(panel, chunk))
+                continue;
             uint4 *at = reinterpret_cast<uint4 *>(rows + panel * PANEL + row * 128 +
                                                   (chunk ^ (row % 8)) * 16);
             uint4 x = *at, b = *reinterpret_cast<const uint4 *>(bias + panel * 64 + chunk * 8);
@@ -77,7 +79,7 @@ template <class S> struct query {
         }
     }
 
-    FP_DEVICE void prepare(u32 (&q)[W / 16][4], int tile, int group, int share) const
+    FP_DEVICE void prepare(u32 (&q)[STEPS][4], int tile, int group, int share) const
     {
         if constexpr (S::QREG) {
             load(q, s.q[tile][group], s.bias[tile][0]);
@@ -168,12 +170,12 @@ template <class S> struct compute {
         if constexpr (S::QREG) {
             wgmma<D, BLOCK>::nt_set(r.c, r.q[0], columns(low_k, 0));
 #pragma unroll
-            for (int i = 1; i < W / 16; i++)
+            for (int i = 1; i < S::STEPS; i++)
                 wgmma<D, BLOCK>::nt(r.c, r.q[i], columns(low_k, i));
         } else {
             wgmma<D, BLOCK>::nt_set(r.c, columns(r.low_q, 0), columns(low_k, 0));
 #pragma unroll
-            for (int i = 1; i < W / 16; i++)
+            for (int i = 1; i < S::STEPS; i++)
                 wgmma<D, BLOCK>::nt(r.c, columns(r.low_q, i), columns(low_k, i));
         }
         wgmma_commit();

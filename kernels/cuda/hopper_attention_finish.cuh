@@ -191,7 +191,8 @@ template <class S> struct store {
     {
         const int token = to.token(warp * WARP_ROWS + r);
         return {rows + panel * PANEL + r * 128 + ((lane % 8) ^ (r % 8)) * 16,
-                out + token * step + panel * 64 + lane % 8 * 8, to.exists(token)};
+                out + token * step + panel * 64 + lane % 8 * 8,
+                to.exists(token) && S::has(panel, lane % 8)};
     }
 
     /* Fetches what the first part stored. */
@@ -231,7 +232,7 @@ template <class S> struct store {
             if (joins)
                 load_matrix(x, at);
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < (W % 16 == 0 || p + 1 < W / 8 ? 2 : 1); i++) {
                 float b[2] = {0.0f, 0.0f};
                 if constexpr (S::BIAS)
                     D::unpack(*reinterpret_cast<const u32 *>(bias + (p + i) * 8), b[0], b[1]);

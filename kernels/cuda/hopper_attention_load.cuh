@@ -40,6 +40,23 @@ template <class S> struct block_copy {
         return (first ^ (i / N * 32)) + i % N * (2048 * P) + i / N * 256;
     }
 
+    /* This thread's 16 bytes of a row in panel j; zeros if not `valid` or behind the head's. */
+    static FP_DEVICE void copy_chunk(u32 to, int j, const unsigned char *from, bool valid)
+    {
+        const int c = static_cast<int>(threadIdx.x) % 8;
+        if constexpr (S::W % 64 == 0)
+            copy_16(to, from, valid);
+        else if (S::reads(j, c))
+            copy_16(to, from, valid && S::has(j, c));
+    }
+    static FP_DEVICE void copy_chunk(u32 to, int j, const unsigned char *from)
+    {
+        if constexpr (S::W % 64 == 0)
+            copy_16(to, from);
+        else
+            copy_chunk(to, j, from, true);
+    }
+
     /* The rows from `first` on; `from` is this thread's place in row 0.  Rows past the length
      * become zeros: a probability of 0 times v is then 0. */
     template <bool KEYS>
@@ -56,7 +73,7 @@ template <class S> struct block_copy {
                 asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(row) : "r"(hop), "r"(i), "l"(p));
 #pragma unroll
                 for (int j = 0; j < PANELS; j++)
-                    copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128);
+                    copy_chunk(place<KEYS>(to, i) + j * PANEL, j, row + j * 128);
             }
             return;
         }
@@ -66,7 +83,7 @@ template <class S> struct block_copy {
             const bool valid = 4 * P * i < rows;
 #pragma unroll
             for (int j = 0; j < PANELS; j++)
-                copy_16(place<KEYS>(to, i) + j * PANEL, valid ? p + j * 128 : from, valid);
+                copy_chunk(place<KEYS>(to, i) + j * PANEL, j, valid ? p + j * 128 : from, valid);
         }
     }
 
@@ -88,7 +105,7 @@ template <class S> struct block_copy {
                 : "r"(valid ? token : 0), "r"(static_cast<int>(pitch)), "l"(from));
 #pragma unroll
             for (int j = 0; j < PANELS; j++)
-                copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128, valid);
+                copy_chunk(place<KEYS>(to, i) + j * PANEL, j, row + j * 128, valid);
         }
     }
 };
@@ -269,7 +286,9 @@ template <class S> struct load {
             const unsigned char *row = from.q + (valid ? token : 0) * from.pitch;
 #pragma unroll
             for (int j = 0; j < PANELS; j++)
-                copy_16(to + j * PANEL + r * 128 + (c ^ (r % 8)) * 16, row + j * 128, valid);
+                if (S::reads(j, c))
+                    copy_16(to + j * PANEL + r * 128 + (c ^ (r % 8)) * 16, row + j * 128,
+                            valid && S::has(j, c));
         }
         copy_commit();
         copy_wait<0>();

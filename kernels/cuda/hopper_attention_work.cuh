@@ -36,7 +36,7 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
                           SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
                           ORDERED = A.ordered;
-    static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
+    static_assert(is_half<D> && W % 8 == 0 && W <= 128, "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
     static_assert(!OVERLAP || STAGES >= 3, "a block is announced while the next one is loaded");
@@ -48,7 +48,10 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(!(OPS & FP_ROPE), "q and k come turned");
     static_assert(!ORDERED || !SCORE_BIAS, "ordered tokens have no distance by their places");
 
-    static constexpr int LINE = 128, PANELS = W / 64, PANEL = BLOCK * LINE, TILE = PANEL * PANELS;
+    /* A line has 64 columns, of the last panel perhaps fewer.  Products take steps of 16: columns
+     * behind a head's are zeros up to there, and nothing beyond. */
+    static constexpr int LINE = 128, PANELS = (W + 63) / 64, PANEL = BLOCK * LINE,
+                         TILE = PANEL * PANELS, STEPS = (W + 15) / 16;
     static constexpr int SHARES = C / G, TILES = DRAWS ? 2 : 1; /* tiles at hand */
     static constexpr int ENTRY = G == 1 ? 2 : 4;                /* ints of an entry of fp_tiles */
 
@@ -83,6 +86,16 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
     static_assert(sizeof(smem) + ALIGN == fp_hopper_attention_shared(A, SCORE_BIAS),
                   "what the host gives");
+
+    /* Whether a line of a panel has this chunk of 8 columns: of the head, of the products. */
+    static FP_DEVICE bool has(int panel, int chunk)
+    {
+        return W % 64 == 0 || panel * 64 + chunk * 8 < W;
+    }
+    static FP_DEVICE bool reads(int panel, int chunk)
+    {
+        return W % 64 == 0 || panel * 64 + chunk * 8 < STEPS * 16;
+    }
 
     static FP_DEVICE smem &align(void *shared)
     {

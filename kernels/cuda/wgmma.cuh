@@ -52,19 +52,17 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 }
 
 /* A thread holds four sums of each eight columns; the instruction names the registers of all. */
-#define FP_REGISTERS_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define FP_REGISTERS_64                                                                            \
-    FP_REGISTERS_16                                                                                \
-    ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "   \
-    "%26, %27, %28, %29, %30, %31"
-#define FP_REGISTERS_96                                                                            \
-    FP_REGISTERS_64                                                                                \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "                               \
-    "%44, %45, %46, %47"
+#define FP_REGISTERS_16  "%0, %1, %2, %3, %4, %5, %6, %7"
+#define FP_REGISTERS_32  FP_REGISTERS_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define FP_REGISTERS_48  FP_REGISTERS_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define FP_REGISTERS_64  FP_REGISTERS_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define FP_REGISTERS_72  FP_REGISTERS_64 ", %32, %33, %34, %35"
+#define FP_REGISTERS_80  FP_REGISTERS_72 ", %36, %37, %38, %39"
+#define FP_REGISTERS_96  FP_REGISTERS_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define FP_REGISTERS_104 FP_REGISTERS_96 ", %48, %49, %50, %51"
 #define FP_REGISTERS_128                                                                           \
-    FP_REGISTERS_96                                                                                \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "                               \
-    "%60, %61, %62, %63"
+    FP_REGISTERS_104                                                                               \
+    ", %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define FP_REGISTERS_144                                                                           \
     FP_REGISTERS_128                                                                               \
     ", %64, %65, %66, %67, %68, %69, %70, %71"
@@ -83,8 +81,13 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 #define FP_SUMS_OF_16(MODE, i) FP_SUMS_OF_8(MODE, i), FP_SUMS_OF_8(MODE, i + 1)
 #define FP_SUMS_OF_32(MODE, i) FP_SUMS_OF_16(MODE, i), FP_SUMS_OF_16(MODE, i + 2)
 #define FP_SUMS_16(MODE)       FP_SUMS_OF_16(MODE, 0)
-#define FP_SUMS_64(MODE)       FP_SUMS_OF_32(MODE, 0), FP_SUMS_OF_32(MODE, 4)
+#define FP_SUMS_32(MODE)       FP_SUMS_OF_32(MODE, 0)
+#define FP_SUMS_48(MODE)       FP_SUMS_32(MODE), FP_SUMS_OF_16(MODE, 4)
+#define FP_SUMS_64(MODE)       FP_SUMS_32(MODE), FP_SUMS_OF_32(MODE, 4)
+#define FP_SUMS_72(MODE)       FP_SUMS_64(MODE), FP_SUMS_OF_8(MODE, 8)
+#define FP_SUMS_80(MODE)       FP_SUMS_64(MODE), FP_SUMS_OF_16(MODE, 8)
 #define FP_SUMS_96(MODE)       FP_SUMS_64(MODE), FP_SUMS_OF_32(MODE, 8)
+#define FP_SUMS_104(MODE)      FP_SUMS_96(MODE), FP_SUMS_OF_8(MODE, 12)
 #define FP_SUMS_128(MODE)      FP_SUMS_96(MODE), FP_SUMS_OF_32(MODE, 12)
 #define FP_SUMS_144(MODE)      FP_SUMS_128(MODE), FP_SUMS_OF_16(MODE, 16)
 #define FP_SUMS_192(MODE)      FP_SUMS_144(MODE), FP_SUMS_OF_32(MODE, 18), FP_SUMS_OF_16(MODE, 22)
@@ -147,10 +150,20 @@ template <class D, int N> struct wgmma;
         }                                                                                          \
     };
 #define FP_WGMMA_16(D, TYPE) FP_WGMMA_STRUCT(D, TYPE, 16, "%8", "%9", "{%8, %9, %10, %11}", "%12")
+#define FP_WGMMA_32(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 32, "%16", "%17", "{%16, %17, %18, %19}", "%20")
+#define FP_WGMMA_48(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 48, "%24", "%25", "{%24, %25, %26, %27}", "%28")
 #define FP_WGMMA_64(D, TYPE)                                                                       \
     FP_WGMMA_STRUCT(D, TYPE, 64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
+#define FP_WGMMA_72(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 72, "%36", "%37", "{%36, %37, %38, %39}", "%40")
+#define FP_WGMMA_80(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 80, "%40", "%41", "{%40, %41, %42, %43}", "%44")
 #define FP_WGMMA_96(D, TYPE)                                                                       \
     FP_WGMMA_STRUCT(D, TYPE, 96, "%48", "%49", "{%48, %49, %50, %51}", "%52")
+#define FP_WGMMA_104(D, TYPE)                                                                      \
+    FP_WGMMA_STRUCT(D, TYPE, 104, "%52", "%53", "{%52, %53, %54, %55}", "%56")
 #define FP_WGMMA_128(D, TYPE)                                                                      \
     FP_WGMMA_STRUCT(D, TYPE, 128, "%64", "%65", "{%64, %65, %66, %67}", "%68")
 #define FP_WGMMA_144(D, TYPE)                                                                      \
@@ -161,10 +174,20 @@ template <class D, int N> struct wgmma;
     FP_WGMMA_STRUCT(D, TYPE, 256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 FP_WGMMA_16(fp16, "f16")
 FP_WGMMA_16(bf16, "bf16")
+FP_WGMMA_32(fp16, "f16")
+FP_WGMMA_32(bf16, "bf16")
+FP_WGMMA_48(fp16, "f16")
+FP_WGMMA_48(bf16, "bf16")
 FP_WGMMA_64(fp16, "f16")
 FP_WGMMA_64(bf16, "bf16")
+FP_WGMMA_72(fp16, "f16")
+FP_WGMMA_72(bf16, "bf16")
+FP_WGMMA_80(fp16, "f16")
+FP_WGMMA_80(bf16, "bf16")
 FP_WGMMA_96(fp16, "f16")
 FP_WGMMA_96(bf16, "bf16")
+FP_WGMMA_104(fp16, "f16")
+FP_WGMMA_104(bf16, "bf16")
 FP_WGMMA_128(fp16, "f16")
 FP_WGMMA_128(bf16, "bf16")
 FP_WGMMA_144(fp16, "f16")
@@ -207,8 +230,13 @@ FP_WGMMA_E4M3(192, "%96", "%97")
 FP_WGMMA_E4M3(256, "%128", "%129")
 
 #undef FP_REGISTERS_16
+#undef FP_REGISTERS_32
+#undef FP_REGISTERS_48
 #undef FP_REGISTERS_64
+#undef FP_REGISTERS_72
+#undef FP_REGISTERS_80
 #undef FP_REGISTERS_96
+#undef FP_REGISTERS_104
 #undef FP_REGISTERS_128
 #undef FP_REGISTERS_144
 #undef FP_REGISTERS_192
@@ -217,8 +245,13 @@ FP_WGMMA_E4M3(256, "%128", "%129")
 #undef FP_SUMS_OF_16
 #undef FP_SUMS_OF_32
 #undef FP_SUMS_16
+#undef FP_SUMS_32
+#undef FP_SUMS_48
 #undef FP_SUMS_64
+#undef FP_SUMS_72
+#undef FP_SUMS_80
 #undef FP_SUMS_96
+#undef FP_SUMS_104
 #undef FP_SUMS_128
 #undef FP_SUMS_144
 #undef FP_SUMS_192
@@ -228,8 +261,13 @@ FP_WGMMA_E4M3(256, "%128", "%129")
 #undef FP_WGMMA_ROWS
 #undef FP_WGMMA_STRUCT
 #undef FP_WGMMA_16
+#undef FP_WGMMA_32
+#undef FP_WGMMA_48
 #undef FP_WGMMA_64
+#undef FP_WGMMA_72
+#undef FP_WGMMA_80
 #undef FP_WGMMA_96
+#undef FP_WGMMA_104
 #undef FP_WGMMA_128
 #undef FP_WGMMA_144
 #undef FP_WGMMA_192

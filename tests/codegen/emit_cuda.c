@@ -207,8 +207,8 @@ static void write_sizes(void)
              "static_assert(sizeof(fp_args) == %zu && sizeof(fp_maps) == %zu && "
              "FP_SYNC_TILES == %d);\n",
              sizeof(struct fp_args), sizeof(struct fp_maps), FP_SYNC_TILES);
-    add_hopper_attention_sizes(64, &text);
-    add_hopper_attention_sizes(128, &text);
+    for (int head_size = 32; head_size <= 128; head_size += 8)
+        add_hopper_attention_sizes(head_size, &text);
     for (int d = 0; d < DTYPE_COUNT; d++) {
         add_gemm_sizes((enum dtype)d, &text);
         for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)

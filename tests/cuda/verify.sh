@@ -7,6 +7,7 @@ types='fp16 bf16 tf32 fp32'
 attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
 heads=0-1,1-1,2-2,2-4,3-6,5-6,6-9,$attention # that differ for heads of other sizes
 sizes='48 bf16,72 fp16,80 fp16,80 tf32,96 bf16,104 fp16,256 fp16,48 tf32,72 fp32,104 tf32,256 fp32'
+wgmma_sizes='32 48 72 80 96 104 128' # of heads, beside 64
 gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
 # Chains that together have all functions; of further activations the operator alone.
@@ -97,9 +98,11 @@ workloads() {
       echo "-s $attention -a 200 $type 2 333 $mask"
       echo "-c bias -s $attention -a 200 $type 2 333 $mask"
     done
-    for mask in strided bigbird document; do
-      echo "-s $attention -W 128 -a 200 $type 2 333 $mask"
-      echo "-c bias -s $attention -W 128 -a 200 $type 2 333 $mask"
+    for size in $wgmma_sizes; do
+      for mask in strided bigbird document; do
+        echo "-s $attention -W $size -a 200 $type 2 333 $mask"
+        echo "-c bias -s $attention -W $size -a 200 $type 2 333 $mask"
+      done
     done
   done
 }
@@ -124,9 +127,11 @@ build() {
     built -c rope+bias -s 1-1,1-6,2-6 -W $size 1 64 full
   done
   for type in fp16 bf16; do
-    built -s $attention -W 128 "$type" 1 64 full
     built -c bias -s $attention "$type" 1 64 full
-    built -c bias -s $attention -W 128 "$type" 1 64 full
+    for size in $wgmma_sizes; do
+      built -s $attention -W "$size" "$type" 1 64 full
+      built -c bias -s $attention -W "$size" "$type" 1 64 full
+    done
     for size in 32 64 128; do
       built -c rope -s 0-1 -i hopper_gemm -W $size "$type" 1 64 full
     done
