@@ -188,7 +188,7 @@ static int open_trained(struct bench *b, const struct bench_options *o, const st
     if (trained_open(o->weights, o->prefix, &b->trained, st) != 0)
         return -1;
     b->inputs.trained = b->trained;
-    return trained_check(b->trained, w, st) == 0 ? trained_check_rotations(b->trained, st) : -1;
+    return trained_check(b->trained, w, st);
 }
 
 int bench_open(const struct bench_options *o, const struct workload *w, struct bench **out,

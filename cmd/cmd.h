@@ -64,7 +64,7 @@ struct options {
     int batch, seq_len; /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, hidden, layers, ffn, avg_seq_len;
-    double eps, rope;                /* rope: the base of rotary embeddings; 0: none */
+    double eps, rope, rope_factor;   /* of rotary embeddings the base and the factor; 0: none */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,

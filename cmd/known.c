@@ -20,6 +20,10 @@ static void add_chain(const struct workload *w, struct buf *out)
     if (f.rope) {
         buf_adds(out, " --rope ");
         number_add(w->rope_theta, out);
+        if (w->rope_factor > 0) {
+            buf_adds(out, ":");
+            number_add(w->rope_factor, out);
+        }
     }
 }
 

@@ -90,13 +90,15 @@ static int parse_switch(const struct row *row, const char *what, const char *tex
     return at < 0 ? -1 : 0;
 }
 
-/* A number, or "none", which is 0. */
+/* A base with a factor or without, or "none", which is 0, into two fields one after the other. */
 static int parse_rope(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
+    double *out = field;
+    (void)row;
     if (strcmp(text, "none") != 0)
-        return parse_double(row, what, text, field, st);
-    *(double *)field = 0;
+        return rope_parse(what, text, &out[0], &out[1], st);
+    out[0] = out[1] = 0;
     return 0;
 }
 
@@ -222,7 +224,7 @@ static const struct row option_rows[] = {
     [OPTION_NORM_KIND] = {{"norm-kind", 0, "KIND", "layer: layernorm; rms: RMS norm without beta (layer)", words_norm_kind}, parse_word, FIELD(norm_kind), 0, 0},
     [OPTION_ACTIVATION] = {{"activation", 0, "NAME", "gelu, gelu_tanh, quick_gelu, relu or silu (gelu)", words_activation}, parse_word, FIELD(activation), 0, 0},
     [OPTION_GATE] = {{"gate", 0, "[=none]", "feed-forward with a gate: activated columns times as many others", words_none}, parse_switch, FIELD(gate), 0, 0},
-    [OPTION_ROPE] = {{"rope", 0, "THETA", "rotary embeddings of this base, such as 10000, or none", words_none}, parse_rope, FIELD(rope), ROPE_THETA_MIN, ROPE_THETA_MAX},
+    [OPTION_ROPE] = {{"rope", 0, "THETA", "rotary embeddings of this base, such as 10000, or none", words_none}, parse_rope, FIELD(rope), 0, 0},
     [OPTION_SCORE_BIAS] = {{"score-bias", 0, "[=none]", "a number of each head and distance is added to scores, as ALiBi", words_none}, parse_switch, FIELD(score_bias), 0, 0},
     [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "element type; cpu: fp32; cuda: fp16 (the default), bf16, tf32 or fp32", words_dtype}, parse_word, FIELD(dtype), 0, 0},
     [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},

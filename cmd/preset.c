@@ -115,6 +115,7 @@ int preset_apply(struct options *o, struct status *st)
     o->activation =
         options_has(o, OPT(ACTIVATION)) ? o->activation : (int)f.activation - FUNCTION_BIAS_GELU;
     o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
+    o->rope_factor = options_has(o, OPT(ROPE)) ? o->rope_factor : m.rope_factor;
     o->gate = options_has(o, OPT(GATE)) ? o->gate : f.gate;
     o->score_bias = options_has(o, OPT(SCORE_BIAS)) ? o->score_bias : f.score_bias;
     return 0;

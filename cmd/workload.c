@@ -68,6 +68,7 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
     w->eps = o->eps;
     w->chain = chain_from_options(o);
     w->rope_theta = o->rope;
+    w->rope_factor = o->rope_factor;
     mask_spec_release(&w->mask_spec);
     if (mask_parse(o->mask, &w->mask_spec, st) != 0 || set_lengths(o, w, st) != 0)
         return -1;

@@ -123,6 +123,8 @@ static int add_functions(const struct standalone_spec *s, struct buf *out)
              "    .rope_theta = ",
              s->count, longest, functions_of(w->chain));
     number_add(w->rope_theta, out);
+    buf_adds(out, ",\n    .rope_factor = ");
+    number_add(w->rope_factor, out);
     buf_adds(out, ",\n};\n\n");
     return longest;
 }

@@ -16,9 +16,11 @@ struct drawn weight_drawn(const struct weight *weight, enum ranges ranges)
 
 void rope_table(const struct workload *w, float *out)
 {
+    const double factor = w->rope_factor > 0 ? w->rope_factor : 1, theta = factor * w->rope_theta;
+    const double first = pow(factor, -2.0 / w->head_size);
     for (int s = 0; s < w->seq_len; s++)
         for (int c = 0; c < w->head_size / 2; c++) {
-            double angle = s * pow(w->rope_theta, -2.0 * c / w->head_size);
+            double angle = s * (first * pow(theta, -2.0 * c / w->head_size));
             *out++ = (float)cos(angle);
             *out++ = (float)sin(angle);
         }

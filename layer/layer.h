@@ -122,17 +122,19 @@ enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };
 enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024, HIDDEN_MAX = 1 << 16 };
 
 /* The least and the largest eps.  A smaller one may be 0 where kernels compute, in floats. */
-#define EPS_MIN        1e-37
-#define EPS_MAX        1.0
-#define ROPE_THETA_MIN 1.0
-#define ROPE_THETA_MAX 1e12
+#define EPS_MIN         1e-37
+#define EPS_MAX         1.0
+#define ROPE_THETA_MIN  1.0
+#define ROPE_THETA_MAX  1e12
+#define ROPE_FACTOR_MAX 1e6
 
 struct workload {
     const struct chain *chain; /* borrowed: it outlives the workload */
     int batch, seq_len, heads, head_size, ffn, layers;
     int hidden; /* D where it is not heads * head_size and the chain says so; else 0 */
     double eps;
-    double rope_theta; /* the base of rotary embeddings; 0 where the chain has none */
+    double rope_theta;  /* the base of rotary embeddings; 0 where the chain has none */
+    double rope_factor; /* by which their longest wave is longer, as rope_table() says; 0: none */
     enum dtype dtype;
     int *lengths; /* (batch) real tokens of each row, owned; null: all are seq_len */
     struct mask_spec mask_spec;
@@ -191,11 +193,14 @@ double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal".  A chain that is
- * not BERT's follows, " chain=pre+rope+hidden rope=10000 hidden=512", the last two of chains that
- * rotate and that have a hidden size of their own. */
+ * not BERT's follows, " chain=pre+rope+hidden rope=10000:2 hidden=512", the last two of chains that
+ * rotate, with a factor if there is one, and that have a hidden size of their own. */
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
 void chain_text(const struct workload *w, struct buf *out);   /* "bert", "rope rope=10000" */
+/* Reads "10000", or "10000:2" with a factor. */
+int rope_parse(const char *what, const char *text, double *theta, double *factor,
+               struct status *st);
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
 int workload_parse(const char *text, struct workload *out, struct status *st);
 
@@ -220,7 +225,9 @@ struct drawn {
 struct drawn weight_drawn(const struct weight *weight, enum ranges ranges);
 
 /* The rotations of rotary embeddings, (S,W): of place s and pair c < W/2 the cosine and the sine of
- * s * rope_theta^(-2c/W), at columns 2c and 2c+1. */
+ * s * rope_theta^(-2c/W), at columns 2c and 2c+1.  With a factor f, as GTE has it for longer
+ * sequences, of s * (f rope_theta)^(-2c/W) / f^(2/W): NTK-aware, so that the shortest wave is
+ * about as long as it was, and the longest f times as long. */
 void rope_table(const struct workload *w, float *out);
 
 /* ---- cost.c: the least that a segment costs -----------------------------------------------------

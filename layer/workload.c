@@ -189,11 +189,12 @@ static int check_lengths(struct workload *w, struct status *st)
     return 0;
 }
 
-/* Rotations need pairs of columns.  theta is 0 of chains without them, so that it is in no text. */
+/* Rotations need pairs of columns.  theta and factor are 0 of chains without them, so that
+ * they are in no text. */
 static int check_rope(struct workload *w, struct status *st)
 {
     if (!chain_functions(w->chain).rope) {
-        w->rope_theta = 0;
+        w->rope_theta = w->rope_factor = 0;
         return 0;
     }
     if (w->head_size % 2 != 0)
@@ -205,6 +206,10 @@ static int check_rope(struct workload *w, struct status *st)
             "the base of rotary embeddings is %g; give a number from %g to %g, such as "
             "10000",
             w->rope_theta, ROPE_THETA_MIN, ROPE_THETA_MAX);
+    if (w->rope_factor != 0 && !(w->rope_factor >= 1 && w->rope_factor <= ROPE_FACTOR_MAX))
+        return status_set(st, STATUS_USAGE,
+                          "the factor of rotary embeddings is %g; give a number from 1 to %g",
+                          w->rope_factor, ROPE_FACTOR_MAX);
     return 0;
 }
 

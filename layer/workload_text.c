@@ -18,6 +18,10 @@ void chain_text(const struct workload *w, struct buf *out)
     if (w->rope_theta > 0) {
         buf_adds(out, " rope=");
         number_add(w->rope_theta, out);
+        if (w->rope_factor > 0) {
+            buf_adds(out, ":");
+            number_add(w->rope_factor, out);
+        }
     }
     if (w->hidden != 0)
         buf_addf(out, " hidden=%d", w->hidden);
@@ -86,6 +90,19 @@ static int take_mask(char **text, struct mask_spec *out, struct status *st)
     return 0;
 }
 
+int rope_parse(const char *what, const char *text, double *theta, double *factor, struct status *st)
+{
+    char *copy = mem_strdup(text), *colon = strchr(copy, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    *factor = 0;
+    int result = number_parse_double(what, copy, ROPE_THETA_MIN, ROPE_THETA_MAX, theta, st);
+    if (result == 0 && colon != NULL)
+        result = number_parse_double(what, colon + 1, 1, ROPE_FACTOR_MAX, factor, st);
+    free(copy);
+    return result;
+}
+
 /* Nothing more, or the name of another chain than BERT's. */
 static int take_chain(char **text, struct workload *w, struct status *st)
 {
@@ -101,8 +118,7 @@ static int take_chain(char **text, struct workload *w, struct status *st)
     const char *theta = f.rope ? take(text, "rope") : NULL;
     if (f.rope && theta == NULL)
         return status_set(st, STATUS_USAGE, "it lacks 'rope=' behind its chain");
-    if (f.rope &&
-        number_parse_double("rope", theta, ROPE_THETA_MIN, ROPE_THETA_MAX, &w->rope_theta, st) != 0)
+    if (f.rope && rope_parse("rope", theta, &w->rope_theta, &w->rope_factor, st) != 0)
         return -1;
     if (f.hidden && take_size(text, "hidden", &w->hidden, st) != 0)
         return -1;

@@ -270,6 +270,20 @@ static int read_activation(const struct config *c, struct chain_functions *f)
     return value == NULL ? refuse_missing(c, activation_names) : refuse_field(c, name, value);
 }
 
+/* GTE's own code has one scaling of rotary embeddings, with a factor; "mixed_b" makes it another.
+ */
+static void read_scaling(const struct config *c, const struct model *m, struct model_config *out)
+{
+    const json_t *scaling = json_object_get(c->fields, "rope_scaling");
+    const char *type = json_string_value(json_object_get(scaling, "type"));
+    const json_t *factor = json_object_get(scaling, "factor");
+    if (strcmp(m->type, "new") != 0 || type == NULL || strcmp(type, "ntk") != 0 ||
+        !json_is_number(factor) || !is_nothing(json_object_get(scaling, "mixed_b")))
+        return;
+    out->rope_factor = json_number_value(factor);
+    json_object_del(c->fields, "rope_scaling");
+}
+
 /* What fields say of a layer's functions.  Drops those that check_neutral() would refuse. */
 static int read_functions(const struct config *c, const struct model *m, struct chain_functions *f)
 {
@@ -359,6 +373,7 @@ static int read_config(const struct config *c, struct model_config *out)
     json_t *otherwise = json_loads(m->otherwise, 0, NULL);
     json_object_update_missing(c->fields, otherwise);
     json_decref(otherwise);
+    read_scaling(c, m, out);
     if (read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0 ||
         read_number(c, c->fields, eps_names, &out->eps) != 0)
         return -1;

@@ -82,6 +82,7 @@ static struct weights_as layers_of(const struct workload *w, enum encoder_dtype 
                                .ffn = w->ffn,
                                .layers = w->layers,
                                .seq_len = w->seq_len,
+                               .rope_factor = w->rope_factor,
                                .functions = functions};
 }
 
@@ -113,17 +114,6 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
             weights_read(&t->file, &as, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS, NULL, error) != 0)
             return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
     return 0;
-}
-
-int trained_check_rotations(const struct trained *t, struct status *st)
-{
-    if (!weights_scale_rotations(&t->file))
-        return 0;
-    return status_set(st, STATUS_UNFIT,
-                      "--weights: '%s' holds a GTE's layers, whose rotary embeddings a factor of "
-                      "its config.json scales, and --rope says their base alone; leave --weights "
-                      "out to measure times",
-                      t->path);
 }
 
 const char *trained_path(const struct trained *t)

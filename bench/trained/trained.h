@@ -30,9 +30,6 @@ void trained_close(struct trained *t); /* takes null */
  * have more layers. */
 int trained_check(const struct trained *t, const struct workload *w, struct status *st);
 
-/* STATUS_UNFIT if layers rotate by other angles than rope_table() has. */
-int trained_check_rotations(const struct trained *t, struct status *st);
-
 /* The file's path, absolute; the prefix, or null; and the hash of its contents, shards and all. */
 const char *trained_path(const struct trained *t);
 const char *trained_prefix(const struct trained *t);
@@ -52,8 +49,8 @@ struct model_config {
     int layers, heads, head_size, ffn;
     int hidden; /* 0: heads * head_size */
     double eps;
-    double rope_theta; /* 0 where the chain has none */
-    const char *mask;  /* a literal */
+    double rope_theta, rope_factor; /* 0 where the chain has none */
+    const char *mask;               /* a literal */
 };
 
 /* path: "config.json", or of a file with several models "config.json:vision_config".  STATUS_USAGE

@@ -83,10 +83,11 @@ static json_t *chain_json(const struct workload *w)
     json_t *kinds = json_array();
     for (int layer = 0; layer < w->layers; layer++)
         json_array_append_new(kinds, json_integer(0));
-    return json_pack("{ss ss ss ss sb so sb so}", "name", w->chain->name, "norm",
+    return json_pack("{ss ss ss ss sb so so sb so}", "name", w->chain->name, "norm",
                      f.pre ? "pre" : "post", "norm_kind", f.rms ? "rms" : "layer", "activation",
                      op_functions[f.activation].name, "gate", (int)f.gate, "rope",
-                     f.rope ? json_real(w->rope_theta) : json_null(), "score_bias",
+                     f.rope ? json_real(w->rope_theta) : json_null(), "rope_factor",
+                     w->rope_factor > 0 ? json_real(w->rope_factor) : json_null(), "score_bias",
                      (int)f.score_bias, "kinds", kinds);
 }
 
@@ -108,13 +109,13 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
 
 json_t *message_of_workload(const struct workload *w)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:i, s:i, s:I}",
-                     "batch", w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size",
-                     w->head_size, "hidden", w->hidden, "ffn", w->ffn, "layers", w->layers, "eps",
-                     w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name, "lengths",
-                     lengths_json(w), "rope_theta", w->rope_theta, "mask_matrices",
-                     w->mask.matrices, "mask_row_words", w->mask.row_words, "mask_empty_rows",
-                     (json_int_t)w->mask.empty_rows);
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:f, s:i, s:i, s:I}", "batch",
+        w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size, "hidden",
+        w->hidden, "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "chain", w->chain->name,
+        "dtype", dtypes[w->dtype].name, "lengths", lengths_json(w), "rope_theta", w->rope_theta,
+        "rope_factor", w->rope_factor, "mask_matrices", w->mask.matrices, "mask_row_words",
+        w->mask.row_words, "mask_empty_rows", (json_int_t)w->mask.empty_rows);
 }
 
 static void read_lengths(const json_t *lengths, struct workload *out)
@@ -133,12 +134,13 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
     json_t *lengths;
     json_int_t empty_rows;
     if (unpack(m, "workload", st,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:i, s:i, s:I}",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:F, s:i, s:i, s:I}",
                "batch", &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
                &out->head_size, "hidden", &out->hidden, "ffn", &out->ffn, "layers", &out->layers,
                "eps", &out->eps, "chain", &chain, "dtype", &dtype, "lengths", &lengths,
-               "rope_theta", &out->rope_theta, "mask_matrices", &out->mask.matrices,
-               "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
+               "rope_theta", &out->rope_theta, "rope_factor", &out->rope_factor, "mask_matrices",
+               &out->mask.matrices, "mask_row_words", &out->mask.row_words, "mask_empty_rows",
+               &empty_rows) != 0)
         return -1;
     out->dtype = dtype_from_name(dtype);
     out->chain = chain_find(chain);

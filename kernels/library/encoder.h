@@ -86,6 +86,7 @@ struct encoder_info {
     int seq_len;        /* of the longest plan */
     unsigned functions; /* ENCODER_PRE and others: in what layers differ from BERT's */
     double rope_theta;  /* of the workload that was tuned; 0: layers turn no heads */
+    double rope_factor; /* likewise; 0: none */
 };
 
 enum encoder_functions {
@@ -145,10 +146,12 @@ struct encoder_model {
     const void *first_beta;  /* (D); null: zeros */
     double rope_theta;       /* the base of rotary embeddings, 1..1e12 */
     const float *rope;       /* (S, head_size), S of encoder_describe(): cos and sin of place s and
-                              * pair c at s, 2c and s, 2c+1; null: of s * rope_theta^(-2c/W) */
+                              * pair c at s, 2c and s, 2c+1; null: of s * rope_theta^(-2c/W), or
+                              * with a factor f s * (f rope_theta)^(-2c/W) / f^(2/W) */
     const float *score_bias; /* (heads, 2S-1), S likewise: number h, j-i + S-1 is added
                               * to the score of query i and key j of head h, before the mask */
     int hidden;              /* D, that of encoder_describe(); 0: heads * head_size */
+    double rope_factor;      /* of rotary embeddings, 1..1e6; 0: none */
 };
 
 struct encoder; /* a handle */

@@ -65,7 +65,8 @@ static struct encoder *create(const struct encoder_weights *weights, int layers,
                                         .first_gamma = shared[1],
                                         .first_beta = shared[2],
                                         .rope_theta = l->rope_theta,
-                                        .hidden = l->hidden};
+                                        .hidden = l->hidden,
+                                        .rope_factor = l->rope_factor};
     struct encoder *e;
     check(encoder_create(&model, &e));
     return e;

@@ -37,7 +37,7 @@ int encoder_find(int batch, int seq_len)
 
 enum { ALIGNMENT = 256 };
 static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
-static const double theta_min = 1, theta_max = 1e12;
+static const double theta_min = 1, theta_max = 1e12, factor_max = 1e6;
 
 void *encoder_carve(struct carving *c, size_t bytes)
 {
@@ -102,6 +102,11 @@ static int check_model(const struct encoder_model *m)
                             "the model has rope_theta %g; expected a number from %g to %g, such as "
                             "10000",
                             m->rope_theta, theta_min, theta_max);
+    if (encoder_has(ENCODER_ROPE) && m->rope_factor != 0 &&
+        !(m->rope_factor >= 1 && m->rope_factor <= factor_max))
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the model has rope_factor %g; expected 0, or a number from 1 to %g",
+                            m->rope_factor, factor_max);
     for (int layer = 0; layer < m->layers; layer++)
         for (int i = 0; i < ROPE; i++)
             if (encoder_layer_weights[i].name != NULL && weight_of(m, layer, i) == NULL)
@@ -136,15 +141,17 @@ static size_t place_weights(const struct encoder_model *m, void *base, struct en
 }
 
 /* The rotations of rotary embeddings, as encoder.h says. */
-static int compute_rope(double theta, void *to)
+static int compute_rope(const struct encoder_model *m, void *to)
 {
     const struct encoder_info *l = &encoder_library;
+    const double factor = m->rope_factor > 0 ? m->rope_factor : 1, theta = factor * m->rope_theta;
+    const double first = pow(factor, -2.0 / l->head_size);
     float *table = malloc(weight_bytes(ROPE));
     if (table == NULL)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
     for (int s = 0; s < l->seq_len; s++)
         for (int c = 0; c < l->head_size; c += 2) {
-            double angle = s * pow(theta, -(double)c / l->head_size);
+            double angle = s * (first * pow(theta, -(double)c / l->head_size));
             table[(size_t)s * (size_t)l->head_size + (size_t)c] = (float)cos(angle);
             table[(size_t)s * (size_t)l->head_size + (size_t)c + 1] = (float)sin(angle);
         }
@@ -177,7 +184,7 @@ static int copy_weights(const struct encoder_model *m, struct encoder *e)
         if (to == NULL || (layer > 0 && id >= ROPE))
             continue;
         status = id == ROPE && m->rope == NULL
-                     ? compute_rope(m->rope_theta, to)
+                     ? compute_rope(m, to)
                      : encoder_device_copy(to, weight_of(m, layer, id), weight_bytes(id),
                                            m->on_device != 0);
     }

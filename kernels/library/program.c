@@ -94,7 +94,8 @@ static void create(void)
                                         .first_gamma = first_gamma,
                                         .rope_theta = l->rope_theta,
                                         .score_bias = score_bias,
-                                        .hidden = l->hidden};
+                                        .hidden = l->hidden,
+                                        .rope_factor = l->rope_factor};
     check(encoder_create(&model, &encoder));
     for (int i = 0; i < l->layers * WEIGHTS; i++)
         free(arrays[i]);

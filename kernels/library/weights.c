@@ -16,7 +16,8 @@ static struct weights_as as_of(const struct encoder_info *info)
                                .ffn = info->ffn,
                                .layers = info->layers,
                                .seq_len = info->seq_len,
-                               .functions = info->functions};
+                               .functions = info->functions,
+                               .rope_factor = info->rope_factor};
 }
 
 static bool has_shared(const struct weights_as *as, int weight)
@@ -39,9 +40,6 @@ static int load_layers(const struct weights_file *f, const struct weights_as *as
 {
     if (weights_check(f, as, w->error) != 0)
         return -1;
-    if (weights_scale_rotations(f))
-        return weights_refuse(w->error, "its rotary embeddings turn by other angles than those of "
-                                        "a base; give them as struct encoder_model's rope");
     w->layers = weights_layers(f, as);
     w->list = calloc((size_t)w->layers, sizeof(*w->list));
     w->arrays = calloc((size_t)w->layers * WEIGHTS, sizeof(*w->arrays));

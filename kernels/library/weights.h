@@ -52,9 +52,6 @@ struct weights_file {
 int weights_open(const char *path, const char *prefix, struct weights_file *out);
 void weights_close(struct weights_file *f);
 
-/* Whether its rotary embeddings turn by other angles than a base says. */
-bool weights_scale_rotations(const struct weights_file *f);
-
 /* Layers from tensors that were read already: sets all but the file. */
 int weights_find(const char *prefix, struct weights_file *f);
 
@@ -66,6 +63,7 @@ struct weights_as {
     int heads, head_size, hidden, ffn, layers;
     int seq_len;        /* for WEIGHTS_BIAS_TABLE alone */
     unsigned functions; /* enum encoder_functions */
+    double rope_factor; /* of rotary embeddings; 0: not known */
 };
 
 /* Arrays beside the twelve of struct encoder_weights, which have its order.  Those are row-major

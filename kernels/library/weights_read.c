@@ -63,11 +63,6 @@ int weights_layers(const struct weights_file *f, const struct weights_as *as)
     return has(f, SHARED_LAYERS) ? as->layers : f->layers;
 }
 
-bool weights_scale_rotations(const struct weights_file *f)
-{
-    return has(f, SCALED_ROTATIONS);
-}
-
 int weights_check(const struct weights_file *f, const struct weights_as *as,
                   char error[WEIGHTS_ERROR])
 {
@@ -84,6 +79,12 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                                   f->family->name,
                                   (as->functions >> i & 1) != 0 ? "without" : "with", names[i],
                                   (as->functions >> i & 1) != 0 ? "with them" : "without");
+    if (has(f, SCALED_ROTATIONS) && !(as->rope_factor > 0))
+        return weights_refuse(error,
+                              "its layers are those of %s, whose rotary embeddings have a factor, "
+                              "as the model's config.json says; give --config, or the factor with "
+                              "the base, such as --rope 500000:2, 1 where there is none",
+                              f->family->name);
     if ((as->functions & ENCODER_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)
         return weights_refuse(error, "'%s', the last norm, is missing", f->family->finals[0]);
     return 0;

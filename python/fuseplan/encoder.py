@@ -35,7 +35,8 @@ class _Info(ctypes.Structure):
                 ("element_bytes", ctypes.c_int), ("heads", ctypes.c_int),
                 ("head_size", ctypes.c_int), ("hidden", ctypes.c_int), ("ffn", ctypes.c_int),
                 ("layers", ctypes.c_int), ("eps", ctypes.c_double), ("plans", ctypes.c_int),
-                ("seq_len", ctypes.c_int), ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double)]
+                ("seq_len", ctypes.c_int), ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double),
+                ("rope_factor", ctypes.c_double)]
 
 
 class _Plan(ctypes.Structure):
@@ -54,7 +55,8 @@ class _Model(ctypes.Structure):
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights)),
                 ("first_gamma", ctypes.c_void_p), ("first_beta", ctypes.c_void_p),
                 ("rope_theta", ctypes.c_double), ("rope", ctypes.c_void_p),
-                ("score_bias", ctypes.c_void_p), ("hidden", ctypes.c_int)]
+                ("score_bias", ctypes.c_void_p), ("hidden", ctypes.c_int),
+                ("rope_factor", ctypes.c_double)]
 
 
 _path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so")
@@ -316,12 +318,13 @@ class Layers:
     wqkv are those of q, k and v, each head by head; those of a gate's w1 (D,2F) and b1 (2F) alternate,
     activated ones first.  RMS norms have no beta.  All are copied.  eps is that of the norms.
     Where norms stand before, first_gamma and first_beta (D) are those of the norm in front, and y is
-    not normalised.  rope_theta is the base of rotary embeddings, in the place of which rope (S,W), or of
-    score biases score_bias (H,2S-1), may be fp32 tables, as encoder.h says; S is that of the longest plan.
+    not normalised.  rope_theta and rope_factor are those of rotary embeddings, in the place of which rope
+    (S,W), or of score biases score_bias (H,2S-1), may be fp32 tables, as encoder.h says; S is that of the
+    longest plan.
     A CUDA graph that captured a call needs the layers as long as it is replayed."""
 
     def __init__(self, weights, eps=info.eps, *, first_gamma=None, first_beta=None,
-                 rope_theta=info.rope_theta, rope=None, score_bias=None):
+                 rope_theta=info.rope_theta, rope_factor=info.rope_factor, rope=None, score_bias=None):
         names = [n for n in _NAMES if not (info.functions & _RMS and n.startswith("beta"))]
         layers = [{name: layer[name].contiguous() for name in names} for layer in weights]
         place = layers[0][names[0]].device if layers else torch.device(_device)
@@ -335,6 +338,7 @@ class Layers:
                                               for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
                        int(_on_gpu), pointers, rope_theta=rope_theta, hidden=_hidden,
+                       rope_factor=rope_factor,
                        **{name: t.data_ptr() for name, t in shared.items()})
         handle = ctypes.c_void_p()
         with _on(place) if layers else contextlib.nullcontext():

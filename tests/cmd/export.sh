@@ -49,11 +49,13 @@ if [ "$part" = written ]; then
   fuseplan bench "$value" $sizes --weights vit.safetensors -q 2>said && fail "bench takes layers of another family"
   grep -q "those of ViT, with norms before attention and feed-forward network; expected layers without" said ||
     fail "$(cat said)"
-  # A GTE's rotations follow from no base: its weights would give other results than the model.
+  # A GTE's rotations have a factor, which its weights do not say.
   gzip -dc "$source/tests/data/families/gte/model.safetensors.gz" >gte.safetensors
   fuseplan bench "$value" --target cpu -b 1 -s 8 -H 3 -W 16 --ffn 64 -L 2 --gate --rope 100 --weights gte.safetensors -q \
     2>said && fail "bench turns a GTE's heads by other angles"
-  grep -q "holds a GTE's layers, whose rotary embeddings a factor" said || fail "$(cat said)"
+  grep -q "those of GTE, whose rotary embeddings have a factor" said || fail "$(cat said)"
+  fuseplan bench "$value" --target cpu -b 1 -s 8 --config "$source/tests/data/families/gte/config.json" \
+    --weights gte.safetensors --baseline none -q >out || fail "bench of GTE: $(cat out)"
 
   # The example of a library of ViT's layers runs its weights, and refuses a BERT's.
   fuseplan export "$value" --target cpu -b 3 -s 10 --config "$vit/config.json" -q -o vit_library

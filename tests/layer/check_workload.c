@@ -39,7 +39,7 @@ static const char *const texts[] = {
     "rope=160000",
     "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=hidden hidden=512",
     "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=pre+rope+hidden "
-    "rope=100 hidden=512",
+    "rope=100:2.5 hidden=512",
 };
 
 START_TEST(text_gives_the_workload_back)
@@ -74,6 +74,8 @@ static const struct {
      "it lacks 'rope='"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=0",
      "rope: 0 is out of range"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=9:0.5",
+     "rope: 0.5 is out of range; give a number from 1 to 1e+06"},
     {"b=1 s=8 h=1 w=3 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=10",
      "head_size is 3; rotary embeddings need an even number"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=hidden",

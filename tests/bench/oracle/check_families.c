@@ -89,6 +89,7 @@ static void read_workload(const char *config, const struct safetensors *golden, 
     w->ffn = c.ffn;
     w->eps = c.eps;
     w->rope_theta = c.rope_theta;
+    w->rope_factor = c.rope_factor;
     ck_assert_int_eq(workload_hidden(w), (int)x->shape[2]);
     read_lengths(golden, w);
     workload_ready(w, c.mask, NULL, NULL);
@@ -129,9 +130,8 @@ static void check_output(const struct workload *w, const struct safetensors *gol
     ck_assert_msg(error <= ERROR_MAX, "%s: %s is off by %g", family, name, error);
 }
 
-/* rope: in place of the workload's table; null: that. */
 static void check_layers(const struct workload *w, const char *family,
-                         const struct safetensors *golden, const float *rope)
+                         const struct safetensors *golden)
 {
     struct inputs in = {.seed = 1};
     struct layer_inputs layer = {.weight = {NULL}};
@@ -149,9 +149,6 @@ static void check_layers(const struct workload *w, const char *family,
         struct oracle_layer computed;
         for (int id = 0; id < WEIGHT_MAX; id++)
             inputs_weight(w, in, l, id, layer.weight[id]);
-        if (rope != NULL)
-            memcpy(layer.weight[WEIGHT_ROPE], rope,
-                   (size_t)weight_elements(WEIGHT_ROPE, w) * sizeof(*rope));
         layer_inputs_run(w, &layer, 1, &computed);
         carry(w, &computed, &layer.flow);
         oracle_layer_release(&computed);
@@ -163,43 +160,13 @@ static void check_layers(const struct workload *w, const char *family,
     trained_close((struct trained *)in.trained);
 }
 
-/* GTE's ntk, which no workload says: the frequencies are theta^(-2c/W), divided by factor^(2/W),
- * with factor times theta.  Writes a config without it; the caller frees the table. */
-static float *scaled_rope(const char *config, const char *without)
-{
-    json_t *fields = json_load_file(config, 0, NULL), *scaling;
-    FAILS(model_config_read(config, &(struct model_config){0}, &st), STATUS_USAGE,
-          "'rope_scaling' is {\"factor\":2.0,\"type\":\"ntk\"}, which changes what its layers");
-    scaling = json_object_get(fields, "rope_scaling");
-    double factor = json_number_value(json_object_get(scaling, "factor"));
-    json_object_del(fields, "rope_scaling");
-    ck_assert_int_eq(json_dump_file(fields, without, 0), 0);
-    double theta = factor * json_number_value(json_object_get(fields, "rope_theta"));
-    json_decref(fields);
-    enum { W = 16, SEQ_LEN = 13 };
-    float *table = mem_alloc((size_t)W * SEQ_LEN, sizeof(*table));
-    for (int s = 0; s < SEQ_LEN; s++)
-        for (int c = 0; c < W / 2; c++) {
-            double angle = s * pow(theta, -2.0 * c / W) / pow(factor, 2.0 / W);
-            table[s * W + 2 * c] = (float)cos(angle);
-            table[s * W + 2 * c + 1] = (float)sin(angle);
-        }
-    return table;
-}
-
 START_TEST(layers_compute_what_huggingface_does)
 {
     const char *family = families[_i].name, *config = path_of(FAMILIES, family, "/config.json");
     struct safetensors golden;
     struct workload w;
-    float *rope = NULL;
     ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".golden.safetensors"), &golden),
                      0);
-    if (strcmp(family, "gte") == 0) {
-        const char *without = test_path("config.json");
-        rope = scaled_rope(config, without);
-        config = without;
-    }
     read_workload(config, &golden, &w);
     ck_assert_str_eq(w.chain->name, families[_i].chain);
     ck_assert_double_eq(w.eps, families[_i].eps);
@@ -209,8 +176,8 @@ START_TEST(layers_compute_what_huggingface_does)
     mask_text(&w.mask_spec, &mask);
     ck_assert_str_eq(mask.ptr, families[_i].mask);
     buf_release(&mask);
-    check_layers(&w, family, &golden, rope);
-    free(rope);
+    ck_assert_double_eq(w.rope_factor, strcmp(family, "gte") == 0 ? 2 : 0);
+    check_layers(&w, family, &golden);
     workload_release(&w);
     safetensors_close(&golden);
 }
@@ -232,6 +199,7 @@ static const struct {
     {"opt", "relu", "those of OPT, with norms before"},
     {"opt-post", "pre+relu", "those of OPT, without norms before"},
     {"wav2vec2", "pre", "'encoder.layer_norm', the last norm, is missing"},
+    {"gte", "gate+rope", "those of GTE, whose rotary embeddings have a factor"},
 };
 
 START_TEST(other_layers_are_refused)

@@ -86,6 +86,10 @@ mask=full chain=gate
 ! fuseplan query: --rope: 'off' is not a number; give one from 1 to 1e+12
 $ workload --norm-kind rms --score-bias --rope 500
 mask=full chain=rms+rope+bias rope=500
+$ workload --preset gte-base --rope 500000:2
+mask=full chain=gate+rope rope=500000:2
+2$ fuseplan query -b 1 -s 4 --rope 500:x
+! fuseplan query: --rope: 'x' is not a number; give one from 1 to 1e+06
 2$ fuseplan query -b 1 -s 4 --rope 0
 ! fuseplan query: --rope: 0 is out of range; give a number from 1 to 1e+12
 2$ fuseplan query -b 1 -s 4 --target cpu --rope 10 -W 15
