@@ -1,13 +1,13 @@
 /* A model's config.json, as HuggingFace writes it: tables of models and of fields. */
+#include "bench/trained/config_int.h"
 #include "bench/trained/trained.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MOST = 1 << 20, NAMES_MOST = 8 };
+enum { CONFIG_MOST = 1 << 20 };
 
 /* Those of transformers, which leaves them out of a config inside another. */
 #define SIGLIP                                                                                     \
@@ -92,174 +92,12 @@ static const struct {
     {"gated-silu", FUNCTION_BIAS_SILU},
 };
 
-/* Fields that change what layers compute, and the values with which they do not, in JSON.  Null, or
- * no field, is as good. */
-static const struct {
-    const char *field, *value;
-} neutral[] = {
-    {"position_embedding_type", "\"absolute\""},
-    {"feed_forward_type", "\"original\""},
-    {"rope_scaling", "{\"rope_type\": \"default\"}"},
-    {"rotary_scaling_factor", "1.0"},
-    {"rotary_emb_fraction", "1.0"},
-    {"partial_rotary_factor", "1.0"},
-    {"layer_norm_type", "\"layer_norm\""},
-    {"scale_attn_weights", "true"},
-    {"layer_norm_elementwise_affine", "true"},
-    {"inner_group_num", "1"},
-    {"relative_attention_num_buckets", "32"},
-    {"relative_attention_max_distance", "128"},
-};
-
-/* Parts of names of fields that change what layers compute unless they are null, false, 0 or empty.
- * What this may refuse without need is safer refused than ignored. */
-/* clang-format off */
-static const char *const suspect[] = {
-    "rotary_emb_interleaved", "rotary_emb_scale", "logn", "softcap", "scale_attn_by", "qk_", "parallel",
-    "experts", "moe_", "cross_attention", "use_alibi", "sliding_window", "local_attention", "layer_types",
-    "causal", "is_decoder", "prenorm", "use_rms_norm", "apply_residual_connection_post",
-    "adapter_attn_dim", "pruned_heads", "quantization_config", "attn_scale", "residual_scale", "multiplier",
-};
-/* clang-format on */
-
-/* ---- fields ---------------------------------------------------------------------------------- */
-
-struct config {
-    const char *path;
-    json_t *fields;
-    struct status *st;
-};
-
-__attribute__((format(printf, 2, 3))) static int refuse(const struct config *c, const char *format,
-                                                        ...)
-{
-    struct buf why;
-    va_list list;
-    buf_init(&why);
-    va_start(list, format);
-    buf_addv(&why, format, list);
-    va_end(list);
-    status_set(c->st, STATUS_USAGE, "--config: '%s': %s", c->path, why.ptr);
-    buf_release(&why);
-    return -1;
-}
-
-/* A field by any of its names; null: it is not there, or null.  *name is the one found, or the
- * first. */
-static const json_t *field(const json_t *fields, const char *const names[NAMES_MOST],
-                           const char **name)
-{
-    for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++) {
-        const json_t *value = json_object_get(fields, names[i]);
-        *name = names[i];
-        if (value != NULL && !json_is_null(value))
-            return value;
-    }
-    *name = names[0];
-    return NULL;
-}
-
-static int refuse_missing(const struct config *c, const char *const names[NAMES_MOST])
-{
-    struct buf list;
-    buf_init(&list);
-    for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++)
-        buf_addf(&list, "%s'%s'", i > 0 ? ", or " : "", names[i]);
-    refuse(c, "it has no field %s", list.ptr);
-    buf_release(&list);
-    return -1;
-}
-
-/* otherwise 0: the field must be there. */
-static int read_size(const struct config *c, const char *const names[NAMES_MOST], int otherwise,
-                     int *out)
-{
-    const char *name;
-    const json_t *value = field(c->fields, names, &name);
-    json_int_t n = json_integer_value(value);
-    *out = value != NULL ? (int)n : otherwise;
-    if (value == NULL && otherwise == 0)
-        return refuse_missing(c, names);
-    return value == NULL || (json_is_integer(value) && n > 0 && n <= INT_MAX)
-               ? 0
-               : refuse(c, "'%s' is not a number of at least 1", name);
-}
-
-static int read_number(const struct config *c, const json_t *fields,
-                       const char *const names[NAMES_MOST], double *out)
-{
-    const char *name;
-    const json_t *value = field(fields, names, &name);
-    if (value == NULL)
-        return refuse_missing(c, names);
-    if (!json_is_number(value))
-        return refuse(c, "'%s' is not a number", name);
-    *out = json_number_value(value);
-    return 0;
-}
-
-static bool is_true(const struct config *c, const char *name)
-{
-    return json_is_true(json_object_get(c->fields, name));
-}
-
-static bool is_text(const struct config *c, const char *name, const char *text)
-{
-    const char *value = json_string_value(json_object_get(c->fields, name));
-    return value != NULL && strcmp(value, text) == 0;
-}
-
-/* ---- what is not supported ------------------------------------------------------------------- */
-
-static int refuse_field(const struct config *c, const char *name, const json_t *value)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    refuse(c, "'%s' is %.200s, which changes what its layers compute and is not supported", name,
-           text != NULL ? text : "?");
-    free(text);
-    return -1;
-}
-
-static bool is_nothing(const json_t *value)
-{
-    return value == NULL || json_is_null(value) || json_is_false(value) ||
-           (json_is_number(value) && json_number_value(value) == 0) ||
-           (json_is_array(value) && json_array_size(value) == 0) ||
-           (json_is_object(value) && json_object_size(value) == 0);
-}
-
-static bool is_suspect(const char *name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(suspect); i++)
-        if (strstr(name, suspect[i]) != NULL)
-            return true;
-    return false;
-}
-
-static int check_neutral(const struct config *c)
-{
-    for (size_t i = 0; i < ARRAY_LEN(neutral); i++) {
-        const json_t *value = json_object_get(c->fields, neutral[i].field);
-        json_t *wanted = json_loads(neutral[i].value, JSON_DECODE_ANY, NULL);
-        bool right = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
-                     (json_is_number(value) && json_is_number(wanted) &&
-                      json_number_value(value) == json_number_value(wanted));
-        json_decref(wanted);
-        if (!right)
-            return refuse_field(c, neutral[i].field, value);
-    }
-    for (void *i = json_object_iter(c->fields); i != NULL; i = json_object_iter_next(c->fields, i))
-        if (is_suspect(json_object_iter_key(i)) && !is_nothing(json_object_iter_value(i)))
-            return refuse_field(c, json_object_iter_key(i), json_object_iter_value(i));
-    return 0;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_activation(const struct config *c, struct chain_functions *f)
 {
     const char *name, *text;
-    const json_t *value = field(c->fields, activation_names, &name);
+    const json_t *value = config_field(c->fields, activation_names, &name);
     text = json_string_value(value);
     for (size_t i = 0; i < ARRAY_LEN(activations) && text != NULL; i++)
         if (strcmp(text, activations[i].name) == 0) {
@@ -267,7 +105,8 @@ static int read_activation(const struct config *c, struct chain_functions *f)
             f->gate = f->gate || strncmp(text, "gated-", 6) == 0;
             return 0;
         }
-    return value == NULL ? refuse_missing(c, activation_names) : refuse_field(c, name, value);
+    return value == NULL ? config_refuse_missing(c, activation_names)
+                         : config_refuse_field(c, name, value);
 }
 
 /* GTE's own code has one scaling of rotary embeddings, with a factor; "mixed_b" makes it another.
@@ -278,53 +117,54 @@ static void read_scaling(const struct config *c, const struct model *m, struct m
     const char *type = json_string_value(json_object_get(scaling, "type"));
     const json_t *factor = json_object_get(scaling, "factor");
     if (strcmp(m->type, "new") != 0 || type == NULL || strcmp(type, "ntk") != 0 ||
-        !json_is_number(factor) || !is_nothing(json_object_get(scaling, "mixed_b")))
+        !json_is_number(factor) || !config_is_nothing(json_object_get(scaling, "mixed_b")))
         return;
     out->rope_factor = json_number_value(factor);
     json_object_del(c->fields, "rope_scaling");
 }
 
-/* What fields say of a layer's functions.  Drops those that check_neutral() would refuse. */
+/* What fields say of a layer's functions.  Drops those that config_check() would refuse. */
 static int read_functions(const struct config *c, const struct model *m, struct chain_functions *f)
 {
     *f = chain_functions(chain_find(m->chain));
     if (read_activation(c, f) != 0)
         return -1;
-    if (strcmp(m->type, "bert") == 0 && is_text(c, "position_embedding_type", "alibi") &&
-        is_text(c, "feed_forward_type", "geglu")) { /* jina v2 */
+    if (strcmp(m->type, "bert") == 0 && config_is_text(c, "position_embedding_type", "alibi") &&
+        config_is_text(c, "feed_forward_type", "geglu")) { /* jina v2 */
         f->gate = f->score_bias = true;
         json_object_del(c->fields, "position_embedding_type");
         json_object_del(c->fields, "feed_forward_type");
     }
     if (strcmp(m->type, "nomic_bert") == 0 && json_object_get(c->fields, "activation_function"))
-        f->gate = is_text(c, "activation_function", "swiglu"); /* in files of its own code */
-    if (f->rope && is_text(c, "position_embedding_type", "rope"))
+        f->gate = config_is_text(c, "activation_function", "swiglu"); /* in files of its own code */
+    if (f->rope && config_is_text(c, "position_embedding_type", "rope"))
         json_object_del(c->fields, "position_embedding_type");
-    if (is_true(c, "use_swiglu_ffn")) {
+    if (config_is_true(c, "use_swiglu_ffn")) {
         f->gate = true;
         f->activation = FUNCTION_BIAS_SILU;
     }
-    f->pre = f->pre || is_true(c, "do_layer_norm_before") || is_true(c, "do_stable_layer_norm");
-    return check_neutral(c);
+    f->pre = f->pre || config_is_true(c, "do_layer_norm_before") ||
+             config_is_true(c, "do_stable_layer_norm");
+    return config_check(c);
 }
 
 static int read_sizes(const struct config *c, const struct chain_functions *f,
                       struct model_config *out)
 {
     int hidden = 0;
-    if (read_size(c, hidden_names, 0, &hidden) != 0 ||
-        read_size(c, layers_names, 0, &out->layers) != 0 ||
-        read_size(c, heads_names, 0, &out->heads) != 0)
+    if (config_size(c, hidden_names, 0, &hidden) != 0 ||
+        config_size(c, layers_names, 0, &out->layers) != 0 ||
+        config_size(c, heads_names, 0, &out->heads) != 0)
         return -1;
     int even = out->heads > 0 ? hidden / out->heads : 0; /* it is */
-    if (read_size(c, head_size_names, even, &out->head_size) != 0)
+    if (config_size(c, head_size_names, even, &out->head_size) != 0)
         return -1;
     out->hidden = (int64_t)out->heads * out->head_size != hidden ? hidden : 0;
     double ratio = json_number_value(json_object_get(c->fields, "mlp_ratio"));
     double ffn = hidden * (ratio > 0 && ratio < HEADS_MAX ? ratio : 4);
-    if (is_true(c, "use_swiglu_ffn") && f->gate) /* DINOv2's */
+    if (config_is_true(c, "use_swiglu_ffn") && f->gate) /* DINOv2's */
         ffn = floor((floor(floor(ffn) * 2 / 3) + 7) / 8) * 8;
-    return read_size(c, ffn_names, ffn < INT_MAX ? (int)ffn : INT_MAX, &out->ffn);
+    return config_size(c, ffn_names, ffn < INT_MAX ? (int)ffn : INT_MAX, &out->ffn);
 }
 
 /* From transformers 5 on rope_parameters holds what were fields of their own. */
@@ -335,9 +175,9 @@ static int read_rope(const struct config *c, struct model_config *out)
     if (json_is_object(parameters) &&
         (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0 ||
          json_object_size(parameters) > 2))
-        return refuse_field(c, "rope_parameters", parameters);
-    return read_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
-                       &out->rope_theta);
+        return config_refuse_field(c, "rope_parameters", parameters);
+    return config_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
+                         &out->rope_theta);
 }
 
 static const struct model *find_model(const struct config *c)
@@ -351,15 +191,16 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
-        refuse(c, "it has no field 'model_type'");
+        config_refuse(c, "it has no field 'model_type'");
     else
-        refuse(c, "its model_type '%.80s' is %s; known are %s", type,
-               strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"
-               : json_object_get(c->fields, "vision_config") != NULL
-                   ? "of several models; choose one by ':vision_config' or ':text_config' behind "
-                     "the name"
-                   : "not known",
-               known.ptr);
+        config_refuse(
+            c, "its model_type '%.80s' is %s; known are %s", type,
+            strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"
+            : json_object_get(c->fields, "vision_config") != NULL
+                ? "of several models; choose one by ':vision_config' or ':text_config' behind "
+                  "the name"
+                : "not known",
+            known.ptr);
     buf_release(&known);
     return NULL;
 }
@@ -375,7 +216,7 @@ static int read_config(const struct config *c, struct model_config *out)
     json_decref(otherwise);
     read_scaling(c, m, out);
     if (read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0 ||
-        read_number(c, c->fields, eps_names, &out->eps) != 0)
+        config_number(c, c->fields, eps_names, &out->eps) != 0)
         return -1;
     out->chain = chain_of(f);
     out->mask = m->mask;
@@ -389,9 +230,9 @@ static int parse(const char *path, const struct buf *text, const char *part,
     json_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
     const struct config c = {path, part != NULL ? json_object_get(whole, part) : whole, st};
     int result = json_is_object(c.fields) ? read_config(&c, out)
-                 : whole == NULL          ? refuse(&c, "it is not a JSON object: %s", error.text)
-                 : part != NULL           ? refuse(&c, "it has no object '%s'", part)
-                                          : refuse(&c, "it is not a JSON object");
+                 : whole == NULL ? config_refuse(&c, "it is not a JSON object: %s", error.text)
+                 : part != NULL  ? config_refuse(&c, "it has no object '%s'", part)
+                                 : config_refuse(&c, "it is not a JSON object");
     json_decref(whole);
     return result;
 }
