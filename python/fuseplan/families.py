@@ -30,6 +30,7 @@ class Family:
     rope: bool = False
     bias: str = ""  # of scores: "mpnet", "t5", "bloom" or "jina"
     causal: bool = False
+    mask_in_layers: bool = False  # the model does nothing with its attention mask but hand it to the layers
     scaled: bool = True  # scores by 1/sqrt(W), unless an attribute of attention says otherwise
 
 
@@ -37,21 +38,21 @@ FAMILIES = (
     Family("BERT", "BertLayer RobertaLayer XLMRobertaLayer CamembertLayer ElectraLayer",
            "attention.self.query,attention.self.key,attention.self.value", "attention.output.dense",
            "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
-           "intermediate.intermediate_act_fn"),
+           "intermediate.intermediate_act_fn", mask_in_layers=True),
     Family("DistilBERT", "TransformerBlock", "attention.q_lin,attention.k_lin,attention.v_lin", "attention.out_lin",
-           "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm", "ffn.activation"),
+           "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm", "ffn.activation", mask_in_layers=True),
     Family("MPNet", "MPNetLayer", "attention.attn.q,attention.attn.k,attention.attn.v", "attention.attn.o",
            "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
-           "intermediate.intermediate_act_fn", bias="mpnet"),
+           "intermediate.intermediate_act_fn", bias="mpnet", mask_in_layers=True),
     Family("jina v2", "JinaBertLayer", "attention.self.query,attention.self.key,attention.self.value",
            "attention.output.dense", "attention.output.LayerNorm", "mlp.gated_layers", "mlp.wo", "mlp.layernorm",
            "mlp.act", gate="first", bias="jina"),
     Family("jina v3", "JinaEmbeddingsV3Layer", "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj",
            "self_attn.o_proj", "post_attention_layernorm", "mlp.fc1", "mlp.fc2", "post_mlp_layernorm",
-           "mlp.activation_fn", rope=True),
+           "mlp.activation_fn", rope=True, mask_in_layers=True),
     Family("nomic", "NomicBertLayer", "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj", "self_attn.o_proj",
            "post_attention_layernorm", "mlp.gate_proj,mlp.up_proj", "mlp.down_proj", "post_mlp_layernorm",
-           "mlp.act_fn", rope=True),
+           "mlp.act_fn", rope=True, mask_in_layers=True),
     Family("nomic, remote code", "NomicBertBlock", "attn.Wqkv", "attn.out_proj", "norm1", "mlp.fc12,mlp.fc11",
            "mlp.fc2", "norm2", "mlp.activation", rope=True),
     Family("GTE, remote code", "NewLayer", "attention.qkv_proj", "attention.o_proj", "attn_ln", "mlp.up_gate_proj",
@@ -88,10 +89,10 @@ FAMILIES = (
            "layer.0.SelfAttention.o", "layer.0.layer_norm",
            "layer.1.DenseReluDense.wi layer.1.DenseReluDense.wi_0,layer.1.DenseReluDense.wi_1",
            "layer.1.DenseReluDense.wo", "layer.1.layer_norm", "layer.1.DenseReluDense.act", PRE, bias="t5",
-           scaled=False),
+           scaled=False, mask_in_layers=True),
     Family("EuroBERT", "EuroBertDecoderLayer", "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj",
            "self_attn.o_proj", "input_layernorm", "mlp.gate_proj,mlp.up_proj", "mlp.down_proj",
-           "post_attention_layernorm", "mlp.act_fn", PRE, rope=True),
+           "post_attention_layernorm", "mlp.act_fn", PRE, rope=True, mask_in_layers=True),
     Family("PyTorch", "TransformerEncoderLayer", "self_attn", "self_attn.out_proj", "norm1", "linear1", "linear2",
            "norm2", "activation", PRE_IF),
 )

@@ -93,7 +93,7 @@ def _search(words, count, time_limit, progress):
 
 def _export(words, path):
     """By the best plans known; where one is not, by a plan that is good in most cases."""
-    words = [*words, "--name", "encoder", "-o", path, "-q", "--build"]
+    words = [*words, "--name", "encoder", "-o", path, "-q", "--build", "--packed"]
     try:
         program.run("export", "best", *words)
     except program.ProgramError as error:

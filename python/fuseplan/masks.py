@@ -28,7 +28,7 @@ def read(masks, x, causal, contiguous, module):
     layers look at how far tokens are apart, so that a sequence must be one run of them.  On a GPU nothing waits for
     it: order is always given, and where a mask cannot be, lengths are 0, so that all of the sequence's results are.
     module: the library's."""
-    if x.is_cuda or torch.compiler.is_compiling():
+    if x.is_cuda:
         return _read_on_device(masks, x, contiguous)
     kept = _tokens(masks, x, causal, module)
     if tuple(kept.shape) != tuple(x.shape[:2]):

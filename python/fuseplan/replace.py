@@ -1,6 +1,7 @@
 """optimize(), restore(), explain(), stats(), doctor()."""
 
 import json
+import sys
 import weakref
 
 import torch
@@ -11,7 +12,7 @@ from .stack import Engine, Layers, Stack, Watch
 
 # The largest relative L2 distance to the model itself, over rows of tokens.
 BOUNDS = {"fp32": 1e-4, "tf32": 4e-3, "fp16": 1e-2, "bf16": 8e-2}
-_BATCHES = (1, 8, 32)  # of a library for which no shapes are named
+_BATCHES = (1, 8, 64)  # of a library for which no shapes are named
 _LENGTHS = (32, 128, 512)
 
 _done = weakref.WeakKeyDictionary()  # of models that were optimised: what was refused in them, by path
@@ -28,7 +29,7 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     torch.nn.TransformerEncoder in it, or a ModuleList of layers, whose place the returned one takes; in eval mode,
     on the device where it will run.
     shapes: (batch, tokens) pairs that are to be fast.  Others run, too: smaller ones by the next larger plan, larger
-    batches in pieces; of longer sequences PyTorch's layers take over.  None: batches of 1, 8 and 32, and 32, 128 and
+    batches in pieces; of longer sequences PyTorch's layers take over.  None: batches of 1, 8 and 64, and 32, 128 and
     512 tokens.
     time_limit: seconds in which to search for the fastest plans; None: the best that are known, else default ones.
     dtype: in which the layers compute, such as torch.float16, "tf32"; None: the model's own.
@@ -143,8 +144,13 @@ def _replace(model, stack):
     layers = Layers(stack)
     if d.owner is model and d.attribute == "":
         return layers
-    stack.hooks = [hook for path, module in model.named_modules() if _is_above(path, module, d)
-                   for hook in _watch(module, Watch(d.path[len(path) + 1 if path else 0:], d.family, module is d.owner))]
+    above = [(path, module) for path, module in model.named_modules() if _is_above(path, module, d)]
+    whole = max((path for path, module in above if module is not d.owner), key=len, default=None)
+    stack.hooks = []
+    for path, module in above:
+        below = d.path[len(path) + 1 if path else 0:]
+        takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()
+        stack.hooks += _watch(module, Watch(below, d.family, module is d.owner, takes_mask))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model
@@ -154,6 +160,12 @@ def _is_above(path, module, description):
     """Whether it loops over the list, or is a model of transformers around it."""
     below = not path or description.path.startswith(path + ".")
     return module is description.owner or (below and hasattr(module, "base_model_prefix"))
+
+
+def _is_version_5():
+    """Models of transformers 4 look through tokens for padding if they get no mask."""
+    module = sys.modules.get("transformers")
+    return module is not None and module.__version__ >= "5"
 
 
 def _watch(module, watch):

