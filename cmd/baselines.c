@@ -81,21 +81,19 @@ void unstable_print(unsigned value, const char *why)
         printf("unstable %-5u  %s\n", value, why);
 }
 
-void baseline_print(const struct baseline_time *b, const char *plan, bool same)
+void baseline_ratio(const struct baseline_time *b, bool same, struct buf *out)
 {
     enum { NARROW_DECIMALS = 3, DECIMALS = 2 };
-    int ms = ms_decimals(b->ms.median);
-    int ratio = b->speedup.high - b->speedup.low < 0.02 ? NARROW_DECIMALS : DECIMALS;
-    printf("baseline %-5u  ", plan_value(b->plan));
-    if (isfinite(b->ms.median))
-        printf("%.*f ms [%.*f, %.*f]: ", ms, b->ms.median, ms, b->ms.low, ms, b->ms.high);
-    if (!isfinite(b->ms.median))
-        puts("no time");
-    else if (same)
-        printf("it is %s\n", plan);
+    int digits = b->speedup.high - b->speedup.low < 0.02 ? NARROW_DECIMALS : DECIMALS;
+    unsigned value = plan_value(b->plan);
+    if (same)
+        buf_adds(out, "no plan measured is faster than baseline ");
+    else if (!isfinite(b->ms.median))
+        buf_adds(out, "not compared, as it has no time, with ");
     else if (!isfinite(b->speedup.median))
-        printf("not yet timed side by side with %s\n", plan);
+        buf_adds(out, "not yet timed side by side with ");
     else
-        printf("%s%s is %.*f [%.*f, %.*f] times as fast\n", baseline_ties(b) ? "a tie, " : "", plan,
-               ratio, b->speedup.median, ratio, b->speedup.low, ratio, b->speedup.high);
+        buf_addf(out, "%s%.*f [%.*f, %.*f] times as fast as ", baseline_ties(b) ? "a tie: " : "",
+                 digits, b->speedup.median, digits, b->speedup.low, digits, b->speedup.high);
+    plan_add(value, out);
 }

@@ -98,6 +98,13 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
                                                  : json_null());
 }
 
+/* Whether a plan beside a baseline is a pair of two that no line has said before. */
+static bool is_news(const struct comparison *c, int i, struct plan baseline)
+{
+    int other = comparison_find(c, baseline, false);
+    return other != i && !(other < i && baselines_have(&c->baselines, c->plans[i]));
+}
+
 /* Prints a line for each pair of a given plan and a baseline. */
 static void print_baselines(const struct comparison *c)
 {
@@ -109,9 +116,12 @@ static void print_baselines(const struct comparison *c)
         snprintf(plan, sizeof(plan), "%u%s", plan_value(c->plans[i]),
                  c->padded[i] ? " padded" : "");
         for (int k = 0; k < n; k++)
-            if (c->padded[i] || !plan_equal(b[k].plan, c->plans[i])) {
-                fputs(lines++ == 0 ? "\n" : "", stdout);
-                baseline_print(&b[k], plan, false);
+            if (is_news(c, i, b[k].plan)) {
+                struct buf line;
+                buf_init(&line);
+                baseline_ratio(&b[k], false, &line);
+                printf("%s%s: %s\n", lines++ == 0 ? "\n" : "", plan, line.ptr);
+                buf_release(&line);
             }
     }
 }

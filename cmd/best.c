@@ -18,6 +18,7 @@ struct noting {
     const struct options *o;
     const struct db_best *best;
     struct fingerprint here;
+    char unstable[UNSTABLE_SIZE];
 };
 
 /* Says which plan the best is, and where its time is from. */
@@ -26,9 +27,15 @@ static void note_best(void *ctx, const struct db_study *study)
     const struct noting *n = ctx;
     const char *device = study->target.device;
     bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
-    note(n->o, "the best plan known is %d%s: %.*f ms on '%s'%s", n->best->value,
+    struct buf name;
+    buf_init(&name);
+    plan_add((unsigned)n->best->value, &name);
+    note(n->o, "the best plan known is %s%s: %.*f ms on '%s'%s", name.ptr,
          n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
          device, elsewhere ? ", another device than the one here" : "");
+    if (n->unstable[0] != '\0')
+        note(n->o, "its time is unstable, and it may not be the fastest: %s", n->unstable);
+    buf_release(&name);
 }
 
 static int find_best(const struct options *o, struct best_plan *out, struct status *st)
@@ -37,7 +44,8 @@ static int find_best(const struct options *o, struct best_plan *out, struct stat
     struct db_best best = {.value = -1};
     struct noting noting = {.o = o, .best = &best};
     int result = -1;
-    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &best, st) == 0) {
+    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &best, st) == 0 &&
+        plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) == 0) {
         fingerprint_device(s.target, &noting.here);
         result = db_study_read(s.db, s.study, note_best, &noting, st);
         *out = (struct best_plan){.known = true,

@@ -60,8 +60,9 @@ struct strategy_list {
 /* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
  * no default. */
 struct options {
-    uint64_t given;     /* OPT() bits of the options given */
-    int batch, seq_len; /* the first number of each list */
+    uint64_t given;                  /* OPT() bits of the options given */
+    const char *texts[OPTION_COUNT]; /* their arguments; null where there is none */
+    int batch, seq_len;              /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, hidden, layers, ffn, avg_seq_len;
     double eps, rope, rope_factor;   /* of rotary embeddings the base and the factor; 0: none */
@@ -91,6 +92,11 @@ struct command;
 int options_parse(struct options *o, const struct command *c, int argc, char **argv,
                   struct status *st);
 void options_release(struct options *o);
+
+/* Appends " -b 1 -m causal": of a set of options those given, as they were given; and "fuseplan
+ * search -b 1 -m causal", with the program as it was called. */
+void options_words(const struct options *o, uint64_t set, struct buf *out);
+void options_command(const struct options *o, const char *command, uint64_t set, struct buf *out);
 
 static inline bool options_has(const struct options *o, uint64_t bit)
 {
@@ -366,6 +372,10 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
 int known_refuse(struct db *db, const struct status *missing, struct status *st);
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
+
+/* Appends "43690 (unfused: a kernel for each operator)": a plan's value, and what it is known for.
+ */
+void plan_add(unsigned value, struct buf *out);
 
 /* "0-1 2-6": the segments of two operators or more; "" where there are none. */
 json_t *plan_fused_json(struct plan p);

@@ -28,6 +28,7 @@ struct options each_part(const struct options *o, int part)
     struct options one = *o;
     one.batch = o->batches.items[part / o->seq_lens.count];
     one.seq_len = o->seq_lens.items[part % o->seq_lens.count];
+    one.texts[OPTION_BATCH] = one.texts[OPTION_SEQ_LEN] = NULL; /* the lists */
     return one;
 }
 

@@ -33,6 +33,20 @@ static int open_stored(const struct options *o, struct session *s, struct measur
     return 0;
 }
 
+/* Says why the plan's time is unstable, if it is of the comparison that the best plan won. */
+static int read_unstable(struct session *s, struct explained *x, struct status *st)
+{
+    struct db_best best;
+    if (s->db == NULL || x->e.source != TIME_COMPARED)
+        return 0;
+    int result = db_best(s->db, s->study, &best, st);
+    if (result == 0)
+        result = plan_unstable(s->db, s->study, (int)plan_value(x->e.plan), best.comparison,
+                               x->unstable, st);
+    db_best_release(&best);
+    return result;
+}
+
 static void print(const struct options *o, const struct explained *x)
 {
     progress_hide();
@@ -69,7 +83,8 @@ static int run(const struct options *o, struct status *st)
     if (s.db == NULL)
         m.target = target_build(s.target, &s.workload);
     if (build_check(&m.target, &s.workload, st) != 0 ||
-        explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0)
+        explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0 ||
+        read_unstable(&s, &x, st) != 0)
         goto out;
     print(o, &x);
     code = EXIT_SUCCESS;

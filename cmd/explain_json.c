@@ -106,6 +106,8 @@ json_t *explained_json(const struct explained *x)
         "source", time_source_names[e->source], "median_ms", json_number(e->ms.median), "ci_low_ms",
         json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
         json_number(1e3 * e->ms.median / x->workload->layers));
+    json_object_set_new(object, "unstable",
+                        x->unstable[0] != '\0' ? json_string(x->unstable) : json_null());
     json_object_set_new(object, "kernels_us", json_number(e->sum_us));
     json_object_set_new(object, "least_us", json_number(e->least_us));
     json_object_set_new(object, "rates", rates);

@@ -193,6 +193,8 @@ static void print_times(const struct explained *x)
                e->ms.median, d, e->ms.low, d, e->ms.high, layers, layers > 1 ? "s" : "",
                1e3 * e->ms.median / layers,
                e->source == TIME_COMPARED ? "" : " (not compared side by side)");
+    if (x->unstable[0] != '\0')
+        printf("%-12s %s\n", "unstable", x->unstable);
     if (!isnan(e->sum_us))
         printf("%-12s %.1f us a layer, each alone\n", "kernels", e->sum_us);
     if (!isnan(e->least_us))
@@ -205,11 +207,13 @@ static void print_times(const struct explained *x)
 
 void explained_print(const struct explained *x)
 {
-    struct buf key;
+    struct buf key, name;
     buf_init(&key);
+    buf_init(&name);
     workload_text(x->workload, &key);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[x->target]);
-    printf("%-12s %u%s, %d kernel%s a layer\n", "plan", plan_value(x->e.plan),
+    plan_add(plan_value(x->e.plan), &name);
+    printf("%-12s %s%s, %d kernel%s a layer\n", "plan", name.ptr,
            x->e.packed ? " on packed tokens" : "", x->e.count, x->e.count > 1 ? "s" : "");
     print_times(x);
     for (int i = 0; i < x->e.count; i++) {
@@ -217,5 +221,6 @@ void explained_print(const struct explained *x)
         print_kernel(&x->e.kernels[i], x->workload);
     }
     print_neighbours(&x->e);
+    buf_release(&name);
     buf_release(&key);
 }

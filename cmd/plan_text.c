@@ -12,6 +12,20 @@ json_t *plan_fused_json(struct plan p)
     return json_string(text);
 }
 
+void plan_add(unsigned value, struct buf *out)
+{
+    static const struct {
+        unsigned value;
+        const char *name;
+    } names[] = {{VALUE_UNFUSED, "unfused: a kernel for each operator"},
+                 {41115, "attention, norms and activation fused"},
+                 {48920, "the usual best on Hopper"}};
+    buf_addf(out, "%u", value);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (names[i].value == value)
+            buf_addf(out, " (%s)", names[i].name);
+}
+
 char *segment_text(struct segment s, char out[12])
 {
     if (s.first < s.last)

@@ -41,9 +41,9 @@ int baselines_of_best(struct db *db, int64_t study, const struct db_best *best,
 
 json_t *baselines_json(const struct baseline_time *b, int count);
 
-/* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
- * plan is the baseline itself. */
-void baseline_print(const struct baseline_time *b, const char *plan, bool same);
+/* Appends how a plan compares with a baseline: "1.07 [1.05, 1.11] times as fast as 43690 (...)".
+ * same: the plan is the baseline itself. */
+void baseline_ratio(const struct baseline_time *b, bool same, struct buf *out);
 void unstable_print(unsigned value, const char *why); /* why its time is, unless that is empty */
 
 /* Notes why a baseline has no time; nothing if it has one. */

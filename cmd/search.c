@@ -21,6 +21,9 @@ static int search(const struct options *o, const struct tune_options *tune_optio
         note(o, "no plan was tried within the time limit; raise --time-limit");
     else if (report.best.value < 0)
         note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
+    else if (report.new_trials == 0 && report.stopped_by == search_stop_names[STOP_TIME] &&
+             verdict_is_certain(&report))
+        note(o, "an earlier search spent as much time as --time-limit allows; raise it to go on");
     tune_report_release(&report);
     return code;
 }

@@ -13,4 +13,26 @@ json_t *best_json(const struct workload *w, const struct db_best *b);
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top);
 
+/* ---- verdict.c: what a search found, in a sentence, and what to do next -----------------------
+ */
+
+/* The options that name what was searched. */
+#define OPTS_SEARCHED (OPTS_WORKLOAD | OPT(INIT) | OPT(DB))
+
+/* Prints "verdict" and how the best plan compares with each baseline; first, if a time is unstable,
+ * that there is no winner, and what to do.  elsewhere: the times are of another device. */
+void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere);
+bool verdict_is_certain(const struct tune_report *r);
+const char *verdict_word(const struct tune_report *r); /* "faster", "a tie", ... */
+
+/* A command to go on with: its name and operands, the options that it takes over, what follows. */
+struct next_step {
+    const char *command;
+    uint64_t options;
+    const char *more;
+};
+
+/* Prints the steps, if people read the output on a terminal. */
+void next_print(const struct options *o, const struct next_step *steps, int count);
+
 #endif

@@ -225,37 +225,55 @@ static void print_certainty(const struct tune_report *r)
                "", c->roofline);
 }
 
-static void print_text(const struct workload *w, enum target_kind target,
-                       const struct tune_report *r)
+/* What speaks against the times of the best plan and the baselines. */
+static void print_unstable(const struct tune_report *r)
+{
+    unstable_print((unsigned)r->best.value, r->unstable);
+    for (int i = 0; i < r->baseline_count; i++)
+        if ((int)plan_value(r->baselines[i].plan) != r->best.value)
+            unstable_print(plan_value(r->baselines[i].plan), r->baselines[i].unstable);
+}
+
+static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
+    struct buf name;
+    buf_init(&name);
+    plan_add((unsigned)b->value, &name);
+    printf("%-12s %s%s\n\n", "best plan", name.ptr, b->packed ? ", on packed tokens" : "");
+    print_segments(w->chain, b);
+    int d = ms_decimals(b->median_ms);
+    printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
+           b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
+           1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
+    printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
+           b->measured_utc + strcspn(b->measured_utc, "T") + 1);
+    for (int i = 0; i < r->baseline_count; i++) {
+        const struct interval *ms = &r->baselines[i].ms;
+        int digits = ms_decimals(ms->median);
+        if (isfinite(ms->median) && (int)plan_value(r->baselines[i].plan) != b->value)
+            printf("baseline %-5u  %.*f ms [%.*f, %.*f]\n", plan_value(r->baselines[i].plan),
+                   digits, ms->median, digits, ms->low, digits, ms->high);
+    }
+    print_unstable(r);
+    buf_release(&name);
+}
+
+static void print_text(const struct options *o, const struct workload *w, enum target_kind target,
+                       const struct tune_report *r, bool elsewhere)
+{
     struct buf key;
     buf_init(&key);
     workload_text(w, &key);
+    verdict_print(o, r, elsewhere);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
-    if (b->value >= 0) {
-        printf("%-12s %d%s\n\n", "best plan", b->value, b->packed ? ", on packed tokens" : "");
-        print_segments(w->chain, b);
-        int d = ms_decimals(b->median_ms);
-        printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
-               b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
-               1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
-        printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
-               b->measured_utc + strcspn(b->measured_utc, "T") + 1);
-        for (int i = 0; i < r->baseline_count; i++)
-            baseline_print(&r->baselines[i], "the best plan",
-                           (int)plan_value(r->baselines[i].plan) == b->value);
-        unstable_print((unsigned)b->value, r->unstable);
-        for (int i = 0; i < r->baseline_count; i++)
-            if ((int)plan_value(r->baselines[i].plan) != b->value)
-                unstable_print(plan_value(r->baselines[i].plan), r->baselines[i].unstable);
-    } else {
-        printf("%-12s none: no plan %s\n", "best plan", r->total_trials > 0 ? "ran" : "was tried");
-    }
+    if (r->best.value >= 0)
+        print_best(w, r);
     print_counts(r);
-    print_signals(r);
     print_noise(r);
-    if (isfinite(r->model_spearman))
+    if (options_has(o, OPT(VERBOSE)))
+        print_signals(r);
+    if (options_has(o, OPT(VERBOSE)) && isfinite(r->model_spearman))
         printf("%-12s rank correlation on held-out plans %.2f\n", "model", r->model_spearman);
     print_certainty(r);
     if (r->stopped_by != NULL)
@@ -289,6 +307,12 @@ static void print_top(enum format format, const json_t *top)
     output_end(&out);
 }
 
+static const struct next_step next_steps[] = {
+    {"explain best", OPTS_SEARCHED, "   # what limits each kernel"},
+    {"export best", OPTS_WORKLOAD | OPT(DB), " -o encoder --build   # the plan as a C library"},
+    {"report", OPTS_SEARCHED, " -o report.html   # a page of all that was measured"},
+};
+
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top)
 {
@@ -297,7 +321,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
         json_object_set(object, "top", top);
     progress_hide();
     if (o->format == FORMAT_TABLE)
-        print_text(w, target, r);
+        print_text(o, w, target, r, json_array_size(relaxed) > 0);
     else if (o->format == FORMAT_CSV && top == NULL)
         print_csv(w, r);
     else if (o->format != FORMAT_CSV)
@@ -308,5 +332,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     json_decref(top);
     for (int i = 0; i < r->baseline_count; i++)
         baseline_note(o, &r->baselines[i]);
+    if (r->best.value >= 0)
+        next_print(o, next_steps, ARRAY_LEN(next_steps));
     json_decref(relaxed);
 }

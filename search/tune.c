@@ -177,9 +177,6 @@ static void say_what_is_left(const struct tuner *t)
     if (tuner_retries(t))
         tuner_say(t, "measuring again what failed: %d segments, %d plans",
                   segment_table_failed(&t->segments, NULL), t->failed.count);
-    else if (spent(t) == STOP_TIME)
-        tuner_say(t,
-                  "an earlier search spent as much time as --time-limit allows; raise it to go on");
     if (t->o->retry_failed && !tuner_retries(t))
         tuner_say(t, "no failure is stored for --retry-failed to measure again");
 }

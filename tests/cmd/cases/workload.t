@@ -146,9 +146,7 @@ batch,seq_len,value,fused,handwritten
 ! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ $q -b 1,4 -s 128 | grep 'batch\|best plan'
 batch 1, seq-len 128
-best plan    41115
-baseline 43690  118.000 ms [116.820, 119.180]: the best plan is 1.093 [1.093, 1.093] times as fast
-baseline 41115  108.000 ms [106.920, 109.080]: it is the best plan
+best plan    41115 (attention, norms and activation fused)
 batch 4, seq-len 128
 ! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 2$ $q -b 1,2 -s 128,70000

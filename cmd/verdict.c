@@ -1,0 +1,97 @@
+/* What a search found, in a sentence, and what to do next. */
+#include "cmd/plans.h"
+#include "cmd/search_int.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Why the times cannot be relied on; "" if they can. */
+static const char *doubt_of(const struct tune_report *r, unsigned *value)
+{
+    *value = (unsigned)r->best.value;
+    for (int i = 0; i < r->baseline_count && r->unstable[0] == '\0'; i++)
+        if (isfinite(r->baselines[i].speedup.median) && r->baselines[i].unstable[0] != '\0') {
+            *value = plan_value(r->baselines[i].plan);
+            return r->baselines[i].unstable;
+        }
+    return r->unstable;
+}
+
+bool verdict_is_certain(const struct tune_report *r)
+{
+    unsigned value;
+    return r->best.value >= 0 && doubt_of(r, &value)[0] == '\0';
+}
+
+const char *verdict_word(const struct tune_report *r)
+{
+    bool compared = false;
+    if (r->best.value < 0)
+        return "no plan ran";
+    if (!verdict_is_certain(r))
+        return "unstable";
+    for (int i = 0; i < r->baseline_count; i++) {
+        const struct baseline_time *b = &r->baselines[i];
+        compared = compared || isfinite(b->speedup.median);
+        if ((int)plan_value(b->plan) == r->best.value)
+            return "a baseline";
+        if (isfinite(b->speedup.median) && baseline_ties(b))
+            return "a tie";
+    }
+    return compared ? "faster" : "not compared";
+}
+
+/* The command that measures the best plan and the baselines anew. */
+static void print_again(const struct options *o)
+{
+    struct buf command;
+    buf_init(&command);
+    options_command(o, "search", OPTS_SEARCHED | OPT(BASELINE), &command);
+    printf("%-12s on a quiet machine '%s --again' times it anew\n", "", command.ptr);
+    buf_release(&command);
+}
+
+/* One line for each baseline. */
+static void print_ratios(const struct tune_report *r, const char *label)
+{
+    for (int i = 0; i < r->baseline_count; i++) {
+        const struct baseline_time *b = &r->baselines[i];
+        struct buf line;
+        buf_init(&line);
+        baseline_ratio(b, (int)plan_value(b->plan) == r->best.value, &line);
+        printf("%-12s %s\n", i == 0 ? label : "", line.ptr);
+        buf_release(&line);
+    }
+    if (r->baseline_count == 0 && label[0] != '\0')
+        printf("%-12s the fastest of the plans measured\n", label);
+}
+
+void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere)
+{
+    unsigned value;
+    const char *doubt = doubt_of(r, &value);
+    if (r->best.value < 0) {
+        printf("%-12s none: no plan %s\n", "verdict", r->total_trials > 0 ? "ran" : "was tried");
+        return;
+    }
+    if (doubt[0] != '\0') {
+        printf("%-12s no winner: the time of %u is unstable: %s\n", "verdict", value, doubt);
+        if (!elsewhere)
+            print_again(o);
+    }
+    print_ratios(r, doubt[0] != '\0' ? "" : "verdict");
+}
+
+void next_print(const struct options *o, const struct next_step *steps, int count)
+{
+    if (!output_is_terminal(o->format) || options_has(o, OPT(QUIET)))
+        return;
+    puts("\nnext:");
+    for (int i = 0; i < count; i++) {
+        struct buf command;
+        buf_init(&command);
+        options_command(o, steps[i].command, steps[i].options, &command);
+        printf("  %s%s\n", command.ptr, steps[i].more);
+        buf_release(&command);
+    }
+}
