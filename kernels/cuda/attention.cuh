@@ -132,7 +132,7 @@ template <class D, int W, int OPS, int THREADS> struct attention {
     /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
     FP_DEVICE void fill(T *dst, const T *src, int block_row)
     {
-        if constexpr (FOUR_WARPS % CHUNKS == 0) {
+        if constexpr (BLOCK * CHUNKS % FOUR_WARPS == 0 && FOUR_WARPS % CHUNKS == 0) {
             fill_rows(dst, src, block_row);
             return;
         }

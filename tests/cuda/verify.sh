@@ -6,7 +6,7 @@ bin=$1
 types='fp16 bf16 tf32 fp32'
 attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
 heads=0-1,1-1,2-2,2-4,3-6,5-6,6-9,$attention # that differ for heads of other sizes
-sizes='48 bf16,72 fp16,80 fp16,80 tf32,96 bf16,104 fp16,256 fp16,48 tf32,72 fp32,104 tf32,256 fp32'
+sizes='8 fp16,48 bf16,72 fp16,80 fp16,80 tf32,96 bf16,104 fp16,256 fp16,48 tf32,72 fp32,104 tf32,256 fp32'
 wgmma_sizes='32 48 72 80 96 104 128' # of heads, beside 64
 gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
@@ -48,7 +48,7 @@ other_heads() {
   echo "$sizes" | tr ',' '\n' | while read -r size; do
     echo "-s $heads -H 3 -W $size $1"
     case $size in
-      72* | 104*) echo "-c bias -s 1-6,2-6 -H 3 -W $size $1" ;;
+      8' '* | 72* | 104*) echo "-c bias -s 1-6,2-6 -H 3 -W $size $1" ;;
       *) echo "-c rope+bias -s 0-1,1-1,1-6,2-6 -H 3 -W $size $1" ;;
     esac
   done
