@@ -19,14 +19,12 @@ enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
 
 static double run_limit(const struct workload *w)
 {
-    double flops = 0;
-    for (int op = 0; op < OP_COUNT; op++)
-        flops += op_flops(op, w, w->blocks.kept);
+    double flops = segment_flops((struct segment){0, OP_COUNT - 1}, w);
     return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
 }
 
-/* Beside the plan's memory and what the oracle gives of layer 0, there are q, k and v in double
- * while it computes, and inputs and outputs of later layers. */
+/* Beside the plan's memory and what the oracle gives of the first layer of each kind, there are q,
+ * k and v in double while it computes, and inputs and outputs of later layers. */
 static double memory_needed(const struct workload *w)
 {
     double x = (double)tensor_elements(TENSOR_X, w), qkv = 3 * x;
@@ -64,15 +62,24 @@ int bench_check_memory(const struct workload *w, struct status *st)
                       number_bytes(have, have_text));
 }
 
-/* All workers of a session read the same memory.  Its seals keep a candidate from changing it. */
-static int share_mask(const struct mask *m, int *out, struct status *st)
+/* Appends the bits of a mask to a file; negative where that fails. */
+static ssize_t append_mask(int fd, const struct mask *m)
 {
     size_t bytes = mask_bytes(m);
-    int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     const char *at = (const char *)m->bits;
-    ssize_t n = fd < 0 ? -1 : 0;
+    ssize_t n = 0;
     for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
         n = write(fd, at + done, bytes - done);
+    return n;
+}
+
+/* All workers of a session read the same memory.  Its seals keep a candidate from changing it. */
+static int share_masks(const struct workload *w, int *out, struct status *st)
+{
+    int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ssize_t n = fd < 0 ? -1 : 0;
+    for (int kind = 0; n >= 0 && kind < workload_kinds(w); kind++)
+        n = append_mask(fd, &workload_of_kind(w, kind)->mask);
     if (n >= 0)
         n = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
     *out = fd;
@@ -83,7 +90,7 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
 
 /* A verdict holds for one choice and its binary on one machine, workload, mask and set of inputs
  * and weights. */
-static void name_verdicts(const struct mask *m, struct bench *b)
+static void name_verdicts(const struct workload *w, struct bench *b)
 {
     struct buf text;
     char bits[HASH_TEXT_SIZE];
@@ -91,9 +98,12 @@ static void name_verdicts(const struct mask *m, struct bench *b)
     fingerprint_text(&b->toolchain.where, &text);
     json_t *workload = message_of_workload(&b->w);
     char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
-    buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", workload_text,
-             (unsigned long long)b->inputs.seed, ranges_names[b->inputs.ranges],
-             hash_text(m->bits, mask_bytes(m), bits));
+    buf_addf(&text, "%s\nseed=%llu ranges=%s", workload_text, (unsigned long long)b->inputs.seed,
+             ranges_names[b->inputs.ranges]);
+    for (int kind = 0; kind < workload_kinds(w); kind++) {
+        const struct mask *m = &workload_of_kind(w, kind)->mask;
+        buf_addf(&text, "\nmask=%s", hash_text(m->bits, mask_bytes(m), bits));
+    }
     if (b->inputs.trained != NULL)
         buf_addf(&text, "\nweights=%s", trained_hash(b->inputs.trained, bits));
     free(workload_text);
@@ -219,14 +229,14 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
         goto fail;
     workload_copy(&b->w, w);
     b->builder.target.workload = &b->w;
-    if (share_mask(&w->mask, &b->mask_fd, st) != 0)
+    if (share_masks(w, &b->mask_fd, st) != 0)
         goto fail;
     b->client.max_memory_bytes = worker_bound(o->target.kind, w);
 #ifndef __SANITIZE_ADDRESS__ /* its library must be the first one */
     b->client.openmp = b->toolchain.openmp[0] != '\0' ? b->toolchain.openmp : NULL;
 #endif
     b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
-    name_verdicts(&w->mask, b);
+    name_verdicts(w, b);
     *out = b;
     return 0;
 fail:

@@ -85,13 +85,13 @@ static void set_steps(const struct session *s, const struct kernel *k, double us
 {
     const struct workload *w = &s->workload;
     const double pair_flops = 4.0 * w->head_size;
-    int64_t steps = w->heads * choice_blocks(&k->choice, w);
-    double executed = pair_flops * MASK_BLOCK * MASK_BLOCK * (double)steps;
+    double steps = w->heads * choice_blocks(&k->choice, w);
+    double executed = pair_flops * MASK_BLOCK * MASK_BLOCK * steps;
     int units = bench_fingerprint(s->bench)->units;
-    json_object_set_new(row, "kept", json_integer(w->blocks.kept));
-    json_object_set_new(row, "block_steps", json_integer(steps));
+    json_object_set_new(row, "kept", json_integer(llround(workload_pairs(w))));
+    json_object_set_new(row, "block_steps", json_integer(llround(steps)));
     json_object_set_new(row, "units", json_integer(units));
-    json_object_set_new(row, "us_per_step", json_number(us * units / (double)steps));
+    json_object_set_new(row, "us_per_step", json_number(us * units / steps));
     json_object_set_new(row, "executed_flops", json_number(executed));
     json_object_set_new(row, "executed_tflop_per_s", json_number(1e-6 * executed / us));
 }

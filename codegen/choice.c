@@ -76,7 +76,11 @@ void choice_emit(const struct choice *c, const struct build_target *t, struct bu
 
 double choice_expected_us(const struct choice *c, const struct workload *w)
 {
-    return c->impl->expected_us != NULL ? c->impl->expected_us(c, w) : NAN;
+    double us[KINDS_MAX];
+    for (int kind = 0; kind < workload_kinds(w); kind++)
+        us[kind] =
+            c->impl->expected_us != NULL ? c->impl->expected_us(c, workload_of_kind(w, kind)) : NAN;
+    return workload_mean(w, us);
 }
 
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)

@@ -56,7 +56,7 @@ struct build_target {
     int head_size;
     int arch;     /* of a GPU: 90 for sm_90; 0: unknown, any architecture's code is allowed */
     bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
-    bool ordered; /* the workload has a cover, or its mask is not built */
+    bool ordered; /* the workload's masks have covers, or are not built */
     const struct workload *workload; /* which schedules are expected to be fast; null: unknown */
 };
 
@@ -306,7 +306,7 @@ int tiling_parts(const struct tiling *t, const struct workload *w);
 /* How many 64x64 blocks a choice of whole attention computes of one head of every batch row: those
  * that are not empty, of the workload's cover if its schedule takes that, else of the
  * plain lists. */
-int64_t choice_blocks(const struct choice *c, const struct workload *w);
+double choice_blocks(const struct choice *c, const struct workload *w);
 
 /* Entries that every query block of the tile uses come first. */
 void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out);

@@ -29,13 +29,21 @@ int tiling_parts(const struct tiling *t, const struct workload *w)
     return is_ordered(t, w) ? w->cover.parts : 1;
 }
 
-int64_t choice_blocks(const struct choice *c, const struct workload *w)
+static int64_t blocks_of(const struct choice *c, const struct workload *w)
 {
     struct cuda_launch launch = {.tiling = {.rows = 0}}; /* of a CPU */
     if (c->impl->launch != NULL)
         choice_launch(c, w, &launch);
     return is_ordered(&launch.tiling, w) ? cover_entries(&w->cover)
                                          : w->blocks.blocks_full + w->blocks.blocks_partial;
+}
+
+double choice_blocks(const struct choice *c, const struct workload *w)
+{
+    double blocks[KINDS_MAX];
+    for (int kind = 0; kind < workload_kinds(w); kind++)
+        blocks[kind] = (double)blocks_of(c, workload_of_kind(w, kind));
+    return workload_mean(w, blocks);
 }
 
 static struct part part_of(const struct tiling *t, const struct workload *w, int number)

@@ -28,9 +28,7 @@ static void add_string(const char *text, struct buf *out)
 static void add_title(const struct standalone_plan *p, struct buf *out)
 {
     const struct workload *w = p->workload;
-    double flops = 0;
-    for (int op = 0; op < OP_COUNT; op++)
-        flops += op_flops(op, w, w->blocks.kept);
+    double flops = segment_flops((struct segment){0, OP_COUNT - 1}, w);
     buf_addf(out, "/* Plan %u: ", plan_value(p->candidate->plan));
     plan_translate(plan_value(p->candidate->plan), out);
     buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");

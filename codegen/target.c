@@ -6,6 +6,14 @@
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
+/* Whether one launch serves tiles of the covers of all kinds of layers, or a mask is not built. */
+static bool has_covers(const struct workload *w)
+{
+    if (w->blocks.start == NULL)
+        return true;
+    return w->cover.parts > 0 && (w->local == NULL || w->local->cover.parts == w->cover.parts);
+}
+
 struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w)
 {
@@ -18,7 +26,7 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .arch =
                                      gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0,
                                  .library = kind == TARGET_CUDA && library,
-                                 .ordered = w->blocks.start == NULL || w->cover.parts > 0,
+                                 .ordered = has_covers(w),
                                  .workload = w};
 }
 

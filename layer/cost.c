@@ -1,13 +1,13 @@
 #include "layer/layer.h"
 
-double op_flops(int op, const struct workload *w, int64_t kept)
+static double op_flops(int op, const struct workload *w)
 {
     const struct op *o = &w->chain->ops[op];
     if (o->kind == KIND_GEMM)
         return 2.0 * (double)workload_tokens(w) *
                (double)weight_elements(o->weight[ROLE_MATRIX], w);
     if (o->kind == KIND_SCORES || o->kind == KIND_CONTEXT)
-        return 2.0 * (double)kept * workload_heads_columns(w);
+        return 2.0 * workload_pairs(w) * workload_heads_columns(w);
     return 0;
 }
 
@@ -15,7 +15,7 @@ double segment_flops(struct segment s, const struct workload *w)
 {
     double flops = 0;
     for (int op = s.first; op <= s.last; op++)
-        flops += op_flops(op, w, w->blocks.kept);
+        flops += op_flops(op, w);
     return flops;
 }
 
@@ -32,7 +32,7 @@ static int qkv_parts_read(const struct chain *c, struct segment s)
 static double real_elements(int tensor, const struct workload *w)
 {
     if (tensor_layout(w->chain, tensor) == LAYOUT_SCORES)
-        return (double)w->blocks.kept * w->heads;
+        return workload_pairs(w) * w->heads;
     double all = (double)tensor_elements(tensor, w);
     return all / w->batch / w->seq_len * (double)workload_tokens(w);
 }

@@ -94,7 +94,7 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
 /* The plans that values lo..hi name, each once, by ascending canonical value; returns how many. */
 int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
-/* ---- workload.c, workload_text.c: what is to be made fast ------------------------------------ */
+/* ---- workload.c, workload_kinds.c, workload_text.c: what is to be made fast ------------------ */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -141,6 +141,10 @@ struct workload {
     struct mask mask;          /* set by workload_build_mask() */
     struct block_lists blocks; /* set by workload_build_mask() */
     struct cover cover;        /* set by workload_build_mask(); no part if none is better */
+    /* Layers may be of two kinds.  Layers 0, every, 2 every, ... are as above, and the others as
+     * `local`: its mask and rope_theta are its own, all else is the same. */
+    int every;              /* at least 2; 0 where all layers are of one kind */
+    struct workload *local; /* owned; null where all layers are of one kind */
 };
 
 /* BERT-base with a full mask: chain_bert, heads 12, head_size 64, layers 12, eps 1e-5, fp32.  The
@@ -148,21 +152,47 @@ struct workload {
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
 
+/* Makes the layers between every `every`th local: they have this mask and base of rotary
+ * embeddings.  The caller checks the workload afterwards. */
+int workload_add_local(struct workload *w, const char *mask, double rope_theta, int every,
+                       struct status *st);
+
 /* Copies all but the bits of the mask; the block lists and the cover of dst tell what it keeps. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
 /* Checks the chain and every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len,
- * and a hidden size that is heads * head_size, and resolves the mask.  Takes the chain whose hidden
- * size is one of its own, or is not, as `hidden` says.  A workload too large for any target is
- * refused with the memory that it needs. */
+ * a hidden size that is heads * head_size and a kind that no layer has, and resolves the mask of
+ * each kind.  Takes the chain whose hidden size is one of its own, or is not, as `hidden` says.  A
+ * workload too large for any target is refused with the memory that it needs. */
 int workload_check(struct workload *w, struct status *st);
 
-/* Builds the mask, its block lists and its cover of a workload that was checked.  npy as for
- * mask_build(). */
+/* Builds the mask, its block lists and its cover of a workload that was checked, for each kind of
+ * layers.  npy as for mask_build(), of the first kind. */
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st);
 /* Which pairs are kept and no padding: bytes 0 or 1, (S,S), or (B,S,S) with lengths or if the batch
  * rows' masks differ.  Returns the number of dimensions; the caller frees *out. */
 int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **out);
+
+enum { KINDS_MAX = 2 };
+
+/* Of a layer, 0 or 1; what layers of a kind are; and how many kinds there are.  Layer k is the
+ * first of kind k. */
+int layer_kind(const struct workload *w, int layer);
+const struct workload *workload_of_kind(const struct workload *w, int kind);
+const struct workload *workload_of_layer(const struct workload *w, int layer);
+int workload_kinds(const struct workload *w);
+
+/* Whether a segment computes another thing in layers of another kind: it masks or rotates. */
+bool segment_has_kinds(const struct workload *w, struct segment s);
+
+/* How many of the first `layers` layers are of kind 0. */
+int workload_global_layers(const struct workload *w, int layers);
+
+/* The mean over all layers of what each kind has. */
+double workload_mean(const struct workload *w, const double *of_kind);
+
+/* The mean of the pairs that a layer's mask keeps, summed over the batch. */
+double workload_pairs(const struct workload *w);
 
 static inline int workload_hidden(const struct workload *w)
 {
@@ -187,17 +217,19 @@ int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct
 double weight_bytes(int weight, const struct workload *w);
 
 /* Upper bound of the bytes that it takes to run and verify any plan: all tensors of one layer, the
- * same again as the oracle keeps them in fp32, the weights of all layers, the mask.  Takes any
+ * same again as the oracle keeps them in fp32 of a layer of each kind, the weights of all layers,
+ * the masks.  Takes any
  * numbers, checked or not. */
 double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal".  A chain that is
  * not BERT's follows, " chain=pre+rope+hidden rope=10000:2 hidden=512", the last two of chains that
- * rotate, with a factor if there is one, and that have a hidden size of their own. */
+ * rotate, with a factor if there is one, and that have a hidden size of their own; then a second
+ * kind of layers, " local=sliding:w=64 local_rope=500 every=3". */
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
-void chain_text(const struct workload *w, struct buf *out);   /* "bert", "rope rope=10000" */
+void chain_text(const struct workload *w, struct buf *out);   /* from the chain's name on */
 /* Reads "10000", or "10000:2" with a factor. */
 int rope_parse(const char *what, const char *text, double *theta, double *factor,
                struct status *st);
@@ -233,14 +265,12 @@ void rope_table(const struct workload *w, float *out);
 /* ---- cost.c: the least that a segment costs -----------------------------------------------------
  *
  * Operations and bytes that no implementation avoids, for one layer of a workload whose mask is
- * built.  Divided by a measured time they give the achieved TFLOP/s and GB/s. */
+ * built, or the mean of its kinds of layers.  Divided by a measured time they give the achieved
+ * TFLOP/s and GB/s. */
 
-/* Floating-point operations of one operator of one layer, counted as kernel libraries do: two for a
- * multiply-add, none for other arithmetic.  kept: the (query, key) pairs that the mask keeps,
- * summed over the batch, as in struct block_lists; attention counts these alone. */
-double op_flops(int op, const struct workload *w, int64_t kept);
-
-double segment_flops(struct segment s, const struct workload *w); /* the sum of op_flops() */
+/* Floating-point operations of one layer, counted as kernel libraries do: two for a multiply-add,
+ * none for other arithmetic.  Attention counts kept pairs alone. */
+double segment_flops(struct segment s, const struct workload *w);
 
 /* Each input and each weight read once, each output written once.  Padding does not count.  Of a
  * tensor (B,H,S,S) the kept elements count.  Each of q, k and v counts whole if an operator of the

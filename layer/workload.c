@@ -40,6 +40,8 @@ void workload_release(struct workload *w)
     mask_release(&w->mask);
     block_lists_release(&w->blocks);
     cover_release(&w->cover);
+    workload_release(w->local);
+    free(w->local);
     *w = (struct workload){.lengths = NULL};
 }
 
@@ -82,6 +84,10 @@ void workload_copy(struct workload *dst, const struct workload *src)
     dst->mask.borrowed = false;
     copy_blocks(&dst->blocks, &src->blocks);
     copy_cover(&dst->cover, &src->cover);
+    if (src->local == NULL)
+        return;
+    dst->local = mem_alloc(1, sizeof(*dst->local));
+    workload_copy(dst->local, src->local);
 }
 
 /* As dim_size() after workload_check(), but in double, which no sizes overflow. */
@@ -115,8 +121,10 @@ double workload_bytes(const struct workload *w)
                                      : dim_bound(tensor_columns(c, t), w));
     for (int i = 0; i < WEIGHT_MAX; i++)
         layer_weights += dim_bound(c->weights[i].rows, w) * dim_bound(c->weights[i].cols, w);
-    double mask_bits = 2 * tokens * s; /* in struct mask and in struct block_lists */
-    return tensors * (dtypes[w->dtype].bytes + sizeof(float)) +
+    /* In struct mask and in struct block_lists. */
+    double mask_bits = 2 * tokens * s * workload_kinds(w);
+    double oracle = sizeof(float) * workload_kinds(w);
+    return tensors * (dtypes[w->dtype].bytes + oracle) +
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;
 }
 
@@ -224,6 +232,43 @@ static void settle_hidden(struct workload *w)
     }
 }
 
+/* Gives the local layers what all have, and drops them if there are none. */
+static int check_local(struct workload *w, struct status *st)
+{
+    struct workload *local = w->local;
+    if (local == NULL)
+        return 0;
+    if (w->layers == 1) {
+        workload_release(local);
+        free(local);
+        w->local = NULL;
+        w->every = 0;
+        return 0;
+    }
+    if (w->every < 2 || w->every > LAYERS_MAX)
+        return status_set(st, STATUS_USAGE,
+                          "one of %d layers is global; give a number from 2 to %d", w->every,
+                          LAYERS_MAX);
+    if (local->mask_spec.path != NULL)
+        return status_set(st, STATUS_USAGE,
+                          "the mask of local layers is a file; give one by its name, such as "
+                          "sliding:w=64");
+    struct workload now = *w;
+    free(local->lengths);
+    now.lengths = duplicate(w->lengths, (size_t)w->batch, sizeof(*w->lengths));
+    now.mask_spec = local->mask_spec;
+    now.mask = local->mask;
+    now.blocks = local->blocks;
+    now.cover = local->cover;
+    now.rope_theta = local->rope_theta;
+    now.every = 0;
+    now.local = NULL;
+    *local = now;
+    if (check_rope(local, st) != 0 || mask_resolve(&local->mask_spec, w->seq_len, st) != 0)
+        return status_prefix(st, "local layers");
+    return 0;
+}
+
 int workload_check(struct workload *w, struct status *st)
 {
     if ((unsigned)w->dtype >= DTYPE_COUNT)
@@ -238,7 +283,9 @@ int workload_check(struct workload *w, struct status *st)
     settle_hidden(w);
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
-    return mask_resolve(&w->mask_spec, w->seq_len, st);
+    if (mask_resolve(&w->mask_spec, w->seq_len, st) != 0)
+        return -1;
+    return check_local(w, st);
 }
 
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st)
@@ -250,7 +297,7 @@ int workload_build_mask(struct workload *w, const struct buf *npy, struct status
         return -1;
     block_lists_build(&w->mask, w->batch, w->lengths, &w->blocks);
     cover_build(&w->mask, w->batch, w->lengths, &w->blocks, &w->cover);
-    return 0;
+    return w->local != NULL ? workload_build_mask(w->local, NULL, st) : 0;
 }
 
 int64_t workload_tokens(const struct workload *w)

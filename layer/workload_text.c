@@ -25,6 +25,15 @@ void chain_text(const struct workload *w, struct buf *out)
     }
     if (w->hidden != 0)
         buf_addf(out, " hidden=%d", w->hidden);
+    if (w->local == NULL)
+        return;
+    buf_adds(out, " local=");
+    mask_text(&w->local->mask_spec, out);
+    if (w->local->rope_theta > 0) {
+        buf_adds(out, " local_rope=");
+        number_add(w->local->rope_theta, out);
+    }
+    buf_addf(out, " every=%d", w->every);
 }
 
 void workload_text(const struct workload *w, struct buf *out)
@@ -36,7 +45,7 @@ void workload_text(const struct workload *w, struct buf *out)
     lengths_text(w, out);
     buf_adds(out, " mask=");
     mask_text(&w->mask_spec, out);
-    if (w->chain != &chain_bert) { /* whose texts are older than chains */
+    if (w->chain != &chain_bert || w->local != NULL) { /* other texts are older than chains */
         buf_adds(out, " chain=");
         chain_text(w, out);
     }
@@ -103,7 +112,28 @@ int rope_parse(const char *what, const char *text, double *theta, double *factor
     return result;
 }
 
-/* Nothing more, or the name of another chain than BERT's. */
+/* Nothing more, or a second kind of layers. */
+static int take_local(char **text, struct workload *w, struct status *st)
+{
+    double theta = 0;
+    int every;
+    if (*text == NULL)
+        return 0;
+    const char *mask = take(text, "local");
+    if (mask == NULL)
+        return status_set(st, STATUS_USAGE, "it goes on after its chain");
+    const char *rope = w->rope_theta > 0 ? take(text, "local_rope") : "1";
+    if (rope == NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'local_rope=' behind its mask");
+    if (number_parse_double("local_rope", rope, ROPE_THETA_MIN, ROPE_THETA_MAX, &theta, st) != 0 ||
+        take_size(text, "every", &every, st) != 0)
+        return -1;
+    if (*text != NULL)
+        return status_set(st, STATUS_USAGE, "it goes on after its kinds of layers");
+    return workload_add_local(w, mask, theta, every, st);
+}
+
+/* Nothing more, or the name of another chain than BERT's, or what BERT's layers do not have. */
 static int take_chain(char **text, struct workload *w, struct status *st)
 {
     if (*text == NULL)
@@ -112,7 +142,7 @@ static int take_chain(char **text, struct workload *w, struct status *st)
     if (name == NULL)
         return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", rest);
     w->chain = chain_find(name);
-    if (w->chain == NULL || w->chain == &chain_bert)
+    if (w->chain == NULL || (w->chain == &chain_bert && *text == NULL))
         return status_set(st, STATUS_USAGE, "there is no other chain '%.80s'", name);
     const struct chain_functions f = chain_functions(w->chain);
     const char *theta = f.rope ? take(text, "rope") : NULL;
@@ -124,7 +154,7 @@ static int take_chain(char **text, struct workload *w, struct status *st)
         return -1;
     if ((int64_t)w->heads * w->head_size == w->hidden)
         return status_set(st, STATUS_USAGE, "its hidden size is that of its heads");
-    return *text == NULL ? 0 : status_set(st, STATUS_USAGE, "it goes on after its chain");
+    return take_local(text, w, st);
 }
 
 static int parse(char *text, struct workload *w, struct status *st)

@@ -18,8 +18,9 @@ static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn f
     }
 }
 
-void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out)
+void inputs_weight(const struct workload *of, struct inputs in, int layer, int id, float *out)
 {
+    const struct workload *w = workload_of_layer(of, layer);
     const struct weight *weight = &w->chain->weights[id];
     uint64_t array = (uint64_t)(weight->table ? 0 : layer) * ARRAYS_PER_LAYER + (uint64_t)id;
     int64_t n = weight_elements(id, w);

@@ -53,7 +53,8 @@ struct flow {
 };
 
 /* Computes the rows of `spans` in a layer from its inputs, rounded to the workload's type, and its
- * weights.  Their queries read all keys and values of their sequences.  w's mask must be built.
+ * weights.  Their queries read all keys and values of their sequences.  w is the layer's own: see
+ * workload_of_layer(); its mask must be built.
  * threads: how many to use, 0: as many as pay; the result does not depend on it. */
 void oracle_layer_run(const struct workload *w, const struct flow *in, const float *const *weight,
                       const struct spans *spans, int threads, const struct oracle_taker *out);
@@ -147,8 +148,8 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
  * dtype.  a: the weight's number, drawn as weight_drawn() says; x is array 15 of layer 0, 0 +- 0.4.
  * Weights of a trained model are rounded to dtype.  Tables are not rounded, and those of all layers
- * are layer 0's. */
-void inputs_weight(const struct workload *w, struct inputs in, int layer, int id, float *out);
+ * of a kind are one. */
+void inputs_weight(const struct workload *of, struct inputs in, int layer, int id, float *out);
 
 /* Allocates and fills the inputs of layer 0. */
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out);

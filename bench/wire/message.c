@@ -76,19 +76,33 @@ static json_t *lengths_json(const struct workload *w)
     return lengths;
 }
 
-/* kinds: of each layer; all are alike. */
+/* What layers of the second kind have: their mask and base of rotary embeddings. */
+static json_t *local_json(const struct workload *w, bool rope)
+{
+    struct buf mask;
+    buf_init(&mask);
+    mask_text(&w->local->mask_spec, &mask);
+    json_t *local =
+        json_pack("{ss so si}", "mask", mask.ptr, "rope",
+                  rope ? json_real(w->local->rope_theta) : json_null(), "every", w->every);
+    buf_release(&mask);
+    return local;
+}
+
+/* kinds: of each layer.  "local" only where they are two. */
 static json_t *chain_json(const struct workload *w)
 {
     const struct chain_functions f = chain_functions(w->chain);
     json_t *kinds = json_array();
     for (int layer = 0; layer < w->layers; layer++)
-        json_array_append_new(kinds, json_integer(0));
-    return json_pack("{ss ss ss ss sb so so sb so}", "name", w->chain->name, "norm",
+        json_array_append_new(kinds, json_integer(layer_kind(w, layer)));
+    return json_pack("{ss ss ss ss sb so so sb so so*}", "name", w->chain->name, "norm",
                      f.pre ? "pre" : "post", "norm_kind", f.rms ? "rms" : "layer", "activation",
                      op_functions[f.activation].name, "gate", (int)f.gate, "rope",
                      f.rope ? json_real(w->rope_theta) : json_null(), "rope_factor",
                      w->rope_factor > 0 ? json_real(w->rope_factor) : json_null(), "score_bias",
-                     (int)f.score_bias, "kinds", kinds);
+                     (int)f.score_bias, "kinds", kinds, "local",
+                     w->local != NULL ? local_json(w, f.rope) : NULL);
 }
 
 json_t *workload_json(const struct workload *w, enum target_kind target)
@@ -109,13 +123,16 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
 
 json_t *message_of_workload(const struct workload *w)
 {
-    return json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:f, s:i, s:i, s:I}", "batch",
-        w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size, "hidden",
-        w->hidden, "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "chain", w->chain->name,
-        "dtype", dtypes[w->dtype].name, "lengths", lengths_json(w), "rope_theta", w->rope_theta,
-        "rope_factor", w->rope_factor, "mask_matrices", w->mask.matrices, "mask_row_words",
-        w->mask.row_words, "mask_empty_rows", (json_int_t)w->mask.empty_rows);
+    json_t *local = w->local != NULL ? message_of_workload(w->local) : NULL;
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o, s:f, s:f, s:i, s:i, "
+                     "s:I, s:i, s:o*}",
+                     "batch", w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size",
+                     w->head_size, "hidden", w->hidden, "ffn", w->ffn, "layers", w->layers, "eps",
+                     w->eps, "chain", w->chain->name, "dtype", dtypes[w->dtype].name, "lengths",
+                     lengths_json(w), "rope_theta", w->rope_theta, "rope_factor", w->rope_factor,
+                     "mask_matrices", w->mask.matrices, "mask_row_words", w->mask.row_words,
+                     "mask_empty_rows", (json_int_t)w->mask.empty_rows, "every", w->every, "local",
+                     local);
 }
 
 static void read_lengths(const json_t *lengths, struct workload *out)
@@ -131,16 +148,17 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
 {
     workload_init(out);
     const char *dtype, *chain;
-    json_t *lengths;
+    json_t *lengths, *local = NULL;
     json_int_t empty_rows;
     if (unpack(m, "workload", st,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:F, s:i, s:i, s:I}",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:s, s:o, s:F, s:F, s:i, s:i, s:I, "
+               "s:i, s?o}",
                "batch", &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
                &out->head_size, "hidden", &out->hidden, "ffn", &out->ffn, "layers", &out->layers,
                "eps", &out->eps, "chain", &chain, "dtype", &dtype, "lengths", &lengths,
                "rope_theta", &out->rope_theta, "rope_factor", &out->rope_factor, "mask_matrices",
                &out->mask.matrices, "mask_row_words", &out->mask.row_words, "mask_empty_rows",
-               &empty_rows) != 0)
+               &empty_rows, "every", &out->every, "local", &local) != 0)
         return -1;
     out->dtype = dtype_from_name(dtype);
     out->chain = chain_find(chain);
@@ -155,7 +173,10 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
     mask->borrowed = true;
     block_lists_build(mask, out->batch, out->lengths, &out->blocks);
     cover_build(mask, out->batch, out->lengths, &out->blocks, &out->cover);
-    return 0;
+    if (local == NULL)
+        return 0;
+    out->local = mem_alloc(1, sizeof(*out->local));
+    return message_to_workload(local, bits + mask_bytes(mask) / sizeof(*bits), out->local, st);
 }
 
 json_t *message_of_choice(const struct choice *c)

@@ -44,10 +44,11 @@ bool message_send(int fd, const json_t *message);
  * whole line yet; -1: the line is no JSON object, or longer than MESSAGE_MAX_BYTES. */
 int message_take(struct buf *received, json_t **out);
 
-/* A workload without the bits of its mask, which the worker reads from WORKER_MASK. */
+/* A workload without the bits of its masks, which the worker reads from WORKER_MASK: those of each
+ * kind of layers behind those of the kind before. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, which out borrows.  Builds the block lists too.  The caller releases *out even
+/* bits: the masks', which out borrows.  Builds the block lists too.  The caller releases *out even
  * after a failure. */
 int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, struct status *st);
 

@@ -137,7 +137,7 @@ _Static_assert(ARRAY_LEN(((struct fp_args *)NULL)->knob) == KNOB_MAX, "a kernel 
 
 static void fill_args(const struct device *d, const struct launch *l, struct fp_args *out)
 {
-    const struct workload *w = d->w;
+    const struct workload *w = workload_of_kind(d->w, l->kind);
     const struct block_lists *b = &w->blocks;
     *out = (struct fp_args){
         .batch = w->batch,

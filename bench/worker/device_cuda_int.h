@@ -24,8 +24,9 @@ struct staging {
     bool pinned; /* the GPU reads and writes it directly */
 };
 
-/* The mask by tiles, in device memory. */
+/* A mask by tiles, in device memory. */
 struct tiles {
+    int kind; /* of the layers that have it */
     struct tiling tiling;
     struct fp_tiles at;
 };
@@ -49,10 +50,11 @@ struct device {
     int matmul_count;
     struct nvml *nvml; /* null: none found */
     struct conditions conditions;
-    double conditions_read_s;     /* when, clock_seconds() */
-    struct fp_args common;        /* the arguments that all launches share */
-    const int *unpacked, *offset; /* of packed launches, in device memory */
-    struct tiles *tiles;          /* (tiles_count) asked for so far */
+    double conditions_read_s;          /* when, clock_seconds() */
+    struct fp_args common;             /* the arguments that all launches share */
+    struct fp_blocks masks[KINDS_MAX]; /* by kind of layers */
+    const int *unpacked, *offset;      /* of packed launches, in device memory */
+    struct tiles *tiles;               /* (tiles_count) asked for so far */
     int tiles_count;
     struct scratch sync, workspace;
 };
@@ -108,13 +110,13 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
                   struct status *st);
 void matmuls_release(struct device *d);
 
-/* ---- device_cuda_mask.c: the mask in device memory ------------------------------------------- */
+/* ---- device_cuda_mask.c: masks in device memory ---------------------------------------------- */
 
-/* Copies the plain block lists to d->common. */
-int cuda_copy_mask(struct device *d, struct status *st);
+/* Copies the plain block lists of each kind of layers to d->masks. */
+int cuda_copy_masks(struct device *d, struct status *st);
 
-/* The mask by tiles, which stay on the device once asked for. */
-int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
+/* The mask of a kind of layers by tiles, which stay on the device once asked for. */
+int cuda_tiles_find(struct device *d, int kind, const struct tiling *t, struct fp_tiles *out,
                     struct status *st);
 
 /* ---- device_cuda_maps.c: the operands of a GEMM ---------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The mask in device memory. */
+/* Masks in device memory. */
 #include "bench/worker/device_cuda_int.h"
 
 #include <stdlib.h>
@@ -29,9 +29,9 @@ static int *longest_first(const struct block_lists *b)
     return order;
 }
 
-int cuda_copy_mask(struct device *d, struct status *st)
+static int copy_mask(struct device *d, int kind, struct status *st)
 {
-    const struct block_lists *b = &d->w->blocks;
+    const struct block_lists *b = &workload_of_kind(d->w, kind)->blocks;
     size_t n = (size_t)b->lists * (size_t)b->blocks, entries = (size_t)b->start[n];
     int *order = longest_first(b);
     struct {
@@ -49,7 +49,7 @@ int cuda_copy_mask(struct device *d, struct status *st)
     int result = 0;
     for (size_t i = 0; i < ARRAY_LEN(parts) && result == 0; i++)
         result = cuda_copy(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
-    d->common.mask = (struct fp_blocks){.lists = b->lists,
+    d->masks[kind] = (struct fp_blocks){.lists = b->lists,
                                         .blocks = b->blocks,
                                         .start = cuda_pointer(parts[0].at),
                                         .full = cuda_pointer(parts[1].at),
@@ -61,6 +61,14 @@ int cuda_copy_mask(struct device *d, struct status *st)
     return result;
 }
 
+int cuda_copy_masks(struct device *d, struct status *st)
+{
+    int result = 0;
+    for (int kind = 0; kind < workload_kinds(d->w) && result == 0; kind++)
+        result = copy_mask(d, kind, st);
+    return result;
+}
+
 /* One array of a tiling. */
 struct array {
     const void *from;
@@ -68,7 +76,7 @@ struct array {
     unsigned long long at;
 };
 
-static int copy_tiles(struct device *d, const struct query_tiles *q, struct fp_tiles *out,
+static int copy_tiles(struct device *d, int kind, const struct query_tiles *q, struct fp_tiles *out,
                       struct status *st)
 {
     size_t entry = (size_t)q->entry_ints * sizeof(int), count = (size_t)q->count;
@@ -92,29 +100,30 @@ static int copy_tiles(struct device *d, const struct query_tiles *q, struct fp_t
                              .tile = cuda_pointer(arrays[0].at),
                              .head = cuda_pointer(arrays[1].at),
                              .rest = cuda_pointer(arrays[2].at),
-                             .words = q->words == NULL ? d->common.mask.words
+                             .words = q->words == NULL ? d->masks[kind].words
                                                        : cuda_pointer(arrays[3].at),
                              .query_token = cuda_pointer(arrays[4].at),
                              .key_token = cuda_pointer(arrays[5].at)};
     return 0;
 }
 
-int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
+int cuda_tiles_find(struct device *d, int kind, const struct tiling *t, struct fp_tiles *out,
                     struct status *st)
 {
     for (int i = 0; i < d->tiles_count; i++) {
         const struct tiles *known = &d->tiles[i];
-        if (known->tiling.rows == t->rows && known->tiling.ordered == t->ordered) {
+        if (known->kind == kind && known->tiling.rows == t->rows &&
+            known->tiling.ordered == t->ordered) {
             *out = known->at;
             return 0;
         }
     }
     struct query_tiles q;
-    query_tiles_build(d->w, t, &q);
-    int result = copy_tiles(d, &q, out, st);
+    query_tiles_build(workload_of_kind(d->w, kind), t, &q);
+    int result = copy_tiles(d, kind, &q, out, st);
     if (result == 0) {
         d->tiles = mem_resize(d->tiles, (size_t)d->tiles_count + 1, sizeof(*d->tiles));
-        d->tiles[d->tiles_count++] = (struct tiles){*t, *out};
+        d->tiles[d->tiles_count++] = (struct tiles){kind, *t, *out};
     }
     query_tiles_release(&q);
     return result;

@@ -15,7 +15,7 @@ static int check_memory(struct device *d, struct status *st)
             need += (double)tensor_elements(t, d->w) * d->element_bytes;
     need += 2.0 * c->carried_count * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
     for (int i = 0; i < WEIGHT_MAX; i++)
-        need += weight_bytes(i, d->w) * (c->weights[i].table ? 1 : d->w->layers);
+        need += weight_bytes(i, d->w) * (c->weights[i].table ? workload_kinds(d->w) : d->w->layers);
     if (need <= (double)have)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,
@@ -118,7 +118,7 @@ int cuda_open(int index, const struct workload *w, struct device **out, struct s
                                  .eps = (float)w->eps};
     *out = NULL;
     if (cuda_driver_open(&d->cu, st) != 0 || start_device(d, index, st) != 0 ||
-        check_memory(d, st) != 0 || cuda_copy_mask(d, st) != 0 || copy_lengths(d, st) != 0) {
+        check_memory(d, st) != 0 || cuda_copy_masks(d, st) != 0 || copy_lengths(d, st) != 0) {
         cuda_close(d);
         return -1;
     }

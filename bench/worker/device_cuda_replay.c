@@ -152,17 +152,18 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
                        struct status *st)
 {
     struct cuda_launch how;
-    struct workload w = *d->w;
+    struct workload w = *workload_of_kind(d->w, l->kind);
     w.lengths = NULL; /* memory has room for all rows */
     choice_launch(l->choice, &w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
-        (how.tiling.rows > 0 && cuda_tiles_find(d, &how.tiling, &out->args.tiles, st) != 0) ||
+        (how.tiling.rows > 0 &&
+         cuda_tiles_find(d, l->kind, &how.tiling, &out->args.tiles, st) != 0) ||
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
 }
 
-/* alike: the node of the same choice in another layer, or null. */
+/* alike: the node of the same choice in another layer of the kind, or null. */
 static int make_node(struct device *d, const struct launch *l, const struct node *alike,
                      struct node *out, struct status *st)
 {
@@ -177,6 +178,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
         return -1;
     struct fp_tiles tiles = out->args.tiles;
     out->args = d->common;
+    out->args.mask = d->masks[l->kind];
     out->args.tiles = tiles;
     if (l->packed) {
         out->args.tokens = (int)workload_tokens(d->w);
@@ -265,7 +267,8 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
     r->count = count;
     int result = 0;
     for (int i = 0, k; i < count && result == 0; i++) {
-        for (k = 0; k < i && launches[k].choice != launches[i].choice;)
+        for (k = 0; k < i && (launches[k].choice != launches[i].choice ||
+                              launches[k].kind != launches[i].kind);)
             k++;
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }

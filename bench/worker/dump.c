@@ -147,7 +147,7 @@ static int dump_plan(struct worker *k, struct program *p, const char *dir, struc
 {
     const struct chain *c = k->w.chain;
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    program_feed(k, (struct segment){0, OP_COUNT - 1});
+    program_feed(k, (struct segment){0, OP_COUNT - 1}, 0);
     if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
         return -1;
     worker_doing(k, "writing to '%s'", dir);

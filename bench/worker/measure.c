@@ -3,9 +3,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Whether the first layers have as many of each kind as all have, in proportion. */
+static bool is_mixed_alike(const struct workload *w, int64_t layers)
+{
+    return layers * workload_global_layers(w, w->layers) ==
+           (int64_t)workload_global_layers(w, (int)layers) * w->layers;
+}
+
 /* Between two of its uses, a weight leaves the cache if the other weights and the tensors fill it.
  * Only tensors that every plan touches count, so that all plans are timed alike: x, the two that
- * layers alternate between, and q, k and v. */
+ * layers alternate between, and q, k and v.  The time of a layer is the mean of all. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
     int64_t tensors = 6 * tensor_elements(TENSOR_X, w); /* three, and q, k and v */
@@ -13,7 +20,8 @@ int layers_to_time(const struct workload *w, int64_t cache_bytes)
     for (int i = 0; i < WEIGHT_MAX; i++)
         layer += w->chain->weights[i].table ? 0 : weight_elements(i, w);
     int64_t layers = 2; /* one layer's output is the next one's input */
-    while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
+    while (layers < w->layers &&
+           ((layers * layer + tensors) * bytes <= cache_bytes || !is_mixed_alike(w, layers)))
         layers++;
     return layers < w->layers ? (int)layers : w->layers;
 }
@@ -73,7 +81,8 @@ static void load_and_verify(struct subject *s, const json_t *candidate, int laye
     k->candidate = s->candidate;
     int result = load_program(s, candidate, layers, &st);
     s->program.all_rows = how->all_rows;
-    if (result != 0 || verify_program(k, &s->program, how->all_layers ? layers : 1, &st) != 0)
+    if (result != 0 ||
+        verify_program(k, &s->program, how->all_layers ? layers : workload_kinds(&k->w), &st) != 0)
         fail(s, &st);
     if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
         k->ops->resources(s->program.replay, &s->trial->resources);

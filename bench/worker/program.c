@@ -79,8 +79,10 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st)
 {
-    *out = (struct launch){
-        .function = part->function, .choice = &part->choice, .packed = k->tensors.packed};
+    *out = (struct launch){.function = part->function,
+                           .choice = &part->choice,
+                           .kind = layer_kind(&k->w, weights_of),
+                           .packed = k->tensors.packed};
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((part->tensors >> t & 1) != 0 &&
             tensors_get(&k->tensors, tensors_of, t, &out->tensor[t], st) != 0)
@@ -136,29 +138,31 @@ void program_release(struct worker *k, struct program *p)
     *p = (struct program){0};
 }
 
-static void fill(struct worker *k, int t)
+static void fill(struct worker *k, int t, int layer)
 {
     int64_t columns = tensor_row_columns(&k->w, t);
     float *room = NULL; /* the first piece is the largest */
     for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
         if (room == NULL)
             room = mem_alloc((size_t)(rows.count * columns), sizeof(*room));
-        tensors_fill(&k->tensors, 0, t, rows,
-                     oracle_results_rows(&k->reference.layer[0], t, rows, room));
+        tensors_fill(&k->tensors, layer, t, rows,
+                     oracle_results_rows(&k->reference.layer[layer], t, rows, room));
     }
     free(room);
 }
 
-void program_feed(struct worker *k, struct segment s)
+void program_feed(struct worker *k, struct segment s, int layer)
 {
     uint32_t inputs = segment_inputs(k->w.chain, s);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if ((inputs >> t & 1) == 0)
             continue;
         if ((chain_inputs(k->w.chain) >> t & 1) != 0) {
-            tensors_feed(&k->tensors, 0, t, &k->reference.in[0]);
+            tensors_feed(&k->tensors, layer, t, &k->reference.in[layer]);
+        } else if (layer > 0) {
+            fill(k, t, layer);
         } else if (!tensors_recall(&k->tensors, 0, t)) {
-            fill(k, t);
+            fill(k, t, 0);
             tensors_keep(&k->tensors, 0, t);
         }
     }

@@ -14,6 +14,7 @@ void reference_init(struct reference *r, const struct workload *w, struct inputs
                             .beat_ms = BEAT_MS,
                             .lock = PTHREAD_MUTEX_INITIALIZER,
                             .end = PTHREAD_COND_INITIALIZER};
+    r->sampled = workload_kinds(w) - 1;
     r->in = mem_alloc((size_t)w->layers + 1, sizeof(*r->in));
     r->layer = mem_alloc((size_t)w->layers, sizeof(*r->layer));
     r->sample = mem_alloc((size_t)w->layers, sizeof(*r->sample));
@@ -41,20 +42,21 @@ static double sampled_share(const struct workload *w)
 static void run_layer(struct reference *r, int layer, const struct flow *in, uint32_t tensors,
                       const struct spans *spans, int threads, struct oracle_results *out)
 {
+    const struct workload *w = workload_of_layer(r->w, layer);
     float *weight[WEIGHT_MAX];
     double start = busy_seconds();
     for (int i = 0; i < WEIGHT_MAX; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements(i, r->w), sizeof(**weight));
-        inputs_weight(r->w, r->inputs, layer, i, weight[i]);
+        weight[i] = mem_alloc((size_t)weight_elements(i, w), sizeof(**weight));
+        inputs_weight(w, r->inputs, layer, i, weight[i]);
     }
     double drawn = busy_seconds();
-    oracle_results_init(out, r->w, tensors, spans);
+    oracle_results_init(out, w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
-    oracle_layer_run(r->w, in, (const float *const *)weight, spans, threads, &taker);
+    oracle_layer_run(w, in, (const float *const *)weight, spans, threads, &taker);
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
     if (layer == 0)
-        r->sample_s = drawn - start + sampled_share(r->w) * (busy_seconds() - drawn);
+        r->sample_s = drawn - start + sampled_share(w) * (busy_seconds() - drawn);
 }
 
 /* Computes all rows of a layer, and the next one's inputs. */
@@ -65,7 +67,8 @@ static void run_whole(struct reference *r, int layer)
     struct oracle_results *out = &r->layer[layer];
     struct flow *next = &r->in[layer + 1];
     struct spans spans = spans_all(r->w);
-    run_layer(r, layer, &r->in[layer], layer == 0 ? all : chain_carried(c), &spans, 0, out);
+    const bool first = layer < workload_kinds(r->w); /* of its kind */
+    run_layer(r, layer, &r->in[layer], first ? all : chain_carried(c), &spans, 0, out);
     free(spans.items);
     flow_init(next, r->w);
     for (int i = 0; i < c->carried_count; i++) {
@@ -201,7 +204,7 @@ void reference_release(struct reference *r)
 void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx)
 {
-    int whole = all_rows || layers == 0 ? layers : 1;
+    const int kinds = workload_kinds(r->w), whole = all_rows || layers < kinds ? layers : kinds;
     for (; r->known < whole; r->known++) {
         if (!r->running)
             reference_start(r);
@@ -226,5 +229,5 @@ const struct flow *reference_input(const struct reference *r, int layer, bool al
 
 const struct oracle_results *reference_output(const struct reference *r, int layer, bool all_rows)
 {
-    return layer == 0 || all_rows ? &r->layer[layer] : &r->sample[layer];
+    return layer < workload_kinds(r->w) || all_rows ? &r->layer[layer] : &r->sample[layer];
 }

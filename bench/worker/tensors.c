@@ -3,11 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A table is layer 0's, and what a chain lacks takes no memory. */
+/* The layer whose weight a layer reads: of a table the first of its kind. */
+static int owner(const struct tensors *k, int layer, int id)
+{
+    return k->w->chain->weights[id].table ? layer_kind(k->w, layer) : layer;
+}
+
+/* What a chain lacks takes no memory. */
 static int alloc_weight(struct tensors *k, int layer, int id, struct status *st)
 {
     const int64_t bytes = (int64_t)weight_bytes(id, k->w);
-    if (bytes == 0 || (layer > 0 && k->w->chain->weights[id].table))
+    if (bytes == 0 || owner(k, layer, id) != layer)
         return 0;
     return k->ops->alloc(k->device, bytes, &k->weight[layer][id], st);
 }
@@ -108,7 +114,7 @@ int tensors_get(struct tensors *k, int layer, int t, void **out, struct status *
 void *tensors_weight(struct tensors *k, int layer, int id)
 {
     const bool table = k->w->chain->weights[id].table;
-    layer = table ? 0 : layer;
+    layer = owner(k, layer, id);
     void *memory = k->weight[layer][id];
     if (!k->drawn[layer][id]) {
         int64_t elements = weight_elements(id, k->w);

@@ -29,26 +29,38 @@ static int compare(struct worker *k, int layer, int t, const struct oracle_resul
                       e.worst_row, e.worst_index, tolerance);
 }
 
-/* Runs one part on layer 0's inputs, with all that it writes poisoned, and compares its outputs. */
-static int verify_part(struct worker *k, const struct program *p, const struct part *part,
-                       double *worst, struct status *st)
+/* Runs one part on a layer's inputs, with all that it writes poisoned, and compares its outputs. */
+static int verify_in_layer(struct worker *k, const struct program *p, const struct part *part,
+                           int layer, double *worst, struct status *st)
 {
     struct launch launch;
     struct replay *replay = NULL;
     struct segment s = part->choice.segment;
-    int result = program_launch(k, part, 0, 0, &launch, st);
+    int result = program_launch(k, part, layer, layer, &launch, st);
     if (result == 0) {
-        program_feed(k, s);
-        tensors_poison(&k->tensors, 0, part->tensors & ~segment_inputs(k->w.chain, s));
+        program_feed(k, s, layer);
+        tensors_poison(&k->tensors, layer, part->tensors & ~segment_inputs(k->w.chain, s));
         result = k->ops->prepare(k->device, &launch, 1, &replay, st);
     }
     if (result == 0)
         result = k->ops->run(replay, 0, 1, st);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
         if ((segment_outputs(k->w.chain, s) >> t & 1) != 0)
-            result = compare(k, 0, t, &k->reference.layer[0], p->tolerance, worst, st);
+            result = compare(k, layer, t, &k->reference.layer[layer], p->tolerance, worst, st);
     k->ops->release(replay);
-    return result != 0 ? status_prefix(st, "%s", part->name) : 0;
+    return result != 0 ? status_prefix(st, "%s%s", part->name,
+                                       layer > 0 ? " in layers of the second kind" : "")
+                       : 0;
+}
+
+static int verify_part(struct worker *k, const struct program *p, const struct part *part,
+                       double *worst, struct status *st)
+{
+    bool differ = segment_has_kinds(&k->w, part->choice.segment);
+    for (int layer = 0; layer < (differ ? workload_kinds(&k->w) : 1); layer++)
+        if (verify_in_layer(k, p, part, layer, worst, st) != 0)
+            return -1;
+    return 0;
 }
 
 /* The tensors of a layer that a program writes. */
@@ -123,10 +135,11 @@ static int result_layer(const struct program *p)
     return p->alone ? 0 : p->layers - 1;
 }
 
-static void hash_tensor(struct worker *k, int layer, int t, char out[HASH_TEXT_SIZE])
+/* last: the layer that ran last. */
+static void hash_tensor(struct worker *k, int layer, int last, int t, char out[HASH_TEXT_SIZE])
 {
     struct result_hash h;
-    result_hash_init(&h, &k->w, t);
+    result_hash_init(&h, workload_of_layer(&k->w, last), t);
     for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);)
         result_hash_add(&h, rows, tensors_view(&k->tensors, layer, t, rows));
     result_hash_end(&h, out);
@@ -138,7 +151,7 @@ static void hash_result(struct worker *k, struct program *p, char out[HASH_TEXT_
     double start = clock_seconds();
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((result_tensors(p) >> t & 1) != 0)
-            hash_tensor(k, result_layer(p), t, each[t]);
+            hash_tensor(k, result_layer(p), p->layers - 1, t, each[t]);
     hash_text(each, sizeof(each), out);
     p->look_s = fmin(p->look_s, clock_seconds() - start);
 }
@@ -201,7 +214,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
         double error = 0;
         if (part->verdict == NULL)
             continue;
-        worker_need_reference(k, 1, false);
+        worker_need_reference(k, workload_kinds(&k->w), false);
         worker_doing(k, "verifying %s", part->name);
         int result = verify_part(k, p, part, &error, st);
         if (!(error <= p->error))
@@ -216,7 +229,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
 /* The result of all launches of a segment, which read the weights of all layers. */
 static int run_alone(struct worker *k, struct program *p, struct status *st)
 {
-    program_feed(k, p->parts[0].choice.segment);
+    program_feed(k, p->parts[0].choice.segment, 0);
     verify_spoil(k, p);
     if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
         return -1;

@@ -23,13 +23,14 @@
 
 enum { SAMPLES_AT_ONCE = 16 };
 
-struct device;   /* an open device with the workload's mask on it */
+struct device;   /* an open device with the workload's masks on it */
 struct function; /* a loaded segment; free() it, its code stays loaded */
 struct replay;   /* a sequence of launches that runs as often as it is asked for */
 
 struct launch {
     const struct function *function; /* null: a library runs it */
     const struct choice *choice;     /* borrowed until prepare() returns */
+    int kind;                        /* of the layer: see workload_of_kind() */
     bool packed;                     /* tensors of token rows are: see kernels/cuda/abi.h */
     void *tensor[TENSOR_COUNT];      /* null where the segment does not touch it */
     void *weight[WEIGHT_MAX];
@@ -105,7 +106,7 @@ void core_use_end(const struct core_use *begin, struct conditions *out);
  *
  * What a layer hands to the next alternates between two tensors, so that layer l reads what l-1
  * wrote; the inputs of layer 0 are kept apart.  The other tensors of a layer are shared by all
- * layers, and so are tables.
+ * layers, and tables by all layers of a kind.
  *
  * Layers of packed programs hand over tensors whose real rows lie one after another.  These
  * functions take and give rows as they lie with padding; rows of padding hold anything.
@@ -126,7 +127,7 @@ struct tensors {
     uint32_t fed[2];              /* [packed] which of these are filled (bits) */
     void *flow[2][TENSOR_COUNT];  /* [layer % 2] the inputs of the next layer */
     void *kept[2][TENSOR_COUNT];  /* [packed] copies for tensors_recall(); null: none */
-    void *(*weight)[WEIGHT_MAX];  /* (L) tables are layer 0's */
+    void *(*weight)[WEIGHT_MAX];  /* (L) tables are those of the first layer of each kind */
     bool (*drawn)[WEIGHT_MAX];    /* (L) the weight holds its values */
     float *values;                /* what tensors_read() returned last, owned */
     void *padded;                 /* what tensors_view() returned of packed rows, owned */
@@ -186,8 +187,8 @@ void tensors_refill(struct tensors *k, const struct flow *in);
 /* ---- reference.c: the oracle's results, computed when first asked for ---------------------------
  *
  * Layers are compared on all rows, each with the inputs that the layer before it gives it.  Or only
- * layer 0 is, and later layers are compared on a sample of their rows, all with the inputs that
- * layer 0 gives: that costs the oracle a small part. */
+ * the first of each kind is, and later layers are compared on a sample of their rows, all with the
+ * inputs that layer 0 gives: that costs the oracle a small part. */
 
 struct reference {
     const struct workload *w;
@@ -197,14 +198,15 @@ struct reference {
     pthread_t thread;
     bool sampling; /* a thread computes samples */
     pthread_t sampler;
-    pthread_mutex_t lock;         /* of the next four */
-    pthread_cond_t end;           /* `ended` became true */
-    bool ended;                   /* the thread of layer `known` is done */
-    bool stopped;                 /* the sampler begins no more layers */
-    int sampled;                  /* layers 1..sampled have samples */
-    int known;                    /* layers computed on all rows */
-    struct flow *in;              /* (L+1) inputs of a layer, rounded to the type; 0's are drawn */
-    struct oracle_results *layer; /* (L) of layer 0 all but its inputs, of others what they carry */
+    pthread_mutex_t lock;          /* of the next four */
+    pthread_cond_t end;            /* `ended` became true */
+    bool ended;                    /* the thread of layer `known` is done */
+    bool stopped;                  /* the sampler begins no more layers */
+    int sampled;                   /* later layers up to this one have samples */
+    int known;                     /* layers computed on all rows */
+    struct flow *in;               /* (L+1) inputs of a layer, rounded to the type; 0's are drawn */
+    struct oracle_results *layer;  /* (L) of the first of each kind all but its inputs, of others
+                                      what  they carry */
     struct oracle_results *sample; /* (L) samples of what layers after the first carry */
     double sample_s;               /* seconds that one sample is expected to take */
 };
@@ -273,16 +275,17 @@ void program_forget(struct worker *k);
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st);
 
-/* Fills the inputs of segment s in layer 0, which have memory, from the oracle: each goes to the
- * device once, and is copied there from then on. */
-void program_feed(struct worker *k, struct segment s);
+/* Fills the inputs of segment s, which have memory, from the oracle, in a layer that is the first
+ * of its kind.  Layer 0's go to the device once, and are copied there from then on. */
+void program_feed(struct worker *k, struct segment s, int layer);
 
 /* ---- verify.c -------------------------------------------------------------------------------- */
 
-/* Verifies each part that has a verdict to report, alone, on the oracle's inputs.  Then, of a plan,
- * compares the result of all layers in one run with the result of layers run one by one, and the
- * output of each of the first `compared` layers with the oracle's.  A wrong result is STATUS_WRONG.
- * Of a segment alone, the result of its first whole run is what later runs must give. */
+/* Verifies each part that has a verdict to report, alone, on the oracle's inputs, in the first
+ * layer of each kind.  Then, of a plan, compares the result of all layers in one run with the
+ * result of layers run one by one, and the output of each of the first `compared` layers with the
+ * oracle's.  A wrong result is STATUS_WRONG. Of a segment alone, the result of its first whole run
+ * is what later runs must give. */
 int verify_program(struct worker *k, struct program *p, int compared, struct status *st);
 
 /* Fills all tensors that a program writes, or its result, with NaN.  A number that is found there
