@@ -287,7 +287,7 @@ static int check_options(const struct options *o, struct status *st)
                           "leave one of them out",
                           o->operands[0]);
     for (size_t i = 0; i < ARRAY_LEN(of_plans); i++)
-        if (options_has(o, UINT64_C(1) << of_plans[i]))
+        if (options_has(o, (option_bits)1 << of_plans[i]))
             return status_set(st, STATUS_USAGE,
                               "--%s is about plans, and --op attention times none; leave one of "
                               "them out",

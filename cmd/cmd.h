@@ -19,7 +19,7 @@
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(CONFIG) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
-    X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(DTYPE)                      \
+    X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
@@ -35,14 +35,16 @@ enum option_id {
         OPTION_COUNT
 };
 
-#define OPT(id)     (UINT64_C(1) << OPTION_##id)
+__extension__ typedef unsigned __int128 option_bits; /* bits */
+#define OPT(id)     ((option_bits)1 << OPTION_##id)
 
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
     (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(CONFIG) | OPT(HEADS) |              \
      OPT(HEAD_SIZE) | OPT(HIDDEN) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) |                \
-     OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(DTYPE) |     \
-     OPT(LENGTHS) | OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
+     OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) |                  \
+     OPT(LOCAL_MASK) | OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY) | OPT(DTYPE) | OPT(LENGTHS) |           \
+     OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
@@ -60,12 +62,15 @@ struct strategy_list {
 /* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
  * no default. */
 struct options {
-    uint64_t given;                  /* OPT() bits of the options given */
+    option_bits given;               /* OPT() bits of the options given */
     const char *texts[OPTION_COUNT]; /* their arguments; null where there is none */
     int batch, seq_len;              /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, hidden, layers, ffn, avg_seq_len;
-    double eps, rope, rope_factor;   /* of rotary embeddings the base and the factor; 0: none */
+    double eps, rope, rope_factor; /* of rotary embeddings the base and the factor; 0: none */
+    double local_rope;             /* 0: rope */
+    int global_every;
+    const char *local_mask;          /* null or "none": layers are of one kind */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
@@ -95,10 +100,10 @@ void options_release(struct options *o);
 
 /* Appends " -b 1 -m causal": of a set of options those given, as they were given; and "fuseplan
  * search -b 1 -m causal", with the program as it was called. */
-void options_words(const struct options *o, uint64_t set, struct buf *out);
-void options_command(const struct options *o, const char *command, uint64_t set, struct buf *out);
+void options_words(const struct options *o, option_bits set, struct buf *out);
+void options_command(const struct options *o, const char *command, option_bits set, struct buf *out);
 
-static inline bool options_has(const struct options *o, uint64_t bit)
+static inline bool options_has(const struct options *o, option_bits bit)
 {
     return (o->given & bit) != 0;
 }
@@ -150,7 +155,7 @@ struct command {
     const char *name;
     const char *operands; /* "": none, "A [B]": one or two, "A...": one or more, "[A...]": any */
     const char *summary;
-    uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
+    option_bits options, required;    /* OPT() bits of the options that it takes, that it needs */
     bool each;                        /* takes lists of batch sizes and sequence lengths */
     unsigned exits;                   /* EXITS_ bits: exit codes beside 0, 1 and 2 */
     const char *about;                /* a paragraph for --help; may be null */

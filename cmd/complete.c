@@ -9,7 +9,7 @@
 /* A command line up to the word to be completed. */
 struct line {
     const struct command *c;
-    uint64_t given;     /* OPT() bits */
+    option_bits given;  /* OPT() bits */
     int operands;       /* before the word */
     bool options_ended; /* by "--" */
     int expecting;      /* the option whose argument the word is; -1: none */
@@ -89,7 +89,7 @@ static void take_word(struct line *l, const char *word)
         id = option_of(l->c, word, &argument);
         if (id < 0)
             return;
-        l->given |= UINT64_C(1) << id;
+        l->given |= (option_bits)1 << id;
         if (!option_needs_argument(option_info((enum option_id)id)))
             return;
         if (argument == NULL)
@@ -101,7 +101,7 @@ static void take_word(struct line *l, const char *word)
 
 static void answer_options(const struct line *l)
 {
-    uint64_t options = l->c->options & ~l->given;
+    option_bits options = l->c->options & ~l->given;
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         char text[64];

@@ -7,8 +7,8 @@ static const struct action {
     const char *name;
     const char *operands; /* after the action: "", "FILE" or "FILE..." */
     const char *summary;
-    uint64_t options; /* OPT() bits beside the common ones */
-    bool reads;       /* finds the database open in its session */
+    option_bits options; /* OPT() bits beside the common ones */
+    bool reads;          /* finds the database open in its session */
     db_action *run;
 } actions[] = {
     {"list", "", "print each workload with its best plan", 0, true, db_list_run},
@@ -43,7 +43,7 @@ static void help_actions(struct buf *out)
 
 static int check_options(const struct options *o, const struct action *a, struct status *st)
 {
-    uint64_t stray = o->given & ~(OPTS_COMMON | OPT(DB) | a->options);
+    option_bits stray = o->given & ~(OPTS_COMMON | OPT(DB) | a->options);
     for (int id = 0; id < OPTION_COUNT; id++) {
         if ((stray >> id & 1) != 0)
             return status_set(st, STATUS_USAGE, "'db %s' takes no option '--%s'", a->name,

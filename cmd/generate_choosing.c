@@ -29,6 +29,9 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
         plan_from_text(&one, o->operands[0], &best, &part->plan, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
+    if (part->workload.local != NULL)
+        return status_set(st, STATUS_UNFIT,
+                          "no library runs layers of two kinds yet; add --local-mask none");
     part->padded = best.padded;
     drop_lengths(&part->workload, &part->full);
     part->opened = true;

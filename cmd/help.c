@@ -18,7 +18,7 @@ static const struct help_exit {
 
 static const struct help_variable {
     const char *name;
-    uint64_t options; /* a command that takes one of the options reads the variable */
+    option_bits options; /* a command that takes one of the options reads the variable */
     const char *means;
 } variables[] = {
     {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},

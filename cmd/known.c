@@ -27,6 +27,20 @@ static void add_chain(const struct workload *w, struct buf *out)
     }
 }
 
+/* Appends the options of a second kind of layers. */
+static void add_local(const struct workload *w, struct buf *out)
+{
+    if (w->local == NULL)
+        return;
+    buf_adds(out, " --local-mask ");
+    mask_text(&w->local->mask_spec, out);
+    if (w->rope_theta != w->local->rope_theta) {
+        buf_adds(out, " --local-rope ");
+        number_add(w->local->rope_theta, out);
+    }
+    buf_addf(out, " --global-every %d", w->every);
+}
+
 void known_options(const struct db_workload *w, const char *target_kind, struct buf *out)
 {
     struct workload usual, parsed;
@@ -50,8 +64,10 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
         buf_adds(out, " --eps ");
         number_add(w->eps, out);
     }
-    if (reads)
+    if (reads) {
         add_chain(&parsed, out);
+        add_local(&parsed, out);
+    }
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         if (strcmp(target_kind, target_names[kind]) == 0 &&
             strcmp(w->dtype, dtypes[target_default_dtype((enum target_kind)kind)].name) != 0)

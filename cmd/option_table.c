@@ -226,6 +226,9 @@ static const struct row option_rows[] = {
     [OPTION_GATE] = {{"gate", 0, "[=none]", "feed-forward with a gate: activated columns times as many others", words_none}, parse_switch, FIELD(gate), 0, 0},
     [OPTION_ROPE] = {{"rope", 0, "THETA", "rotary embeddings of this base, such as 10000, or none", words_none}, parse_rope, FIELD(rope), 0, 0},
     [OPTION_SCORE_BIAS] = {{"score-bias", 0, "[=none]", "a number of each head and distance is added to scores, as ALiBi", words_none}, parse_switch, FIELD(score_bias), 0, 0},
+    [OPTION_LOCAL_MASK] = {{"local-mask", 0, "MASK", "mask of local layers, which stand between global ones, or none (none)", words_mask}, parse_text, FIELD(local_mask), 0, 0},
+    [OPTION_LOCAL_ROPE] = {{"local-rope", 0, "THETA", "base of the rotary embeddings of local layers (that of --rope)", NULL}, parse_double, FIELD(local_rope), ROPE_THETA_MIN, ROPE_THETA_MAX},
+    [OPTION_GLOBAL_EVERY] = {{"global-every", 0, "N", "with --local-mask: layers 0, N, 2N, ... are global", NULL}, parse_size, FIELD(global_every), 0, LAYERS_MAX},
     [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "element type; cpu: fp32; cuda: fp16 (the default), bf16, tf32 or fp32", words_dtype}, parse_word, FIELD(dtype), 0, 0},
     [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},
     [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw the lengths at random with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, SEQ_LEN_MAX},
@@ -276,7 +279,7 @@ static const struct row option_rows[] = {
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(option_rows) == OPTION_COUNT, "a row for each option");
-_Static_assert(OPTION_COUNT <= 64, "options are bits of 64");
+_Static_assert(OPTION_COUNT <= 128, "options are bits of 128");
 
 const struct option_info *option_info(enum option_id id)
 {
@@ -288,6 +291,6 @@ int option_set(struct options *o, enum option_id id, const char *text, struct st
     const struct row *row = &option_rows[id];
     char what[64];
     snprintf(what, sizeof(what), "--%s", row->info.name);
-    o->given |= UINT64_C(1) << id;
+    o->given |= (option_bits)1 << id;
     return row->parse != NULL ? row->parse(row, what, text, (char *)o + row->field, st) : 0;
 }

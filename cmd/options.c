@@ -13,7 +13,7 @@ struct getopt_tables {
 
 /* "-:" makes getopt_long return operands as option 1 and a missing argument as ':'.  Digits are
  * letters so that parse_next() can tell the operand -1 from an unknown option. */
-static void make_tables(uint64_t options, struct getopt_tables *t)
+static void make_tables(option_bits options, struct getopt_tables *t)
 {
     int n = 0;
     char *letter = t->letters + strlen(strcpy(t->letters, "-:0123456789"));

@@ -2,6 +2,8 @@
 #include "bench/trained/trained.h"
 #include "cmd/options_int.h"
 
+static const struct local modernbert = {"sliding:w=64", 10000, 3};
+
 /* Of the models' published configurations. */
 static const struct preset {
     const char *name;
@@ -10,60 +12,63 @@ static const struct preset {
     const char *chain; /* its name */
     double rope;
     const char *mask;
-    int hidden; /* 0: heads * head_size */
+    int hidden;                /* 0: heads * head_size */
+    const struct local *local; /* null: all layers are of one kind */
 } presets[] = {
-    {"bert-tiny", 2, 2, 64, 512, 1e-12, "bert", 0, "full", 0},
-    {"bert-mini", 4, 4, 64, 1024, 1e-12, "bert", 0, "full", 0},
-    {"bert-small", 4, 8, 64, 2048, 1e-12, "bert", 0, "full", 0},
-    {"bert-medium", 8, 8, 64, 2048, 1e-12, "bert", 0, "full", 0},
-    {"bert-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full", 0},
-    {"bert-large", 24, 16, 64, 4096, 1e-12, "bert", 0, "full", 0},
-    {"distilbert", 6, 12, 64, 3072, 1e-12, "bert", 0, "full", 0},
-    {"roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0},
-    {"roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full", 0},
-    {"xlm-roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0},
-    {"xlm-roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full", 0},
-    {"electra-small", 12, 4, 64, 1024, 1e-12, "bert", 0, "full", 0},
-    {"electra-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full", 0},
-    {"minilm-l6", 6, 12, 32, 1536, 1e-12, "bert", 0, "full", 0},
-    {"minilm-l12", 12, 12, 32, 1536, 1e-12, "bert", 0, "full", 0},
-    {"mpnet-base", 12, 12, 64, 3072, 1e-5, "bias", 0, "full", 0},
-    {"nomic-v1.5", 12, 12, 64, 3072, 1e-12, "silu+gate+rope", 1000, "full", 0},
-    {"gte-base", 12, 12, 64, 3072, 1e-12, "gate+rope", 500000, "full", 0},
-    {"gte-large", 24, 16, 64, 4096, 1e-12, "gate+rope", 160000, "full", 0},
-    {"jina-v2-base", 12, 12, 64, 3072, 1e-12, "gate+bias", 0, "full", 0},
-    {"jina-v3", 24, 16, 64, 4096, 1e-5, "rope", 20000, "full", 0},
-    {"eurobert-210m", 12, 12, 64, 3072, 1e-5, "pre+rms+silu+gate+rope", 250000, "full", 0},
-    {"vit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full", 0},
-    {"vit-large", 24, 16, 64, 4096, 1e-12, "pre", 0, "full", 0},
-    {"vit-huge", 32, 16, 80, 5120, 1e-12, "pre", 0, "full", 0},
-    {"deit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full", 0},
-    {"dinov2-small", 12, 6, 64, 1536, 1e-6, "pre", 0, "full", 0},
-    {"dinov2-base", 12, 12, 64, 3072, 1e-6, "pre", 0, "full", 0},
-    {"dinov2-large", 24, 16, 64, 4096, 1e-6, "pre", 0, "full", 0},
-    {"dinov2-giant", 40, 24, 64, 4096, 1e-6, "pre+silu+gate", 0, "full", 0},
-    {"siglip-base", 12, 12, 64, 3072, 1e-6, "pre+gelu_tanh", 0, "full", 0},
-    {"siglip-so400m", 27, 16, 72, 4304, 1e-6, "pre+gelu_tanh", 0, "full", 0},
-    {"clip-b32-vision", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "full", 0},
-    {"clip-b32-text", 12, 8, 64, 2048, 1e-5, "pre+quick_gelu", 0, "causal", 0},
-    {"clip-l14-vision", 24, 16, 64, 4096, 1e-5, "pre+quick_gelu", 0, "full", 0},
-    {"clip-l14-text", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "causal", 0},
-    {"clip-h14-vision", 32, 16, 80, 5120, 1e-5, "pre", 0, "full", 0},
-    {"whisper-tiny", 4, 6, 64, 1536, 1e-5, "pre", 0, "full", 0},
-    {"whisper-base", 6, 8, 64, 2048, 1e-5, "pre", 0, "full", 0},
-    {"whisper-small", 12, 12, 64, 3072, 1e-5, "pre", 0, "full", 0},
-    {"whisper-medium", 24, 16, 64, 4096, 1e-5, "pre", 0, "full", 0},
-    {"whisper-large", 32, 20, 64, 5120, 1e-5, "pre", 0, "full", 0},
-    {"wav2vec2-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0},
-    {"wav2vec2-large", 24, 16, 64, 4096, 1e-5, "pre", 0, "full", 0},
-    {"gpt2", 12, 12, 64, 3072, 1e-5, "pre+gelu_tanh", 0, "causal", 0},
-    {"gpt2-medium", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh", 0, "causal", 0},
-    {"opt-125m", 12, 12, 64, 3072, 1e-5, "pre+relu", 0, "causal", 0},
-    {"bloom-560m", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh+bias", 0, "causal", 0},
-    {"t5-small", 6, 8, 64, 2048, 1e-6, "pre+rms+relu+bias", 0, "full", 0},
-    {"t5-base", 12, 12, 64, 3072, 1e-6, "pre+rms+relu+bias", 0, "full", 0},
-    {"flan-t5-small", 8, 6, 64, 1024, 1e-6, "pre+rms+gelu_tanh+gate+bias", 0, "full", 512},
-    {"flan-t5-base", 12, 12, 64, 2048, 1e-6, "pre+rms+gelu_tanh+gate+bias", 0, "full", 0},
+    {"bert-tiny", 2, 2, 64, 512, 1e-12, "bert", 0, "full", 0, NULL},
+    {"bert-mini", 4, 4, 64, 1024, 1e-12, "bert", 0, "full", 0, NULL},
+    {"bert-small", 4, 8, 64, 2048, 1e-12, "bert", 0, "full", 0, NULL},
+    {"bert-medium", 8, 8, 64, 2048, 1e-12, "bert", 0, "full", 0, NULL},
+    {"bert-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full", 0, NULL},
+    {"bert-large", 24, 16, 64, 4096, 1e-12, "bert", 0, "full", 0, NULL},
+    {"distilbert", 6, 12, 64, 3072, 1e-12, "bert", 0, "full", 0, NULL},
+    {"roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0, NULL},
+    {"roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full", 0, NULL},
+    {"xlm-roberta-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0, NULL},
+    {"xlm-roberta-large", 24, 16, 64, 4096, 1e-5, "bert", 0, "full", 0, NULL},
+    {"electra-small", 12, 4, 64, 1024, 1e-12, "bert", 0, "full", 0, NULL},
+    {"electra-base", 12, 12, 64, 3072, 1e-12, "bert", 0, "full", 0, NULL},
+    {"minilm-l6", 6, 12, 32, 1536, 1e-12, "bert", 0, "full", 0, NULL},
+    {"minilm-l12", 12, 12, 32, 1536, 1e-12, "bert", 0, "full", 0, NULL},
+    {"mpnet-base", 12, 12, 64, 3072, 1e-5, "bias", 0, "full", 0, NULL},
+    {"nomic-v1.5", 12, 12, 64, 3072, 1e-12, "silu+gate+rope", 1000, "full", 0, NULL},
+    {"gte-base", 12, 12, 64, 3072, 1e-12, "gate+rope", 500000, "full", 0, NULL},
+    {"gte-large", 24, 16, 64, 4096, 1e-12, "gate+rope", 160000, "full", 0, NULL},
+    {"jina-v2-base", 12, 12, 64, 3072, 1e-12, "gate+bias", 0, "full", 0, NULL},
+    {"jina-v3", 24, 16, 64, 4096, 1e-5, "rope", 20000, "full", 0, NULL},
+    {"eurobert-210m", 12, 12, 64, 3072, 1e-5, "pre+rms+silu+gate+rope", 250000, "full", 0, NULL},
+    {"modernbert-base", 22, 12, 64, 1152, 1e-5, "pre+gate+rope", 160000, "full", 0, &modernbert},
+    {"modernbert-large", 28, 16, 64, 2624, 1e-5, "pre+gate+rope", 160000, "full", 0, &modernbert},
+    {"vit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full", 0, NULL},
+    {"vit-large", 24, 16, 64, 4096, 1e-12, "pre", 0, "full", 0, NULL},
+    {"vit-huge", 32, 16, 80, 5120, 1e-12, "pre", 0, "full", 0, NULL},
+    {"deit-base", 12, 12, 64, 3072, 1e-12, "pre", 0, "full", 0, NULL},
+    {"dinov2-small", 12, 6, 64, 1536, 1e-6, "pre", 0, "full", 0, NULL},
+    {"dinov2-base", 12, 12, 64, 3072, 1e-6, "pre", 0, "full", 0, NULL},
+    {"dinov2-large", 24, 16, 64, 4096, 1e-6, "pre", 0, "full", 0, NULL},
+    {"dinov2-giant", 40, 24, 64, 4096, 1e-6, "pre+silu+gate", 0, "full", 0, NULL},
+    {"siglip-base", 12, 12, 64, 3072, 1e-6, "pre+gelu_tanh", 0, "full", 0, NULL},
+    {"siglip-so400m", 27, 16, 72, 4304, 1e-6, "pre+gelu_tanh", 0, "full", 0, NULL},
+    {"clip-b32-vision", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "full", 0, NULL},
+    {"clip-b32-text", 12, 8, 64, 2048, 1e-5, "pre+quick_gelu", 0, "causal", 0, NULL},
+    {"clip-l14-vision", 24, 16, 64, 4096, 1e-5, "pre+quick_gelu", 0, "full", 0, NULL},
+    {"clip-l14-text", 12, 12, 64, 3072, 1e-5, "pre+quick_gelu", 0, "causal", 0, NULL},
+    {"clip-h14-vision", 32, 16, 80, 5120, 1e-5, "pre", 0, "full", 0, NULL},
+    {"whisper-tiny", 4, 6, 64, 1536, 1e-5, "pre", 0, "full", 0, NULL},
+    {"whisper-base", 6, 8, 64, 2048, 1e-5, "pre", 0, "full", 0, NULL},
+    {"whisper-small", 12, 12, 64, 3072, 1e-5, "pre", 0, "full", 0, NULL},
+    {"whisper-medium", 24, 16, 64, 4096, 1e-5, "pre", 0, "full", 0, NULL},
+    {"whisper-large", 32, 20, 64, 5120, 1e-5, "pre", 0, "full", 0, NULL},
+    {"wav2vec2-base", 12, 12, 64, 3072, 1e-5, "bert", 0, "full", 0, NULL},
+    {"wav2vec2-large", 24, 16, 64, 4096, 1e-5, "pre", 0, "full", 0, NULL},
+    {"gpt2", 12, 12, 64, 3072, 1e-5, "pre+gelu_tanh", 0, "causal", 0, NULL},
+    {"gpt2-medium", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh", 0, "causal", 0, NULL},
+    {"opt-125m", 12, 12, 64, 3072, 1e-5, "pre+relu", 0, "causal", 0, NULL},
+    {"bloom-560m", 24, 16, 64, 4096, 1e-5, "pre+gelu_tanh+bias", 0, "causal", 0, NULL},
+    {"t5-small", 6, 8, 64, 2048, 1e-6, "pre+rms+relu+bias", 0, "full", 0, NULL},
+    {"t5-base", 12, 12, 64, 3072, 1e-6, "pre+rms+relu+bias", 0, "full", 0, NULL},
+    {"flan-t5-small", 8, 6, 64, 1024, 1e-6, "pre+rms+gelu_tanh+gate+bias", 0, "full", 512, NULL},
+    {"flan-t5-base", 12, 12, 64, 2048, 1e-6, "pre+rms+gelu_tanh+gate+bias", 0, "full", 0, NULL},
 };
 
 void words_preset(struct buf *out)
@@ -92,6 +97,8 @@ static int read_model(const struct options *o, struct model_config *out, struct 
                                      .rope_theta = p->rope,
                                      .mask = p->mask,
                                      .hidden = p->hidden};
+    if (options_has(o, OPT(PRESET)) && p->local != NULL)
+        out->local = *p->local;
     return 0;
 }
 
@@ -116,6 +123,9 @@ int preset_apply(struct options *o, struct status *st)
         options_has(o, OPT(ACTIVATION)) ? o->activation : (int)f.activation - FUNCTION_BIAS_GELU;
     o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
     o->rope_factor = options_has(o, OPT(ROPE)) ? o->rope_factor : m.rope_factor;
+    o->local_mask = options_has(o, OPT(LOCAL_MASK)) ? o->local_mask : m.local.mask;
+    o->local_rope = options_has(o, OPT(LOCAL_ROPE)) ? o->local_rope : m.local.rope_theta;
+    o->global_every = options_has(o, OPT(GLOBAL_EVERY)) ? o->global_every : m.local.every;
     o->gate = options_has(o, OPT(GATE)) ? o->gate : f.gate;
     o->score_bias = options_has(o, OPT(SCORE_BIAS)) ? o->score_bias : f.score_bias;
     return 0;

@@ -1,5 +1,7 @@
 #include "cmd/cmd.h"
 
+#include <string.h>
+
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
                      struct status *st)
 {
@@ -41,6 +43,26 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     return result;
 }
 
+static int set_local(const struct options *o, struct workload *w, struct status *st)
+{
+    bool none = o->local_mask == NULL || strcmp(o->local_mask, "none") == 0;
+    if (none && options_has(o, OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY)))
+        return status_set(
+            st, STATUS_USAGE,
+            "%s says what local layers are, and there are none; add --local-mask MASK",
+            options_has(o, OPT(LOCAL_ROPE)) ? "--local-rope" : "--global-every");
+    if (none)
+        return 0;
+    if (o->global_every == 0)
+        return status_set(st, STATUS_USAGE,
+                          "--local-mask without the layers that are global; add --global-every N");
+    if (o->rope == 0 && options_has(o, OPT(LOCAL_ROPE)))
+        return status_set(st, STATUS_USAGE,
+                          "--local-rope without --rope; layers rotate all or none");
+    return workload_add_local(w, o->local_mask, o->local_rope > 0 ? o->local_rope : o->rope,
+                              o->global_every, st);
+}
+
 static int require_shape(const struct options *o, struct status *st)
 {
     bool batch = options_has(o, OPT(BATCH)), seq_len = options_has(o, OPT(SEQ_LEN));
@@ -70,7 +92,8 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
     w->rope_theta = o->rope;
     w->rope_factor = o->rope_factor;
     mask_spec_release(&w->mask_spec);
-    if (mask_parse(o->mask, &w->mask_spec, st) != 0 || set_lengths(o, w, st) != 0)
+    if (mask_parse(o->mask, &w->mask_spec, st) != 0 || set_lengths(o, w, st) != 0 ||
+        set_local(o, w, st) != 0)
         return -1;
     return workload_check(w, st);
 }

@@ -44,6 +44,13 @@ void trained_first_norm(const struct trained *t, const struct workload *w, float
 
 /* ---- model_config.c: a model's config.json --------------------------------------------------- */
 
+/* Of layers of a second kind; see workload_add_local(). */
+struct local {
+    const char *mask; /* null: all layers are of one kind */
+    double rope_theta;
+    int every;
+};
+
 struct model_config {
     const struct chain *chain;
     int layers, heads, head_size, ffn;
@@ -51,6 +58,7 @@ struct model_config {
     double eps;
     double rope_theta, rope_factor; /* 0 where the chain has none */
     const char *mask;               /* a literal */
+    struct local local;
 };
 
 /* path: "config.json", or of a file with several models "config.json:vision_config".  STATUS_USAGE

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,13 +42,24 @@ static int write_npy(const char *dir, const char *name, enum npy_type type, int 
     return result;
 }
 
-static int dump_mask(const struct workload *w, const char *dir, struct status *st)
+/* The name of a file of one kind of layers: it ends with the kind if there are two. */
+static const char *kind_name(const struct workload *w, const char *name, int kind, char out[16])
 {
-    int64_t shape[3];
-    unsigned char *keep;
-    int dims = workload_kept(w, shape, &keep);
-    int result = write_npy(dir, "mask", NPY_BOOL, dims, shape, keep, st);
-    free(keep);
+    snprintf(out, 16, w->local != NULL ? "%s%d" : "%s", name, kind);
+    return out;
+}
+
+static int dump_masks(const struct workload *w, const char *dir, struct status *st)
+{
+    char name[16];
+    int result = 0;
+    for (int kind = 0; kind < workload_kinds(w) && result == 0; kind++) {
+        int64_t shape[3];
+        unsigned char *keep;
+        int dims = workload_kept(workload_of_kind(w, kind), shape, &keep);
+        result = write_npy(dir, kind_name(w, "mask", kind, name), NPY_BOOL, dims, shape, keep, st);
+        free(keep);
+    }
     return result;
 }
 
@@ -67,17 +79,18 @@ static void part_pairs(enum dim columns, int64_t elements, const struct workload
 }
 
 /* (S,W) with the cosines in even columns, the sines in odd ones. */
-static int dump_rotations(const struct workload *w, const float *table, const char *dir,
+static int dump_rotations(const struct workload *w, int kind, const float *table, const char *dir,
                           struct status *st)
 {
+    char name[16];
     const int64_t shape[] = {w->seq_len, w->head_size / 2}, n = shape[0] * shape[1];
     float *part = mem_alloc((size_t)n, sizeof(*part));
     int result = 0;
     for (int odd = 0; odd < 2 && result == 0; odd++) {
         for (int64_t i = 0; i < n; i++)
             part[i] = table[2 * i + odd];
-        result =
-            write_npy(dir, odd == 0 ? "rope_cos" : "rope_sin", NPY_FLOAT32, 2, shape, part, st);
+        result = write_npy(dir, kind_name(w, odd == 0 ? "rope_cos" : "rope_sin", kind, name),
+                           NPY_FLOAT32, 2, shape, part, st);
     }
     free(part);
     return result;
@@ -91,7 +104,7 @@ static int dump_weight(const struct workload *w, int layer, int id, float *value
     const int ndim = weight->rows == DIM_1 ? 1 : 2;
     struct buf name;
     if (weight->draw == WEIGHT_ROTATION)
-        return dump_rotations(w, values, dir, st);
+        return dump_rotations(w, layer_kind(w, layer), values, dir, st);
     part_pairs(weight->cols, weight_elements(id, w), w, values);
     buf_init(&name);
     if (!weight->table)
@@ -102,6 +115,16 @@ static int dump_weight(const struct workload *w, int layer, int id, float *value
     return result;
 }
 
+/* Whether a layer is the first that has a weight: a table of rotations belongs to a kind of layers,
+ * another table to all of them. */
+static bool is_first(const struct workload *w, int layer, int id)
+{
+    const struct weight *weight = &w->chain->weights[id];
+    if (!weight->table)
+        return true;
+    return layer < (weight->draw == WEIGHT_ROTATION ? workload_kinds(w) : 1);
+}
+
 /* set: the weights of a layer, as bits.  Tables are written once. */
 static int dump_weights(struct worker *k, int layers, uint32_t set, const char *dir,
                         struct status *st)
@@ -110,7 +133,7 @@ static int dump_weights(struct worker *k, int layers, uint32_t set, const char *
     for (int i = 0; i < layers * WEIGHT_MAX && result == 0; i++) {
         int layer = i / WEIGHT_MAX, id = i % WEIGHT_MAX;
         const struct weight *weight = &k->w.chain->weights[id];
-        if ((set >> id & 1) == 0 || weight->name == NULL || (layer > 0 && weight->table))
+        if ((set >> id & 1) == 0 || weight->name == NULL || !is_first(&k->w, layer, id))
             continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         inputs_weight(&k->w, k->tensors.inputs, layer, id, values);
@@ -180,5 +203,5 @@ int dump_program(struct worker *k, struct program *p, const char *dir, struct st
 {
     worker_doing(k, p->alone ? "running the segment" : "running the plan");
     int result = p->alone ? dump_segment(k, p, dir, st) : dump_plan(k, p, dir, st);
-    return result == 0 ? dump_mask(&k->w, dir, st) : -1;
+    return result == 0 ? dump_masks(&k->w, dir, st) : -1;
 }

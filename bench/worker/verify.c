@@ -48,8 +48,7 @@ static int verify_in_layer(struct worker *k, const struct program *p, const stru
         if ((segment_outputs(k->w.chain, s) >> t & 1) != 0)
             result = compare(k, layer, t, &k->reference.layer[layer], p->tolerance, worst, st);
     k->ops->release(replay);
-    return result != 0 ? status_prefix(st, "%s%s", part->name,
-                                       layer > 0 ? " in layers of the second kind" : "")
+    return result != 0 ? status_prefix(st, "%s%s", part->name, layer > 0 ? " in local layers" : "")
                        : 0;
 }
 

@@ -37,6 +37,10 @@ static const char *const texts[] = {
     "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=pre+bias",
     "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=full chain=silu+gate+rope "
     "rope=160000",
+    "b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp16 lengths=full mask=causal chain=bert "
+    "local=sliding:w=2 every=2",
+    "b=2 s=8 h=1 w=4 f=16 l=22 eps=1e-05 dtype=fp16 lengths=8,3 mask=full "
+    "chain=pre+gate+rope rope=160000 local=sliding:w=64 local_rope=10000 every=3",
     "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=hidden hidden=512",
     "b=1 s=8 h=6 w=64 f=16 l=1 eps=1e-06 dtype=fp16 lengths=full mask=full chain=pre+rope+hidden "
     "rope=100:2.5 hidden=512",
@@ -82,6 +86,20 @@ static const struct {
      "it lacks 'hidden='"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=hidden hidden=4",
      "its hidden size is that of its heads"},
+    {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert local=causal",
+     "it lacks 'every='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert local=causal "
+     "every=1",
+     "one of 1 layers is global; give a number from 2 to 1024"},
+    {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert local=causal "
+     "every=2 every=3",
+     "it goes on after its kinds of layers"},
+    {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=rope rope=10 "
+     "local=causal every=2",
+     "it lacks 'local_rope='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert "
+     "local=file:0123 every=2",
+     "the mask of local layers is a file"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre hidden=8",
      "it goes on after its chain"},
 };
@@ -226,8 +244,62 @@ START_TEST(copies_stand_alone)
 }
 END_TEST
 
-SUITE("workload", NULL, NULL, ONCE(text_names_other_chains),
-      LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
+/* ---- kinds of layers ------------------------------------------------------------------------- */
+
+/* Layers 0, 3 and 6 of 7 are full, the others local. */
+START_TEST(layers_are_of_two_kinds)
+{
+    struct workload w = workload_of(2, 100), copy;
+    w.layers = 7;
+    w.chain = chain_find("rope");
+    w.rope_theta = 1000;
+    OK(workload_parse_lengths(&w, "100,40", &st));
+    OK(workload_add_local(&w, "sliding:w=1", 10, 3, &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
+    const int64_t full = 100 * 100 + 40 * 40, local = 3 * 100 - 2 + 3 * 40 - 2;
+    for (int layer = 0; layer < w.layers; layer++) {
+        const struct workload *of = workload_of_layer(&w, layer);
+        ck_assert_int_eq(layer_kind(&w, layer), layer % 3 != 0);
+        ck_assert_int_eq(of->blocks.kept, layer % 3 != 0 ? local : full);
+        ck_assert_double_eq(of->rope_theta, layer % 3 != 0 ? 10 : 1000);
+        ck_assert_int_eq(of->lengths[1], 40);
+    }
+    ck_assert_int_eq(workload_kinds(&w), 2);
+    ck_assert_int_eq(workload_global_layers(&w, 4), 2);
+    ck_assert_double_eq_tol(workload_pairs(&w), (3.0 * (double)full + 4.0 * (double)local) / 7,
+                            1e-9);
+    workload_copy(&copy, &w);
+    workload_release(&w);
+    ck_assert_int_eq(copy.local->blocks.kept, local);
+    copy.layers = 1; /* layer 0 is no local one */
+    OK(workload_check(&copy, &st));
+    ck_assert_ptr_null(copy.local);
+    workload_release(&copy);
+}
+END_TEST
+
+/* Segments that neither mask nor rotate compute the same in all layers. */
+START_TEST(only_attention_knows_kinds)
+{
+    struct workload w = workload_of(1, 8);
+    OK(workload_add_local(&w, "causal", 0, 2, &st));
+    OK(workload_check(&w, &st));
+    ck_assert(!segment_has_kinds(&w, (struct segment){0, 1}));
+    ck_assert(!segment_has_kinds(&w, (struct segment){6, 14}));
+    for (int op = ATTENTION_FIRST; op <= 5; op++)
+        ck_assert(segment_has_kinds(&w, (struct segment){(int8_t)op, (int8_t)op}));
+    w.chain = chain_find("rope");
+    w.rope_theta = w.local->rope_theta = 10;
+    OK(workload_check(&w, &st));
+    ck_assert(segment_has_kinds(&w, (struct segment){0, 1}));
+    ck_assert(!segment_has_kinds(&w, (struct segment){0, 0}));
+    workload_release(&w);
+}
+END_TEST
+
+SUITE("workload", NULL, NULL, ONCE(layers_are_of_two_kinds), ONCE(only_attention_knows_kinds),
+      ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
       LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)),
       LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
       LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),

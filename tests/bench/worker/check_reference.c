@@ -9,6 +9,7 @@
 enum { LAYERS = 3 };
 
 static const struct chain *chain = &chain_bert;
+static bool two_kinds;
 static struct workload w;
 static struct reference reference;
 static int beats[1 << 20], beat_count;
@@ -26,6 +27,12 @@ static void open_with(enum dtype dtype, struct inputs inputs)
     w.rope_theta = 100;
     w.layers = LAYERS;
     w.dtype = dtype;
+    if (two_kinds) {
+        struct status st = STATUS_INIT;
+        OK(workload_add_local(&w, "sliding:w=1", 20, 2, &st));
+        OK(workload_check(&w, &st));
+        OK(workload_build_mask(&w, NULL, &st));
+    }
     reference_init(&reference, &w, inputs);
     reference.beat_ms = 1000000; /* once a layer */
 }
@@ -45,7 +52,7 @@ static void compute(int layer, bool all_rows, struct oracle_layer *out)
         if ((chain_inputs(w.chain) & SET_OF(t)) != 0)
             memcpy(in.flow.tensor[t], given->tensor[t],
                    (size_t)tensor_elements(t, &w) * sizeof(float));
-    layer_inputs_run(&w, &in, 1, out);
+    layer_inputs_run(workload_of_layer(&w, layer), &in, 1, out);
     layer_inputs_release(&in);
 }
 
@@ -68,7 +75,7 @@ static void check_layer(int layer)
     const struct oracle_results *results = reference_output(&reference, layer, true);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((chain_inputs(w.chain) & SET_OF(t)) == 0 &&
-            (layer == 0 || (chain_carried(w.chain) & SET_OF(t)) != 0))
+            (layer < workload_kinds(&w) || (chain_carried(w.chain) & SET_OF(t)) != 0))
             check_tensor(results, t, computed.tensor[t]);
     for (int c = 0; c < w.chain->carried_count; c++) {
         const struct carried from_to = w.chain->carried[c];
@@ -85,6 +92,24 @@ START_TEST(layers_follow_one_another)
 {
     chain = chain_find(_i < DTYPE_COUNT ? "bert" : "pre+rms+silu+gate+rope+bias");
     open_with((enum dtype)(_i % DTYPE_COUNT), (struct inputs){.seed = 5});
+    reference_need(&reference, LAYERS, true, beat, beats);
+    for (int layer = 0; layer < LAYERS; layer++)
+        check_layer(layer);
+    close_all();
+}
+END_TEST
+
+/* The first layer of each kind is known in full. */
+START_TEST(kinds_have_results_of_their_own)
+{
+    chain = chain_find("pre+gate+rope");
+    two_kinds = true;
+    open_with(DTYPE_FP32, (struct inputs){.seed = 5});
+    reference_need(&reference, 2, false, beat, beats);
+    ck_assert_int_eq(reference.known, 2);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        ck_assert((reference_output(&reference, 1, false)->tensor[t] != NULL) ==
+                  ((chain_inputs(chain) & SET_OF(t)) == 0));
     reference_need(&reference, LAYERS, true, beat, beats);
     for (int layer = 0; layer < LAYERS; layer++)
         check_layer(layer);
@@ -196,6 +221,7 @@ START_TEST(slow_layers_are_heard_of)
 }
 END_TEST
 
-SUITE("reference", NULL, NULL, LOOP(layers_follow_one_another, 0, DTYPE_COUNT),
-      ONCE(samples_follow_layer_0), ONCE(layer_0_starts_early),
-      LOOP(samples_may_start_early, 1, LAYERS + 1), LOOP(slow_layers_are_heard_of, 0, 2))
+SUITE("reference", NULL, NULL, ONCE(kinds_have_results_of_their_own),
+      LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
+      ONCE(layer_0_starts_early), LOOP(samples_may_start_early, 1, LAYERS + 1),
+      LOOP(slow_layers_are_heard_of, 0, 2))

@@ -94,6 +94,26 @@ mask=full chain=gate+rope rope=500000:2
 ! fuseplan query: --rope: 0 is out of range; give a number from 1 to 1e+12
 2$ fuseplan query -b 1 -s 4 --target cpu --rope 10 -W 15
 ! fuseplan query: head_size is 15; rotary embeddings need an even number
+## Layers may be of two kinds; one layer is of one kind.
+$ options() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | sed -n 's/.*\( l=.*\) on cpu.*/\1/p'; }
+$ options --preset modernbert-base
+ l=22 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+gate+rope rope=160000 local=sliding:w=64 local_rope=10000 every=3
+$ options --preset modernbert-base --local-mask none --rope 20000
+ l=22 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+gate+rope rope=20000
+$ options --preset modernbert-base -L 1 --gate=none
+ l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+rope rope=160000
+$ options --preset modernbert-base --rope none --global-every 2
+ l=22 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+gate local=sliding:w=64 every=2
+$ options -L 4 -m causal --local-mask sliding_causal --global-every 2 --rope 50
+ l=4 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=rope rope=50 local=sliding_causal:w=2 local_rope=50 every=2
+2$ fuseplan query -b 1 -s 4 --local-mask causal
+! fuseplan query: --local-mask without the layers that are global; add --global-every N
+2$ fuseplan query -b 1 -s 4 --local-mask causal --global-every 1
+! fuseplan query: one of 1 layers is global; give a number from 2 to 1024
+2$ fuseplan query -b 1 -s 4 --local-mask causal --global-every 3 --local-rope 50
+! fuseplan query: --local-rope without --rope; layers rotate all or none
+2$ fuseplan query -b 1 -s 4 --global-every 3
+! fuseplan query: --global-every says what local layers are, and there are none; add --local-mask MASK
 2$ fuseplan query -b 1 -s 4 --activation gelu_new
 ! fuseplan query: unknown --activation 'gelu_new'; expected gelu, gelu_tanh, quick_gelu, relu or silu
 === config
