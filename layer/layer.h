@@ -175,12 +175,15 @@ int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **ou
 
 enum { KINDS_MAX = 2 };
 
-/* Of a layer, 0 or 1; what layers of a kind are; and how many kinds there are.  Layer k is the
- * first of kind k. */
+static inline int workload_kinds(const struct workload *w)
+{
+    return w->local != NULL ? 2 : 1;
+}
+
+/* Of a layer, 0 or 1; and what layers of a kind are.  Layer k is the first of kind k. */
 int layer_kind(const struct workload *w, int layer);
 const struct workload *workload_of_kind(const struct workload *w, int kind);
 const struct workload *workload_of_layer(const struct workload *w, int layer);
-int workload_kinds(const struct workload *w);
 
 /* Whether a segment computes another thing in layers of another kind: it masks or rotates. */
 bool segment_has_kinds(const struct workload *w, struct segment s);

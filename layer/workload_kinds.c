@@ -33,11 +33,6 @@ const struct workload *workload_of_layer(const struct workload *w, int layer)
     return workload_of_kind(w, layer_kind(w, layer));
 }
 
-int workload_kinds(const struct workload *w)
-{
-    return w->local != NULL ? 2 : 1;
-}
-
 bool segment_has_kinds(const struct workload *w, struct segment s)
 {
     const struct chain *c = w->chain;

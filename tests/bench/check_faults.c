@@ -131,25 +131,6 @@ START_TEST(fault_is_told_and_the_next_one_works)
 }
 END_TEST
 
-/* A segment that is wrong in local layers alone, whose queries see their own key alone. */
-START_TEST(fault_of_one_kind_is_found)
-{
-    struct bench_options o = faulty_options(test_path("cache"));
-    struct workload w;
-    small_workload(&w);
-    OK(workload_add_local(&w, "sliding:w=0", 0, 2, &st));
-    OK(workload_check(&w, &st));
-    OK(workload_build_mask(&w, NULL, &st));
-    struct bench *b = bench_of(&o, &w);
-    plant(2, 6, "c", "{ honest(a); if (a->mask.words[1] == 2) a->tensor[7][0] += 1; }");
-    struct trial t = segment_trial(b, 2, 6);
-    check_failed(&t, STATUS_WRONG, "segment 2-6 (generated) in local layers: wrong result");
-    t = segment_trial(b, 2, 5);
-    check_ok(&t);
-    bench_close(b);
-}
-END_TEST
-
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -391,7 +372,6 @@ int main(void)
     tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
-    tcase_add_test(t, fault_of_one_kind_is_found);
     tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
     tcase_add_test(t, fault_of_some_runs_is_noticed);
