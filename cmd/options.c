@@ -184,11 +184,11 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     return result > 0 ? each_check(o, c, st) : -1;
 }
 
-void options_words(const struct options *o, uint64_t set, struct buf *out)
+void options_words(const struct options *o, option_bits set, struct buf *out)
 {
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
-        if ((o->given & set & UINT64_C(1) << id) == 0)
+        if ((o->given & set & (option_bits)1 << id) == 0)
             continue;
         if (info->letter != '\0')
             buf_addf(out, " -%c", info->letter);
@@ -203,7 +203,7 @@ void options_words(const struct options *o, uint64_t set, struct buf *out)
     }
 }
 
-void options_command(const struct options *o, const char *command, uint64_t set, struct buf *out)
+void options_command(const struct options *o, const char *command, option_bits set, struct buf *out)
 {
     buf_add_word(out, program_invocation_name);
     buf_addf(out, " %s", command);
