@@ -264,7 +264,8 @@ const struct command cmd_bench = {
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
     .about =
-        "A VALUE may be 'best', the best plan known for the workload.\n"
+        "A VALUE may be 'best', the best plan known for the workload, or 'default', the one\n"
+        "that is expected to be the fastest.\n"
         "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"
         "verified, then all plans and the baselines are timed side by side.  A speed-up whose\n"
         "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  With\n"
@@ -282,7 +283,7 @@ const struct command cmd_bench = {
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
                 "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",
-    .words = words_best,
+    .words = words_plans,
     .whole = is_one_operation,
     .run = run,
 };

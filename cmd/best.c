@@ -80,6 +80,22 @@ int session_best(const struct options *o, struct best_plan *out, struct status *
     return status_prefix(st, "--baseline");
 }
 
+static int default_plan(const struct options *o, struct plan *out, struct status *st)
+{
+    enum { USUAL = 41115 }; /* attention, norms and activation fused: where nothing is expected */
+    struct target_name target;
+    struct workload w;
+    int result = workload_from_options(o, true, &target, &w, st);
+    if (result == 0) {
+        const struct build_target build = target_build(target, &w);
+        if (!plan_expected(&build, out))
+            *out = plan_from_value(USUAL);
+        note(o, "the default plan is %u", plan_value(*out));
+    }
+    workload_release(&w);
+    return result;
+}
+
 int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,
                    struct plan *out, struct status *st)
 {
@@ -89,6 +105,8 @@ int plan_from_text(const struct options *o, const char *text, const struct best_
         *out = best->plan;
         return 0;
     }
+    if (strcmp(text, DEFAULT_WORD) == 0)
+        return default_plan(o, out, st);
     if (plan_parse_value(text, &value, st) != 0)
         return -1;
     if (plan_canonical(value) != value)
@@ -97,7 +115,7 @@ int plan_from_text(const struct options *o, const char *text, const struct best_
     return 0;
 }
 
-void words_best(struct buf *out)
+void words_plans(struct buf *out)
 {
-    buf_adds(out, BEST_WORD);
+    buf_adds(out, BEST_WORD " " DEFAULT_WORD);
 }

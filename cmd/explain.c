@@ -102,7 +102,8 @@ const struct command cmd_explain = {
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .exits = EXITS_NO_RESULT,
     .about =
-        "VALUE may be 'best', the best plan known for the workload.  A box is a kernel: its\n"
+        "VALUE may be 'best', the best plan known for the workload, or 'default', the one\n"
+        "that is expected to be the fastest.  A box is a kernel: its\n"
         "operators, what it reads, keeps on chip and writes, the time that it took alone, and the\n"
         "least that any kernel takes for this work.  Then come the plans with one cut less, more "
         "or\n"
@@ -110,6 +111,6 @@ const struct command cmd_explain = {
     .examples = "fuseplan explain best -b 1 -s 128 -m causal\n"
                 "fuseplan explain 41115 -b 2 -s 256 -m sliding\n"
                 "fuseplan explain 41115 -b 1 -s 128 -m causal --format json",
-    .words = words_best,
+    .words = words_plans,
     .run = run,
 };

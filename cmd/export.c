@@ -70,7 +70,8 @@ const struct command cmd_export = {
     .each = true,
     .exits = EXITS_NO_RESULT,
     .about =
-        "VALUE may be 'best', the best plan known for each workload.  The folder needs no\n"
+        "VALUE may be 'best', the best plan known for each workload, or 'default', the one\n"
+        "that is expected to be the fastest.  The folder needs no\n"
         "fuseplan: kernels, a launcher in C, a header with all contracts, Makefile and\n"
         "CMakeLists.txt, an example.  A library of several sizes runs a batch by the plan of\n"
         "exactly its size, else by the next larger one.  --name begins the names of its files and\n"
@@ -80,7 +81,7 @@ const struct command cmd_export = {
     .examples = "fuseplan export 41115 -b 1 -s 128 -m causal -o bert\n"
                 "make -C bert && bert/example\n"
                 "fuseplan export best -b 1 -s 128 -m causal --name causal -o causal --build",
-    .words = words_best,
+    .words = words_plans,
     .whole = whole,
     .run = run,
 };

@@ -21,7 +21,8 @@ const struct command cmd_generate = {
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =
-        "VALUE may be 'best', the best plan known for the workload.\n"
+        "VALUE may be 'best', the best plan known for the workload, or 'default', the one\n"
+        "that is expected to be the fastest.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
         "GPU, --arch defaults to sm_80,sm_90a.  With --lengths or --avg-seq-len rows of padding\n"
@@ -33,6 +34,6 @@ const struct command cmd_generate = {
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan\n"
                 "fuseplan generate best -b 1 -s 128 -m causal -o best",
-    .words = words_best,
+    .words = words_plans,
     .run = run,
 };

@@ -122,7 +122,7 @@ static void init(struct options *o, int argc)
                           .eps = defaults.eps,
                           .mask = "full",
                           .baseline = BASELINE_DEFAULT,
-                          .space = {32768, 49152},
+                          .space = {0, VALUE_MAX},
                           .name = "default",
                           .quantile = 0.1,
                           .seeds = 20,

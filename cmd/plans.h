@@ -6,7 +6,8 @@
 
 /* ---- best.c: plans as operands --------------------------------------------------------------- */
 
-#define BEST_WORD "best"
+#define BEST_WORD    "best"
+#define DEFAULT_WORD "default"
 
 /* The best plan known of the options' workload. */
 struct best_plan {
@@ -19,15 +20,16 @@ struct best_plan {
  * false.  STATUS_NOT_FOUND if none is known. */
 int session_best(const struct options *o, struct best_plan *out, struct status *st);
 
-/* Reads a plan: a value or, where it is known, "best". */
+/* Reads a plan: a value, "default" or, where it is known, "best".  The default plan is the one that
+ * is expected to be the fastest, by default schedules. */
 int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,
                    struct plan *out, struct status *st);
 
 /* db_best() of the open study; a failure names the workloads that are known. */
 int best_of_study(const struct session *s, struct db_best *out, struct status *st);
 
-/* Appends "best", for lists of operands. */
-void words_best(struct buf *words);
+/* Appends "best" and "default", for lists of operands. */
+void words_plans(struct buf *words);
 
 /* ---- baselines.c: plans that the others are compared with ------------------------------------ */
 

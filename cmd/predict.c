@@ -188,8 +188,7 @@ static int run(const struct options *o, struct status *st)
 
 static void words_predict(struct buf *out)
 {
-    words_best(out);
-    buf_adds(out, " all");
+    buf_adds(out, BEST_WORD " all");
 }
 
 const struct command cmd_predict = {

@@ -77,6 +77,31 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
     return count;
 }
 
+static double default_us(const struct build_target *t, struct segment s)
+{
+    struct choice c;
+    return choices_for(t, s, false, 1, &c) > 0 ? choice_expected_us(&c, t->workload) : NAN;
+}
+
+bool plan_expected(const struct build_target *t, struct plan *out)
+{
+    double least[OP_COUNT + 1] = {0}; /* of the operators before this one */
+    uint16_t fused[OP_COUNT + 1] = {0};
+    for (int end = 1; end <= OP_COUNT; end++) {
+        least[end] = INFINITY;
+        for (int first = 0; first < end; first++) {
+            double us =
+                least[first] + default_us(t, (struct segment){(int8_t)first, (int8_t)(end - 1)});
+            if (!(us < least[end]))
+                continue;
+            least[end] = us;
+            fused[end] = (uint16_t)(fused[first] | ((1U << (end - 1)) - (1U << first)));
+        }
+    }
+    *out = plan_of(fused[OP_COUNT], false);
+    return least[OP_COUNT] < INFINITY;
+}
+
 /* A stored schedule must have every knob: another version of the program wrote one that
  * lacks any. */
 static bool is_written_so(const struct choice *c, const char *schedule)

@@ -185,6 +185,10 @@ void choice_emit(const struct choice *c, const struct build_target *t, struct bu
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
+/* The plan of the least sum of times that the defaults of its segments are expected to take; false
+ * if no plan has such a time for all of its segments. */
+bool plan_expected(const struct build_target *t, struct plan *out);
+
 /* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails
  * with STATUS_NOT_FOUND if the target lacks the implementation, with STATUS_USAGE for anything
  * else; out->impl is null then.  Does not check that the choice is applicable. */

@@ -10,7 +10,6 @@ import torch
 
 from . import cache, program
 
-DEFAULT_VALUE = 41115  # attention, layernorms with residuals, and the activation with its product, each in one kernel
 TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -92,14 +91,14 @@ def _search(words, count, time_limit, progress):
 
 
 def _export(words, path):
-    """By the best plans known; where one is not, by a plan that is good in most cases."""
+    """By the best plans known; where one is not, by those that are expected to be the fastest."""
     words = [*words, "--name", "encoder", "-o", path, "-q", "--build", "--packed"]
     try:
         program.run("export", "best", *words)
     except program.ProgramError as error:
         if error.status != program.NOTHING_KNOWN:
             raise
-        program.run("export", DEFAULT_VALUE, *words)
+        program.run("export", "default", *words)
 
 
 _numbers = itertools.count()

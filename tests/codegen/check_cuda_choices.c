@@ -271,8 +271,36 @@ START_TEST(sizes_without_code_are_refused)
 }
 END_TEST
 
+/* Chains whose first tensors fit one kernel with attention, and those that are turned before it. */
+static const struct {
+    const char *chain, *capability;
+    unsigned value; /* 0: nothing is expected */
+} expected[] = {{"bert", "sm_90", 48920},
+                {"pre+gelu_tanh", "sm_90", 48920},
+                {"silu+gate+rope", "sm_90", 7960},
+                {"bert", "sm_80", 0}};
+
+START_TEST(plans_of_the_least_expected_time)
+{
+    struct workload w;
+    struct plan plan;
+    workload_init(&w);
+    w.batch = 8, w.seq_len = 512, w.dtype = DTYPE_FP16, w.rope_theta = 1000;
+    w.chain = chain_find(expected[_i].chain);
+    OK(mask_parse("full", &w.mask_spec, &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
+    struct build_target t = build_target_of(TARGET_CUDA, expected[_i].capability, true, &w);
+    ck_assert_int_eq(plan_expected(&t, &plan), expected[_i].value != 0);
+    if (expected[_i].value != 0)
+        ck_assert_uint_eq(plan_value(plan), expected[_i].value);
+    workload_release(&w);
+}
+END_TEST
+
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
       ONCE(sources_with_the_same_symbol_are_the_same),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)),
-      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))
+      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)),
+      LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected)))

@@ -9,6 +9,11 @@ $ generate 43690 -o g
 exit 0
 1$ ls g | grep -c '^segment_'; ls g | grep -e '^plan$' -e '\.o$'
 15
+## The default plan: where nothing is expected of any, a usual one.
+$ fuseplan explain default $small --format csv | tail -n +2 | cut -d , -f 1,2 | paste -s -d ' '
+0,0 1,1 2,6 7,7 8,9 10,11 12,12 13,14
+$ fuseplan generate default ${small% -q} -o default 2>&1 | head -n 1; rm -r default
+fuseplan: the default plan is 41115
 ## A file of the user's, and one that was changed, stop it.
 $ echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
 $ generate 41115 -o g

@@ -216,11 +216,11 @@ ops    implementation                                         alone, us  operato
 time         108.000 ms [106.920, 109.080] for 12 layers, 9000.0 us a layer
 measured on  a processor, DATE
 baseline 43690  118.000 ms [116.820, 119.180]
-measured     4 of 16384 plans
+measured     4 of 16640 plans
 $ awk 'length > 100 && !/^workload/' report
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --format csv | sed 's/,20[0-9T:.-]*Z/,DATE/g'
 value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,trials_new,trials_total,space,stopped_by,us_per_layer,device,measured_utc,compared,unstable,packed
-41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,0,4,16384,,9000,a processor,DATE,true,,false
+41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,0,4,16640,,9000,a processor,DATE,true,,false
 $ sqlite3 k.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q >report
 $ awk '/^time/ || length > 100 && !/^workload/' report
