@@ -94,6 +94,8 @@ def _ahead(produce):
         try:
             for item in produce():
                 put((item, None))
+                if stopped.is_set():
+                    return
             put((None, None))
         except BaseException as error:  # raised again where the items are taken
             put((None, error))
