@@ -9,7 +9,8 @@
 import importlib
 
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
-         "doctor": "replace", "encode": "sentences", "Wrong": "replace", "Unsupported": "finder", "ProgramError": "program"}
+         "doctor": "replace", "Wrong": "replace", "encode": "sentences", "Unsupported": "finder",
+         "ProgramError": "program"}
 __all__ = list(_FROM)
 
 

@@ -28,12 +28,9 @@ class Stack:
     rms: bool
     heads: int
     head_size: int
+    hidden: int  # columns of a token, which need not be those of all heads
     ffn: int
     eps: float
-
-    @property
-    def hidden(self):
-        return self.heads * self.head_size
 
     @property
     def chain(self):
@@ -163,13 +160,16 @@ def _describe(path, owner, attribute, layers):
         _check_fields(i, layer, family)
     norms = [find_part(layer, p) for layer in layers for p in (family.norm1, family.norm2)]
     size = _head_size(first)
-    _, matrix, _ = read_qkv(family, first)[0]
+    columns = read_qkv(family, first)[0][1].shape[0]
+    if columns % size != 0:
+        raise Unsupported(f"q has {columns} columns, which heads of {size} do not divide")
     up = find_part(first, family.up)
     packed = bool(family.gate) and not isinstance(up, list) and _rows(up) == 2 * _columns(
         find_part(first, family.down))
     return Stack(owner, attribute, path, layers, family, _norm_place(first, family), _activation(first, family),
-                 gate=isinstance(up, list) or packed, rms=_is_rms(norms[0]), heads=_heads(matrix, size, first),
-                 head_size=size, ffn=_columns(find_part(first, family.down)), eps=_eps(norms))
+                 gate=isinstance(up, list) or packed, rms=_is_rms(norms[0]), heads=columns // size,
+                 head_size=size, hidden=norms[0].weight.shape[0], ffn=_columns(find_part(first, family.down)),
+                 eps=_eps(norms))
 
 
 def _norm_place(layer, family):
@@ -209,15 +209,6 @@ def _head_size(layer):
             if isinstance(getattr(module, name, None), int):
                 return getattr(module, name)
     raise Unsupported(f"a {type(layer).__name__} does not say how large a head is")
-
-
-def _heads(matrix, head_size, layer):
-    """Of q.  matrix: (out, in) of q."""
-    columns, hidden = matrix.shape
-    if columns != hidden:
-        raise Unsupported(f"its heads have {columns} columns beside {hidden} of its layers; fuseplan's layers have as "
-                          "many of both")
-    return columns // head_size
 
 
 def score_scale(layer, family, head_size):
@@ -264,8 +255,8 @@ def read_qkv(family, layer):
     if family.heads_outside:
         weight, bias = (None if t is None else t.reshape(-1, 3, _head_size(layer), *t.shape[1:]).transpose(0, 1)
                         .reshape(t.shape) for t in (weight, bias))
-    hidden = _rows(find_part(layer, family.out))
-    parts = (hidden, (weight.shape[0] - hidden) // 2, (weight.shape[0] - hidden) // 2)
+    columns = _columns(find_part(layer, family.out))  # of q; k and v may have fewer
+    parts = (columns, (weight.shape[0] - columns) // 2, (weight.shape[0] - columns) // 2)
     biases = (None,) * 3 if bias is None else bias.split(parts)
     return list(zip("qkv", weight.split(parts), biases))
 

@@ -45,9 +45,9 @@ def workload_words(stack, dtype, batches, lengths):
     device = stack.place[0]
     target = device.type if device.index in (None, 0) else f"{device.type}:{device.index}"
     words = ["--target", target, "-t", dtype, "-b", ",".join(map(str, batches)), "-s", ",".join(map(str, lengths)),
-             "-m", stack.mask, "-H", stack.heads, "-W", stack.head_size, "--ffn", stack.ffn, "-L", len(stack.layers),
-             "--eps", repr(stack.eps), "--norm", stack.norm, "--norm-kind", "rms" if stack.rms else "layer",
-             "--activation", stack.activation]
+             "-m", stack.mask, "-H", stack.heads, "-W", stack.head_size, "--hidden", stack.hidden,
+             "--ffn", stack.ffn, "-L", len(stack.layers), "--eps", repr(stack.eps), "--norm", stack.norm,
+             "--norm-kind", "rms" if stack.rms else "layer", "--activation", stack.activation]
     words += ["--gate"] * stack.gate + ["--rope", "10000"] * stack.family.rope  # Layers gets a table
     return words + ["--score-bias"] * bool(stack.family.bias)
 
@@ -59,7 +59,10 @@ def get(stack, dtype, shapes, time_limit=None, progress=True):
     search, for a library that was not searched for; None: the best plans known, else default schedules."""
     batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
     words = workload_words(stack, dtype, batches, lengths)
-    request = cache.request_of(program=program.version(), device=_device(stack.place[0]), words=words)
+    words, target = words[2:], words[:2]  # of GPUs of one name any may have built it
+    request = cache.request_of(program=program.version(), device=_device(stack.place[0]), target=stack.place[0].type,
+                               words=words)
+    words = target + words
     found = cache.find(request)
     if found is None or (time_limit and not found[1].get("searched_s")):
         with cache.lock(request):

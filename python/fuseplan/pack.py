@@ -43,11 +43,12 @@ def _pack_attention(stack, layer):
 
 def _repeat_heads(stack, t):
     """Of t (columns, ...) each head of keys as often as queries share it."""
-    times = stack.hidden // t.shape[0]
+    columns = stack.heads * stack.head_size
+    times = columns // t.shape[0]
     if times == 1:
         return t
     heads = t.reshape(-1, stack.head_size, *t.shape[1:])
-    return heads.repeat_interleave(times, dim=0).reshape(stack.hidden, *t.shape[1:])
+    return heads.repeat_interleave(times, dim=0).reshape(columns, *t.shape[1:])
 
 
 def _scaled(stack, layer, module, number):

@@ -53,6 +53,7 @@ MODELS = {
     'bloom': ('pre+gelu_tanh+bias', 'causal', 'BloomModel', dict(hidden_size=48, n_head=3, n_layer=3, vocab_size=64)),
     't5': ('pre+rms+relu+bias', 'full', 'T5EncoderModel', T5),
     't5, gated': ('pre+rms+gelu_tanh+gate+bias', 'full', 'T5EncoderModel', dict(T5, feed_forward_proj='gated-gelu')),
+    't5, more columns of heads': ('pre+rms+relu+bias', 'full', 'T5EncoderModel', dict(T5, d_kv=32)),
     'eurobert': ('pre+rms+silu+gate+rope', 'full', 'EuroBertModel', dict(
         TEXT, num_key_value_heads=1, pad_token_id=0, bos_token_id=1, eos_token_id=2, **ROPE)),
     'nomic': ('post+silu+gate+rope', 'full', 'NomicBertModel', dict(TEXT, **ROPE)),

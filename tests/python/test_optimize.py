@@ -254,7 +254,6 @@ class Refusals(common.Case):
                 lambda m: torch.nn.utils.parametrizations.weight_norm(layer(m).output.dense).eval())),
             ('DeBERTa', 'attention with positions of its own', stubs.deberta()),
             ('two kinds', 'layers of two kinds', self.draw_modernbert()),
-            ('heads', 'its heads have 64 columns beside 32', models.draw('t5', d_kv=32)),
         ]
         for what, text, model in cases:
             with self.subTest(what):
