@@ -5,7 +5,7 @@
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
-named='spaces attention layers packed huggingface huggingface_times grid defaults'
+named='spaces attention layers packed huggingface huggingface_times python python_times grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -213,6 +213,15 @@ huggingface_times() {
       say "$bin/fuseplan" bench best $workload --baseline none -q &&
       say python3 "$here/huggingface.py" --times "$scratch/best" || return 1
   done
+}
+
+# The Python package: each family of models, and what a user does; its times.
+python() {
+  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py"
+}
+
+python_times() {
+  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py" --times
 }
 
 # with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.
