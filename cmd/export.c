@@ -70,8 +70,9 @@ const struct command cmd_export = {
     .each = true,
     .exits = EXITS_NO_RESULT,
     .about =
-        "VALUE may be 'best', the best plan known for each workload, or 'default', the one\n"
-        "that is expected to be the fastest.  The folder needs no\n"
+        "VALUE may be 'best', the best plan known for each workload, 'default', the one\n"
+        "that is expected to be the fastest, or 'best,default', that one where none is known.\n"
+        "The folder needs no\n"
         "fuseplan: kernels, a launcher in C, a header with all contracts, Makefile and\n"
         "CMakeLists.txt, an example.  A library of several sizes runs a batch by the plan of\n"
         "exactly its size, else by the next larger one.  --name begins the names of its files and\n"

@@ -21,8 +21,8 @@ const struct command cmd_generate = {
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =
-        "VALUE may be 'best', the best plan known for the workload, or 'default', the one\n"
-        "that is expected to be the fastest.\n"
+        "VALUE may be 'best', the best plan known for the workload, 'default', the one\n"
+        "that is expected to be the fastest, or 'best,default', that one where none is known.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
         "GPU, --arch defaults to sm_80,sm_90a.  With --lengths or --avg-seq-len rows of padding\n"

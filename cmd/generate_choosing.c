@@ -17,16 +17,33 @@ static void drop_lengths(const struct workload *w, struct workload *full)
     cover_build(&w->mask, w->batch, NULL, &full->blocks, &full->cover);
 }
 
+/* The operand's plan for one workload: of EITHER_WORD the default plan where nothing is known. */
+static int choose_plan(const struct options *o, struct best_plan *best, struct plan *out,
+                       struct status *st)
+{
+    if (strcmp(o->operands[0], EITHER_WORD) != 0)
+        return session_best(o, best, st) != 0 ? -1
+                                              : plan_from_text(o, o->operands[0], best, out, st);
+    struct options one = *o;
+    struct status missing = STATUS_INIT;
+    one.operands = (const char *[]){BEST_WORD};
+    if (session_best(&one, best, &missing) == 0)
+        return plan_from_text(o, BEST_WORD, best, out, st);
+    if (missing.code == STATUS_NOT_FOUND)
+        return plan_from_text(o, DEFAULT_WORD, best, out, st);
+    *st = missing;
+    return -1;
+}
+
 /* Notes of a plan that is the same for all sizes come with the first one. */
 static int open_part(const struct options *o, struct choosing *c, struct chosen *part,
                      struct status *st)
 {
     struct options one = *o;
-    if (part != c->parts && strcmp(o->operands[0], BEST_WORD) != 0)
+    if (part != c->parts && strncmp(o->operands[0], BEST_WORD, strlen(BEST_WORD)) != 0)
         one.given |= OPT(QUIET);
     struct best_plan best;
-    if (session_best(&one, &best, st) != 0 ||
-        plan_from_text(&one, o->operands[0], &best, &part->plan, st) != 0 ||
+    if (choose_plan(&one, &best, &part->plan, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
     if (part->workload.local != NULL)

@@ -7,6 +7,7 @@
 /* ---- best.c: plans as operands --------------------------------------------------------------- */
 
 #define BEST_WORD    "best"
+#define EITHER_WORD  "best,default" /* of export and generate */
 #define DEFAULT_WORD "default"
 
 /* The best plan known of the options' workload. */

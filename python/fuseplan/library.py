@@ -94,14 +94,8 @@ def _search(words, count, time_limit, progress):
 
 
 def _export(words, path):
-    """By the best plans known; where one is not, by those that are expected to be the fastest."""
-    words = [*words, "--name", "encoder", "-o", path, "-q", "--build", "--packed"]
-    try:
-        program.run("export", "best", *words)
-    except program.ProgramError as error:
-        if error.status != program.NOTHING_KNOWN:
-            raise
-        program.run("export", "default", *words)
+    """By the best plans known; where one is not, by the default one."""
+    program.run("export", "best,default", *words, "--name", "encoder", "-o", path, "-q", "--build", "--packed")
 
 
 _numbers = itertools.count()

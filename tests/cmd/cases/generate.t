@@ -326,6 +326,12 @@ plan
 $ known_db k.db
 3$ fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db
 ! fuseplan export: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ fuseplan export best,default --target cpu -b 1,2 -s 128 -m causal -q -o either --db k.db
+$ jq -c '.plans[] | [.workload.batch, .value, .measured_on]' either/manifest.json
+[1,41115,"a processor"]
+[2,41115,null]
+2$ fuseplan export default,best --target cpu -b 1 -s 128 -m causal -q -o no --db k.db
+! fuseplan export: 'default,best' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 $ fuseplan export best --target cpu -b 1 -s 128 -m causal -q -o best --db k.db
 $ grep -A 1 workload best/plan_b1_s128.c
               .workload = "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
@@ -335,6 +341,7 @@ $ jq -c '.plans[] | [.measured_on, .measured_with]' best/manifest.json
 $ ls
 bert
 best
+either
 is
 k.db
 lib
