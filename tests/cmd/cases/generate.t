@@ -60,7 +60,7 @@ $ generate 41115 -o -; ls
 exit 2
 ! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
 === generate presets
-## A GPU runs every preset, whatever the size of its heads.
+## A GPU runs every preset, whatever the size of its heads; that no library has layers of two kinds is said elsewhere.
 $ presets=$(fuseplan query -b 1 -s 4 --preset none 2>&1 | sed 's/.*expected //; s/,//g; s/ or / /')
 $ for preset in $presets; do
 >   fuseplan generate 32768 -b 1 -s 64 --preset $preset --local-mask none --target cuda --arch sm_90a -q -o g --force || echo $preset
