@@ -169,7 +169,6 @@ def main():
     parser.add_argument("--sets", choices=("all", "few"), default="all")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     args = parser.parse_args()
-    torch.set_num_threads(2)
     lines = open(args.sentences, encoding="utf-8").read().splitlines()
     model, measured = Model(args.model), lines[CALIBRATION:CALIBRATION + args.count]
     if len(measured) < args.count:

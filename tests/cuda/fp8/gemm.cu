@@ -6,6 +6,7 @@
  *   12   (M,3072) x (3072,768)
  *   10-11      with GELU, whose result is fp16 or e4m3
  *   7-8, 12-13 with a residual of fp16, ten times the products' size
+ *   7-9, 12-14 with a residual of their size and a layernorm; cuBLASLt's are without it
  *
  * By hopper_gemm.cuh's kernel in several tiles, beside the same kernel with operands of fp16, and
  * beside cuBLASLt in both types, with sums of e4m3 that are fast (as the tensor cores have them) or
@@ -17,142 +18,12 @@
  * result in e4m3 it is the distance from the cell of numbers that would become it.  Then the same
  * errors where a bias of ten times the sums' size is in the sums from the beginning. */
 #include "gemm_cublas.cuh"
+#include "gemm_right.cuh"
 
 #include <memory>
-#include <string>
 
-enum { ROUNDS = 21, SAMPLES = 32 };
+enum { ROUNDS = 21 };
 constexpr float DEVIATION = 4, HALF_WEIGHT = 1.0f / 32;
-
-struct contender {
-    std::string name;
-    bool e4m3, ours;
-    ending as;
-    std::function<void(cudaStream_t)> launch;
-    double error, along;
-    std::vector<float> us;
-    cudaGraphExec_t exec;
-};
-
-/* ---- what is right ----------------------------------------------------------------------------
- */
-
-static float value(__nv_fp8_e4m3 x)
-{
-    return e4m3_value(x.__x);
-}
-
-static float value(__half x)
-{
-    return __half2float(x);
-}
-
-static int sampled_row(const problem &p, int i)
-{
-    return (int)((long)p.rows * i / SAMPLES) + i % 16;
-}
-
-/* by_rows: the weight is (columns, inner), else (inner, columns). */
-template <typename T>
-static std::vector<double> right(const problem &p, const T *in, const T *weight, bool by_rows)
-{
-    const std::vector<T> elements = downloaded(weight, (size_t)p.inner * p.columns);
-    std::vector<double> of_k(p.columns), out((size_t)SAMPLES * p.columns);
-    std::vector<std::vector<T>> rows;
-    for (int i = 0; i < SAMPLES; i++)
-        rows.push_back(downloaded(in + (size_t)sampled_row(p, i) * p.inner, p.inner));
-    for (int k = 0; k < p.inner; k++) {
-        for (int n = 0; n < p.columns; n++)
-            of_k[n] =
-                value(elements[by_rows ? (size_t)n * p.inner + k : (size_t)k * p.columns + n]);
-        for (int i = 0; i < SAMPLES; i++) {
-            const double x = value(rows[i][k]) * (double)(by_rows ? ALPHA : 1);
-            for (int n = 0; n < p.columns; n++)
-                out[(size_t)i * p.columns + n] += x * of_k[n];
-        }
-    }
-    return out;
-}
-
-/* The sums of both types, of the sampled rows. */
-struct exact {
-    std::vector<double> e4m3, half;
-
-    explicit exact(const problem &p)
-        : e4m3(right(p, p.codes, p.weight_codes, true)), half(right(p, p.in, p.weight, false))
-    {
-    }
-};
-
-static bool failed; /* a result was wrong */
-
-static double gelu(double x)
-{
-    return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-}
-
-/* A row of the result, as numbers.  Ours of e4m3 has the order of hopper_gemm_store.cuh. */
-static std::vector<double> row_of(const contender &c, const problem &p, int row)
-{
-    const size_t at = (size_t)row * p.columns;
-    std::vector<double> out;
-    if (c.as != GELU_E4M3) {
-        for (__half x : downloaded((const __half *)p.out + at, p.columns))
-            out.push_back(value(x));
-        return out;
-    }
-    const auto codes = downloaded((const __nv_fp8_e4m3 *)p.out + at, p.columns);
-    for (int n = 0; n < p.columns; n++)
-        out.push_back(value(codes[c.ours ? n / 16 * 16 + n % 8 * 2 + n % 16 / 8 : n]) / FACTOR);
-    return out;
-}
-
-/* How far a result is from what it should be; of e4m3, from the cell of what would become it. */
-static double distance(ending as, double got, double want)
-{
-    if (as != GELU_E4M3)
-        return got - want;
-    const double size = std::max(fabs(got) * FACTOR, 1.0 / 64),
-                 half_step = ldexp(1.0, ilogb(size) - 4) / FACTOR;
-    return std::copysign(std::max(fabs(got - want) - half_step, 0.0), got - want);
-}
-
-/* Returns whether the result is right. */
-static bool judge(contender &c, const problem &p, const exact &sums, cudaStream_t stream)
-{
-    const std::vector<double> &want = c.e4m3 ? sums.e4m3 : sums.half;
-    const double most = c.e4m3 ? 2e-2 : c.as < GELU ? 1e-3 : 3e-3;
-    double off = 0, along = 0, norm = 0;
-    CHECK(cudaMemset(p.out, 0xff, (size_t)p.rows * p.columns * (c.as == GELU_E4M3 ? 1 : 2)));
-    c.launch(stream);
-    CHECK(cudaStreamSynchronize(stream));
-    for (int i = 0; i < SAMPLES; i++) {
-        const int row = sampled_row(p, i);
-        const std::vector<double> got = row_of(c, p, row);
-        std::vector<__half> added(p.columns, __float2half(0));
-        if (p.bias != nullptr)
-            added = downloaded(p.bias, p.columns);
-        if (c.as == RESIDUAL)
-            added = downloaded((c.e4m3 ? p.residual : p.half_residual) + (size_t)row * p.columns,
-                               p.columns);
-        for (int n = 0; n < p.columns; n++) {
-            const double sum =
-                want[(size_t)i * p.columns + n] + value(added[n]) * (double)(c.e4m3 ? ALPHA : 1);
-            const double y = c.as < GELU ? sum : gelu(sum), d = distance(c.as, got[n], y);
-            off += d * d;
-            along += d * y;
-            norm += y * y;
-        }
-    }
-    c.error = sqrt(off / norm);
-    c.along = along / norm;
-    if (c.error < most)
-        return true;
-    printf("\nWRONG: %s, %s, %d rows: the error is %.1e, more than %.1e\n", c.name.c_str(), p.name,
-           p.rows, c.error, most);
-    failed = true;
-    return false;
-}
 
 /* ---- who takes part ---------------------------------------------------------------------------
  */
@@ -180,17 +51,18 @@ static std::vector<contender> all_with_gelu(const problem &p)
     };
 }
 
-static std::vector<contender> all_with_residual(const problem &p)
+/* AS: RESIDUAL or NORM. */
+template <ending AS> static std::vector<contender> all_with_residual(const problem &p)
 {
     return {
-        ours<true, 128, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "128x192"),
-        ours<true, 128, 192, 128, 1, 2, 1, false, RESIDUAL>(p, "128x192_cooperative"),
-        ours<true, 128, 128, 128, 2, 1, 1, false, RESIDUAL>(p, "128x128"),
-        ours<true, 128, 256, 128, 1, 2, 1, false, RESIDUAL>(p, "128x256_cooperative"),
-        ours<true, 64, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "64x192"),
-        ours<false, 128, 192, 128, 2, 1, 1, false, RESIDUAL>(p, "128x192"),
-        ours<false, 128, 192, 128, 1, 2, 1, false, RESIDUAL>(p, "128x192_cooperative"),
-        ours<false, 128, 128, 128, 2, 1, 1, false, RESIDUAL>(p, "128x128"),
+        ours<true, 128, 192, 128, 2, 1, 1, false, AS>(p, "128x192"),
+        ours<true, 128, 192, 128, 1, 2, 1, false, AS>(p, "128x192_cooperative"),
+        ours<true, 128, 128, 128, 2, 1, 1, false, AS>(p, "128x128"),
+        ours<true, 128, 256, 128, 1, 2, 1, false, AS>(p, "128x256_cooperative"),
+        ours<true, 64, 192, 128, 2, 1, 1, false, AS>(p, "64x192"),
+        ours<false, 128, 192, 128, 2, 1, 1, false, AS>(p, "128x192"),
+        ours<false, 128, 192, 128, 1, 2, 1, false, AS>(p, "128x192_cooperative"),
+        ours<false, 128, 128, 128, 2, 1, 1, false, AS>(p, "128x128"),
     };
 }
 
@@ -233,14 +105,16 @@ static void add_cublas(std::vector<contender> &all, const problem &p, const char
 static std::vector<contender> all_of(const problem &p, ending as, cudaStream_t stream)
 {
     std::vector<contender> all = as == GELU       ? all_with_gelu(p)
-                                 : as == RESIDUAL ? all_with_residual(p)
+                                 : as == RESIDUAL ? all_with_residual<RESIDUAL>(p)
+                                 : as == NORM     ? all_with_residual<NORM>(p)
                                                   : all_of_ours(p);
-    add_cublas(all, p, "cuBLASLt e4m3 fast", true, true, as, stream);
+    const ending theirs = as == NORM ? RESIDUAL : as;
+    add_cublas(all, p, "cuBLASLt e4m3 fast", true, true, theirs, stream);
     if (as == GELU)
         add_cublas(all, p, "cuBLASLt e4m3 fast, e4m3 out", true, true, GELU_E4M3, stream);
     if (as == PLAIN)
         add_cublas(all, p, "cuBLASLt e4m3 promoted", true, false, PLAIN, stream);
-    add_cublas(all, p, "cuBLASLt fp16", false, false, as, stream);
+    add_cublas(all, p, "cuBLASLt fp16", false, false, theirs, stream);
     return all;
 }
 
@@ -321,17 +195,20 @@ struct shape {
     ending as;
 };
 
-static const shape shapes[] = {{"0-0", 2304, 768, PLAIN},     {"7-7", 768, 768, PLAIN},
-                               {"10-10", 3072, 768, PLAIN},   {"12-12", 768, 3072, PLAIN},
-                               {"10-11", 3072, 768, GELU},    {"7-8", 768, 768, RESIDUAL},
-                               {"12-13", 768, 3072, RESIDUAL}};
+static const shape shapes[] = {
+    {"0-0", 2304, 768, PLAIN},      {"7-7", 768, 768, PLAIN},   {"10-10", 3072, 768, PLAIN},
+    {"12-12", 768, 3072, PLAIN},    {"10-11", 3072, 768, GELU}, {"7-8", 768, 768, RESIDUAL},
+    {"12-13", 768, 3072, RESIDUAL}, {"7-9", 768, 768, NORM},    {"12-14", 768, 3072, NORM}};
 
 /* Returns what print_table() does. */
 static double measure_shape(const shape &s, int rows, cudaStream_t stream)
 {
     const size_t in = (size_t)rows * s.inner, weight = (size_t)s.inner * s.columns,
                  out = (size_t)rows * s.columns;
-    const float ten = 10 * sqrtf((float)s.inner);
+    const float size = sqrtf((float)s.inner) * (s.as == NORM ? 1 : 10);
+    unsigned *sync;
+    CHECK(cudaMalloc(&sync, SYNC_BYTES));
+    CHECK(cudaMemset(sync, 0, SYNC_BYTES));
     const problem p = {s.name,
                        rows,
                        s.columns,
@@ -341,14 +218,18 @@ static double measure_shape(const shape &s, int rows, cudaStream_t stream)
                        drawn_tensor<__half>(in, 1, 3),
                        drawn_tensor<__half>(weight, HALF_WEIGHT, 4),
                        nullptr,
-                       drawn_tensor<__half>(out, ten * DEVIATION * DEVIATION, 7),
-                       drawn_tensor<__half>(out, ten * HALF_WEIGHT, 8),
+                       drawn_tensor<__half>(out, size * DEVIATION * DEVIATION, 7),
+                       drawn_tensor<__half>(out, size * HALF_WEIGHT, 8),
+                       drawn_tensor<__half>(s.columns, 1, 10),
+                       drawn_tensor<__half>(s.columns, 1, 11),
+                       sync,
                        drawn_tensor<__half>(out, 0, 9)};
     CHECK(cudaDeviceSynchronize());
     const double over = measure(p, s.as, stream);
-    for (const void *tensor : {(const void *)p.codes, (const void *)p.weight_codes,
-                               (const void *)p.in, (const void *)p.weight, (const void *)p.residual,
-                               (const void *)p.half_residual, (const void *)p.out})
+    for (const void *tensor :
+         {(const void *)p.codes, (const void *)p.weight_codes, (const void *)p.in,
+          (const void *)p.weight, (const void *)p.residual, (const void *)p.half_residual,
+          (const void *)p.gamma, (const void *)p.beta, (const void *)p.sync, (const void *)p.out})
         CHECK(cudaFree((void *)tensor));
     return over;
 }

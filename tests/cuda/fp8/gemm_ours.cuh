@@ -11,9 +11,12 @@
 enum { SHARED_BYTES = 227 << 10 }; /* of a thread block on Hopper, at most */
 
 constexpr float ALPHA = 1.0f / 512; /* the product of the operands' scales */
-constexpr float FACTOR = 32;        /* 1 over the scale of a result of e4m3 */
+enum { SYNC_BYTES = 32 << 20 };
 
-enum ending { PLAIN, RESIDUAL, GELU, GELU_E4M3 }; /* the last one's result is e4m3 */
+constexpr float EPS = 1e-5f;
+constexpr float FACTOR = 32; /* 1 over the scale of a result of e4m3 */
+
+enum ending { PLAIN, RESIDUAL, NORM, GELU, GELU_E4M3 }; /* the last one's result is e4m3 */
 
 struct problem {
     const char *name;
@@ -22,13 +25,15 @@ struct problem {
     const __half *in, *weight;                 /* (rows, inner), (inner, columns) */
     const __half *bias;                        /* (columns), over ALPHA if e4m3; null: none */
     const __half *residual, *half_residual;    /* (rows, columns), the former over ALPHA */
+    const __half *gamma, *beta;                /* (columns) of a layernorm */
+    unsigned *sync;                            /* zeros, SYNC_BYTES */
     void *out;                                 /* (rows, columns) */
 };
 
 template <bool E4M3, ending ENDING> struct finish_of {
     template <class D> static FP_DEVICE uint32_t packed(float x, float y)
     {
-        if (E4M3)
+        if (E4M3 && ENDING != NORM)
             x *= ALPHA, y *= ALPHA;
         return ENDING < GELU ? D::pack(x, y) : fp::activation<D, fp::gelu_function>::packed(x, y);
     }
@@ -51,7 +56,8 @@ struct tile_of {
     static constexpr ending ENDING = ENDING_;
     static constexpr fp_hopper_gemm config = with_depth(
         {ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
-         FP_NORM_NONE, SWAP, ENDING == RESIDUAL, false, false, false, E4M3, ENDING == GELU_E4M3});
+         ENDING == NORM ? FP_NORM_MEMORY : FP_NORM_NONE, SWAP, ENDING == RESIDUAL || ENDING == NORM,
+         false, false, false, E4M3, ENDING == GELU_E4M3});
     static constexpr int threads = fp_hopper_gemm_threads(config);
 };
 
@@ -66,7 +72,14 @@ __global__ void __launch_bounds__(TILE::threads, 1)
     const fp::store_tokens<D> store{fp::elements<D>(a.gemm.out), a.gemm.columns};
     constexpr uint32_t factor = 0x5000; /* FACTOR in fp16 */
     const fp::hopper_gemm::ending<D, finish_of<TILE::E4M3, TILE::ENDING>, fp::store_tokens<D>> end{
-        fp::elements<D>(a.gemm.bias), nullptr, {}, store, nullptr, nullptr, 0, nullptr,
+        fp::elements<D>(a.gemm.bias),
+        nullptr,
+        {},
+        store,
+        fp::elements<D>(a.gemm.gamma),
+        fp::elements<D>(a.gemm.beta),
+        a.eps,
+        nullptr,
         factor << 16 | factor};
     fp::hopper_gemm::run<D, TILE::config>(a, maps, in, end, shared);
 }
@@ -115,32 +128,45 @@ template <class TILE> fp_maps maps_of(const problem &p)
     return maps;
 }
 
-/* early: as in a plan, where the next kernel may begin when all thread blocks of this one have. */
-template <class TILE> void launch_tile(const problem &p, bool early, cudaStream_t stream)
+/* As many thread blocks as there are tiles, or as the GPU holds at once.  Those that exchange a
+ * layernorm's moments wait for each other; two neighbours are a cluster, as in a plan. */
+template <class TILE> cudaLaunchConfig_t config_of(const problem &p, cudaLaunchAttribute (&two)[2])
 {
     constexpr fp_hopper_gemm g = TILE::config;
     constexpr int bytes = fp_hopper_gemm_shared(g);
+    const bool pairs = TILE::ENDING == NORM && p.columns / g.columns % 2 == 0;
+    const int width = pairs ? 2 : g.cluster;
     const int tiles = (p.rows + g.cluster * g.rows - 1) / (g.cluster * g.rows) * g.cluster *
                       ((p.columns + g.columns - 1) / g.columns);
-    int device, multiprocessors;
-    CHECK(cudaGetDevice(&device));
-    CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    int clusters;
+    cudaLaunchConfig_t config = {};
+    two[0].id = cudaLaunchAttributeClusterDimension;
+    two[0].val.clusterDim = {(unsigned)width, 1, 1};
+    two[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    two[1].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(width);
+    config.blockDim = dim3(TILE::threads);
+    config.dynamicSmemBytes = bytes;
+    config.attrs = two;
+    config.numAttrs = 1;
+    CHECK(cudaFuncSetAttribute(gemm<TILE>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    CHECK(cudaOccupancyMaxActiveClusters(&clusters, gemm<TILE>, &config));
+    config.gridDim = dim3(std::min(tiles, clusters * width));
+    return config;
+}
+
+/* early: as in a plan, where the next kernel may begin when all thread blocks of this one have. */
+template <class TILE> void launch_tile(const problem &p, bool early, cudaStream_t stream)
+{
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = config_of<TILE>(p, attributes);
     fp_args a = {};
     a.batch = 1, a.seq_len = a.tokens = p.rows, a.heads = 12, a.head_size = 64, a.ffn = 3072;
     a.early = early;
-    a.gemm = {p.columns, p.inner, nullptr, p.out, nullptr, p.bias, nullptr, nullptr};
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {(unsigned)g.cluster, 1, 1};
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(std::min(tiles, multiprocessors / g.cluster * g.cluster));
-    config.blockDim = dim3(TILE::threads);
-    config.dynamicSmemBytes = bytes;
+    a.eps = TILE::E4M3 ? EPS / (ALPHA * ALPHA) : EPS; /* of sums over ALPHA */
+    a.sync = p.sync;
+    a.gemm = {p.columns, p.inner, nullptr, p.out, nullptr, p.bias, p.gamma, p.beta};
     config.stream = stream;
-    config.attrs = early ? attributes : attributes + 1;
-    config.numAttrs = (early ? 1 : 0) + (g.cluster > 1 ? 1 : 0);
-    CHECK(cudaFuncSetAttribute(gemm<TILE>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    config.numAttrs = early ? 2 : 1;
     CHECK(cudaLaunchKernelEx(&config, gemm<TILE>, a, maps_of<TILE>(p)));
 }
