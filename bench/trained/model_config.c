@@ -52,6 +52,7 @@ static const struct model {
     {"whisper", "pre", "full", "{\"layer_norm_eps\": 1e-5}"},
     {"eurobert", "pre+rms+gate+rope", "full", "{}"},
     {"t5", "pre+rms+bias", "full", "{\"feed_forward_proj\": \"relu\"}"},
+    {"mt5", "pre+rms+bias", "full", "{\"feed_forward_proj\": \"gated-gelu\"}"},
     {"gpt2", "pre", "causal", "{}"},
     {"bloom", "pre+bias", "causal", "{\"hidden_act\": \"gelu_new\"}"},
     {"opt", "bert", "causal", "{\"layer_norm_eps\": 1e-5, \"do_layer_norm_before\": true}"},

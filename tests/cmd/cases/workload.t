@@ -147,6 +147,9 @@ its model_type 'siglip' is of several models; choose one by ':vision_config' or 
 $ echo '{"model_type": "t5", "d_model": 512, "num_heads": 6, "d_kv": 64, "num_layers": 8, "d_ff": 1024, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "gated-gelu"}' >t5.json
 $ workload --config t5.json
 h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
+$ sed -i 's/"t5"/"mt5"/; s/, "feed_forward_proj": "gated-gelu"//' t5.json
+$ workload --config t5.json
+h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
 === threads
 ## What the user's shell says of threads does not change what a plan runs with.
 $ fuseplan doctor | grep ' threads ' >plain
