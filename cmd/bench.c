@@ -57,7 +57,8 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
                           "--fail-above compares with stored times, and those with --weights are "
                           "not stored; leave one of them out");
     c->given = c->count;
-    c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
+    c->wants_kernels =
+        o->format != FORMAT_CSV && o->format != FORMAT_MARKDOWN; /* their lines are plans */
     if (baselines_from_options(o, &best, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)

@@ -161,15 +161,15 @@ static void print_rows(enum format format, const struct column *list, int count,
 
 static void print(const struct attention_table *t, enum format format)
 {
-    if (format != FORMAT_TABLE) {
+    if (format != FORMAT_TABLE && format != FORMAT_MARKDOWN) {
         print_rows(format, columns, ARRAY_LEN(columns), t->rows);
         return;
     }
     if (json_array_size(t->rows) == 0)
         return;
-    print_rows(FORMAT_TABLE, kernel_columns, ARRAY_LEN(kernel_columns), t->rows);
+    print_rows(format, kernel_columns, ARRAY_LEN(kernel_columns), t->rows);
     putchar('\n');
-    print_rows(FORMAT_TABLE, time_columns, ARRAY_LEN(time_columns), t->rows);
+    print_rows(format, time_columns, ARRAY_LEN(time_columns), t->rows);
     printf("\na step is a 64x64 block of one head, and us/step its time on one of %d %s;\n"
            "TFLOP/s counts the kept pairs, 'executed' all pairs of the steps\n",
            t->units, t->gpu ? "multiprocessors" : "threads");

@@ -149,14 +149,35 @@ static void complain(const struct options *o, const struct comparison *c)
     kernels_complain(&c->kernels);
 }
 
-void comparison_print(const struct options *o, const struct comparison *c, const struct workload *w)
+static void print_plans(enum format format, const struct comparison *c, const struct workload *w)
 {
     struct output out;
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    output_begin(&out, format, columns, ARRAY_LEN(columns));
     out.skip_empty = true;
     for (int i = 0; i < c->count; i++)
         output_row(&out, row_of(c, i, w));
     output_end(&out);
+}
+
+/* The plans given, for the table of sizes. */
+static void add_sizes(const struct comparison *c, const struct workload *w)
+{
+    for (int i = 0; i < c->given; i++) {
+        struct baseline_time b[BASELINES_MAX];
+        char unstable[UNSTABLE_SIZE];
+        bool ok = c->trials[i].status == TRIAL_OK;
+        int n = beside(c, i, b);
+        unstable_of(c, i, unstable);
+        sizes_add(w, plan_value(c->plans[i]), ok ? c->trials[i].ms.median : NAN, b, n,
+                  ok && unstable[0] != '\0' ? "unstable" : trial_status_name(c->trials[i].status));
+    }
+}
+
+void comparison_print(const struct options *o, const struct comparison *c, const struct workload *w)
+{
+    add_sizes(c, w);
+    if (o->format != FORMAT_MARKDOWN)
+        print_plans(o->format, c, w);
     if (o->format == FORMAT_TABLE) {
         const struct candidate *plans[VALUES_MAX];
         int n = comparison_plans(c, plans);

@@ -1,5 +1,6 @@
 /* Commands of one workload, run for each of several batch sizes and sequence lengths. */
 #include "cmd/options_int.h"
+#include "cmd/plans.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -14,6 +15,9 @@ int each_check(const struct options *o, const struct command *c, struct status *
         if (lists[i].sizes->count > 1 && !c->each)
             return status_set(st, STATUS_USAGE, "%s: %d sizes are given, and %s takes one",
                               lists[i].name, lists[i].sizes->count, c->name);
+    if (o->format == FORMAT_MARKDOWN && !c->each)
+        return status_set(st, STATUS_USAGE,
+                          "--format markdown is of search, query and bench, not of %s", c->name);
     int workloads = o->batches.count * o->seq_lens.count;
     if (workloads > 1 && options_has(o, OPT(DUMP)))
         return status_set(st, STATUS_USAGE,
@@ -49,15 +53,30 @@ static int check_workloads(const struct options *o, struct status *st)
     return result;
 }
 
+/* Limits a workload to its share of the time that is left for it and those that follow.  What a
+ * workload leaves goes to the next ones. */
+static void share_time(const struct options *o, double begun, int left, struct options *one)
+{
+    const double least = 0.1; /* for who answers from the database */
+    double share = (o->total_time_s - (clock_seconds() - begun)) / left;
+    if (o->total_time_s > 0 && (o->time_limit_s <= 0 || share < o->time_limit_s))
+        one->time_limit_s = share > least ? share : least;
+}
+
 int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
                   struct status *st)
 {
     int parts = o->batches.count * o->seq_lens.count, worst = EXIT_SUCCESS;
-    if (parts <= 1)
-        return step(ctx, o, st);
+    double begun = clock_seconds();
+    if (parts <= 1) {
+        struct options one = *o;
+        share_time(o, begun, 1, &one);
+        return step(ctx, &one, st);
+    }
     for (int i = 0; i < parts; i++) {
         struct options one = each_part(o, i);
         struct status failure = STATUS_INIT;
+        share_time(o, begun, parts - i, &one);
         int code = step(ctx, &one, &failure);
         if (code < 0) {
             fprintf(stderr, "fuseplan %s: batch %d, seq-len %d: %s\n", command, one.batch,
@@ -75,21 +94,23 @@ int each_workload(const struct options *o, const char *command, each_step *step,
 static int run_part(void *ctx, const struct options *one, struct status *st)
 {
     const struct command *c = ctx;
-    output_part(one);
+    if (one->batches.count * one->seq_lens.count > 1)
+        output_part(one);
     return c->run(one, st);
 }
 
 int each_run(const struct options *o, const struct command *c, struct status *st)
 {
-    bool whole = c->whole != NULL && c->whole(o);
-    if (o->batches.count * o->seq_lens.count <= 1)
-        return c->run(o, st);
-    if (check_workloads(o, st) != 0)
+    int parts = o->batches.count * o->seq_lens.count;
+    if (parts > 1 && check_workloads(o, st) != 0)
         return -1;
-    if (whole)
+    if (c->whole != NULL && c->whole(o))
         return c->run(o, st);
-    output_parts_begin(o->format);
+    if (parts > 1)
+        output_parts_begin(o->format);
     int code = each_workload(o, c->name, run_part, (void *)(uintptr_t)c, st);
-    output_parts_end();
+    if (parts > 1)
+        output_parts_end();
+    sizes_end(o->format, parts > 1);
     return code;
 }

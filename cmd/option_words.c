@@ -13,7 +13,8 @@ void words_format(struct buf *out)
     static const char *const names[] = {[FORMAT_TABLE] = "table",
                                         [FORMAT_JSON] = "json",
                                         [FORMAT_NDJSON] = "ndjson",
-                                        [FORMAT_CSV] = "csv"};
+                                        [FORMAT_CSV] = "csv",
+                                        [FORMAT_MARKDOWN] = "markdown"};
     add_words(out, names, ARRAY_LEN(names));
 }
 

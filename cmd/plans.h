@@ -52,4 +52,15 @@ void unstable_print(unsigned value, const char *why); /* why its time is, unless
 /* Notes why a baseline has no time; nothing if it has one. */
 void baseline_note(const struct options *o, const struct baseline_time *b);
 
+/* ---- sizes.c: a line for each size, after all else ----------------------------------------------
+ *
+ * Where a list of sizes is given people get a table of them at the end; Markdown is this table. */
+
+/* A plan of a workload with its time, beside at most two baselines.  verdict: a word or two. */
+void sizes_add(const struct workload *w, unsigned value, double ms,
+               const struct baseline_time *baselines, int count, const char *verdict);
+
+/* Prints the table and forgets it.  several: a list of sizes was given. */
+void sizes_end(enum format format, bool several);
+
 #endif

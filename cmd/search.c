@@ -91,8 +91,9 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(AGAIN) | OPT(RETRY_FAILED) | OPT(RIGOR) | OPT(STRATEGY) |
-               OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(TIME_LIMIT) | OPT(TOTAL_TIME) | OPT(AGAIN) | OPT(RETRY_FAILED) | OPT(RIGOR) |
+               OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
+               OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,

@@ -28,7 +28,7 @@ const char *verdict_word(const struct tune_report *r); /* "faster", "a tie", ...
 /* A command to go on with: its name and operands, the options that it takes over, what follows. */
 struct next_step {
     const char *command;
-    uint64_t options;
+    option_bits options;
     const char *more;
 };
 

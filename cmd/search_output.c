@@ -294,17 +294,20 @@ static void print_top(enum format format, const json_t *top)
         {"ci_high_ms", "high", DECIMALS_MS},
         {"us_per_layer", "us/layer", 1},
         {"compared", "compared", 0},
+        {"times_best", "x best", 3},
     };
     struct output out;
     size_t i;
     json_t *row;
-    if (format != FORMAT_TABLE && format != FORMAT_CSV)
+    if (format == FORMAT_JSON || format == FORMAT_NDJSON)
         return;
     if (format == FORMAT_TABLE)
         putchar('\n');
     output_begin(&out, format, top_columns, ARRAY_LEN(top_columns));
     json_array_foreach(top, i, row) output_row(&out, json_incref(row));
     output_end(&out);
+    if (format == FORMAT_MARKDOWN)
+        putchar('\n');
 }
 
 static const struct next_step next_steps[] = {
@@ -320,11 +323,14 @@ void search_print(const struct options *o, const struct workload *w, enum target
     if (top != NULL)
         json_object_set(object, "top", top);
     progress_hide();
+    if (r->best.value >= 0)
+        sizes_add(w, (unsigned)r->best.value, r->best.median_ms, r->baselines, r->baseline_count,
+                  verdict_word(r));
     if (o->format == FORMAT_TABLE)
         print_text(o, w, target, r, json_array_size(relaxed) > 0);
     else if (o->format == FORMAT_CSV && top == NULL)
         print_csv(w, r);
-    else if (o->format != FORMAT_CSV)
+    else if (o->format != FORMAT_CSV && o->format != FORMAT_MARKDOWN)
         output_object(o->format, NULL, 0, json_incref(object));
     if (top != NULL)
         print_top(o->format, top);

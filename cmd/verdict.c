@@ -41,13 +41,13 @@ const char *verdict_word(const struct tune_report *r)
     return compared ? "faster" : "not compared";
 }
 
-/* The command that measures the best plan and the baselines anew. */
-static void print_again(const struct options *o)
+/* The command that measures the best plan and the baselines anew.  what: it does. */
+static void print_again(const struct options *o, const char *when, const char *what)
 {
     struct buf command;
     buf_init(&command);
     options_command(o, "search", OPTS_SEARCHED | OPT(BASELINE), &command);
-    printf("%-12s on a quiet machine '%s --again' times it anew\n", "", command.ptr);
+    printf("%-12s %s'%s --again' %s\n", "", when, command.ptr, what);
     buf_release(&command);
 }
 
@@ -77,14 +77,17 @@ void verdict_print(const struct options *o, const struct tune_report *r, bool el
     if (doubt[0] != '\0') {
         printf("%-12s no winner: the time of %u is unstable: %s\n", "verdict", value, doubt);
         if (!elsewhere)
-            print_again(o);
+            print_again(o, "on a quiet machine ", "times it anew");
     }
     print_ratios(r, doubt[0] != '\0' ? "" : "verdict");
+    if (!r->best.final && r->baseline_count > 0 && !elsewhere)
+        print_again(o, "", "times them side by side");
 }
 
 void next_print(const struct options *o, const struct next_step *steps, int count)
 {
-    if (!output_is_terminal(o->format) || options_has(o, OPT(QUIET)))
+    bool several = o->batches.count * o->seq_lens.count > 1;
+    if (!output_is_terminal(o->format) || options_has(o, OPT(QUIET)) || several)
         return;
     puts("\nnext:");
     for (int i = 0; i < count; i++) {

@@ -95,6 +95,8 @@ struct top_plan {
     struct plan plan;
     struct interval ms;
     bool compared; /* the time is of the comparison that the best plan won, else of a search */
+    double
+        times_best; /* the time over the best plan's own of the same kind; by it plans are ranked */
 };
 
 /* Fills *out with at most `most` plans of a study, and *count with their number: first the best

@@ -38,32 +38,25 @@ static int read_final(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* A plan and its time as a multiple of the best plan's, both of one kind of measurement. */
-struct ranked {
-    struct top_plan plan;
-    double relative;
-};
-
 static int by_time(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
-    return x->relative != y->relative ? (x->relative < y->relative ? -1 : 1)
-                                      : (int)plan_key(x->plan.plan) - (int)plan_key(y->plan.plan);
+    const struct top_plan *x = a, *y = b;
+    return x->times_best != y->times_best ? (x->times_best < y->times_best ? -1 : 1)
+                                          : (int)plan_key(x->plan) - (int)plan_key(y->plan);
 }
 
 /* Appends the plan of a key, if it has a time. */
-static int rank(const struct times *t, unsigned key, const struct times *best, struct ranked *out)
+static int rank(const struct times *t, unsigned key, const struct times *best, struct top_plan *out)
 {
     bool compared = isfinite(t->compared.median);
     struct interval ms = compared ? t->compared : t->alone;
     if (!isfinite(ms.median))
         return 0;
     double unit = compared ? best->compared.median : best->alone.median;
-    *out =
-        (struct ranked){.plan = {.plan = plan_of(key & (PLAN_KEYS / 2 - 1), key >= PLAN_KEYS / 2),
-                                 .ms = ms,
-                                 .compared = compared},
-                        .relative = isfinite(unit) ? ms.median / unit : INFINITY};
+    *out = (struct top_plan){.plan = plan_of(key & (PLAN_KEYS / 2 - 1), key >= PLAN_KEYS / 2),
+                             .ms = ms,
+                             .compared = compared,
+                             .times_best = isfinite(unit) ? ms.median / unit : INFINITY};
     return 1;
 }
 
@@ -71,7 +64,7 @@ int study_top(struct db *db, int64_t study, const struct db_best *best, int most
               struct top_plan *out, int *count, struct status *st)
 {
     struct reading r = {.of = mem_alloc(PLAN_KEYS, sizeof(*r.of)), .comparison = best->comparison};
-    struct ranked *all = mem_alloc(PLAN_KEYS, sizeof(*all));
+    struct top_plan *all = mem_alloc(PLAN_KEYS, sizeof(*all));
     unsigned first = plan_key(plan_from_value((unsigned)best->value));
     int n = 0, result = -1;
     for (int key = 0; key < PLAN_KEYS; key++)
@@ -82,12 +75,15 @@ int study_top(struct db *db, int64_t study, const struct db_best *best, int most
         goto out;
     for (unsigned key = 0; key < PLAN_KEYS; key++)
         n += rank(&r.of[key], key, &r.of[first], &all[n]);
-    for (int i = 0; i < n; i++)
-        if (plan_key(all[i].plan.plan) == first)
-            all[i].relative = -INFINITY; /* whatever noise says */
     qsort(all, (size_t)n, sizeof(*all), by_time);
+    for (int i = n - 1; i > 0; i--) /* the best plan is the first, whatever noise says */
+        if (plan_key(all[i].plan) == first) {
+            struct top_plan best_plan = all[i];
+            memmove(all + 1, all, (size_t)i * sizeof(*all));
+            all[0] = best_plan;
+        }
     for (; *count < n && *count < most; ++*count)
-        out[*count] = all[*count].plan;
+        out[*count] = all[*count];
     result = 0;
 out:
     free(all);

@@ -147,6 +147,8 @@ END
   # compiling alone takes longer
   expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
   grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
+  expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -b 1,2 -s 12 --total-time 0.2 >found 2>said
+  [ "$(grep -c 'no plan was tried within the time limit' said)" -eq 2 ] || fail "search: --total-time limits not every size"
   json search fuseplan search $workload --space 41115 --budget 2
   fuseplan search $workload -s 9 --space 41115 --budget 1 --baseline none --events events.ndjson >found 2>said
   grep -q ': searching 1 plan$' said || fail "searching: not one plan"

@@ -25,18 +25,18 @@ $ known_db k.db
 $ export FUSEPLAN_DB=k.db
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --top 3 | tail -n 5
 
-rank  value  fused ops                     ms      low     high  us/layer  compared
-   1  41115  2-6 8-9 10-11 13-14      108.000  106.920  109.080    9000.0  yes
-   2  32769  0-13                     108.500  107.415  109.585    9041.7  no
-   3  36507  0-2 3-5 8-9 10-11 13-14  112.000  110.880  113.120    9333.3  yes
+rank  value  fused ops                     ms      low     high  us/layer  compared  x best
+   1  41115  2-6 8-9 10-11 13-14      108.000  106.920  109.080    9000.0  yes        1.000
+   2  32769  0-13                     108.500  107.415  109.585    9041.7  no         0.995
+   3  36507  0-2 3-5 8-9 10-11 13-14  112.000  110.880  113.120    9333.3  yes        1.037
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --top 9 --format csv
-rank,value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,us_per_layer,compared
-1,41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,9000,true
-2,32769,0-13,false,108.5,107.415,109.585,9041.66667,false
-3,36507,0-2 3-5 8-9 10-11 13-14,false,112,110.88,113.12,9333.33333,true
-4,43690,,false,118,116.82,119.18,9833.33333,true
+rank,value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,us_per_layer,compared,times_best
+1,41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,9000,true,1
+2,32769,0-13,false,108.5,107.415,109.585,9041.66667,false,0.995412844
+3,36507,0-2 3-5 8-9 10-11 13-14,false,112,110.88,113.12,9333.33333,true,1.03703704
+4,43690,,false,118,116.82,119.18,9833.33333,true,1.09259259
 $ fuseplan query --target cpu -b 2 -s 64 -m strided:t=8 -H 8 -q --top 2 --format ndjson | grep -o '"top":.*'
-"top":[{"rank":1,"value":43690,"fused":"","segments":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,5],[6,6],[7,7],[8,8],[9,9],[10,10],[11,11],[12,12],[13,13],[14,14]],"handwritten":false,"median_ms":50.0,"ci_low_ms":49.5,"ci_high_ms":50.5,"us_per_layer":4166.66667,"compared":false}]}
+"top":[{"rank":1,"value":43690,"fused":"","segments":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,5],[6,6],[7,7],[8,8],[9,9],[10,10],[11,11],[12,12],[13,13],[14,14]],"handwritten":false,"median_ms":50.0,"ci_low_ms":49.5,"ci_high_ms":50.5,"us_per_layer":4166.66667,"compared":false,"times_best":1.0}]}
 2$ fuseplan query --target cpu -b 1 -s 128 -m causal --top 0
 ! fuseplan query: --top: 0 is out of range; give a number from 1 to 16640
 === best
@@ -183,8 +183,8 @@ workload                                         best plan       ms  trials  mea
 -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --init       41115  0.01234       1  2026-01-01  a processor
 wide
 $ fuseplan query -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu --init wide --db a.db --top 1 -q | tail -n 2
-rank  value  fused ops                 ms      low     high  us/layer  compared
-   1  41115  2-6 8-9 10-11 13-14  0.01234  0.01231  0.01240      12.3  no
+rank  value  fused ops                 ms      low     high  us/layer  compared  x best
+   1  41115  2-6 8-9 10-11 13-14  0.01234  0.01231  0.01240      12.3  no         1.000
 $ fuseplan report --db a.db -o page.html -q; grep -o '"options":"[^"]*"' page.html
 "options":"-b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --init wide --target cpu"
 ## Names in other encodings than UTF-8 are shown, too.

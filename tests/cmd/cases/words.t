@@ -74,7 +74,7 @@ exit status:
 2$ fuseplan frobnicate
 ! fuseplan: unknown command 'frobnicate'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
 2$ fuseplan translate 5 --format xml
-! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson or csv
+! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson, csv or markdown
 2$ fuseplan bench 5 -z
 ! fuseplan bench: unknown option '-z'; 'fuseplan bench --help' lists all
 2$ fuseplan bench 5 --batchs 1
@@ -155,7 +155,7 @@ translate train
 --seq-len --svg --seed
 strided
 sliding sliding_causal
-table json ndjson csv
+table json ndjson csv markdown
 
 search
 try.sh
@@ -192,7 +192,7 @@ $ offer search -b 1 -s 128 -m s
 strided sliding sliding_causal 
 $ offer search --format ''
 [search --format ]
-table json ndjson csv 
+table json ndjson csv markdown 
 $ offer search --format=c
 [search --format=c]
 --format=csv 

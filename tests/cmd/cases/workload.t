@@ -171,7 +171,23 @@ $ $q -b 1,4 -s 128 | grep 'batch\|best plan'
 batch 1, seq-len 128
 best plan    41115 (attention, norms and activation fused)
 batch 4, seq-len 128
+batch  seq-len   plan  us/layer  x unfused 43690  x 41115  verdict
 ! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ $q -b 1,4 -s 128 2>&1 | tail -n 3
+
+batch  seq-len   plan  us/layer  x unfused 43690  x 41115  verdict
+    1      128  41115    9000.0             1.09     1.00  a baseline
+$ $q -b 1,1 -s 128 --format markdown --top 2
+| rank | value | fused ops | ms | low | high | us/layer | compared | x best |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| 1 | 41115 | 2-6 8-9 10-11 13-14 | 108.000 | 106.920 | 109.080 | 9000.0 | yes | 1.000 |
+| 2 | 32769 | 0-13 | 108.500 | 107.415 | 109.585 | 9041.7 | no | 0.995 |
+
+| batch | seq-len | plan | us/layer | x unfused 43690 | x 41115 | verdict |
+| --- | --- | --- | --- | --- | --- | --- |
+| 1 | 128 | 41115 | 9000.0 | 1.09 | 1.00 | a baseline |
+2$ fuseplan doctor --format markdown
+! fuseplan doctor: --format markdown is of search, query and bench, not of doctor
 2$ $q -b 1,2 -s 128,70000
 ! fuseplan query: batch 1, seq-len 70000: seq_len is 70000: the workload would take 1.3 TiB of memory; give at most 65536
 2$ $q -b 1,,2 -s 128
