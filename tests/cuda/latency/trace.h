@@ -15,6 +15,7 @@ enum trace_kind {
     TRACE_EXPECTED, /* at: an mbarrier that counts bytes */
     TRACE_STEP,     /* at: an mbarrier, waited for */
     TRACE_SUMS,     /* no product is under way any more */
+    TRACE_STORED,   /* a store by TMA is asked for */
     TRACE_END
 };
 

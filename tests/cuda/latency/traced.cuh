@@ -90,6 +90,12 @@ template <int pending> FP_DEVICE void traced_wgmma_wait()
         trace(TRACE_SUMS);
 }
 
+FP_DEVICE void traced_box_stores_end()
+{
+    box_stores_end();
+    trace(TRACE_STORED);
+}
+
 } // namespace fp
 
 #define begin_next(a)      traced_kernel traced_until_its_end(a)
@@ -97,6 +103,7 @@ template <int pending> FP_DEVICE void traced_wgmma_wait()
 #define mbarrier_wait      traced_mbarrier_wait
 #define mbarrier_expect    traced_mbarrier_expect
 #define wgmma_wait         traced_wgmma_wait
+#define box_stores_end     traced_box_stores_end
 
 /* Makes the trace known to stamps.cu. */
 static const int fp_trace_is_known = trace_register(&fp::traced);
