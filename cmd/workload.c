@@ -45,7 +45,10 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
 
 static int set_local(const struct options *o, struct workload *w, struct status *st)
 {
-    bool none = o->local_mask == NULL || strcmp(o->local_mask, "none") == 0;
+    char mask[32];
+    snprintf(mask, sizeof(mask), "sliding:w=%d", o->local_width);
+    bool given = o->local_mask != NULL && strcmp(o->local_mask, "none") != 0;
+    bool none = !given && o->local_width == 0;
     if (none && options_has(o, OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY)))
         return status_set(
             st, STATUS_USAGE,
@@ -59,8 +62,8 @@ static int set_local(const struct options *o, struct workload *w, struct status 
     if (o->rope == 0 && options_has(o, OPT(LOCAL_ROPE)))
         return status_set(st, STATUS_USAGE,
                           "--local-rope without --rope; layers rotate all or none");
-    return workload_add_local(w, o->local_mask, o->local_rope > 0 ? o->local_rope : o->rope,
-                              o->global_every, st);
+    return workload_add_local(w, given ? o->local_mask : mask,
+                              o->local_rope > 0 ? o->local_rope : o->rope, o->global_every, st);
 }
 
 static int require_shape(const struct options *o, struct status *st)

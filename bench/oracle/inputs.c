@@ -48,14 +48,14 @@ void flow_normalise(const struct workload *w, struct inputs in, struct flow *f)
     float *beta = mem_alloc((size_t)columns, sizeof(*beta));
     for (int c = 0; c < columns; c++)
         gamma[c] = 1;
-    if (in.trained != NULL)
-        trained_first_norm(in.trained, w, gamma, beta);
+    bool norms = in.trained == NULL || trained_first_norm(in.trained, w, gamma, beta);
 #pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
     for (int64_t row = 0; row < rows; row++) {
         double *values = mem_alloc((size_t)columns, sizeof(*values));
         for (int c = 0; c < columns; c++)
             values[c] = x[row * columns + c];
-        oracle_normalise(norm, values, columns, w->eps, values);
+        if (norms)
+            oracle_normalise(norm, values, columns, w->eps, values);
         for (int c = 0; c < columns; c++)
             f->tensor[TENSOR_N][row * columns + c] =
                 element_round(w->dtype, (float)(values[c] * gamma[c] + beta[c]));

@@ -154,8 +154,8 @@ void inputs_weight(const struct workload *of, struct inputs in, int layer, int i
 /* Allocates and fills the inputs of layer 0. */
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out);
 
-/* Sets n of layer 0 to its x normalised, by the first norm of a trained model, else gamma 1 and
- * beta 0. */
+/* Sets n of layer 0 to its x normalised, by the first norm of a trained model, or to x if that has
+ * none, else gamma 1 and beta 0. */
 void flow_normalise(const struct workload *w, struct inputs in, struct flow *f);
 
 /* Allocates what a layer hands on, not set. */

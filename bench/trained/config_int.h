@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_BENCH_TRAINED_CONFIG_INT_H
 #define FUSEPLAN_BENCH_TRAINED_CONFIG_INT_H
 
-#include "base/base.h"
+#include "bench/trained/trained.h"
 
 #include <jansson.h>
 
@@ -35,6 +35,13 @@ int config_number(const struct config *c, const json_t *fields, const char *cons
 bool config_is_true(const struct config *c, const char *name);
 bool config_is_text(const struct config *c, const char *name, const char *text);
 bool config_is_nothing(const json_t *value); /* not there, null, false, 0 or empty */
+
+/* ---- config_kinds.c -------------------------------------------------------------------------- */
+
+/* ModernBERT's two kinds of layers, with the base of each: takes their fields away. */
+int config_kinds(const struct config *c, struct model_config *out);
+
+/* ---- config_fields.c ------------------------------------------------------------------------- */
 
 /* Refuses fields that change what layers compute. */
 int config_check(const struct config *c);

@@ -50,6 +50,7 @@ static const struct model {
     {"clip_vision_model", "pre", "full", CLIP_VISION},
     {"clip_text_model", "pre", "causal", CLIP_TEXT},
     {"whisper", "pre", "full", "{\"layer_norm_eps\": 1e-5}"},
+    {"modernbert", "pre+gate+rope", "full", "{}"},
     {"eurobert", "pre+rms+gate+rope", "full", "{}"},
     {"t5", "pre+rms+bias", "full", "{\"feed_forward_proj\": \"relu\"}"},
     {"mt5", "pre+rms+bias", "full", "{\"feed_forward_proj\": \"gated-gelu\"}"},
@@ -68,11 +69,11 @@ static const char *const heads_names[NAMES_MOST] = {"num_attention_heads", "n_he
 static const char *const head_size_names[NAMES_MOST] = {"head_dim", "d_kv"};
 static const char *const ffn_names[NAMES_MOST] = {"intermediate_size", "n_inner",         "ffn_dim",
                                                   "hidden_dim",        "encoder_ffn_dim", "d_ff"};
-static const char *const eps_names[NAMES_MOST] = {"layer_norm_eps", "layer_norm_epsilon",
-                                                  "rms_norm_eps"};
+static const char *const eps_names[NAMES_MOST] = {"norm_eps", "layer_norm_eps",
+                                                  "layer_norm_epsilon", "rms_norm_eps"};
 static const char *const theta_names[NAMES_MOST] = {"rope_theta", "rotary_emb_base"};
-static const char *const activation_names[NAMES_MOST] = {"hidden_act", "activation_function",
-                                                         "activation", "feed_forward_proj"};
+static const char *const activation_names[NAMES_MOST] = {
+    "hidden_act", "activation_function", "activation", "feed_forward_proj", "hidden_activation"};
 
 static const struct {
     const char *name;
@@ -196,8 +197,7 @@ static const struct model *find_model(const struct config *c)
     else
         config_refuse(
             c, "its model_type '%.80s' is %s; known are %s", type,
-            strcmp(type, "modernbert") == 0 ? "not supported, as its layers are of two kinds"
-            : json_object_get(c->fields, "vision_config") != NULL
+            json_object_get(c->fields, "vision_config") != NULL
                 ? "of several models; choose one by ':vision_config' or ':text_config' behind "
                   "the name"
                 : "not known",
@@ -216,12 +216,14 @@ static int read_config(const struct config *c, struct model_config *out)
     json_object_update_missing(c->fields, otherwise);
     json_decref(otherwise);
     read_scaling(c, m, out);
+    if (strcmp(m->type, "modernbert") == 0 && config_kinds(c, out) != 0)
+        return -1;
     if (read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0 ||
         config_number(c, c->fields, eps_names, &out->eps) != 0)
         return -1;
     out->chain = chain_of(f);
     out->mask = m->mask;
-    return f.rope ? read_rope(c, out) : 0;
+    return f.rope && out->rope_theta == 0 ? read_rope(c, out) : 0;
 }
 
 static int parse(const char *path, const struct buf *text, const char *part,

@@ -74,7 +74,8 @@ static struct weights_as layers_of(const struct workload *w, enum encoder_dtype 
     const struct chain_functions f = chain_functions(w->chain);
     const unsigned functions = (f.pre ? ENCODER_PRE : 0) | (f.rms ? ENCODER_RMS : 0) |
                                (f.gate ? ENCODER_GATE : 0) | (f.rope ? ENCODER_ROPE : 0) |
-                               (f.score_bias ? ENCODER_SCORE_BIAS : 0);
+                               (f.score_bias ? ENCODER_SCORE_BIAS : 0) |
+                               (w->local != NULL ? ENCODER_LOCAL : 0);
     return (struct weights_as){.dtype = dtype,
                                .heads = w->heads,
                                .head_size = w->head_size,
@@ -155,9 +156,12 @@ void trained_read(const struct trained *t, const struct workload *w, int layer, 
     read_array(t, w, layer, id, out);
 }
 
-void trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
+bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta)
 {
+    if (!weights_has_first(&t->file))
+        return false;
     read_array(t, w, 0, WEIGHTS_FIRST_GAMMA, gamma);
     read_array(t, w, 0, WEIGHTS_FIRST_BETA, beta);
+    return true;
 }

@@ -38,15 +38,15 @@ char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
 /* A weight of a layer, both checked; no table of rotations. */
 void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out);
 
-/* Of the norm, (D) each, that makes n of x before layer 0. */
-void trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
+/* Of the norm, (D) each, that makes n of x before layer 0.  False: there is none, and n is x. */
+bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta);
 
 /* ---- model_config.c: a model's config.json --------------------------------------------------- */
 
 /* Of layers of a second kind; see workload_add_local(). */
 struct local {
-    const char *mask; /* null: all layers are of one kind */
+    int width; /* of their mask sliding:w; 0: all layers are of one kind */
     double rope_theta;
     int every;
 };

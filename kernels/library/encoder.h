@@ -93,8 +93,9 @@ enum encoder_functions {
     ENCODER_PRE = 1, /* norms stand before attention and before the feed-forward network */
     ENCODER_RMS = 2, /* they are RMS norms, without beta */
     ENCODER_GATE = 4,
-    ENCODER_ROPE = 8,       /* rotary embeddings */
-    ENCODER_SCORE_BIAS = 16 /* a number for each head and distance is added to the scores */
+    ENCODER_ROPE = 8,        /* rotary embeddings */
+    ENCODER_SCORE_BIAS = 16, /* a number for each head and distance is added to the scores */
+    ENCODER_LOCAL = 32       /* some layers are local, with a mask of their own */
 };
 ENCODER_API const struct encoder_info *encoder_describe(void);
 

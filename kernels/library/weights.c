@@ -20,9 +20,11 @@ static struct weights_as as_of(const struct encoder_info *info)
                                .rope_factor = info->rope_factor};
 }
 
-static bool has_shared(const struct weights_as *as, int weight)
+static bool has_shared(const struct weights_file *f, const struct weights_as *as, int weight)
 {
-    return (as->functions & (weight == WEIGHTS_BIAS_TABLE ? ENCODER_SCORE_BIAS : ENCODER_PRE)) != 0;
+    if (weight == WEIGHTS_BIAS_TABLE)
+        return (as->functions & ENCODER_SCORE_BIAS) != 0;
+    return (as->functions & ENCODER_PRE) != 0 && weights_has_first(f);
 }
 
 static int load(const struct weights_file *f, const struct weights_as *as, int layer, int weight,
@@ -46,7 +48,7 @@ static int load_layers(const struct weights_file *f, const struct weights_as *as
     if (w->list == NULL || w->arrays == NULL)
         return weights_refuse(w->error, "out of memory");
     for (int i = 0; i < WEIGHTS_SHARED; i++)
-        if (has_shared(as, WEIGHTS_BIAS_TABLE + i) &&
+        if (has_shared(f, as, WEIGHTS_BIAS_TABLE + i) &&
             load(f, as, 0, WEIGHTS_BIAS_TABLE + i, element_bytes, &w->shared[i], w) != 0)
             return -1;
     for (int layer = 0; layer < w->layers; layer++) {

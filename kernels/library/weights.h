@@ -87,6 +87,9 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
 
 size_t weights_elements(const struct weights_as *as, int weight);
 
+/* Whether a norm stands before layer 0. */
+bool weights_has_first(const struct weights_file *f);
+
 /* Reads one of a layer's arrays, of a file that weights_check() took, in the type and the sizes of
  * `as`.  out null: only checks names, shapes and values. */
 int weights_read(const struct weights_file *f, const struct weights_as *as, int layer, int weight,

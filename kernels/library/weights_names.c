@@ -319,7 +319,8 @@ static bool is_needed(const struct weights_file *f, int at)
     bool bias = at % 2 == 1, norm = m == NORM1 || m == NORM2;
     if (f->family->modules[m] == NULL || (bias && (m == SCALE1 || m == SCALE2)))
         return false;
-    return !bias || some_have(f, at) || (norm && (f->family->functions & ENCODER_RMS) == 0);
+    bool bare = (f->family->functions & ENCODER_RMS) != 0 || (f->family->traits & BARE_NORMS) != 0;
+    return !bias || some_have(f, at) || (norm && !bare);
 }
 
 static int check_whole(const struct found *model, struct weights_file *f)
@@ -330,7 +331,8 @@ static int check_whole(const struct found *model, struct weights_file *f)
         needed[at] = is_needed(f, at);
     for (int i = 0; i < f->layers * WEIGHTS_TENSORS; i++) {
         int layer = i / WEIGHTS_TENSORS, at = i % WEIGHTS_TENSORS;
-        if (f->tensors[i] == NULL && needed[at])
+        bool bare = layer == 0 && at / 2 == NORM1 && (family->traits & BARE_FIRST) != 0;
+        if (f->tensors[i] == NULL && needed[at] && !bare)
             return weights_refuse(f->error,
                                   "'%.*s%s%d.%s%s' is missing%s; name a whole file, or the index "
                                   "of its shards",

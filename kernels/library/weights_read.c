@@ -67,13 +67,16 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                   char error[WEIGHTS_ERROR])
 {
     static const char *const names[] = {"norms before attention and feed-forward network",
-                                        "RMS norms", "gates", "rotary positions",
-                                        "biases of scores"};
+                                        "RMS norms",
+                                        "gates",
+                                        "rotary positions",
+                                        "biases of scores",
+                                        "local ones among them"};
     unsigned known = has(f, PRE_OR_POST) ? ~(unsigned)ENCODER_PRE : ~0u;
     bool before = has(f, FINAL_SAYS_PRE) && f->final[0] != NULL;
     unsigned functions = f->family->functions | (before ? ENCODER_PRE : 0);
     unsigned differ = (functions ^ as->functions) & known;
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if ((differ >> i & 1) != 0)
             return weights_refuse(error, "its layers are those of %s, %s %s; expected layers %s",
                                   f->family->name,
@@ -331,6 +334,11 @@ static const struct safetensor *norm_tensor(const struct weights_file *f,
     if (layer + 1 == weights_layers(f, as))
         return f->final[a->part];
     return f->tensors[(layer + 1) * WEIGHTS_TENSORS + 2 * other + a->part];
+}
+
+bool weights_has_first(const struct weights_file *f)
+{
+    return f->tensors[2 * NORM1] != NULL;
 }
 
 int weights_read(const struct weights_file *f, const struct weights_as *as, int layer, int weight,

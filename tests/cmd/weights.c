@@ -218,7 +218,6 @@ static const struct {
      "it is of a model that computes something else"},
     {{.also = "encoder.layer.01.output.dense.bias"}, "no place in the layers of BERT"},
     {{.also = "encoder.layer.4294967297.output.dense.bias"}, "no place in the layers of BERT"},
-    {{.prefix = "x.y", .also = "layers.0.attn.Wi.weight"}, "is of ModernBERT"},
 };
 
 static void accept_file(const char *path, const struct file *file, const char *wanted)

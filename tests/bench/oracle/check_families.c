@@ -30,6 +30,7 @@ static const struct {
     {"gte", "gate+rope", 0.01, 100, "full"},
     {"jina-v2", "gate+bias", 0.01, 0, "full"},
     {"jina-v3", "rope", 0.01, 100, "full"},
+    {"modernbert", "pre+gate+rope", 0.01, 100, "full"},
     {"mpnet", "bias", 0.01, 0, "full"},
     {"nomic", "silu+gate+rope", 0.01, 100, "full"},
     {"opt", "pre+relu", 1e-5, 0, "causal"},
@@ -92,6 +93,11 @@ static void read_workload(const char *config, const struct safetensors *golden, 
     w->rope_factor = c.rope_factor;
     ck_assert_int_eq(workload_hidden(w), (int)x->shape[2]);
     read_lengths(golden, w);
+    if (c.local.width > 0) {
+        char mask[32];
+        snprintf(mask, sizeof(mask), "sliding:w=%d", c.local.width);
+        OK(workload_add_local(w, mask, c.local.rope_theta, c.local.every, &st));
+    }
     workload_ready(w, c.mask, NULL, NULL);
 }
 
@@ -149,7 +155,7 @@ static void check_layers(const struct workload *w, const char *family,
         struct oracle_layer computed;
         for (int id = 0; id < WEIGHT_MAX; id++)
             inputs_weight(w, in, l, id, layer.weight[id]);
-        layer_inputs_run(w, &layer, 1, &computed);
+        layer_inputs_run(workload_of_layer(w, l), &layer, 1, &computed);
         carry(w, &computed, &layer.flow);
         oracle_layer_release(&computed);
     }
@@ -220,11 +226,25 @@ START_TEST(other_layers_are_refused)
 }
 END_TEST
 
-START_TEST(layers_of_two_kinds_are_refused)
+/* Where layers are local is the workload's: a file does not say it. */
+START_TEST(local_layers_are_asked_for)
 {
     struct trained *t;
-    FAILS(trained_open(path_of(UNPACKED, "modernbert", ".model.safetensors"), NULL, &t, &st),
-          STATUS_USAGE, "is of ModernBERT, whose layers are of two kinds");
+    struct workload w;
+    workload_init(&w);
+    w.chain = chain_find(_i == 0 ? "pre+gate+rope" : "pre+rms+silu+gate+rope");
+    w.rope_theta = 100;
+    w.batch = w.seq_len = 1;
+    w.layers = 2;
+    if (_i == 1)
+        OK(workload_add_local(&w, "causal", 100, 2, &st));
+    OK(trained_open(path_of(UNPACKED, _i == 0 ? "modernbert" : "eurobert", ".model.safetensors"),
+                    NULL, &t, &st));
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
+          _i == 0 ? "those of ModernBERT, with local ones among them; expected layers without"
+                  : "those of EuroBERT, without local ones among them; expected layers with them");
+    trained_close(t);
+    workload_release(&w);
 }
 END_TEST
 
@@ -325,6 +345,6 @@ END_TEST
 
 SUITE("families", test_dir_setup, test_dir_teardown,
       LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),
-      LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), ONCE(layers_of_two_kinds_are_refused),
+      LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), LOOP(local_layers_are_asked_for, 0, 2),
       LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes)),
       ONCE(a_decoder_is_no_model_of_its_own))

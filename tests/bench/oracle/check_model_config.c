@@ -11,7 +11,16 @@ static const struct {
     const char *family, *field, *value, *says;
 } configs[] = {
     {"bert", "model_type", "\"deberta-v2\"", "'deberta-v2' is not known; known are bert, roberta"},
-    {"bert", "model_type", "\"modernbert\"", "not supported, as its layers are of two kinds"},
+    {"modernbert", "layer_types", "[\"full_attention\", \"full_attention\", \"sliding_attention\"]",
+     "'layer_types' is"},
+    {"modernbert", "layer_types", "[\"sliding_attention\", \"full_attention\"]",
+     "'layer_types' is"},
+    {"modernbert", "layer_types", "[\"full_attention\", \"chunked_attention\"]",
+     "'layer_types' is"},
+    {"modernbert", "rope_parameters", "{\"full_attention\": {\"rope_type\": \"yarn\"}}",
+     "'rope_parameters' is"},
+    {"modernbert", "local_attention", "\"16\"", "'local_attention' is not a number"},
+    {"bert", "model_type", "\"deberta\"", "its model_type 'deberta' is not known"},
     {"bert", "model_type", "null", "it has no field 'model_type'"},
     {"bert", "hidden_act", "\"mish\"", "'hidden_act' is \"mish\", which changes what"},
     {"bert", "hidden_act", "null", "it has no field 'hidden_act'"},
@@ -21,7 +30,7 @@ static const struct {
     {"bert", "num_attention_heads", "0", "'num_attention_heads' is not a number of at least 1"},
     {"bert", "num_hidden_layers", "\"2\"", "'num_hidden_layers' is not a number of at least 1"},
     {"bert", "intermediate_size", "1e99", "'intermediate_size' is not a number of at least 1"},
-    {"bert", "layer_norm_eps", "null", "it has no field 'layer_norm_eps'"},
+    {"bert", "layer_norm_eps", "null", "it has no field 'norm_eps', or 'layer_norm_eps'"},
     {"jina-v2", "feed_forward_type", "\"reglu\"", "'position_embedding_type' is \"alibi\""},
     {"gte", "logn_attention_scale", "true", "'logn_attention_scale' is true"},
     {"gte", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2.0}", "'rope_scaling' is"},
@@ -74,6 +83,42 @@ START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
 }
 END_TEST
 
-SUITE("model_config", test_dir_setup, test_dir_teardown,
+static struct model_config modernbert_of(const json_t *fields)
+{
+    struct model_config c;
+    ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), 0), 0);
+    OK(model_config_read(test_path("config.json"), &c, &st));
+    return c;
+}
+
+/* Files of transformers 4 have numbers where later ones have lists, and may lack any. */
+START_TEST(modernberts_layers_are_of_two_kinds)
+{
+    json_t *fields = json_load_file(FAMILIES "/modernbert/config.json", 0, NULL);
+    struct model_config c = modernbert_of(fields);
+    ck_assert_int_eq(c.local.width, 8);
+    ck_assert_int_eq(c.local.every, 3);
+    ck_assert_double_eq(c.rope_theta, 100);
+    ck_assert_double_eq(c.local.rope_theta, 50);
+    json_object_del(fields, "layer_types");
+    json_object_del(fields, "rope_parameters");
+    json_object_del(fields, "local_attention");
+    c = modernbert_of(fields);
+    ck_assert_int_eq(c.local.width, 64);
+    ck_assert_int_eq(c.local.every, 3);
+    ck_assert_double_eq(c.rope_theta, 160000);
+    ck_assert_double_eq(c.local.rope_theta, 10000);
+    json_object_set_new(fields, "global_attn_every_n_layers", json_integer(2));
+    json_object_set_new(fields, "local_rope_theta", json_real(160000));
+    c = modernbert_of(fields);
+    ck_assert_int_eq(c.local.every, 2);
+    ck_assert_double_eq(c.local.rope_theta, 160000);
+    json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
+    ck_assert_int_eq(modernbert_of(fields).local.width, 0);
+    json_decref(fields);
+}
+END_TEST
+
+SUITE("model_config", test_dir_setup, test_dir_teardown, ONCE(modernberts_layers_are_of_two_kinds),
       LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)),
       LOOP(an_activation_of_nomics_own_code_says_whether_there_are_gates, 0, 2))

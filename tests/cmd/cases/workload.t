@@ -128,7 +128,7 @@ h=6 w=16 f=384 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+relu
 2$ fuseplan query -b 1 -s 4 --config config.json --preset gpt2
 ! fuseplan query: --preset and --config are given at once; give one of them
 2$ echo '{"model_type": "gpt2", "n_head": 6}' >config.json; fuseplan query -b 1 -s 4 --config config.json
-! fuseplan query: --config: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj'
+! fuseplan query: --config: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj', or 'hidden_activation'
 ## A file with several models names them; a part may leave out what its model has by default.
 $ echo '{"model_type": "siglip", "text_config": {"model_type": "siglip_text_model"}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_attention_heads": 16, "intermediate_size": 4304, "num_hidden_layers": 27}}' >siglip.json
 $ workload --config siglip.json:vision_config
