@@ -136,7 +136,9 @@ int directory_lock(const char *path)
         locked.st_dev == there.st_dev && locked.st_ino == there.st_ino &&
         locked.st_uid == geteuid())
         return fd;
+    int error = errno;
     close(fd);
+    errno = error;
     return -1;
 }
 

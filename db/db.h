@@ -71,7 +71,8 @@ struct db_study {
 
 /* Finds the study of a workload text and a target kind that says most about `near`.  Studies in
  * which a plan ran come before the others, then the study that has most in common with `near`
- * (compiler and libraries do not count; null: nothing is in common), then the one measured last.
+ * (compiler and libraries do not count, the device counts as four, the protocol as two; null:
+ * nothing is in common), then the one measured last.
  * STATUS_NOT_FOUND if there is none. */
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
                   const struct db_study *near, int64_t *study, struct status *st);

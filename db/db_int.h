@@ -183,4 +183,13 @@ int db_search_put(struct db *db, int64_t study, const struct db_search *s, struc
 int db_trial_put(struct db *db, int64_t study, const struct db_trial *t, struct db_moved *moved,
                  struct status *st);
 
+/* ---- network.c: file systems that hosts share ------------------------------------------------ */
+
+/* The network file system that holds a path; null: none that is known to be one.  Hosts share no
+ * memory for the index of a WAL there (https://sqlite.org/wal.html).  FUSE may be local. */
+const char *db_network(const char *path);
+
+/* STATUS_DATABASE if the directory of a database to write is on one. */
+int db_refuse_network(const char *path, const char *dir, struct status *st);
+
 #endif

@@ -3,6 +3,7 @@
 #include "db/text_read_int.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* Opens the text of a database's results. */
@@ -34,6 +35,8 @@ static int move(struct db *db, open_source *open, const char *const *paths, int 
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
         struct text_reader from;
+        if (count > 1)
+            step_tell(&db->listener, &(struct step){"files", i, count, NAN});
         result = open(db, &from, paths[i], st);
         if (result == 0)
             result = import_text(db, &from, &out[i], st);

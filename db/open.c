@@ -90,7 +90,8 @@ static int make_writable(const char *path, struct status *st)
     int result = file_make_dirs(dir, st);
     if (result != 0)
         status_prefix(st, "database '%s'", path);
-    else if (file_exists(path) && check_writable(path, "database", st) != 0)
+    else if (db_refuse_network(path, dir, st) != 0 ||
+             (file_exists(path) && check_writable(path, "database", st) != 0))
         result = -1;
     else
         result = check_writable(dir, "the database's directory", st);
@@ -200,8 +201,9 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     return identify(db->handle, identity);
 }
 
-/* SQLite writes files beside a database in WAL mode even to read it.  If it cannot, and there is no
- * WAL, then no process is writing and the file alone holds everything. */
+/* SQLite writes files beside a database in WAL mode even to read it.  If it cannot, or on a
+ * network file system must not, and there is no WAL, then no process is writing and the file alone
+ * holds everything. */
 static bool is_immutable(const char *path)
 {
     struct buf wal;
@@ -213,7 +215,7 @@ static bool is_immutable(const char *path)
     char *dir = parent_of(path);
     bool writable = access(path, W_OK) == 0 && access(dir, W_OK) == 0;
     free(dir);
-    return !has_wal && !writable;
+    return !has_wal && (!writable || db_network(path) != NULL);
 }
 
 /* A file with pages and nothing in them belongs to a log that was not copied with it. */

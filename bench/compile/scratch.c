@@ -39,7 +39,12 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
             rmdir(path.ptr);
         errno = error;
     }
-    if (out->lock < 0) {
+    if (out->lock < 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK)) {
+        status_set(st, STATUS_ENVIRONMENT,
+                   "cannot lock '%s': %s: the cache needs a file system with flock(); "
+                   "FUSEPLAN_CACHE names another directory, such as one on a disk of this machine",
+                   path.ptr, strerror(errno));
+    } else if (out->lock < 0) {
         status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
                    strerror(errno));
         status_prefix(st, CACHE_UNWRITABLE);

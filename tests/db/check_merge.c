@@ -65,6 +65,34 @@ static const struct {
     {"DELETE FROM sample WHERE round = 1", "5 samples are there; expected 6"},
 };
 
+static void count_files(void *ctx, const struct step *step)
+{
+    int *files = ctx;
+    if (strcmp(step->phase, "files") != 0)
+        return;
+    ck_assert_int_eq(step->done, *files);
+    ck_assert_int_eq(step->total, 2);
+    ++*files;
+}
+
+START_TEST(merge_tells_its_files)
+{
+    struct db *a;
+    struct db_moved moved[2];
+    int files = 0;
+    const char *paths[2];
+    paths[0] = paths[1] = mem_strdup(test_path("b.db"));
+    int64_t study;
+    db_close(open_named("b.db", &study));
+    a = open_named("a.db", &study);
+    db_listen(a, (struct listener){count_files, &files});
+    OK(db_merge(a, paths, 2, moved, &st));
+    ck_assert_int_eq(files, 2);
+    db_close(a);
+    free((char *)paths[0]);
+}
+END_TEST
+
 START_TEST(merge_is_all_or_nothing)
 {
     int64_t study;
@@ -128,6 +156,7 @@ START_TEST(merge_keeps_failures_that_it_replaces)
 }
 END_TEST
 
-SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
+SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merge_tells_its_files),
+      ONCE(merging_in_any_order_gives_one_outcome),
       LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)), ONCE(search_of_another_study_is_refused),
       ONCE(merge_keeps_failures_that_it_replaces))

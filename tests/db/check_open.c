@@ -3,12 +3,40 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static void write_text(const char *path, const void *data, size_t len)
 {
     OK(file_write(path, data, len, &st));
 }
+
+static long file_system; /* what statfs() answers; 0: ext4 */
+
+/* Takes the place of the library's. */
+int statfs(const char *path, struct statfs *out)
+{
+    ck_assert(file_exists(path));
+    *out = (struct statfs){.f_type = file_system != 0 ? (__fsword_t)file_system : 0xef53};
+    return 0;
+}
+
+START_TEST(network_file_systems_are_read_alone)
+{
+    struct db *db;
+    OK(db_open(test_path("d.db"), DB_WRITE, &db, &st));
+    db_close(db);
+    file_system = (long)0xfe534d42;
+    FAILS(db_open(test_path("d.db"), DB_WRITE, &db, &st), STATUS_DATABASE, "lies on SMB2");
+    st = STATUS_INIT;
+    FAILS(db_open(test_path("new.db"), DB_WRITE, &db, &st), STATUS_DATABASE, "disk of this");
+    ck_assert(!file_exists(test_path("new.db")));
+    OK(db_open(test_path("d.db"), DB_READ, &db, &st));
+    ck_assert(!file_exists(test_path("d.db-shm")));
+    db_close(db);
+    file_system = 0;
+}
+END_TEST
 
 START_TEST(creates_the_file_and_its_directory)
 {
@@ -205,9 +233,10 @@ START_TEST(lack_of_inodes_is_told)
 }
 END_TEST
 
-SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
-      ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
-      ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone), ONCE(damaged_file_is_told),
+SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(network_file_systems_are_read_alone),
+      ONCE(creates_the_file_and_its_directory), ONCE(names_mean_nothing_to_sqlite),
+      ONCE(default_place_follows_the_environment), ONCE(read_creates_nothing),
+      ONCE(read_leaves_the_file_alone), ONCE(damaged_file_is_told),
       LOOP(file_of_another_kind_or_version_is_refused, 0, ARRAY_LEN(files)),
       LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped)), ONCE(link_leads_to_a_database_that_exists),
       LOOP(lack_of_inodes_is_told, 1, 4), ONCE(copy_without_its_log_is_told))

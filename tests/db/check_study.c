@@ -111,6 +111,25 @@ START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
 }
 END_TEST
 
+/* Of another card's study with the same driver and this card's with another driver. */
+START_TEST(find_prefers_the_device_to_its_driver)
+{
+    struct db_target here = a_target, card = a_target, host = a_target;
+    int64_t of_card, of_host, found;
+    card.driver = card.uuid = card.capability = "other";
+    host.device = "another processor";
+    card.units = host.units = 99;
+    OK(db_study(db, &a_workload, &card, "1", &of_card, &st));
+    OK(db_study(db, &a_workload, &host, "1", &of_host, &st));
+    struct db_trial t = plan_trial(43690, 2);
+    OK(db_trial_add(db, of_card, &t, &st));
+    OK(db_trial_add(db, of_host, &t, &st));
+    struct db_study near = {.target = here, .protocol = "1", .init = "uniform"};
+    OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
+    ck_assert_int_eq(found, of_card);
+}
+END_TEST
+
 static void keep_study(void *ctx, const struct db_study *s)
 {
     struct db_study *out = ctx;
@@ -214,6 +233,7 @@ END_TEST
 SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
       ONCE(find_prefers_the_study_most_like_what_is_asked_for),
+      ONCE(find_prefers_the_device_to_its_driver),
       ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),
       ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own),
       ONCE(model_replaces_the_one_of_its_name))

@@ -1,7 +1,9 @@
 #include "bench/compile/compile.h"
 #include "tests/suite.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -166,6 +168,26 @@ static int leftovers(void)
 }
 
 /* What a process still writes stays, what a killed one left goes. */
+static int flock_error; /* 0: flock() works */
+
+/* Takes the place of the library's. */
+int flock(int fd, int how)
+{
+    errno = flock_error;
+    return flock_error != 0 ? -1 : (int)syscall(SYS_flock, fd, how);
+}
+
+START_TEST(file_system_without_locks_is_told)
+{
+    struct scratch own;
+    flock_error = ENOSYS;
+    FAILS(scratch_make(&c, &own, &st), STATUS_ENVIRONMENT, "file system with flock()");
+    flock_error = 0;
+    OK(scratch_make(&c, &own, &st));
+    scratch_release(&own);
+}
+END_TEST
+
 START_TEST(scratch_goes_with_its_process)
 {
     struct scratch own;
@@ -272,6 +294,6 @@ END_TEST
 
 SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipe_is_replaced),
       LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
-      ONCE(scratch_goes_with_its_process), LOOP(foreign_files_are_left_alone, 0, 2),
-      ONCE(unfinished_entry_counts_and_goes), ONCE(headers_are_written_once_and_mended),
-      ONCE(place_and_bound_come_from_the_environment))
+      ONCE(scratch_goes_with_its_process), ONCE(file_system_without_locks_is_told),
+      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entry_counts_and_goes),
+      ONCE(headers_are_written_once_and_mended), ONCE(place_and_bound_come_from_the_environment))
