@@ -63,8 +63,10 @@ FAMILIES = (
            "attention.o_proj attention.output.dense", "layernorm_before", "mlp.fc1 intermediate.dense",
            "mlp.fc2 output.dense", "layernorm_after", "mlp.activation_fn intermediate.intermediate_act_fn", PRE),
     Family("DINOv2", "Dinov2Layer Dinov2WithRegistersLayer",
-           "attention.attention.query,attention.attention.key,attention.attention.value", "attention.output.dense",
-           "norm1", "mlp.fc1 mlp.weights_in", "mlp.fc2 mlp.weights_out", "norm2", "mlp.activation", PRE,
+           "attention.q_proj,attention.k_proj,attention.v_proj "
+           "attention.attention.query,attention.attention.key,attention.attention.value",
+           "attention.o_proj attention.output.dense", "norm1", "mlp.fc1 mlp.weights_in mlp.gate_proj,mlp.up_proj",
+           "mlp.fc2 mlp.weights_out mlp.down_proj", "norm2", "mlp.activation mlp.activation_fn mlp.act_fn", PRE,
            gate="first", scales="layer_scale1.lambda1,layer_scale2.lambda1"),
     Family("CLIP", "CLIPEncoderLayer SiglipEncoderLayer", "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj",
            "self_attn.out_proj", "layer_norm1", "mlp.fc1", "mlp.fc2", "layer_norm2", "mlp.activation_fn", PRE),
