@@ -9,7 +9,8 @@
 import importlib
 
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
-         "doctor": "replace", "Wrong": "replace", "encode": "sentences", "Unsupported": "finder",
+         "doctor": "replace", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
+         "tune_in_background": "tuning", "Unsupported": "finder",
          "ProgramError": "program"}
 __all__ = list(_FROM)
 

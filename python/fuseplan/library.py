@@ -52,45 +52,44 @@ def workload_words(stack, dtype, batches, lengths):
     return words + ["--score-bias"] * bool(stack.family.bias)
 
 
-def get(stack, dtype, shapes, time_limit=None, progress=True):
+def get(stack, dtype, shapes, time_limit=None, progress=True, search=None):
     """The module encoder.py of a library for the stack, and what the cache knows of it.
 
     shapes: (batch, seq_len) pairs; a library has a plan for each batch with each length.  time_limit: seconds of
-    search, for a library that was not searched for; None: the best plans known, else default schedules."""
+    search, for a library that was not searched for; None: the best plans known, else default ones.  search: the
+    pairs among the shapes that are searched for; None: all of them."""
     batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
     words = workload_words(stack, dtype, batches, lengths)
-    words, target = words[2:], words[:2]  # of GPUs of one name any may have built it
     request = cache.request_of(program=program.version(), device=_device(stack.place[0]), target=stack.place[0].type,
-                               words=words)
-    words = target + words
+                               words=words[2:])  # of GPUs of one name any may have built it
     found = cache.find(request)
     if found is None or (time_limit and not found[1].get("searched_s")):
         with cache.lock(request):
             found = cache.find(request)  # another process may have built it meanwhile
             if found is None or (time_limit and not found[1].get("searched_s")):
-                found = _make(request, words, len(batches) * len(lengths), time_limit, progress)
+                parts = [workload_words(stack, dtype, [batch], [seq_len]) for batch, seq_len in search or shapes]
+                searched = bool(time_limit) and _search(parts, time_limit, progress)
+                found = cache.store(request, lambda path: _export(words, path),
+                                    searched_s=time_limit if searched else 0)
     return load(found[0]), found[1]
 
 
-def _make(request, words, count, time_limit, progress):
-    searched = bool(time_limit) and _search(words, count, time_limit, progress)
-    return cache.store(request, lambda path: _export(words, path), searched_s=time_limit if searched else 0)
-
-
-def _search(words, count, time_limit, progress):
-    """Whether plans were found for all of the sizes; time_limit: in seconds, for all of them."""
-    bar = program.Bar(f"fuseplan search, {count} size{'s' * (count > 1)}") if progress is True else progress or None
-    try:
-        program.run("search", *words, "--time-limit", max(time_limit / count, 1), "--format", "json", "-q",
-                    progress=bar)
-    except program.ProgramError as error:
-        if error.status != program.NOTHING_KNOWN:  # the time was too short
-            raise
-        return False
-    finally:
-        if isinstance(bar, program.Bar):
-            bar.close()
-    return True
+def _search(parts, time_limit, progress):
+    """Searches for each of the workloads; time_limit: in seconds, for all.  Whether plans were found for any."""
+    found = False
+    for i, words in enumerate(parts):
+        bar = program.Bar(f"fuseplan search, size {i + 1} of {len(parts)}") if progress is True else progress or None
+        try:
+            program.run("search", *words, "--time-limit", max(time_limit / len(parts), 1), "--format", "json", "-q",
+                        progress=bar)
+            found = True
+        except program.ProgramError as error:
+            if error.status != program.NOTHING_KNOWN:  # else the time was too short
+                raise
+        finally:
+            if isinstance(bar, program.Bar):
+                bar.close()
+    return found
 
 
 def _export(words, path):

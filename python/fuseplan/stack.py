@@ -147,13 +147,15 @@ class Watch:
 class Stack(torch.nn.Module):
     """Layers of a model, run by a library: called as the first of them is, and answers as it does.
 
-    plain: the layers themselves.  form: what the first of them answers, of which the parts behind a tuple's first
-    become None.  engine: what runs, see Engine; another one may take its place at any time."""
+    plain: the layers themselves.  checks: calls of theirs, see probe.Call: an answer has the form of that in the
+    first, of which the parts behind a tuple's first become None.  engine: what runs, see Engine; another one may take
+    its place at any time."""
 
-    def __init__(self, description, engine, form):
+    def __init__(self, description, engine, checks):
         super().__init__()
-        self.description, self.engine = description, engine
+        self.description, self.engine, self.checks = description, engine, checks
         self.__dict__["plain"] = tuple(description.layers)  # not modules of this one
+        form = checks[0].first
         self._form = len(form) if isinstance(form, (tuple, list)) else 0
         parameters = list(inspect.signature(type(description.layers[0]).forward).parameters)
         self._names = [name for name in parameters if name != "self"]

@@ -343,6 +343,21 @@ class Cache(common.Case):
         self.assertIn('searched for 20 s', explain(model))
         self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
 
+    def test_tune(self):
+        plain = models.draw(num_hidden_layers=1)
+        ours = optimize(copy.deepcopy(plain), [(2, 32)])
+        self.assertEqual(fuseplan.tune(ours), [])
+        for batch, seq_len in (3, 20), (3, 19), (1, 8):
+            run(ours, batch, seq_len)
+        done = fuseplan.tune_in_background(ours, time_limit=20, most=1)
+        run(ours)
+        done.join()
+        self.assertIsNone(done.error)
+        self.assertEqual(done.shapes, [(4, 32)])
+        self.assertIn('(4,32): plan', explain(ours))
+        self.assertNotIn('never measured', explain(ours).split('(4,32): ')[1])
+        self.assertNear(run(ours)[0].last_hidden_state, run(plain)[0].last_hidden_state)
+
     def test_no_program(self):
         before = os.environ.get('FUSEPLAN')
         os.environ['FUSEPLAN'] = '/nowhere/fuseplan'

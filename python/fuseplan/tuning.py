@@ -1,0 +1,55 @@
+"""Better plans for the shapes that a model's calls have had."""
+
+import threading
+
+from . import finder, library
+from .replace import _stacks_of, made_engine
+
+
+def learned(stack, most):
+    """The shapes with the most tokens in calls so far, rounded up: batches to powers of 2, lengths to multiples of 16,
+    unless all calls have one length."""
+    calls = dict(stack.engine.calls)
+    one = len({seq_len for _, seq_len in calls}) == 1
+    tokens = {}
+    for (batch, seq_len), count in calls.items():
+        shape = 1 << (batch - 1).bit_length(), seq_len if one else -(-seq_len // 16) * 16
+        tokens[shape] = tokens.get(shape, 0) + count * batch * seq_len
+    longest = stack.engine.longest
+    return [(batch, min(seq_len, longest)) for batch, seq_len in sorted(tokens, key=tokens.get, reverse=True)[:most]]
+
+
+def tune(model, time_limit=60, most=4, progress=True):
+    """Searches for plans of the shapes that the model's calls have had, at most so many, and lets the model run by
+    them.  time_limit: in seconds, for all.  Shapes that the library has already stay.  Returns the shapes."""
+    base, shapes = finder.unwrap(model), []
+    for stack in _stacks_of(model):
+        new = learned(stack, most)
+        if not new:
+            continue
+        module, about = library.get(stack.description, stack.engine.type_name, [*stack.engine.sizes, *new], time_limit,
+                                    progress, search=new)
+        stack.engine = made_engine(stack, module, base, about)
+        shapes += new
+    return shapes
+
+
+class Tuning(threading.Thread):
+    """tune() in a thread, while the model goes on.  After join() shapes has what tune() returned, or error why it
+    failed; then the model runs as before."""
+
+    def __init__(self, model, time_limit, most):
+        super().__init__(daemon=True)
+        self._arguments, self.shapes, self.error = (model, time_limit, most), [], None
+        self.start()
+
+    def run(self):
+        try:
+            self.shapes = tune(*self._arguments, progress=False)
+        except Exception as error:  # of which the caller may ask
+            self.error = error
+
+
+def tune_in_background(model, time_limit=60, most=4):
+    """Starts tune() and returns at once: see Tuning.  The search measures on the device that the model runs on."""
+    return Tuning(model, time_limit, most)
