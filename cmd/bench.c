@@ -146,24 +146,27 @@ static int measure_kernels(struct comparison *c, struct session *s,
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Whether all of a plan's interval lies above `fail_above` times that of its last comparison. */
-static bool slower(const struct options *o, const struct comparison *c, int i)
+/* EXIT_REGRESSION if all of a plan's interval lies above `fail_above` times that of its last
+ * comparison; EXIT_NO_RESULT if there was none. */
+static int slower(const struct options *o, const struct comparison *c, int i)
 {
     const struct interval *now = &c->trials[i].ms, *before = &c->earlier[i].ms;
     if (isnan(before->median)) {
-        note(o, "%u: no earlier comparison is stored that --fail-above could compare with",
-             plan_value(c->plans[i]));
-        return false;
+        fprintf(stderr,
+                "fuseplan bench: %u: no earlier comparison is stored that --fail-above could "
+                "compare with; this one is, for the next time\n",
+                plan_value(c->plans[i]));
+        return EXIT_NO_RESULT;
     }
     if (!(now->low > o->fail_above * before->high))
-        return false;
+        return EXIT_SUCCESS;
     int d = ms_decimals(before->median);
     fprintf(stderr,
             "fuseplan bench: %u: %.*f ms [%.*f, %.*f] is slower than %g times the %.*f ms [%.*f, "
             "%.*f] of its last comparison, %s\n",
             plan_value(c->plans[i]), d, now->median, d, now->low, d, now->high, o->fail_above, d,
             before->median, d, before->low, d, before->high, c->earlier[i].utc);
-    return true;
+    return EXIT_REGRESSION;
 }
 
 static int verdict(const struct options *o, const struct comparison *c)
@@ -172,9 +175,10 @@ static int verdict(const struct options *o, const struct comparison *c)
     for (int i = 0; i < c->given; i++)
         if (c->trials[i].status != TRIAL_OK)
             return EXIT_NO_RESULT;
-    for (int i = 0; i < c->given && options_has(o, OPT(FAIL_ABOVE)); i++)
-        if (slower(o, c, i))
-            code = EXIT_REGRESSION;
+    for (int i = 0; i < c->given && options_has(o, OPT(FAIL_ABOVE)); i++) {
+        int one = slower(o, c, i);
+        code = one > code ? one : code;
+    }
     return code;
 }
 

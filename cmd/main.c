@@ -81,7 +81,7 @@ static int run(int argc, char **argv, struct status *st)
 {
     const char *name = argv[0];
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-        puts("fuseplan " FUSEPLAN_VERSION);
+        puts("fuseplan " FUSEPLAN_VERSION FUSEPLAN_COMMIT);
         return EXIT_SUCCESS;
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

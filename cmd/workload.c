@@ -39,6 +39,11 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     if (result == 0 && w->mask.empty_rows > 0)
         note(o, "%lld rows of mask '%s' keep no key: their attention is zero",
              (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
+    if (result == 0 && path != NULL && mask_name(&w->mask, &w->mask_spec)) {
+        buf_reset(&npy);
+        mask_text(&w->mask_spec, &npy);
+        note(o, "%s has the bits of mask '%s', and is taken for it", o->mask, npy.ptr);
+    }
     buf_release(&npy);
     return result;
 }

@@ -44,6 +44,10 @@ double mask_distance(const struct mask_spec *a, const struct mask_spec *b);
 /* Builds a resolved mask.  npy: the bytes of the spec's file, an array (S,S) or (batch,S,S). */
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);
+
+/* Makes the spec of a mask from a file that of the mask with a name and usual parameters that keeps
+ * the same keys; false if there is none. */
+bool mask_name(const struct mask *m, struct mask_spec *spec);
 void mask_release(struct mask *m);
 size_t mask_bytes(const struct mask *m); /* of its bits */
 bool mask_keep(const struct mask *m, int batch_row, int i, int j);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
 {
@@ -86,6 +87,37 @@ int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf 
     }
     out->empty_rows = count_empty_rows(out);
     return 0;
+}
+
+/* Whether a mask of one matrix is that of a resolved spec. */
+static bool is_of(const struct mask *m, const struct mask_spec *spec, uint64_t *row)
+{
+    for (int i = 0; i < m->seq_len; i++) {
+        memset(row, 0, (size_t)m->row_words * sizeof(*row));
+        spec->kind->row(row, i, m->seq_len, spec->param);
+        if (memcmp(row, row_of(m, 0, i), (size_t)m->row_words * sizeof(*row)) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool mask_name(const struct mask *m, struct mask_spec *spec)
+{
+    struct status ignored = STATUS_INIT;
+    uint64_t *row = mem_alloc((size_t)m->row_words, sizeof(*row));
+    bool found = false;
+    for (int k = 0; k < mask_kind_count() && m->matrices == 1 && !found; k++) {
+        struct mask_spec named = {.kind = NULL};
+        found = mask_kinds[k].row != NULL &&
+                mask_parse(mask_kinds[k].name, &named, &ignored) == 0 &&
+                mask_resolve(&named, m->seq_len, &ignored) == 0 && is_of(m, &named, row);
+        if (found) {
+            mask_spec_release(spec);
+            *spec = named;
+        }
+    }
+    free(row);
+    return found;
 }
 
 void mask_release(struct mask *m)

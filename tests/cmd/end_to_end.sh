@@ -78,6 +78,8 @@ END
   [ "$(sqlite3 failing.db "$failures")" = "1|0" ] || fail "bench: a stored failure of a plan did not stay"
   expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --retry-failed >bench.txt
   [ "$(sqlite3 failing.db "$failures")" = "0|1" ] || fail "bench: did not measure a stored failure again"
+  expect 3 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 --db first.db >bench.txt 2>said
+  grep -q 'no earlier comparison is stored' said || fail "bench: did not say that it had nothing to compare with"
   expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000 >bench.txt
 

@@ -137,7 +137,7 @@ $ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
 $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy && fuseplan mask file:m.npy -s 3 --format json
  01 00 00 01 01 00 01 01 01
 {
-  "mask": "file:0f90a1e8d67e33609c433f2b3618a273",
+  "mask": "causal",
   "seq_len": 3,
   "batch": 1,
   "kept": 6,
@@ -150,6 +150,7 @@ $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy
   "cover_blocks": null,
   "cover": null
 }
+! fuseplan: file:m.npy has the bits of mask 'causal', and is taken for it
 === mask npy lengths
 $ fuseplan mask causal -s 4 -b 2 --lengths 2,4 --npy m.npy -q && od -A d -t x1 m.npy
 mask      causal at S=4

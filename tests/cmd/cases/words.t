@@ -25,7 +25,7 @@ $ fuseplan help | sed -n 5p
   translate    Say which operators a fusion mask fuses, or which mask fuses these
 2$ fuseplan --help serch
 ! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
-$ fuseplan --version
+$ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
 $ fuseplan help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
