@@ -74,8 +74,10 @@ def _run_watched(line, progress):
 
 
 def _last_message(err):
-    lines = [line for line in err.strip().splitlines() if line.startswith("fuseplan")]
-    return (lines or err.strip().splitlines() or [""])[-1]
+    """The program's own message; with what a compiler said, if it speaks of that."""
+    lines = err.strip().splitlines() or [""]
+    message = ([line for line in lines if line.startswith("fuseplan")] or lines)[-1]
+    return "\n".join(lines[-20:]) if "above" in message else message
 
 
 def version():

@@ -156,9 +156,8 @@ def _replace(model, stack):
     whole = max((path for path, module in above if module is not d.owner), key=len, default=None)
     stack.hooks = []
     for path, module in above:
-        below = d.path[len(path) + 1 if path else 0:]
         takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()
-        stack.hooks += _watch(module, Watch(below, d.family, module is d.owner, takes_mask))
+        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, takes_mask))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model

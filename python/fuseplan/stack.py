@@ -38,11 +38,7 @@ class Layers(torch.nn.ModuleList):
 
     def __init__(self, stack):
         super().__init__()
-        self._modules["0"] = stack
-
-    @property
-    def stack(self):
-        return self._modules["0"]
+        self._modules["0"] = self.__dict__["stack"] = stack  # found by a loop, and at once
 
     @property
     def plain(self):
@@ -87,61 +83,62 @@ class Layers(torch.nn.ModuleList):
 class Watch:
     """Hooks of a module: whether its call asks for what a stack below it lacks.
 
-    path: of the list from the module on.  owner: whether the module itself loops over the list.  takes_mask: whether
-    it hands its attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it
-    would look for in it, costs more than some layers, and waits for the GPU."""
+    layers: of the stack; a copy of the module has PyTorch's, and its hooks do nothing.  owner: whether the module
+    itself loops over them.  takes_mask: whether it hands its attention mask to the layers alone.  Then it gets none,
+    as what it would make of it, and what it would look for in it, costs more than some layers, and waits for the
+    GPU."""
 
-    def __init__(self, path, family, owner, takes_mask):
-        self.path, self.causal, self.rope, self.owner = path, family.causal, family.rope, owner
-        self.takes_mask = takes_mask
-
-    def _stack(self, module):
-        for name in self.path.split("."):
-            module = getattr(module, name, None)
-        return module.stack if isinstance(module, Layers) else None  # a copy has PyTorch's layers
-
-    def _find_reason(self, module, kwargs):
+    def __init__(self, layers, module, owner, takes_mask):
+        self.layers, self.owner, self.takes_mask = layers, owner, takes_mask
+        family = layers.stack.description.family
+        self.causal, self.rope = family.causal, family.rope
         config = getattr(module, "config", None)
-        for name in ("output_hidden_states", "output_attentions"):
+        self.fields = {} if config is None else vars(config)  # without the functions around them
+
+    def _find_reason(self, kwargs):
+        for name, field in (("output_hidden_states", "output_hidden_states"),
+                            ("output_attentions", "_output_attentions")):
             wanted = kwargs.get(name)
-            if wanted or (wanted is None and getattr(config, name, False)):
+            if wanted or (wanted is None and self.fields.get(field)):
                 return name
-        use_cache = kwargs.get("use_cache")
-        use_cache = getattr(config, "use_cache", False) if use_cache is None else use_cache
-        if kwargs.get("past_key_values") is not None or (self.causal and use_cache):
+        if kwargs.get("past_key_values") is not None:
             return "use_cache"
+        if self.causal:
+            use_cache = kwargs.get("use_cache")
+            if self.fields.get("use_cache") if use_cache is None else use_cache:
+                return "use_cache"
         if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
             return "head_mask"
         return "position_ids" if self.rope and kwargs.get("position_ids") is not None else None
 
     def before(self, module, args, kwargs):
-        stack = self._stack(module)
-        if stack is None:
+        if type(self.layers) is not Layers:
             return None
+        stack = self.layers.stack
         asked = stack.asked
         if asked.by is None:
-            reason = self._find_reason(module, kwargs)
+            reason = self._find_reason(kwargs)
             if reason is not None:
                 asked.by, asked.reason = self, reason
         if asked.by is not None:
             if self.owner:
                 stack.plain_calls[asked.reason] += 1
             return None
-        mask = kwargs.get("attention_mask")
-        if (self.takes_mask and isinstance(mask, torch.Tensor) and mask.dim() == 2 and
-                mask.shape[1] <= stack.engine.longest and not torch.compiler.is_compiling()):
-            asked.mask = mask
-            return args, {**kwargs, "attention_mask": None}
+        if self.takes_mask:
+            mask = kwargs.get("attention_mask")
+            if (isinstance(mask, torch.Tensor) and mask.dim() == 2 and mask.shape[1] <= stack.engine.longest and
+                    not torch.compiler.is_compiling()):
+                asked.mask = mask
+                return args, {**kwargs, "attention_mask": None}
         return None
 
     def after(self, module, args, output):
-        stack = self._stack(module)
-        if stack is None:
-            return
-        if stack.asked.by is self:
-            stack.asked.by = None
-        if self.takes_mask:
-            stack.asked.mask = None
+        if type(self.layers) is Layers:
+            asked = self.layers.stack.asked
+            if asked.by is self:
+                asked.by = None
+            if self.takes_mask:
+                asked.mask = None
 
 
 class Stack(torch.nn.Module):
@@ -154,6 +151,7 @@ class Stack(torch.nn.Module):
     def __init__(self, description, engine, checks):
         super().__init__()
         self.description, self.engine, self.checks = description, engine, checks
+        self._causal = description.causal
         self.__dict__["plain"] = tuple(description.layers)  # not modules of this one
         form = checks[0].first
         self._form = len(form) if isinstance(form, (tuple, list)) else 0
@@ -249,7 +247,7 @@ class Stack(torch.nn.Module):
         if self.asked.mask is not None:
             found = [self.asked.mask]
         if lengths is None and found:
-            lengths, order = masks.read(found, x, self.description.causal, self._contiguous, engine.module)
+            lengths, order = masks.read(found, x, self._causal, self._contiguous, engine.module)
         y = engine.run(x, lengths, order)
         return (y,) + (None,) * (self._form - 1) if self._form else y
 

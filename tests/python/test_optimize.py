@@ -358,6 +358,16 @@ class Cache(common.Case):
         self.assertNotIn('never measured', explain(ours).split('(4,32): ')[1])
         self.assertNear(run(ours)[0].last_hidden_state, run(plain)[0].last_hidden_state)
 
+    def test_failed_build(self):
+        model = models.draw()
+        os.environ['MAKEFLAGS'] = 'CC=/nowhere/cc'
+        try:
+            self.assertRefused('/nowhere/cc', optimize, model, SHAPES, kind=program.ProgramError)
+        finally:
+            del os.environ['MAKEFLAGS']
+        self.assertEqual([name for name in os.listdir(self.directory.name) if not name.endswith('.lock')], [])
+        self.assertIs(type(model.encoder.layer), torch.nn.ModuleList)
+
     def test_no_program(self):
         before = os.environ.get('FUSEPLAN')
         os.environ['FUSEPLAN'] = '/nowhere/fuseplan'
