@@ -145,8 +145,8 @@ static const struct column time_columns[] = {
     {"ci_high_us", "high", 2},
     {"block_steps", "steps", 0},
     {"us_per_step", "us/step", 3},
-    {"tflop_per_s", "TFLOP/s", 3},
-    {"executed_tflop_per_s", "executed", 3},
+    {"tflop_per_s", "TFLOP/s", DECIMALS_TWO},
+    {"executed_tflop_per_s", "executed", DECIMALS_TWO},
 };
 
 static void print_rows(enum format format, const struct column *list, int count, json_t *rows)

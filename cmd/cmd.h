@@ -169,24 +169,13 @@ struct command {
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
 
-#define COMMANDS(X)                                                                                \
-    X(translate)                                                                                   \
-    X(mask)                                                                                        \
-    X(generate)                                                                                    \
-    X(export)                                                                                      \
-    X(bench)                                                                                       \
-    X(search)                                                                                      \
-    X(query)                                                                                       \
-    X(explain)                                                                                     \
-    X(report)                                                                                      \
-    X(replay)                                                                                      \
-    X(train)                                                                                       \
-    X(predict)                                                                                     \
-    X(db)                                                                                          \
-    X(doctor)                                                                                      \
-    X(completion)
+/* In the order of --help: those of every day, then the others. */
+#define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(report) X(doctor)
+#define COMMANDS_RESEARCH(X)                                                                       \
+    X(translate) X(mask) X(generate) X(bench) X(replay) X(train) X(predict) X(db) X(completion)
+#define COMMANDS(X) COMMANDS_DAILY(X) COMMANDS_RESEARCH(X)
 
-#define X(name) extern const struct command cmd_##name;
+#define X(name)     extern const struct command cmd_##name;
 COMMANDS(X)
 #undef X
 
@@ -217,7 +206,7 @@ struct column {
     const char *title; /* in tables; null: tables leave the column out */
     int decimals;      /* of reals in tables */
 };
-enum { DECIMALS_MS = -2 }; /* as many as ms_decimals() says */
+enum { DECIMALS_MS = -2, DECIMALS_TWO = -3 }; /* as ms_decimals() says; two digits at least */
 
 struct output {
     enum format format;

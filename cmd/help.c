@@ -103,8 +103,12 @@ void help_program(FILE *out)
     fputs("usage: fuseplan COMMAND [OPTION...]\n\n"
           "Finds, verifies and explains the fastest fusion plan of an encoder's layer.\n\n",
           out);
+#define X(name) +1
+    const int daily = 0 COMMANDS_DAILY(X);
+#undef X
     for (int i = 0; i < command_count; i++)
-        fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "%s  %-12s %s\n", i == daily ? "\nfor research:\n" : "", commands[i]->name,
+                commands[i]->summary);
     fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
           "version.\n",
           out);
@@ -120,14 +124,22 @@ static void print_lines(FILE *out, const char *text)
     }
 }
 
-static void print_options(FILE *out, const struct command *c)
+/* Options of workloads that --help leaves out and `--help all` has. */
+static const option_bits rare =
+    OPT(HEADS) | OPT(HEAD_SIZE) | OPT(HIDDEN) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) |
+    OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) | OPT(LOCAL_MASK) |
+    OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY) | OPT(AVG_SEQ_LEN) | OPT(SEED) | OPT(INIT) | OPT(PREFIX) |
+    OPT(PADDED) | OPT(SPACE) | OPT(RETRY_FAILED) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) |
+    OPT(COMPILER) | OPT(JOBS) | OPT(EVENTS) | OPT(FORCE);
+
+static void print_options(FILE *out, const struct command *c, option_bits shown)
 {
     struct buf left, text;
     buf_init(&left);
     buf_init(&text);
     fputs("\noptions:\n", out);
     for (int id = 0; id < OPTION_COUNT; id++) {
-        if ((c->options >> id & 1) == 0)
+        if ((shown >> id & 1) == 0)
             continue;
         buf_reset(&left);
         buf_reset(&text);
@@ -139,23 +151,30 @@ static void print_options(FILE *out, const struct command *c)
     buf_release(&text);
 }
 
-void help_command(const struct command *c, FILE *out)
+void help_command(const struct command *c, bool all, FILE *out)
 {
     struct buf usage, more;
     buf_init(&usage);
     buf_init(&more);
+    bool few = !all && (c->required & OPT(BATCH)) != 0;
     add_usage(c, &usage);
     fprintf(out, "usage: %s\n\n%s.\n", usage.ptr, c->summary);
     if (c->about != NULL)
         fprintf(out, "\n%s\n", c->about);
-    if (c->more != NULL)
+    if (c->more != NULL && !few)
         c->more(&more);
     fprintf(out, "%s%s", more.len > 0 ? "\n" : "", more.ptr);
-    print_options(out, c);
+    print_options(out, c, few ? c->options & ~rare : c->options);
     fputs("\nexamples:\n", out);
     print_lines(out, c->examples);
     print_exits(out, c);
-    print_variables(out, c);
+    if (few)
+        fprintf(out,
+                "\n'fuseplan %s --help all' has the sizes and functions of layers, options for "
+                "research\nand the environment.\n",
+                c->name);
+    else
+        print_variables(out, c);
     buf_release(&usage);
     buf_release(&more);
 }

@@ -151,7 +151,7 @@ static const struct column time_columns[] = {
     {"value", "value", 0},       {"ops", "ops", 0},
     {"implementation", "by", 0}, {"schedule", "schedule", 0},
     {"median_us", "us", 2},      {"ci_low_us", "low", 2},
-    {"ci_high_us", "high", 2},   {"tflop_per_s", "TFLOP/s", 3},
+    {"ci_high_us", "high", 2},   {"tflop_per_s", "TFLOP/s", DECIMALS_TWO},
     {"gb_per_s", "GB/s", 1},     {"roofline_percent", "% of roof", 1},
 };
 

@@ -54,7 +54,7 @@ static int run_command(const struct command *c, int argc, char **argv, struct st
     struct options o;
     int code = options_parse(&o, c, argc, argv, st);
     if (code == 0 && options_has(&o, OPT(HELP)))
-        help_command(c, stdout);
+        help_command(c, o.operand_count == 1 && strcmp(o.operands[0], "all") == 0, stdout);
     else if (code == 0)
         code = check_operands(c, &o, st) != 0 ? -1 : run_shown(c, &o, st);
     options_release(&o);
@@ -73,7 +73,7 @@ static int help(int argc, char **argv, struct status *st)
     }
     const struct command *c = find_command(argv[1], st);
     if (c != NULL)
-        help_command(c, stdout);
+        help_command(c, argc > 2 && strcmp(argv[2], "all") == 0, stdout);
     return c != NULL ? EXIT_SUCCESS : -1;
 }
 

@@ -86,8 +86,8 @@ static int refuse_long(const struct command *c, const char *name, struct status 
     } else if (nearest != NULL) {
         status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
     } else {
-        status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help' lists all", name,
-                   c->name);
+        status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help all' lists all",
+                   name, c->name);
     }
     buf_release(&list);
     return -1;
@@ -98,7 +98,7 @@ static int refuse_letter(const struct command *c, char letter, struct status *st
     int id = id_of_letter(letter);
     if (id >= 0)
         return refuse_long(c, option_info((enum option_id)id)->name, st);
-    return status_set(st, STATUS_USAGE, "unknown option '-%c'; 'fuseplan %s --help' lists all",
+    return status_set(st, STATUS_USAGE, "unknown option '-%c'; 'fuseplan %s --help all' lists all",
                       letter, c->name);
 }
 

@@ -62,7 +62,7 @@ void output_parts_end(void);
 /* ---- help.c: --help, of which cmd/pages.sh makes the manual pages ---------------------------- */
 
 void help_program(FILE *out);
-void help_command(const struct command *c, FILE *out);
+void help_command(const struct command *c, bool all, FILE *out); /* all: rare options too */
 
 /* ---- complete.c ------------------------------------------------------------------------------ */
 

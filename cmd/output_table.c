@@ -16,6 +16,13 @@ const json_t *row_member(const json_t *row, const char *key)
     return key[len] == '\0' || inner == NULL ? inner : row_member(inner, key + len + 1);
 }
 
+static int decimals_of(double value, int decimals)
+{
+    if (decimals == DECIMALS_TWO) /* 0.23, 9.5, 695 */
+        return value <= 0 || value >= 10 ? 0 : value >= 1 ? 1 : 2;
+    return decimals == DECIMALS_MS ? ms_decimals(value) : decimals;
+}
+
 void cell_add(const json_t *value, int decimals, const char *none, struct buf *out)
 {
     if (json_is_string(value) && json_string_length(value) > 0)
@@ -25,8 +32,7 @@ void cell_add(const json_t *value, int decimals, const char *none, struct buf *o
     else if (json_is_real(value) && decimals == DECIMALS_ALL)
         buf_addf(out, "%.*g", JSON_DIGITS, json_real_value(value));
     else if (json_is_real(value))
-        buf_addf(out, "%.*f",
-                 decimals == DECIMALS_MS ? ms_decimals(json_real_value(value)) : decimals,
+        buf_addf(out, "%.*f", decimals_of(json_real_value(value), decimals),
                  json_real_value(value));
     else if (json_is_boolean(value))
         buf_adds(out, decimals == DECIMALS_ALL ? json_is_true(value) ? "true" : "false"

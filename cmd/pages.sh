@@ -22,7 +22,7 @@ man=$share/man/man1
 "$fuseplan" help | page fuseplan "finds the fastest fusion plan of an encoder's layer" >"$man/fuseplan.1"
 "$fuseplan" help | grep '^  [a-z]' | while read -r command summary; do
   echo ".BR fuseplan\\-$command (1)" >>"$man/fuseplan.1"
-  "$fuseplan" "$command" --help | page "fuseplan-$command" "$summary" >"$man/fuseplan-$command.1"
+  "$fuseplan" "$command" --help all | page "fuseplan-$command" "$summary" >"$man/fuseplan-$command.1"
   echo '.BR fuseplan (1)' >>"$man/fuseplan-$command.1"
 done
 "$fuseplan" completion bash >"$share/bash-completion/completions/fuseplan"

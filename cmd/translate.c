@@ -94,7 +94,7 @@ static void list_operators(struct buf *out)
 const struct command cmd_translate = {
     .name = "translate",
     .operands = "[VALUE...]",
-    .summary = "Say which operators a fusion mask fuses, or which mask fuses these",
+    .summary = "Say which operators a fusion mask fuses, or which fusion mask fuses these",
     .options = OPTS_COMMON | OPT(SEGMENTS) | OPT(HANDWRITTEN),
     .about =
         "A VALUE is a number from 0 to 65535 (decimal, 0x hexadecimal or 0b binary), exactly\n"

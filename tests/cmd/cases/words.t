@@ -4,36 +4,43 @@
 ! 
 ! Finds, verifies and explains the fastest fusion plan of an encoder's layer.
 ! 
-!   translate    Say which operators a fusion mask fuses, or which mask fuses these
-!   mask         Draw an attention mask and say how dense it is
-!   generate     Write the sources of a plan, with a program that runs and times it
-!   export       Write a plan as a C library, to be linked into other programs
-!   bench        Build, verify and time plans side by side
 !   search       Find the fastest plan of a workload
 !   query        Print the best plan known for a workload, measuring nothing
 !   explain      Draw a plan's kernels, say what limits them and how its neighbours compare
+!   export       Write a plan as a C library, to be linked into other programs
 !   report       Write a page that shows what was measured: plans, kernels, the search
+!   doctor       Check what this machine has, and say what to do about what it lacks
+! 
+! for research:
+!   translate    Say which operators a fusion mask fuses, or which fusion mask fuses these
+!   mask         Draw an attention mask and say how dense it is
+!   generate     Write the sources of a plan, with a program that runs and times it
+!   bench        Build, verify and time plans side by side
 !   replay       Judge strategies on recorded spaces
 !   train        Train the model of a workload, or one from a file of times
 !   predict      Predict the time of plans with a trained model
 !   db           List, check, keep and move what is stored
-!   doctor       Check what this machine has, and say what to do about what it lacks
 !   completion   Print a completion script for a shell
 ! 
 ! 'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the version.
 $ fuseplan help | sed -n 5p
-  translate    Say which operators a fusion mask fuses, or which mask fuses these
+  search       Find the fastest plan of a workload
 2$ fuseplan --help serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, db or completion
 $ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
 $ fuseplan help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
 $ while read -r command; do
->   fuseplan "$command" --help | awk -v command="$command" 'length > 100 { print command ": " $0 }'
+>   fuseplan "$command" --help all | awk -v command="$command" 'length > 100 { print command ": " $0 }'
 > done <commands
 $ [ "$(wc -l <commands)" -ge 11 ] && echo "none is wider"
 none is wider
+## Rare options of workloads are left out, but for who asks.
+1$ fuseplan query --help | grep -e --head
+$ fuseplan query --help all | grep -e --head
+  -H, --heads N              attention heads (12)
+  -W, --head-size N          columns of a head (64)
 === help mask
 $ fuseplan mask --help | sed '/^options/,/^examples/d'
 usage: fuseplan mask NAME -s N [OPTION...]
@@ -70,17 +77,17 @@ exit status:
   2                          the command line or a file that it names is wrong; nothing was done
 === what is unknown, and where an option belongs
 2$ fuseplan serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, db or completion
 2$ fuseplan frobnicate
-! fuseplan: unknown command 'frobnicate'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
+! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, db or completion
 2$ fuseplan translate 5 --format xml
 ! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson, csv or markdown
 2$ fuseplan bench 5 -z
-! fuseplan bench: unknown option '-z'; 'fuseplan bench --help' lists all
+! fuseplan bench: unknown option '-z'; 'fuseplan bench --help all' lists all
 2$ fuseplan bench 5 --batchs 1
 ! fuseplan bench: unknown option '--batchs'; did you mean '--batch'?
 2$ fuseplan translate 5 -b 1
-! fuseplan translate: option '--batch' belongs to mask, generate, export, bench, search, query, explain, report, train, predict and db, not to translate
+! fuseplan translate: option '--batch' belongs to search, query, explain, export, report, mask, generate, bench, train, predict and db, not to translate
 2$ fuseplan translate 5 --quiet=1
 ! fuseplan translate: option '--quiet' takes no argument
 2$ fuseplan bench 5 -b
@@ -89,7 +96,7 @@ exit status:
 2$ fuseplan translate 5 --budget 1
 ! fuseplan translate: option '--budget' belongs to search and replay, not to translate
 2$ fuseplan doctor -o x
-! fuseplan doctor: option '--output' belongs to generate, export, report and db, not to doctor
+! fuseplan doctor: option '--output' belongs to export, report, generate and db, not to doctor
 2$ fuseplan query --he 3
 ! fuseplan query: option '--he' is ambiguous: it may be --heads, --head-size or --help
 2$ fuseplan query --seq 3 --ba=1 --head
@@ -104,13 +111,13 @@ exit status:
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
-! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected translate, mask, generate, export, bench, search, query, explain, report, replay, train, predict, db, doctor or completion
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, db or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
 ! fuseplan query: unknown mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"
 ! fuseplan translate: '1\x072' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 2$ fuseplan mask full -s 4 "$(printf -- '-\377')"
-! fuseplan mask: unknown option '-\xff'; 'fuseplan mask --help' lists all
+! fuseplan mask: unknown option '-\xff'; 'fuseplan mask --help all' lists all
 3$ fuseplan query -b 1 -s 4 --db "$(printf 'caf\303\251\r.db')"
 ! fuseplan query: there is no database at 'café\r.db' yet: 'fuseplan search' makes one
 === terminal
