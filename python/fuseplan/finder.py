@@ -155,6 +155,10 @@ def _describe(path, owner, attribute, layers):
         raise Unsupported(f"its layers are {', '.join(kinds)}{', with ' + what if what else ''}; fuseplan runs those "
                           f"of {', '.join(f.name for f in FAMILIES)}")
     for i, layer in enumerate(layers):
+        for paths in (family.qkv, family.out, family.norm1, family.up, family.down, family.norm2):
+            if find_part(layer, paths) is None:
+                raise Unsupported(f"layer {i}, a {type(layer).__name__}, has no {' nor '.join(paths.split())}: it is of "
+                                  "another version")
         _check_modules(i, layer)
         _check_values(i, layer, next(first.parameters()))
         _check_fields(i, layer, family)
@@ -248,8 +252,6 @@ def read_qkv(family, layer):
         if found.in_proj_weight is None:
             raise Unsupported("its attention has keys of another size (kdim)")
         weight, bias = found.in_proj_weight, found.in_proj_bias
-    elif found is None:
-        raise Unsupported(f"a {type(layer).__name__} has no {family.qkv}: it is of another version")
     else:
         weight, bias = matrix_of(found), found.bias
     if family.heads_outside:

@@ -53,10 +53,11 @@ def _tokens(masks, x, causal, module):
         return kept[0] if len(kept) == 1 else torch.stack(kept).all(0)
     batch, seq_len = x.shape[:2]
     triangle = torch.ones(seq_len, seq_len, dtype=torch.bool).tril()
-    kept = triangle.expand(batch, -1, -1)
-    for mask in masks:
-        mask = _kept(mask)
-        kept = kept & (mask[:, None, :] if mask.dim() == 2 else mask[:, 0])
+    found = [_kept(mask) for mask in masks]
+    found = [mask[:, None, :] if mask.dim() == 2 else mask[:, 0] for mask in found]  # (B or 1, S or 1, S)
+    kept = torch.ones(batch, seq_len, seq_len, dtype=torch.bool)
+    for mask in found if any(mask.shape[1] == seq_len > 1 for mask in found) else [triangle, *found]:
+        kept = kept & mask
     tokens = kept[:, -1]
     if not torch.equal(kept[tokens], (triangle & tokens[:, None, :])[tokens]):
         raise Unsupported("the attention mask is not causal, as the model's layers are: pass a mask (B,S)")

@@ -16,7 +16,7 @@ from .probe import tensor_of
 # Arguments of layers: masks; what says nothing of what a layer computes, or what the stack has from elsewhere; what
 # comes with several sequences in one, which attention would cross.
 _MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
-_HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
+_HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi", "bias",
              "rope_embeds", "return_dict", "padding_inputs", "use_cache", "output_attentions", "src_is_causal",
              "is_causal"}
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",

@@ -27,6 +27,12 @@ def turns(inv_freq, seq_len):
     return angles.cos(), angles.sin()
 
 
+def alibi(heads, seq_len):
+    slopes = torch.tensor([2.0 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    places = torch.arange(seq_len)
+    return -slopes[:, None, None] * (places[None, :] - places[:, None]).abs()
+
+
 class JinaBertLayer(nn.Module):
 
     def __init__(self, d, heads, f):
@@ -43,11 +49,7 @@ class JinaBertLayer(nn.Module):
     def forward(self, hidden_states, attention_mask=None, head_mask=None, encoder_hidden_states=None,
                 encoder_attention_mask=None, bias=None, past_key_value=None, output_attentions=False):
         x, a = hidden_states, self.attention.self
-        seq_len, heads = x.shape[1], a.num_attention_heads
-        slopes = torch.tensor([0.0625, 0.00390625])[:heads]
-        places = torch.arange(seq_len)
-        alibi = -slopes[:, None, None] * (places[None, :] - places[:, None]).abs()
-        c = attend(a.query(x), a.key(x), a.value(x), heads, attention_mask, alibi)
+        c = attend(a.query(x), a.key(x), a.value(x), a.num_attention_heads, attention_mask, bias)
         h = self.attention.output.LayerNorm(self.attention.output.dense(c) + x)
         gate, up = self.mlp.gated_layers(h).chunk(2, dim=-1)
         return (self.mlp.layernorm(self.mlp.wo(self.mlp.act(gate) * up) + h),)
@@ -109,7 +111,7 @@ class Encoder(nn.Module):
         added = None if mask is None else (1.0 - mask[:, None, None, :]) * torch.finfo(x.dtype).min
         for layer in self.layer:
             if isinstance(getattr(layer, 'plain', [layer])[0], JinaBertLayer):
-                x = layer(x, added, None, None, None, None, None, False)[0]
+                x = layer(x, added, None, None, None, alibi(2, x.shape[1]), None, False)[0]
             elif hasattr(self, 'rotary_emb'):
                 rope = turns(self.rotary_emb.inv_freq, x.shape[1])
                 x = layer(x, added, rope, None, None, None, None, False)[0]

@@ -249,6 +249,7 @@ class Refusals(common.Case):
              change(lambda m: [setattr(l.intermediate, 'intermediate_act_fn', torch.nn.Tanh().eval())
                                for l in m.encoder.layer])),
             ('eps', 'its norms have eps', change(lambda m: setattr(layer(m).output.LayerNorm, 'eps', 1e-3))),
+            ('another version', 'has no output.dense', change(lambda m: delattr(layer(m, 2).output, 'dense'))),
             ('decoder', 'is_decoder is True', models.draw(is_decoder=True)),
             ('parametrized', 'remove parametrizations', change(
                 lambda m: torch.nn.utils.parametrizations.weight_norm(layer(m).output.dense).eval())),
