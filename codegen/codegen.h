@@ -323,13 +323,16 @@ void query_tiles_release(struct query_tiles *q);
  * -fno-trapping-math let the compiler vectorise square roots and selections. */
 
 #if defined(__x86_64__)
-#define CPU_ARCH_FLAGS "-march=native -mprefer-vector-width=512"
+#define CPU_ARCH_FLAGS(arch) "-march=" arch " -mprefer-vector-width=512"
+#define CPU_ARCH_EXAMPLE     "x86-64-v3" /* a processor of many machines */
 #else
-#define CPU_ARCH_FLAGS "-mcpu=native"
+#define CPU_ARCH_FLAGS(arch) "-mcpu=" arch
+#define CPU_ARCH_EXAMPLE     "neoverse-n1"
 #endif
-#define CPU_CODE_FLAGS "-O3 " CPU_ARCH_FLAGS " -fno-math-errno -fno-trapping-math -fopenmp"
-#define CPU_FLAGS      CPU_CODE_FLAGS " -fPIC -shared"
-#define CPU_LIBRARIES  "-lopenblas -lm"
+#define CPU_CODE_FLAGS(arch)                                                                       \
+    "-O3 " CPU_ARCH_FLAGS(arch) " -fno-math-errno -fno-trapping-math -fopenmp"
+#define CPU_FLAGS     CPU_CODE_FLAGS("native") " -fPIC -shared"
+#define CPU_LIBRARIES "-lopenblas -lm"
 
 /* An emitted CUDA source is compiled with `nvcc -cubin CUDA_FLAGS <build_options()> -I KERNELS`, or
  * by NVRTC with the same options.  Host code in C includes kernels/cuda/abi.h too. */

@@ -30,11 +30,15 @@ static void define_segment(const struct standalone_spec *s, const struct standal
 
 static const struct placeholder placeholders[] = {
     {.name = "@VARIABLES@",
-     .text = "CC = cc\n"
-             "CFLAGS = " CPU_CODE_FLAGS "\n"
-             "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
-             "LDLIBS = " CPU_LIBRARIES "\n"
-             "LINK = $(CC) $(ALL_CFLAGS)\n"},
+     .text =
+         "CC = cc\n"
+         "# The processors that it runs on: this machine's; ARCH=" CPU_ARCH_EXAMPLE
+         " is of many others.\n"
+         "ARCH = native\n"
+         "CFLAGS = " CPU_CODE_FLAGS("$(ARCH)") "\n"
+                                               "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
+                                               "LDLIBS = " CPU_LIBRARIES "\n"
+                                               "LINK = $(CC) $(ALL_CFLAGS)\n"},
     {.name = "@RULES@", .text = "%.o: %.c\n\t$(CC) $(ALL_CFLAGS) -c -o $@ $<\n\n"},
     {.name = "@LIBS@", .text = CPU_LIBRARIES " -fopenmp"},
     {.name = "@LANGUAGE@", .text = "C"},
@@ -43,9 +47,11 @@ static const struct placeholder placeholders[] = {
              "if(NOT CMAKE_BUILD_TYPE)\n"
              "  set(CMAKE_BUILD_TYPE Release)\n"
              "endif()\n"
+             "set(FUSEPLAN_ARCH native CACHE STRING \"processors, such as " CPU_ARCH_EXAMPLE "\")\n"
              "set(LIBRARIES openblas m -fopenmp)"},
     {.name = "@CMAKE_OBJECTS@",
-     .text = "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
+     .text = "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS(
+         "${FUSEPLAN_ARCH}") ")\n"},
     {.name = "@CMAKE_PACKAGE@", .text = ""},
     {.name = "@CMAKE_EXAMPLE@", .text = "  target_compile_options(example PRIVATE -fopenmp)\n"},
     {.name = NULL},

@@ -12,6 +12,8 @@ make -s -j 2 -C library CFLAGS="$flags"
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed -q -o packed
 
 if [ "$part" = written ]; then
+  [ "$(uname -m)" != x86_64 ] || make -n -C packed ARCH=x86-64-v3 | grep -q -- '-march=x86-64-v3 ' ||
+    fail "the Makefile takes no ARCH"
   library/example >out
   grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 

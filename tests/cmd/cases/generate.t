@@ -106,7 +106,7 @@ $ gen --arch ''
 ! fuseplan generate: --arch: the text is empty
 $ gen --target cpu --arch sm_80
 2
-! fuseplan generate: --arch names GPU architectures, and the target is cpu; add --target cuda
+! fuseplan generate: --arch names GPU architectures, and the target is cpu; add --target cuda, or build what is written by 'make ARCH=x86-64-v3' for other processors
 2$ fuseplan bench 32773 -b 1 -s 4 -W 16 --target cuda --arch sm_80,sm_90a
 ! fuseplan bench: --arch: 'sm_80,sm_90a' names several architectures; name one that the device runs
 === generate bad
