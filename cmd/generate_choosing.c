@@ -15,6 +15,22 @@ static void drop_lengths(const struct workload *w, struct workload *full)
         return;
     block_lists_build(&w->mask, w->batch, NULL, &full->blocks);
     cover_build(&w->mask, w->batch, NULL, &full->blocks, &full->cover);
+    if (w->local == NULL)
+        return;
+    full->local = mem_alloc(1, sizeof(*full->local));
+    drop_lengths(w->local, full->local);
+}
+
+static void release_full(const struct workload *w, struct workload *full)
+{
+    if (w->lengths == NULL)
+        return;
+    block_lists_release(&full->blocks);
+    cover_release(&full->cover);
+    if (w->local == NULL)
+        return;
+    release_full(w->local, full->local);
+    free(full->local);
 }
 
 /* The operand's plan for one workload: of EITHER_WORD the default plan where nothing is known. */
@@ -46,9 +62,6 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
     if (choose_plan(&one, &best, &part->plan, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
-    if (part->workload.local != NULL)
-        return status_set(st, STATUS_UNFIT,
-                          "no library runs layers of two kinds yet; add --local-mask none");
     part->padded = best.padded;
     drop_lengths(&part->workload, &part->full);
     part->opened = true;
@@ -153,10 +166,8 @@ void choosing_close(struct choosing *c)
 {
     for (int i = 0; i < c->count; i++) {
         struct chosen *part = &c->parts[i];
-        if (part->opened && part->workload.lengths != NULL) {
-            block_lists_release(&part->full.blocks);
-            cover_release(&part->full.cover);
-        }
+        if (part->opened)
+            release_full(&part->workload, &part->full);
         schedules_release(&part->schedules);
         workload_release(&part->workload);
     }

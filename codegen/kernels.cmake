@@ -16,7 +16,7 @@ set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c no
   segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
-set(library_files checks.c encoder.h lengths.h library.c plan.h)
+set(library_files checks.c encoder.h lengths.h library.c model.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h

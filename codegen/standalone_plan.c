@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-/* "encoder_plan_b1_s128" */
+/* "encoder_plan_b1_s128", and behind it "_local" of local layers */
 static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
-                          struct buf *out)
+                          bool local, struct buf *out)
 {
-    buf_addf(out, "%s_plan_b%d_s%d", s->name, p->workload->batch, p->workload->seq_len);
+    buf_addf(out, "%s_plan_b%d_s%d%s", s->name, p->workload->batch, p->workload->seq_len,
+             local ? "_local" : "");
 }
 
 /* "text", or a null pointer. */
@@ -74,8 +75,13 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
         target->define_segment(s, p, i, out);
     buf_adds(out, "};\n\n");
     add_mask(l, out);
+    if (w->local != NULL) {
+        buf_adds(out, "extern const struct plan ");
+        add_plan_name(s, p, true, out);
+        buf_adds(out, ";\n");
+    }
     buf_adds(out, "const struct plan ");
-    add_plan_name(s, p, out);
+    add_plan_name(s, p, p->local, out);
     buf_addf(
         out,
         " = {\n    .about = {.batch = %d,\n              .seq_len = %d,\n"
@@ -94,19 +100,25 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
              "    .mask = {.lists = %d,\n             .blocks = %d,\n             .start = start,\n"
              "             .full = full,\n             .key_block = key_block,\n"
              "             .bits = bits,\n             .words = words},\n"
-             "    .mask_entries = %d,\n    .mask_words = %lld,\n};\n",
+             "    .mask_entries = %d,\n    .mask_words = %lld,\n",
              l->lists, l->blocks, l->start[(int64_t)l->lists * l->blocks],
              (long long)l->bit_blocks);
+    if (w->local != NULL) {
+        buf_adds(out, "    .local = &");
+        add_plan_name(s, p, true, out);
+        buf_adds(out, ",\n");
+    }
+    buf_adds(out, "};\n");
 }
 
 /* ---- plans.c --------------------------------------------------------------------------------- */
 
 /* As in enum encoder_functions. */
-static unsigned functions_of(const struct chain *c)
+static unsigned functions_of(const struct workload *w)
 {
-    const struct chain_functions f = chain_functions(c);
+    const struct chain_functions f = chain_functions(w->chain);
     return (unsigned)f.pre | (unsigned)f.rms << 1 | (unsigned)f.gate << 2 | (unsigned)f.rope << 3 |
-           (unsigned)f.score_bias << 4;
+           (unsigned)f.score_bias << 4 | (w->local != NULL ? 32 : 0);
 }
 
 /* The last members of struct encoder_info.  Returns the longest sequence. */
@@ -119,10 +131,14 @@ static int add_functions(const struct standalone_spec *s, struct buf *out)
     buf_addf(out,
              ",\n    .plans = %d,\n    .seq_len = %d,\n    .functions = %u,\n"
              "    .rope_theta = ",
-             s->count, longest, functions_of(w->chain));
+             s->count, longest, functions_of(w));
     number_add(w->rope_theta, out);
     buf_adds(out, ",\n    .rope_factor = ");
     number_add(w->rope_factor, out);
+    if (w->local != NULL) {
+        buf_addf(out, ",\n    .global_every = %d,\n    .local_rope_theta = ", w->every);
+        number_add(w->local->rope_theta, out);
+    }
     buf_adds(out, ",\n};\n\n");
     return longest;
 }
@@ -145,13 +161,13 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
              "/* The library's plans, and what all of them share. */\n#include \"plan.h\"\n\n");
     for (int i = 0; i < s->count; i++) {
         buf_adds(out, "extern const struct plan ");
-        add_plan_name(s, &s->plans[i], out);
+        add_plan_name(s, &s->plans[i], false, out);
         buf_adds(out, ";\n");
     }
     buf_addf(out, "\nconst struct plan *const %s_plans[] = {\n", s->name);
     for (int i = 0; i < s->count; i++) {
         buf_adds(out, "    &");
-        add_plan_name(s, &s->plans[i], out);
+        add_plan_name(s, &s->plans[i], false, out);
         buf_adds(out, ",\n");
     }
     buf_init(&upper);

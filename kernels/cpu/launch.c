@@ -88,8 +88,9 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
     size_t entries =
         (m->lists > 1 ? 1 : batch) * (size_t)p->mask_entries; /* lists for each sequence */
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
-    r->space.lengths = encoder_carve(c, batch * sizeof(int));
-    if (p->about.packed != 0) {
+    if (!r->local)
+        r->space.lengths = encoder_carve(c, batch * sizeof(int));
+    if (p->about.packed != 0 && !r->local) {
         r->space.unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
         r->space.offset = encoder_carve(c, (batch + 1) * sizeof(int));
     }
@@ -207,16 +208,23 @@ int encoder_submit(struct run *r)
     return encoder_work(r);
 }
 
+void encoder_share_lengths(const struct run *r, struct run *local)
+{
+    local->space.lengths = r->space.lengths;
+    local->space.unpacked = r->space.unpacked;
+    local->space.offset = r->space.offset;
+}
+
 int encoder_begin(struct run *r)
 {
     r->args.mask = r->plan->mask;
     if (!r->padded)
         return ENCODER_OK;
-    for (int b = 0; b < r->plan->about.batch; b++)
+    for (int b = 0; b < r->plan->about.batch && !r->local; b++)
         r->space.lengths[b] = encoder_length(r, b);
     r->args.lengths = r->space.lengths;
     cut_lists(r, &r->args.mask);
-    if (r->packed)
+    if (r->packed && !r->local)
         list_tokens(r);
     return ENCODER_OK;
 }

@@ -137,7 +137,9 @@ static int open_plan(struct encoder *e, int index, const struct room *room)
         else
             status = p->segments[s].product->by->open(e, index, s);
     if (status == ENCODER_OK)
-        status = encoder_mask_open(p, state);
+        status = encoder_mask_open(p, &state->masks[0]);
+    if (status == ENCODER_OK && p->local != NULL)
+        status = encoder_mask_open(p->local, &state->masks[1]);
     return status;
 }
 
@@ -193,7 +195,8 @@ void encoder_device_close(struct encoder *e)
     for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {
         struct plan_state *state = &e->device->plans[i];
         products_close(e, i);
-        encoder_device_free(state->memory);
+        encoder_device_free(state->masks[0].memory);
+        encoder_device_free(state->masks[1].memory);
         free(state->products);
         free(state->fitted);
     }
@@ -203,13 +206,20 @@ void encoder_device_close(struct encoder *e)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+void encoder_share_lengths(const struct run *r, struct run *local)
+{
+    local->space.lengths = r->space.lengths;
+}
+
 int encoder_begin(struct run *r)
 {
-    const struct plan_state *state = &r->e->device->plans[r->index];
+    const struct plan_mask *m = &r->e->device->plans[r->index].masks[r->local];
     r->args.tokens = r->plan->about.batch * r->plan->about.seq_len;
-    r->args.mask = state->mask;
-    r->args.tiles = state->tiles;
-    return r->padded ? encoder_lengths_begin(r) : encoder_clear(r);
+    r->args.mask = m->mask;
+    r->args.tiles = m->tiles;
+    if (r->padded)
+        return encoder_lengths_begin(r);
+    return r->local ? ENCODER_OK : encoder_clear(r);
 }
 
 static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a)

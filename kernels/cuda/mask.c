@@ -64,7 +64,7 @@ static void upload_tiles(struct upload *u, const struct plan_tiles *t, const str
 }
 
 static void upload_all(struct upload *u, const struct plan *p, const int *order,
-                       struct plan_state *out)
+                       struct plan_mask *out)
 {
     upload_mask(u, p, order, &out->mask);
     if (tiles_of(p) != NULL)
@@ -84,7 +84,7 @@ static int *sort_blocks(const struct fp_blocks *m)
     return order;
 }
 
-int encoder_mask_open(const struct plan *p, struct plan_state *out)
+int encoder_mask_open(const struct plan *p, struct plan_mask *out)
 {
     int *order = sort_blocks(&p->mask);
     struct upload u = {.status = ENCODER_OK};
@@ -149,9 +149,11 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
             of->workspace_bytes > workspace_bytes ? of->workspace_bytes : workspace_bytes;
     }
     r->space.sync_bytes = (size_t)sync_words * sizeof(unsigned);
-    r->args.sync = encoder_carve(c, r->space.sync_bytes);
-    r->args.workspace = encoder_carve(c, (size_t)workspace_bytes);
-    r->space.lengths = encoder_carve(c, (size_t)p->about.batch * sizeof(int));
+    if (!r->local) {
+        r->args.sync = encoder_carve(c, r->space.sync_bytes);
+        r->args.workspace = encoder_carve(c, (size_t)workspace_bytes);
+        r->space.lengths = encoder_carve(c, (size_t)p->about.batch * sizeof(int));
+    }
     carve_lists(p, c, &r->space.lists);
     if (tiles_of(p) != NULL)
         carve_tiles(p, tiles_of(p), c, &r->space.tiles);

@@ -123,6 +123,20 @@ bool encoder_has(unsigned function)
     return (encoder_library.functions & function) != 0;
 }
 
+bool encoder_is_local(int layer)
+{
+    const int every = encoder_library.global_every;
+    return every > 0 && layer % every != 0;
+}
+
+void *encoder_carve(struct carving *c, size_t bytes)
+{
+    enum { ALIGNMENT = 256 };
+    void *at = c->base != NULL ? c->base + c->used : NULL;
+    c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
 bool encoder_on_cpu(void)
 {
     return strcmp(encoder_library.target, "cpu") == 0;

@@ -87,6 +87,8 @@ struct encoder_info {
     unsigned functions; /* ENCODER_PRE and others: in what layers differ from BERT's */
     double rope_theta;  /* of the workload that was tuned; 0: layers turn no heads */
     double rope_factor; /* likewise; 0: none */
+    int global_every;   /* layers 0, N, 2N, ... of a model are global, the others local; 0: all */
+    double local_rope_theta; /* as rope_theta, of local layers */
 };
 
 enum encoder_functions {
@@ -102,11 +104,11 @@ ENCODER_API const struct encoder_info *encoder_describe(void);
 /* One plan: which kernels run batches of up to this size. */
 struct encoder_plan {
     int batch, seq_len;
-    int value;               /* the plan's fusion mask */
-    int kernels;             /* launches a layer */
-    int packed;              /* 1: calls with lengths leave out rows of padding between x and y */
-    const char *mask;        /* attention mask, "causal"; holds beside the lengths */
-    const char *workload;    /* all that was tuned for */
+    int value;            /* the plan's fusion mask */
+    int kernels;          /* launches a layer */
+    int packed;           /* 1: calls with lengths leave out rows of padding between x and y */
+    const char *mask;     /* attention mask, "causal", of global layers; holds beside the lengths */
+    const char *workload; /* all that was tuned for */
     const char *measured_on; /* the device that chose the schedules; null: default schedules */
 };
 
@@ -153,6 +155,8 @@ struct encoder_model {
                               * to the score of query i and key j of head h, before the mask */
     int hidden;              /* D, that of encoder_describe(); 0: heads * head_size */
     double rope_factor;      /* of rotary embeddings, 1..1e6; 0: none */
+    double local_rope_theta; /* as rope_theta, of local layers */
+    const float *local_rope; /* as rope, likewise */
 };
 
 struct encoder; /* a handle */

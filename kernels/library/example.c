@@ -66,7 +66,8 @@ static struct encoder *create(const struct encoder_weights *weights, int layers,
                                         .first_beta = shared[2],
                                         .rope_theta = l->rope_theta,
                                         .hidden = l->hidden,
-                                        .rope_factor = l->rope_factor};
+                                        .rope_factor = l->rope_factor,
+                                        .local_rope_theta = l->local_rope_theta};
     struct encoder *e;
     check(encoder_create(&model, &e));
     return e;

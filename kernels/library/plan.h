@@ -26,6 +26,7 @@ struct plan {
     long tensor_elements;          /* of all places */
     struct fp_blocks mask;         /* of sequences without padding, in host memory */
     long mask_entries, mask_words; /* key blocks in its lists; blocks of its words */
+    const struct plan *local; /* what local layers run: the same with their mask; null: none are */
 };
 
 /* plans.c */
@@ -39,14 +40,7 @@ struct plan_weight {
 };
 extern const struct plan_weight encoder_layer_weights[WEIGHTS];
 
-/* ---- library.c ------------------------------------------------------------------------------- */
-
-/* Parts of a block of memory, one after another.  A null base counts the bytes. */
-struct carving {
-    char *base;
-    size_t used;
-};
-void *encoder_carve(struct carving *c, size_t bytes);
+/* ---- library.c, model.c ---------------------------------------------------------------------- */
 
 struct run;
 
@@ -66,6 +60,15 @@ bool encoder_on_cpu(void);
 
 /* Whether layers have this one of enum encoder_functions. */
 bool encoder_has(unsigned function);
+
+bool encoder_is_local(int layer);
+
+/* Parts of a block of memory, one after another.  A null base counts the bytes. */
+struct carving {
+    char *base;
+    size_t used;
+};
+void *encoder_carve(struct carving *c, size_t bytes);
 
 /* Check a call: first all arguments except the memory, then x, y and the workspace.  needed: bytes
  * of workspace; 0: no plan is large enough. */
@@ -106,8 +109,9 @@ struct run {
     bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
     bool packed;  /* and the layers run without rows of padding */
     struct fp_args args;
-    struct lengths_space space;
-    bool began; /* a segment of this run was launched */
+    struct lengths_space space, local_space; /* of local layers: all but the lengths */
+    bool began;                              /* a segment of this run was launched */
+    bool local;                              /* it runs the plan of local layers */
 };
 
 /* Refuses a device that cannot run the library. */
@@ -121,12 +125,16 @@ int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_devi
 int encoder_device_open(struct encoder *e);
 void encoder_device_close(struct encoder *e);
 
-/* Takes the target's part of the workspace. */
+/* Takes the target's part of the workspace: r->space, and of the arguments what is there.  Local
+ * layers share with the others what depends on no mask. */
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
 
 /* What encoder_run() does once the call is checked and r filled in: encoder_work(), in the target's
  * way. */
 int encoder_submit(struct run *r);
+
+/* Gives the run of local layers what the lengths of the call alone say. */
+void encoder_share_lengths(const struct run *r, struct run *local);
 
 /* Fills in what the arguments of all layers share, and starts work on lengths. */
 int encoder_begin(struct run *r);

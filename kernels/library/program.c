@@ -95,7 +95,8 @@ static void create(void)
                                         .rope_theta = l->rope_theta,
                                         .score_bias = score_bias,
                                         .hidden = l->hidden,
-                                        .rope_factor = l->rope_factor};
+                                        .rope_factor = l->rope_factor,
+                                        .local_rope_theta = l->local_rope_theta};
     check(encoder_create(&model, &encoder));
     for (int i = 0; i < l->layers * WEIGHTS; i++)
         free(arrays[i]);

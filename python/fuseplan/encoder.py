@@ -26,7 +26,7 @@ import torch
 _FP32, _TF32, _FP16, _BF16 = range(4)
 _DTYPES = {_FP32: torch.float32, _TF32: torch.float32, _FP16: torch.float16, _BF16: torch.bfloat16}
 _NAMES = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2", "gamma2", "beta2")
-_PRE, _RMS, _GATE, _ROPE, _SCORE_BIAS = 1, 2, 4, 8, 16  # bits of info.functions
+_PRE, _RMS, _GATE, _ROPE, _SCORE_BIAS, _LOCAL = 1, 2, 4, 8, 16, 32  # bits of info.functions
 
 
 class _Info(ctypes.Structure):
@@ -36,7 +36,8 @@ class _Info(ctypes.Structure):
                 ("head_size", ctypes.c_int), ("hidden", ctypes.c_int), ("ffn", ctypes.c_int),
                 ("layers", ctypes.c_int), ("eps", ctypes.c_double), ("plans", ctypes.c_int),
                 ("seq_len", ctypes.c_int), ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double),
-                ("rope_factor", ctypes.c_double)]
+                ("rope_factor", ctypes.c_double), ("global_every", ctypes.c_int),
+                ("local_rope_theta", ctypes.c_double)]
 
 
 class _Plan(ctypes.Structure):
@@ -56,7 +57,8 @@ class _Model(ctypes.Structure):
                 ("first_gamma", ctypes.c_void_p), ("first_beta", ctypes.c_void_p),
                 ("rope_theta", ctypes.c_double), ("rope", ctypes.c_void_p),
                 ("score_bias", ctypes.c_void_p), ("hidden", ctypes.c_int),
-                ("rope_factor", ctypes.c_double)]
+                ("rope_factor", ctypes.c_double), ("local_rope_theta", ctypes.c_double),
+                ("local_rope", ctypes.c_void_p)]
 
 
 _path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so")
@@ -299,6 +301,8 @@ def _check_shared(shared, place):
     norm, d = info.functions & _PRE, (_hidden,)
     may = {"first_gamma": (norm, _dtype, d), "first_beta": (norm and not info.functions & _RMS, _dtype, d),
            "rope": (info.functions & _ROPE, torch.float32, (info.seq_len, info.head_size)),
+           "local_rope": (info.functions & _ROPE and info.functions & _LOCAL, torch.float32,
+                          (info.seq_len, info.head_size)),
            "score_bias": (info.functions & _SCORE_BIAS, torch.float32, (info.heads, 2 * info.seq_len - 1))}
     shared = {name: t.contiguous() for name, t in shared.items() if t is not None}
     for name, t in shared.items():
@@ -320,11 +324,12 @@ class Layers:
     Where norms stand before, first_gamma and first_beta (D) are those of the norm in front, and y is
     not normalised.  rope_theta and rope_factor are those of rotary embeddings, in the place of which rope
     (S,W), or of score biases score_bias (H,2S-1), may be fp32 tables, as encoder.h says; S is that of the
-    longest plan.
+    longest plan.  local_rope_theta and local_rope are those of local layers.
     A CUDA graph that captured a call needs the layers as long as it is replayed."""
 
     def __init__(self, weights, eps=info.eps, *, first_gamma=None, first_beta=None,
-                 rope_theta=info.rope_theta, rope_factor=info.rope_factor, rope=None, score_bias=None):
+                 rope_theta=info.rope_theta, rope_factor=info.rope_factor, rope=None, score_bias=None,
+                 local_rope_theta=info.local_rope_theta, local_rope=None):
         names = [n for n in _NAMES if not (info.functions & _RMS and n.startswith("beta"))]
         layers = [{name: layer[name].contiguous() for name in names} for layer in weights]
         place = layers[0][names[0]].device if layers else torch.device(_device)
@@ -333,12 +338,12 @@ class Layers:
                 if name in layer:
                     _check_weight(f"{name} of layer {i}", layer[name], _dtype, shape, place)
         shared = _check_shared({"first_gamma": first_gamma, "first_beta": first_beta, "rope": rope,
-                                "score_bias": score_bias}, place)
+                                "score_bias": score_bias, "local_rope": local_rope}, place)
         pointers = (_Weights * len(layers))(*[_Weights(**{n: t.data_ptr() for n, t in l.items()})
                                               for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
                        int(_on_gpu), pointers, rope_theta=rope_theta, hidden=_hidden,
-                       rope_factor=rope_factor,
+                       rope_factor=rope_factor, local_rope_theta=local_rope_theta,
                        **{name: t.data_ptr() for name, t in shared.items()})
         handle = ctypes.c_void_p()
         with _on(place) if layers else contextlib.nullcontext():

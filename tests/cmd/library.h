@@ -74,6 +74,7 @@ static inline void draw_model(unsigned seed)
     score_bias = draw((size_t)l->heads * (2 * (size_t)l->seq_len - 1), 0);
     model.score_bias = score_bias;
     model.rope_theta = l->rope_theta;
+    model.local_rope_theta = l->local_rope_theta;
     if (has(ENCODER_PRE)) {
         model.first_gamma = drawn[0][4];
         model.first_beta = drawn[0][5];

@@ -39,6 +39,7 @@ near="$(dirname "$0")/near.sh" yn=yn.npy
 same_as_bench 32768 --norm pre -L 3
 same_as_bench 43649 --norm pre -L 2
 same_as_bench 8405 --norm pre --norm-kind rms --activation silu --gate --rope 100:2 --score-bias --hidden 40 -L 2
+same_as_bench 48920 --norm pre --gate --rope 100 --local-mask sliding:w=9 --local-rope 10 --global-every 2 -L 3
 yn=
 same_as_bench 41115 --activation relu -L 2
 code=0

@@ -116,6 +116,8 @@ other_chain pre --norm pre
 other_chain pre+rms+silu+gate+rope+bias+hidden --norm pre --norm-kind rms --activation silu --gate --rope 100 \
   --score-bias --hidden 40
 
+other_chain pre+gate+rope --norm pre --gate --rope 100 --local-mask sliding:w=5 --local-rope 10 --global-every 2
+
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c
 cuda/run >out

@@ -60,10 +60,10 @@ $ generate 41115 -o -; ls
 exit 2
 ! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
 === generate presets
-## A GPU runs every preset, whatever the size of its heads; that no library has layers of two kinds is said elsewhere.
+## A GPU runs every preset, whatever the size of its heads.
 $ presets=$(fuseplan query -b 1 -s 4 --preset none 2>&1 | sed 's/.*expected //; s/,//g; s/ or / /')
 $ for preset in $presets; do
->   fuseplan generate 32768 -b 1 -s 64 --preset $preset --local-mask none --target cuda --arch sm_90a -q -o g --force || echo $preset
+>   fuseplan generate 32768 -b 1 -s 64 --preset $preset --target cuda --arch sm_90a -q -o g --force || echo $preset
 > done
 === generate arch
 ## Needs neither GPU nor compiler: what is compiled for is in the Makefile and the manifest.
@@ -187,6 +187,7 @@ checks.c
 launch.c
 library.c
 manifest.json
+model.c
 plan_b1_s4.c
 plans.c
 program.c
@@ -262,7 +263,7 @@ $ head -n 5 g/manifest.json
 ## A plan of more segments in its place.
 $ fuseplan generate 43690 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -o g
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 41 files; 'make -C g && g/plan' builds and runs them
+! fuseplan: wrote 42 files; 'make -C g && g/plan' builds and runs them
 $ ls g | grep -c '^segment_'
 15
 === export
@@ -270,7 +271,7 @@ $ ls g | grep -c '^segment_'
 $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 45 files; 'make -C lib && lib/example' builds the library and runs its example
+! fuseplan: wrote 46 files; 'make -C lib && lib/example' builds the library and runs its example
 $ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
 $ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
@@ -392,8 +393,8 @@ make -s -C lib
 $ for dir in 'a b;c' -dash; do
 >   fuseplan generate 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu -o "$dir" 2>&1 | tail -n 1
 > done
-fuseplan: wrote 34 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
-fuseplan: wrote 34 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
+fuseplan: wrote 35 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
+fuseplan: wrote 35 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
 3$ FUSEPLAN_CACHE=-cache fuseplan search -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --time-limit 0.1 -q >found
 $ echo "exit $?"
 exit 0
