@@ -157,8 +157,8 @@ def _describe(path, owner, attribute, layers):
     for i, layer in enumerate(layers):
         for paths in (family.qkv, family.out, family.norm1, family.up, family.down, family.norm2):
             if find_part(layer, paths) is None:
-                raise Unsupported(f"layer {i}, a {type(layer).__name__}, has no {' nor '.join(paths.split())}: it is of "
-                                  "another version")
+                raise Unsupported(f"layer {i}, a {type(layer).__name__}, has no {' nor '.join(paths.split())}: "
+                                  "it is of another version")
         _check_modules(i, layer)
         _check_values(i, layer, next(first.parameters()))
         _check_fields(i, layer, family)

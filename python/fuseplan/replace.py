@@ -41,22 +41,33 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     shapes = _check_shapes(shapes)
     whole, base = model, finder.unwrap(model)
     finder.check_whole(base)
-    restore(base)
-    stacks, refused = finder.find_stacks(base)
-    made = []
-    runs = _record(base, stacks, example, shapes)
-    for i, stack in enumerate(stacks):
-        calls = [run[i] for run in runs if run[i] is not None]
-        if not calls:
-            refused[stack.path] = "no call of the model reached these layers"
-            continue
-        made.append(_make(base, stack, calls, shapes, time_limit, dtype, progress))
-    if not made:
-        raise Unsupported(f"{type(base).__name__}: " + "; ".join(f"{p}: {why}" for p, why in refused.items()))
+    before = [layers.stack for layers in find_layers(base)]
+    base = restore(base)
+    try:
+        made, refused = _make_all(base, example, shapes, time_limit, dtype, progress)
+    except BaseException:
+        for stack in before:
+            _replace(base, stack)
+        raise
     for stack in made:
         base = _replace(base, stack)
     _done[base] = refused
-    return base if whole is model and isinstance(model, torch.nn.ModuleList) else whole
+    return base if isinstance(base, Layers) else whole
+
+
+def _make_all(model, example, shapes, time_limit, dtype, progress):
+    """Modules for the model's stacks, and why there is none for others, by their path."""
+    stacks, refused = finder.find_stacks(model)
+    made, runs = [], _record(model, stacks, example, shapes)
+    for i, stack in enumerate(stacks):
+        calls = [run[i] for run in runs if run[i] is not None]
+        if calls:
+            made.append(_make(model, stack, calls, shapes, time_limit, dtype, progress))
+        else:
+            refused[stack.path] = "no call of the model reached these layers"
+    if not made:
+        raise Unsupported(f"{type(model).__name__}: " + "; ".join(f"{p}: {why}" for p, why in refused.items()))
+    return made, refused
 
 
 def _record(model, stacks, example, shapes):
@@ -103,11 +114,10 @@ def _check_shapes(shapes):
 def _shapes_of(model, calls, shapes):
     if shapes is not None:
         return shapes
-    config = getattr(model, "config", None)
-    if config is not None and probe.longest(model) is None:  # images and sounds have one length
+    if hasattr(model, "config") and all(call.real is None for call in calls):  # of images and sounds: one length
         lengths = (calls[0].x.shape[1],)
     else:
-        most = probe.longest(model) if config is not None else None
+        most = probe.longest(model) if hasattr(model, "config") else None
         lengths = sorted({min(s, most or s) for s in _LENGTHS})
     return [(batch, seq_len) for batch in _BATCHES for seq_len in lengths]
 
@@ -128,6 +138,10 @@ def made_engine(made, module, model, about):
         engine = Engine(d, module, model, about)
         trial = Stack(d, engine, made.checks)
         engine.error = max(_compare(trial, call) for call in made.checks)
+    if trial.plain_calls:
+        most = max(call.x.shape[1] for call in made.checks)
+        raise ValueError(f"{d.path}: the model calls its layers with {most} tokens, and shapes have at most "
+                         f"{engine.longest}: name the model's")
     if not engine.error <= BOUNDS[engine.type_name]:
         raise Wrong(f"{d.path}: the library's results differ from the model's by {engine.error:.2g} (relative L2); "
                     f"expected at most {BOUNDS[engine.type_name]:g} in {engine.type_name}: the model is as it was")
@@ -153,7 +167,7 @@ def _replace(model, stack):
     if d.owner is model and d.attribute == "":
         return layers
     above = [(path, module) for path, module in model.named_modules() if _is_above(path, module, d)]
-    whole = max((path for path, module in above if module is not d.owner), key=len, default=None)
+    whole = max((path for path, module in above if hasattr(module, "base_model_prefix")), key=len, default=None)
     stack.hooks = []
     for path, module in above:
         takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()

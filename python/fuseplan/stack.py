@@ -16,9 +16,9 @@ from .probe import tensor_of
 # Arguments of layers: masks; what says nothing of what a layer computes, or what the stack has from elsewhere; what
 # comes with several sequences in one, which attention would cross.
 _MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
-_HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi", "bias",
-             "rope_embeds", "return_dict", "padding_inputs", "use_cache", "output_attentions", "src_is_causal",
-             "is_causal"}
+_HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
+             "bias", "rope_embeds", "return_dict", "padding_inputs", "use_cache", "output_attentions",
+             "src_is_causal", "is_causal"}
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")
@@ -39,6 +39,7 @@ class Layers(torch.nn.ModuleList):
     def __init__(self, stack):
         super().__init__()
         self._modules["0"] = self.__dict__["stack"] = stack  # found by a loop, and at once
+        self.eval()
 
     @property
     def plain(self):

@@ -146,6 +146,7 @@ class Calls(common.Case):
                      'best known, or default'):
             self.assertIn(part, text)
         self.assertIn('3 layers post', repr(self.ours))
+        self.assertFalse(any(module.training for module in self.ours.modules()))
         self.assertIn('call optimize() first', str(self.failing(explain, self.plain)))
 
     def failing(self, function, *args):
@@ -302,6 +303,32 @@ class Refusals(common.Case):
             fuseplan.pack.pack_layers = pack
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
         self.assertEqual(model.encoder._forward_pre_hooks, {})
+
+    def test_again(self):
+        model = models.draw('vit')
+        self.assertRefused('with 17 tokens, and shapes have at most 16', optimize, model, [(2, 16)], kind=ValueError)
+        self.assertIn('call optimize() first', str(Calls.failing(self, explain, model)))
+        model = optimize(models.draw(), SHAPES)
+        before = run(model)[0].last_hidden_state
+        self.assertRefused('dtype is', optimize, model, SHAPES, dtype=torch.int8, kind=ValueError)
+        self.assertIn('sizes (2, 32)', explain(model))  # as it was
+        self.assertTrue(torch.equal(run(model)[0].last_hidden_state, before))
+        self.assertEqual(len(model.encoder._forward_pre_hooks), 1)
+        layers = torch.nn.ModuleList(models.draw().encoder.layer).eval()
+        self.assertIn('sizes (4, 16)', explain(optimize(optimize(layers, SHAPES), [(4, 16)])))
+
+    def test_shapes(self):
+        for name, sizes in ('bloom', [32, 128, 512]), ('bert', [32, 128, 130]), ('vit', [17]), ('whisper', [20]):
+            model, asked = models.draw(name), []
+            get = library.get
+            try:
+                library.get = lambda stack, dtype, shapes, *rest: asked.extend(shapes) or get(stack, dtype, [
+                    (2, max(s for _, s in shapes))], *rest)
+                optimize(model)
+            finally:
+                library.get = get
+            self.assertEqual(sorted({s for _, s in asked}), sizes)
+            self.assertEqual(sorted({b for b, _ in asked}), [1, 8, 64])
 
 
 class Cache(common.Case):
