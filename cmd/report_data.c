@@ -157,21 +157,28 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
 {
     char now[CLOCK_UTC_SIZE];
     json_t *plans = NULL, *finals = NULL;
-    struct buf key;
+    struct buf key, path;
+    char unstable[UNSTABLE_SIZE];
     *out = NULL;
     if (db_best(r->db, r->study, &r->best, st) != 0 ||
+        plan_unstable(r->db, r->study, r->best.value, r->best.comparison, unstable, st) != 0 ||
         slot_records_read(r->db, r->study, r->target, r->slots, st) != 0)
         return -1;
     for (int i = 0; i < SLOT_COUNT; i++)
         r->times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
     buf_init(&key);
     workload_text(r->workload, &key);
+    buf_init(&path);
+    buf_add_path(&path, db_path(r->db));
     json_t *data = json_pack(
-        "{ss ss ss ss so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc", clock_utc(now),
-        "key", key.ptr, "options", r->options, "workload", workload_json(r->workload, r->target),
-        "operators", operators_json(r->workload->chain), "best", best_json(r->workload, &r->best),
-        "slots", slots_json(r), "mask", mask_json(r));
+        "{ss ss ss ss so so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc", clock_utc(now),
+        "key", key.ptr, "options", r->options, "database", json_text(path.ptr), "workload",
+        workload_json(r->workload, r->target), "operators", operators_json(r->workload->chain),
+        "best", best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
     buf_release(&key);
+    buf_release(&path);
+    if (unstable[0] != '\0')
+        json_object_set_new(json_object_get(data, "best"), "unstable", json_string(unstable));
     int result = 0;
     if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||
         add_baselines(r, data, st) != 0 || finals_json(r, &finals, st) != 0 ||

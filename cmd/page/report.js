@@ -30,13 +30,16 @@ function showHead() {
     if (known(baseline.speedup) && baseline.value !== best.value)
       figures.push([`Against plan ${baseline.value}`, baseline.tie ? "a tie" : `${baseline.speedup.toFixed(2)} times`,
         `${baseline.tie ? "" : "as fast; "}95 %: ${baseline.speedup_low.toFixed(2)} to ${baseline.speedup_high.toFixed(2)}`]);
+  const doubtful = [best, ...data.baselines].find((plan) => plan.unstable);
+  at("doubt").hidden = !doubtful;
+  if (doubtful) at("doubt").textContent = `No winner is certain: the time of plan ${doubtful.value} is unstable: ${doubtful.unstable}.`;
   figures.push(["Plans measured", plans.value.length.toLocaleString("en"), `${ranked.length.toLocaleString("en")} ran`]);
   at("figures").append(...figures.map(([name, value, more]) =>
     make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), make("small", {}, more)))));
 }
 
 function baselineName(value) {
-  return { 43690: "a kernel for each operator", 41115: "the usual fusion" }[value] || `${segmentsOf(value).length} kernels`;
+  return { 43690: "unfused: a kernel for each operator", 41115: "attention, norms and activation fused", 48920: "the usual best on Hopper" }[value] || `${segmentsOf(value).length} kernels`;
 }
 
 /* ---- the chain ---------------------------------------------------------------------------------- */
@@ -222,13 +225,15 @@ function showConvergence() {
   });
   const found = steps.length > 0 ? steps[steps.length - 1][0] : 0, total = plans.value.length;
   if (found > 0) steps.push([total, inUnit(least)]);
+  const imported = data.plans.searches.every((search) => !search.strategy); /* in an order of its own */
   const near = steps.find(([, time]) => time <= 1.01 * inUnit(least));
   addChart(at("convergence-chart"), { ...planChart, label: `Times of ${planCount} in the order measured, and the best so far. Arrow keys go from plan to plan.`,
     xLabel: "plans measured", xLog: total > 200, xAxis: wholeTicks, points: planPoints((i) => i + 1),
     lines: [{ label: "best so far", color: "text", points: steps, stepped: true }] });
   const strategies = [...new Set(data.plans.searches.map((search) => search.strategy || "unknown"))].join(", ");
   at("convergence-text").textContent = `${planCount} in ${count(data.plans.searches.length, "search").replace("searchs", "searches")} (${strategies}). ` +
-    (near ? `Plan number ${near[0].toLocaleString("en")} was within 1 % of the fastest time, plan number ${found.toLocaleString("en")} had it. ` : "") +
+    (imported ? "They were imported, and in which order they were measured is not known. " :
+      near ? `Plan number ${near[0].toLocaleString("en")} was within 1 % of the fastest time, plan number ${found.toLocaleString("en")} had it. ` : "") +
     (total > 200 ? "The scale of the plans is logarithmic." : "");
 }
 
@@ -291,7 +296,7 @@ function showRoofline() {
       "The work of a kernel depends on the mask, which was a file; name the workload's options to 'fuseplan report' to have this chart.";
     return;
   }
-  const low = Math.min(...points.map((point) => point.x)) / 1.5, ridge = roof.flops / roof.bytes;
+  const ridge = roof.flops / roof.bytes, low = Math.min(...points.map((point) => point.x), ridge) / 1.5;
   const high = Math.max(...points.map((point) => point.x), ridge) * 1.5;
   const small = kindNames.map((kind) => ({ label: kinds[kind], color: kind, size: 5 }));
   const large = kindNames.map((kind) => ({ color: kind, size: 13 }));
@@ -341,7 +346,7 @@ function showOrigin() {
     ["Driver", device.driver], ["Compiler", device.compiler], ["Libraries", device.libraries],
     ["Protocol", `version ${data.protocol}, inputs ${data.init}, seed ${data.input_seed}`],
     ["First plan", day(data.plans.first_utc)], ["This page", `fuseplan ${data.fuseplan}, ${day(data.made_utc)}`],
-    ["Ask again", make("code", {}, `fuseplan query ${data.options}`)]]);
+    ["Ask again", make("code", {}, `fuseplan query ${data.options} --db ${data.database}`)]]);
 }
 
 showHead();

@@ -11,6 +11,8 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME="$dir" FUSEPLAN_DB="$dir/db"
 "$1" db import "$2" -q >printed
+sqlite3 db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final' AND plan = 41115;
+  UPDATE trial SET conditions = '{\"peak_flops_per_s\": 1e12, \"peak_bytes_per_s\": 5e11}' WHERE kind = 'segment'; VACUUM"
 "$1" report -b 1 -s 128 -m causal --target cpu -q -o page.html
 
 # Errors are kept from the first script on; the last one writes what it finds into the document.
@@ -35,6 +37,10 @@ addEventListener('load', () => setTimeout(() => {
   try {
     choosePlan(plans.value[ranked[0]]);
     expect('charts', charts.length, 4);
+    expect('doubt', at('doubt').textContent, 'No winner is certain: the time of plan 41115 is unstable: its threads waited 43 % of their time for a core.');
+    const line = charts[3].spec.lines[0].points.map(([x]) => x);
+    expect('the roofline goes right', String(line), String([...line].sort((a, b) => a - b)));
+    expect('database', / --db [^ ]*\/db$/.test(at('origin-list').textContent), true);
     expect('pictures of masks', all('#mask-picture svg').length > 0, true);
     expect('command', at('chosen-command').textContent.startsWith(`fuseplan bench ${plans.value[ranked[0]]} -b 1`), true);
     expect('wider than the window', Math.max(document.documentElement.scrollWidth - innerWidth, 0), 0);

@@ -26,6 +26,8 @@ jq -e '.plans.columns | (.value | unique) == [range(32768; 49152)] and all(.[]; 
   ([.us, .status] | transpose | all((.[0] == null) == (.[1] == 2))) and
   (.status | map(select(. != 0)) | sort) == [1, 2]' data.json >jq.txt || fail "not every plan is there"
 
+jq -e '.best.unstable == null and (.database | endswith("suite.db"))' data.json >jq.txt || fail "unstable, or no database"
+
 # One file: nothing that a browser would load.
 for load in ' src=' '@import' 'url(' 'fetch(' XMLHttpRequest 'import(' 'href="http' sendBeacon '{{'; do
   grep -qF -e "$load" page.html && fail "the page has '$load'"
