@@ -74,7 +74,7 @@ def _shape_of(name, config):
 
 def longest(model):
     """The most tokens of a text that the model takes; None: it does not say, or takes no text."""
-    if "input_ids" not in _input_names(model):
+    if not hasattr(model, "config") or "input_ids" not in _input_names(model):
         return None
     config = getattr(model.config, "text_config", None) or model.config
     most = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)

@@ -47,7 +47,8 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
         made, refused = _make_all(base, example, shapes, time_limit, dtype, progress)
     except BaseException:
         for stack in before:
-            _replace(base, stack)
+            if not isinstance(model, Layers):  # which is as it was
+                _replace(base, stack)
         raise
     for stack in made:
         base = _replace(base, stack)
@@ -72,13 +73,13 @@ def _make_all(model, example, shapes, time_limit, dtype, progress):
 
 def _record(model, stacks, example, shapes):
     """Calls of the model: of each a list of what the stacks got."""
+    most = min(max(seq_len for _, seq_len in shapes or [(1, 96)]), probe.longest(model) or 96, 96)
     if isinstance(model, torch.nn.ModuleList):
-        return [probe.record(model, stacks, lambda: _run_list(model, stacks[0].hidden))]
+        return [probe.record(model, stacks, lambda: _run_list(model, most, stacks[0]))]
     if example is not None:
         return [probe.record(model, stacks, lambda: probe.run_model(model, example))]
     if not hasattr(model, "config"):
-        return [probe.record(model, stacks, lambda: _run_module(model, stacks[0]))]
-    most = min(max((s for _, s in shapes or [(1, 96)])), probe.longest(model) or 96, 96)
+        return [probe.record(model, stacks, lambda: _run_module(model, most, stacks[0]))]
     runs = []
     for batch, lengths in ((2, None), (3, [most, max(most // 2, 1), 1])):
         inputs, real = probe.draw_inputs(model, batch, most, lengths)
@@ -90,16 +91,19 @@ def _record(model, stacks, example, shapes):
     return runs
 
 
-def _run_list(layers, hidden):
-    first = next(layers.parameters())
-    x = torch.randn(2, 24, hidden, device=first.device, dtype=first.dtype)
+def _run_list(layers, seq_len, stack):
+    x = _draw_x(stack, seq_len)
     for layer in layers:
         x = probe.tensor_of(layer(x))
 
 
-def _run_module(model, stack):
+def _run_module(model, seq_len, stack):
+    model(_draw_x(stack, seq_len))
+
+
+def _draw_x(stack, seq_len):
     device, dtype = stack.place
-    model(torch.randn(2, 24, stack.hidden, device=device, dtype=dtype))
+    return torch.randn(2, seq_len, stack.hidden, device=device, dtype=dtype)
 
 
 def _check_shapes(shapes):
