@@ -24,7 +24,7 @@
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
-    X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
+    X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(SHARD) X(SHARDS) X(SAVE) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
     X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
@@ -75,7 +75,7 @@ struct options {
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
-        *weights, *prefix, *data, *name, *compiler, *arch, *db, *events;
+        *weights, *prefix, *data, *name, *compiler, *arch, *save, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     struct strategy_list strategies;
@@ -84,6 +84,7 @@ struct options {
     double fail_above, time_limit_s, total_time_s, quantile;
     enum rigor rigor;
     int budget, jobs, top, seeds;
+    int shard, shards; /* 0..shards-1 */
     double noise[2];   /* of segments, of plans */
     unsigned space[2]; /* lowest and highest value */
     uint64_t seed;
@@ -172,7 +173,8 @@ struct command {
 /* In the order of --help: those of every day, then the others. */
 #define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(report) X(doctor)
 #define COMMANDS_RESEARCH(X)                                                                       \
-    X(translate) X(mask) X(generate) X(bench) X(replay) X(train) X(predict) X(db) X(completion)
+    X(translate)                                                                                   \
+    X(mask) X(generate) X(bench) X(replay) X(train) X(predict) X(sweep) X(db) X(completion)
 #define COMMANDS(X) COMMANDS_DAILY(X) COMMANDS_RESEARCH(X)
 
 #define X(name)     extern const struct command cmd_##name;
@@ -262,6 +264,9 @@ void progress_detail(void *ctx, const struct step *step);
 
 /* A step of a search. */
 void progress_search(void *ctx, const struct tune_state *state);
+
+/* Reports how a row of a sweep ended, and where. */
+void progress_row(const char *row, const char *state, const char *target);
 
 /* Prints a line in UTF-8 to stderr in place of the line of progress; reports it as an event. */
 void progress_note(bool quiet, const char *line);

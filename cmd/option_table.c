@@ -121,6 +121,30 @@ static int parse_range(const struct row *row, const char *what, const char *text
     return plan_parse_range(text, ends, ends + 1, st) == 0 ? 0 : status_prefix(st, "%s", what);
 }
 
+/* "3/8": a shard and their number, into two fields one after the other. */
+static int parse_shard(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    struct status ignored = STATUS_INIT;
+    int64_t shard, shards = 0;
+    int *out = field;
+    char *first = mem_strdup(text), *slash = strchr(first, '/');
+    bool read = slash != NULL;
+    if (read)
+        *slash = '\0';
+    read = read && number_parse(what, slash + 1, 1, (int64_t)row->hi, &shards, &ignored) == 0 &&
+           number_parse(what, first, 0, shards - 1, &shard, &ignored) == 0;
+    free(first);
+    if (!read)
+        return status_set(st, STATUS_USAGE,
+                          "%s: '%s' is not I/N, a shard from 0 to N-1 and the number of shards, "
+                          "such as 0/8",
+                          what, text);
+    out[0] = (int)shard;
+    out[1] = (int)shards;
+    return 0;
+}
+
 /* 90, 90s, 3m, 1.5h */
 static int parse_seconds(const struct row *row, const char *what, const char *text, void *field,
                          struct status *st)
@@ -205,7 +229,7 @@ static int parse_noise(const struct row *row, const char *what, const char *text
 
 #define FIELD(name) offsetof(struct options, name)
 
-enum { JOBS_MAX = 1024, SEEDS_MAX = 10000 };
+enum { JOBS_MAX = 1024, SEEDS_MAX = 10000, SHARDS_MAX = 100000 };
 
 /* clang-format off */
 static const struct row option_rows[] = {
@@ -267,6 +291,9 @@ static const struct row option_rows[] = {
     [OPTION_COMPILER] = {{"compiler", 0, "NAME", "cpu: a C compiler; cuda: nvcc, nvrtc or auto (nvrtc if it works)", NULL}, parse_text, FIELD(compiler), 0, 0},
     [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for; export takes a list (the device's)", words_arch}, parse_text, FIELD(arch), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers that run at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
+    [OPTION_SHARD] = {{"shard", 0, "I/N", "of N parts of the table the one numbered I, from 0", NULL}, parse_shard, FIELD(shard), 0, SHARDS_MAX},
+    [OPTION_SHARDS] = {{"shards", 0, "N", "number of parts that a table is searched in (1)", NULL}, parse_int, FIELD(shards), 1, SHARDS_MAX},
+    [OPTION_SAVE] = {{"save", 0, "DIR", "write results there as text, on any file system, after each row", NULL}, parse_text, FIELD(save), 0, 0},
     [OPTION_DB] = {{"db", 0, "FILE", "database ($FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
     [OPTION_EVENTS] = {{"events", 0, "FILE", "write what happens as NDJSON, a line an event", NULL}, parse_text, FIELD(events), 0, 0},
     [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson, csv; of search, query, bench: markdown (table)", words_format}, parse_word, FIELD(format), 0, 0},

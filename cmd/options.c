@@ -126,6 +126,7 @@ static void init(struct options *o, int argc)
                           .name = "default",
                           .quantile = 0.1,
                           .seeds = 20,
+                          .shards = 1,
                           .strategies = {.count = 1},
                           .operands = mem_alloc((size_t)argc + 1, sizeof(*o->operands))};
     workload_release(&defaults);

@@ -290,6 +290,15 @@ void progress_search(void *ctx, const struct tune_state *s)
     pthread_mutex_unlock(&shown.lock);
 }
 
+void progress_row(const char *row, const char *state, const char *target)
+{
+    pthread_mutex_lock(&shown.lock);
+    if (writes_events())
+        write_event("row", clock_seconds(),
+                    json_pack("{ss ss ss}", "row", row, "state", state, "target", target));
+    pthread_mutex_unlock(&shown.lock);
+}
+
 void progress_note(bool quiet, const char *line)
 {
     pthread_mutex_lock(&shown.lock);

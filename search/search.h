@@ -11,6 +11,7 @@
 #include "search/space.h"
 #include "search/strategy.h"
 #include "search/study.h"
+#include "search/sweep.h"
 #include "search/tune.h"
 
 #endif

@@ -60,12 +60,13 @@ PATH=$tools
 export PATH LC_ALL=C TERM=dumb
 
 # state NAME: a home like the one after the demo, and in it a working directory, both new.  The results of one workload
-# are there to be replayed.
+# are there to be replayed, and a table of one.
 state() {
   mkdir -p "$root/$1/work" "$root/$1/.cache"
   ln -s "$root/cache" "$root/$1/.cache/fuseplan"
   ln -s "$source/docs" "$source/tests" "$source/README.md" "$root/$1/work/"
   gzip -dc "$source/tests/data/h200-b1-s128-causal-fp16.ndjson.gz" >"$root/$1/work/results.ndjson"
+  echo '-b 1 -s 16 -H 1 -W 8 -L 1 --space 41115' >"$root/$1/work/table"
   if [ -e "$root/demo/.local" ]; then cp -r "$root/demo/.local" "$root/$1/"; fi
 }
 

@@ -1,0 +1,89 @@
+/* The actions of the command sweep, each titled by its .c file. */
+#ifndef FUSEPLAN_CMD_SWEEP_INT_H
+#define FUSEPLAN_CMD_SWEEP_INT_H
+
+#include "cmd/cmd.h"
+
+/* The options of a row: those that name its workload, and those of its search. */
+#define OPTS_NAMING (OPTS_WORKLOAD | OPT(INIT))
+#define OPTS_ROW                                                                                   \
+    (OPTS_NAMING | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) | OPT(TIME_LIMIT) |                    \
+     OPT(RETRY_FAILED) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH))
+
+/* ---- sweep_table.c: a table of workloads --------------------------------------------------------
+ *
+ * A line has the options of a row, as `db list` prints them; '#' begins a comment.  Lists of -b and
+ * -s, and several -m, are a row each.  Options of the command line hold for all rows; a row's own
+ * win.  Of equal rows the first counts. */
+
+enum sweep_state { ROW_MISSING, ROW_CUT_SHORT, ROW_FAILED, ROW_DONE, ROW_STATE_COUNT };
+extern const char *const sweep_state_names[ROW_STATE_COUNT];
+
+struct table_row {
+    struct options o;   /* its texts belong to the table */
+    char *text;         /* the options that name it, owned: " -b 1 -s 128" */
+    char *family, *key; /* see struct sweep_row; equal for equal rows alone; owned */
+    enum sweep_state state;
+    char *reason;        /* why it is not done, owned; may be null */
+    struct db_best best; /* value -1: none is known */
+    double seconds;      /* that its search took here; NaN: there was none */
+};
+
+struct table {
+    struct table_row *rows;
+    struct sweep_row *order; /* as sweep_order() sorts the rows, with their shards */
+    int count;
+    struct parsed *parsed; /* what rows borrow from */
+    int parsed_count;
+};
+
+/* Reads and checks all rows.  STATUS_USAGE names file and line.  target: of rows that name none.
+ * Release *out in any case. */
+int table_read(const struct options *o, const char *path, const char *target, struct table *out,
+               struct status *st);
+void table_release(struct table *t);
+
+/* Splits a text as a shell does, at blanks outside of quotes; '#' begins a comment. */
+int words_split(const char *text, struct names *out, struct status *st);
+
+/* ---- sweep_known.c: what a database knows of rows -------------------------------------------- */
+
+/* Sets what is known of a row: its best plan, and of a row without a reason the state. */
+int row_known(struct db *db, struct table_row *row, struct status *st);
+
+/* The same for all rows; a database that does not exist knows nothing. */
+int table_known(const char *db, struct table *t, struct status *st);
+
+/* Prints the rows of a shard, of all with shard -1, in the order of the table; returns how many are
+ * not done. */
+int sweep_print(const struct options *o, const struct table *t, int shard);
+
+/* ---- sweep_save.c: results as texts in a directory --------------------------------------------
+ *
+ * A run writes a file of its own, "I-of-N.HOST.RANDOM.ndjson", and renames it into its place. */
+
+struct saving {
+    char *path; /* of the own file, owned; null: nothing is saved */
+    char hash[HASH_TEXT_SIZE];
+};
+
+/* Makes the directory, and takes what texts of the shard hold into the database. */
+int saving_begin(const struct options *o, const char *db, struct saving *out, struct status *st);
+
+/* Writes what the database holds, if that has changed. */
+int saving_write(struct saving *s, const char *db, struct status *st);
+void saving_release(struct saving *s);
+
+/* Adds the texts of a directory whose names begin with `prefix`, each alone.  A text that cannot be
+ * added is named, and the others are added.  Returns how many could not, or -1. */
+int texts_import(const struct options *o, const char *dir, const char *prefix, struct db *db,
+                 struct status *st);
+
+/* ---- the actions; each returns an exit status, or -1 ----------------------------------------- */
+
+typedef int sweep_action(const struct options *o, struct status *st);
+sweep_action sweep_plan_run, sweep_collect_run; /* sweep.c, sweep_collect.c */
+sweep_action sweep_run_run;                     /* sweep_run.c */
+sweep_action sweep_script_run;                  /* sweep_script.c */
+
+#endif

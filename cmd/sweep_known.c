@@ -1,0 +1,109 @@
+#include "cmd/sweep_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const sweep_state_names[ROW_STATE_COUNT] = {"missing", "cut short", "failed", "done"};
+
+/* The last search decides: one that was killed or interrupted has no end. */
+static void note_search(void *ctx, const struct db_search *s)
+{
+    enum sweep_state *state = ctx;
+    bool ended =
+        s->stopped_by[0] != '\0' && strcmp(s->stopped_by, search_stop_names[STOP_INTERRUPTED]) != 0;
+    *state = ended ? ROW_DONE : ROW_CUT_SHORT;
+}
+
+int row_known(struct db *db, struct table_row *row, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    struct target_name target;
+    struct workload w;
+    struct options quiet = row->o;
+    enum sweep_state state = ROW_MISSING;
+    int64_t study = 0;
+    quiet.given |= OPT(QUIET);
+    int result = workload_from_options(&quiet, false, &target, &w, &missing);
+    if (result == 0)
+        result = study_of_workload(&quiet, db, target, &w, &study, &missing);
+    workload_release(&w);
+    db_best_release(&row->best);
+    row->best = (struct db_best){.value = -1};
+    if (result == 0)
+        result = db_best(db, study, &row->best, &missing);
+    if (result == 0)
+        result = db_searches(db, study, note_search, &state, &missing);
+    if (result != 0)
+        row->best = (struct db_best){.value = -1};
+    if (row->reason == NULL && row->seconds != row->seconds)
+        row->state = state;
+    if (result == 0 || missing.code == STATUS_NOT_FOUND)
+        return 0;
+    *st = missing;
+    return -1;
+}
+
+int table_known(const char *db, struct table *t, struct status *st)
+{
+    struct status failed = STATUS_INIT;
+    struct db *known = NULL;
+    int result = db_open(db, DB_READ, &known, &failed);
+    for (int i = 0; i < t->count && result == 0; i++)
+        result = row_known(known, &t->rows[i], &failed);
+    db_close(known);
+    if (result == 0 || failed.code == STATUS_NOT_FOUND)
+        return 0;
+    *st = failed;
+    return -1;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+static const struct column columns[] = {
+    {"row", "row", 0},
+    {"shard", "shard", 0},
+    {"state", "state", 0},
+    {"best.value", "best plan", 0},
+    {"best.median_ms", "ms", DECIMALS_MS},
+    {"best.us_per_layer", "us/layer", 1},
+    {"best.device", "device", 0},
+    {"seconds", "s", 0},
+    {"reason", "reason", 0},
+};
+
+static json_t *best_of_row(const struct table_row *row)
+{
+    const struct db_best *b = &row->best;
+    if (b->value < 0)
+        return json_null();
+    return json_pack("{si so so so so ss}", "value", b->value, "median_ms",
+                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
+                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
+                     json_number(1e3 * b->median_ms / row->o.layers), "device", b->device);
+}
+
+int sweep_print(const struct options *o, const struct table *t, int shard)
+{
+    int *shard_of = mem_alloc((size_t)t->count + 1, sizeof(*shard_of)), open = 0;
+    struct output out;
+    for (int i = 0; i < t->count; i++)
+        shard_of[t->order[i].index] = t->order[i].shard;
+    progress_hide();
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    out.skip_empty = true;
+    for (int i = 0; i < t->count; i++) {
+        const struct table_row *row = &t->rows[i];
+        if (shard >= 0 && shard_of[i] != shard)
+            continue;
+        open += row->state != ROW_DONE;
+        output_row(&out, json_pack("{ss so ss so so so}", "row", row->text + 1, "shard",
+                                   o->shards > 1 ? json_integer(shard_of[i]) : json_null(), "state",
+                                   sweep_state_names[row->state], "best", best_of_row(row),
+                                   "seconds", json_number(row->seconds), "reason",
+                                   row->reason != NULL ? json_text(row->reason) : json_null()));
+    }
+    output_end(&out);
+    free(shard_of);
+    return open;
+}

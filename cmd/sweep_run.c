@@ -1,0 +1,356 @@
+/* Searches the rows of a shard: a process of `fuseplan search` each, so that whatever ends one
+ * leaves the others alone, and as many at a time as --target names devices. */
+#include "cmd/sweep_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAVE_EVERY_S 30.0
+enum { SLOTS_MAX = 64, SAME_FAILURES = 3 };
+
+/* A device. */
+struct slot {
+    char target[16];
+    pid_t pid; /* of its search; 0: none runs */
+    int at;    /* the position of its last row; -1: none */
+    double start_s;
+    int said; /* what the search says on standard error: a file without a name */
+};
+
+struct sweep {
+    const struct options *o;
+    struct table *table;
+    struct sweep_row *rows; /* of the shard, in order */
+    int count, ended;
+    bool *taken;
+    struct slot slots[SLOTS_MAX];
+    int slot_count;
+    char *own_dir;  /* of a database for this run alone; null: --db names one */
+    const char *db; /* may be null */
+    struct saving saving;
+    double start_s, saved_s;
+    const char *last_reason; /* of the last row that the machine failed */
+    int same;                /* rows in a row with that reason */
+};
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static int add_slot(struct sweep *s, const char *name, struct status *st)
+{
+    struct target_name target;
+    if (target_parse(name, &target, st) != 0)
+        return -1;
+    if (s->slot_count == SLOTS_MAX || strlen(name) >= sizeof(s->slots[0].target))
+        return status_set(st, STATUS_USAGE, "--target names more than %d devices", SLOTS_MAX);
+    struct slot *slot = &s->slots[s->slot_count++];
+    *slot = (struct slot){.at = -1, .said = -1};
+    snprintf(slot->target, sizeof(slot->target), "%s", name);
+    return 0;
+}
+
+static int add_all_gpus(struct sweep *s, struct status *st)
+{
+    for (int i = 0; i < SLOTS_MAX; i++) {
+        struct fingerprint device;
+        char name[16];
+        fingerprint_device((struct target_name){.kind = TARGET_CUDA, .device = i}, &device);
+        if (device.uuid[0] == '\0')
+            break;
+        snprintf(name, sizeof(name), "cuda:%d", i);
+        if (add_slot(s, name, st) != 0)
+            return -1;
+    }
+    return s->slot_count > 0 ? 0
+                             : status_set(st, STATUS_ENVIRONMENT,
+                                          "--target cuda:all, and no GPU can be used here; "
+                                          "'fuseplan doctor' says why");
+}
+
+/* "cuda:all", or targets with commas between them, of which a number alone is a GPU's. */
+static int find_slots(struct sweep *s, struct status *st)
+{
+    char here[16];
+    struct target_name usual;
+    if (s->o->target != NULL && strcmp(s->o->target, "cuda:all") == 0)
+        return add_all_gpus(s, st);
+    if (target_parse(NULL, &usual, st) != 0)
+        return -1;
+    snprintf(here, sizeof(here), "%s", target_names[usual.kind]);
+    char *list = mem_strdup(s->o->target != NULL ? s->o->target : here), *rest = list;
+    int result = 0;
+    for (char *one; result == 0 && (one = strsep(&rest, ",")) != NULL;) {
+        char name[32];
+        bool number = one[0] >= '0' && one[0] <= '9' && s->slot_count > 0;
+        snprintf(name, sizeof(name), "%s%s", number ? "cuda:" : "", one);
+        result = add_slot(s, name, st);
+    }
+    free(list);
+    return result;
+}
+
+/* ---- a search -------------------------------------------------------------------------------- */
+
+/* The command line of a row's search, as a null-terminated array that borrows from *words. */
+static char **search_words(const struct sweep *s, const struct slot *slot, struct names *words)
+{
+    const struct options *o = &s->table->rows[s->rows[slot->at].index].o;
+    struct status never = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    options_command(o, "search", OPTS_ROW, &text);
+    if (!options_has(o, OPT(TARGET)))
+        buf_addf(&text, " --target %s", slot->target);
+    if (options_has(s->o, OPT(JOBS)) || s->slot_count > 1) {
+        int share = (s->o->jobs > 0 ? s->o->jobs : cpu_threads()) / s->slot_count;
+        buf_addf(&text, " -j %d", share > 0 ? share : 1);
+    }
+    if (s->db != NULL) {
+        buf_adds(&text, " --db ");
+        buf_add_path(&text, s->db);
+    }
+    buf_adds(&text, " -q --format ndjson");
+    words_split(text.ptr, words, &never);
+    buf_release(&text);
+    char **out = mem_alloc((size_t)words->count + 1, sizeof(*out));
+    memcpy(out, words->items, (size_t)words->count * sizeof(*out));
+    return out;
+}
+
+/* In the new process: a search that catches signals by itself, and ends with this one. */
+_Noreturn static void become_search(char **words, const struct slot *slot, const sigset_t *before,
+                                    pid_t parent)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+        dup2(null, STDOUT_FILENO) >= 0 && dup2(slot->said, STDERR_FILENO) >= 0) {
+        sigprocmask(SIG_SETMASK, before, NULL);
+        execv("/proc/self/exe", words);
+    }
+    _exit(EXIT_FAILURE);
+}
+
+static int start_search(struct sweep *s, struct slot *slot, int at, struct status *st)
+{
+    struct names words = {.count = 0};
+    sigset_t before;
+    char name[] = "/tmp/fuseplan-sweep-XXXXXX";
+    slot->at = at;
+    s->taken[at] = true;
+    slot->start_s = clock_seconds();
+    slot->said = mkostemp(name, O_CLOEXEC);
+    if (slot->said < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot make '%s': %s", name, strerror(errno));
+    unlink(name);
+    char **argv = search_words(s, slot, &words);
+    pid_t parent = getpid();
+    file_hold_signals(&before);
+    slot->pid = fork();
+    if (slot->pid == 0)
+        become_search(argv, slot, &before, parent);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    free(argv);
+    names_release(&words);
+    if (slot->pid > 0)
+        return 0;
+    slot->pid = 0;
+    return status_set(st, STATUS_ENVIRONMENT, "cannot start a search: %s", strerror(errno));
+}
+
+/* The last line that a search said, without its name; the caller frees it. */
+static char *last_said(int fd)
+{
+    char text[4096];
+    ssize_t end = lseek(fd, 0, SEEK_END), from = end > (ssize_t)sizeof(text) - 1 ? end - 4095 : 0;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, from);
+    text[n > 0 ? n : 0] = '\0';
+    while (n > 0 && text[n - 1] == '\n')
+        text[--n] = '\0';
+    const char *line = strrchr(text, '\n') != NULL ? strrchr(text, '\n') + 1 : text;
+    static const char *const names[] = {"fuseplan search: ", "fuseplan: "};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strncmp(line, names[i], strlen(names[i])) == 0)
+            line += strlen(names[i]);
+    return mem_strdup(line[0] != '\0' ? line : "its search ended without a word");
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void tell_rows(const struct sweep *s)
+{
+    double spent_s = clock_seconds() - s->start_s;
+    progress_step(
+        NULL, &(struct step){"rows", s->ended, s->count, step_left(spent_s, s->ended, s->count)});
+}
+
+/* Three rows in a row that fail for the same reason say that the machine does. */
+static void count_failure(struct sweep *s, const struct table_row *row, bool machine)
+{
+    bool same = machine && s->last_reason != NULL && strcmp(s->last_reason, row->reason) == 0;
+    s->same = same ? s->same + 1 : machine;
+    s->last_reason = machine ? row->reason : NULL;
+}
+
+/* Notes how the search of a row ended, and saves what it stored. */
+static int end_search(struct sweep *s, struct slot *slot, int status, struct status *st)
+{
+    struct table_row *row = &s->table->rows[s->rows[slot->at].index];
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    bool stopped = code == EXIT_INTERRUPTED || (code < 0 && session_stop != 0);
+    row->seconds = clock_seconds() - slot->start_s;
+    row->state = code == 0 ? ROW_DONE : stopped ? ROW_CUT_SHORT : ROW_FAILED;
+    if (row->state == ROW_FAILED && code < 0) {
+        struct buf text;
+        buf_init(&text);
+        buf_addf(&text, "its search was ended by signal %d", WTERMSIG(status));
+        row->reason = buf_detach(&text);
+    } else if (row->state == ROW_FAILED) {
+        row->reason = code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : last_said(slot->said);
+    }
+    count_failure(s, row, row->state == ROW_FAILED && code != EXIT_NO_RESULT && code != EXIT_USAGE);
+    close(slot->said);
+    slot->said = -1;
+    slot->pid = 0;
+    s->ended++;
+    progress_row(row->text + 1, sweep_state_names[row->state], slot->target);
+    tell_rows(s);
+    return saving_write(&s->saving, s->db, st);
+}
+
+static void stop_all(struct sweep *s)
+{
+    for (int i = 0; i < s->slot_count; i++)
+        if (s->slots[i].pid > 0)
+            kill(s->slots[i].pid, SIGTERM);
+}
+
+/* Looks at a device: notes that its search ended, starts the next.  1: it is busy, 0: idle. */
+static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
+{
+    int status;
+    if (slot->pid > 0 && waitpid(slot->pid, &status, WNOHANG) == slot->pid &&
+        end_search(s, slot, status, st) != 0)
+        return -1;
+    more = more && session_stop == 0 && s->same < SAME_FAILURES;
+    int at = more && slot->pid == 0 ? sweep_next(s->rows, s->count, s->taken, slot->at) : -1;
+    if (at >= 0 && start_search(s, slot, at, st) != 0)
+        return -1;
+    return slot->pid > 0;
+}
+
+/* A failure of one's own ends the searches, which store what they have. */
+static int search_rows(struct sweep *s, struct status *st)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    bool told = false, failed = false;
+    s->start_s = s->saved_s = clock_seconds();
+    tell_rows(s);
+    for (bool busy = true; busy;) {
+        struct status later = STATUS_INIT;
+        busy = false;
+        for (int i = 0; i < s->slot_count; i++) {
+            int found = look(s, &s->slots[i], !failed, failed ? &later : st);
+            failed = failed || found < 0;
+            busy = busy || s->slots[i].pid > 0;
+        }
+        if (!told && (session_stop != 0 || failed))
+            stop_all(s);
+        told = told || session_stop != 0 || failed;
+        if (busy && !failed && clock_seconds() - s->saved_s > SAVE_EVERY_S) {
+            s->saved_s = clock_seconds();
+            failed = saving_write(&s->saving, s->db, st) != 0;
+        }
+        if (busy)
+            nanosleep(&pause, NULL);
+    }
+    return failed ? -1 : 0;
+}
+
+/* ---- the action ------------------------------------------------------------------------------ */
+
+/* With --save and without --db a database of its own, on a disk of this machine. */
+static int open_place(struct sweep *s, struct status *st)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct buf path;
+    s->db = s->o->db;
+    if (s->o->save == NULL || s->o->db != NULL)
+        return saving_begin(s->o, s->db, &s->saving, st);
+    buf_init(&path);
+    buf_addf(&path, "%s/fuseplan-sweep-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (mkdtemp(path.ptr) == NULL) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
+                   strerror(errno));
+        buf_release(&path);
+        return -1;
+    }
+    s->own_dir = mem_strdup(path.ptr);
+    buf_adds(&path, "/plans.db");
+    s->db = buf_detach(&path);
+    return saving_begin(s->o, s->db, &s->saving, st);
+}
+
+static void take_shard(struct sweep *s)
+{
+    s->rows = mem_alloc((size_t)s->table->count + 1, sizeof(*s->rows));
+    for (int i = 0; i < s->table->count; i++)
+        if (s->table->order[i].shard == s->o->shard)
+            s->rows[s->count++] = s->table->order[i];
+    s->taken = mem_alloc((size_t)s->count + 1, sizeof(*s->taken));
+}
+
+static int exit_of(const struct sweep *s, int open)
+{
+    if (session_stop != 0) {
+        note(s->o, "interrupted; all results are stored, and the same command goes on from here");
+        return EXIT_INTERRUPTED;
+    }
+    if (s->same >= SAME_FAILURES) {
+        note(s->o,
+             "%d rows in a row failed for the same reason: the machine needs a look; what "
+             "was measured is stored",
+             s->same);
+        return EXIT_FAILURE;
+    }
+    return open > 0 ? EXIT_NO_RESULT : EXIT_SUCCESS;
+}
+
+int sweep_run_run(const struct options *o, struct status *st)
+{
+    struct table table = {.count = 0};
+    struct sweep s = {.o = o, .table = &table};
+    int open = 0, result = -1;
+    session_catch_signals();
+    child_keep_ends();
+    if (find_slots(&s, st) == 0 &&
+        table_read(o, o->operands[1], s.slots[0].target, &table, st) == 0 &&
+        open_place(&s, st) == 0) {
+        take_shard(&s);
+        result = search_rows(&s, st);
+    }
+    if (result == 0)
+        result = table_known(s.db, &table, st);
+    if (result == 0)
+        open = sweep_print(o, &table, o->shard);
+    struct status ignored = STATUS_INIT;
+    if (s.own_dir != NULL) {
+        file_remove_all(s.own_dir, &ignored);
+        free((char *)s.db);
+        free(s.own_dir);
+    }
+    saving_release(&s.saving);
+    free(s.rows);
+    free(s.taken);
+    table_release(&table);
+    return result == 0 ? exit_of(&s, open) : -1;
+}

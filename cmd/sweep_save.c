@@ -1,0 +1,105 @@
+#include "cmd/sweep_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Appends "DIR/I-of-N.HOST.RANDOM.ndjson". */
+static void add_own_path(const struct options *o, struct buf *out)
+{
+    char host[65] = "";
+    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
+    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
+        ;
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        snprintf(host, sizeof(host), "host");
+    host[strcspn(host, "./")] = '\0';
+    buf_addf(out, "%s/%d-of-%d.%s.%016llx.ndjson", o->save, o->shard, o->shards, host,
+             (unsigned long long)drawn[0]);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), n = strlen(end);
+    return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+int texts_import(const struct options *o, const char *dir, const char *prefix, struct db *db,
+                 struct status *st)
+{
+    struct names names;
+    int bad = 0;
+    if (directory_list(dir, &names, st) != 0)
+        return -1;
+    for (int i = 0; i < names.count; i++) {
+        if (strncmp(names.items[i], prefix, strlen(prefix)) != 0 ||
+            !ends_with(names.items[i], ".ndjson"))
+            continue;
+        struct buf path;
+        struct db_moved moved;
+        struct status failed = STATUS_INIT;
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", dir, names.items[i]);
+        const char *text = path.ptr;
+        progress_step(NULL, &(struct step){"texts", i, names.count, NAN});
+        if (db_import_check(text, &failed) != 0 || db_import(db, &text, 1, &moved, &failed) != 0) {
+            note(o, "left out: %s", failed.message);
+            bad++;
+        }
+        buf_release(&path);
+    }
+    names_release(&names);
+    return bad;
+}
+
+int saving_begin(const struct options *o, const char *db_file, struct saving *out,
+                 struct status *st)
+{
+    struct buf text;
+    struct db *db = NULL;
+    *out = (struct saving){.path = NULL};
+    if (o->save == NULL)
+        return 0;
+    char prefix[32];
+    snprintf(prefix, sizeof(prefix), "%d-of-%d.", o->shard, o->shards);
+    int result = file_make_dirs(o->save, st);
+    if (result == 0)
+        result = db_open(db_file, DB_WRITE, &db, st);
+    if (result == 0)
+        result = texts_import(o, o->save, prefix, db, st) < 0 ? -1 : 0;
+    db_close(db);
+    buf_init(&text);
+    add_own_path(o, &text);
+    out->path = buf_detach(&text);
+    return result;
+}
+
+int saving_write(struct saving *s, const char *db_file, struct status *st)
+{
+    struct buf text;
+    struct db *db = NULL;
+    char hash[HASH_TEXT_SIZE];
+    if (s->path == NULL)
+        return 0;
+    buf_init(&text);
+    int result = db_open(db_file, DB_READ, &db, st);
+    if (result == 0)
+        result = db_export(db, &text, st);
+    db_close(db);
+    if (result == 0 && strcmp(hash_text(text.ptr, text.len, hash), s->hash) != 0) {
+        result = file_write(s->path, text.ptr, text.len, st);
+        if (result == 0)
+            memcpy(s->hash, hash, sizeof(hash));
+    }
+    buf_release(&text);
+    return result;
+}
+
+void saving_release(struct saving *s)
+{
+    free(s->path);
+    s->path = NULL;
+}

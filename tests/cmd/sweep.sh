@@ -1,0 +1,111 @@
+#!/bin/sh
+# sweep.sh FUSEPLAN CHECK_JSON SCHEMAS: tables of workloads: shards, signals, kills, damaged texts, rows that fail, two
+# devices at a time.  Every plan of a row's space is measured, so that the set of rows and plans is one, whatever happens.
+set -eu
+. "$(dirname "$0")/suite.sh"
+check_json=$2 schemas=$3
+export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root/tmp"
+mkdir tmp
+options='-H 1 -W 8 -L 1 --space 41100..41103 --baseline none --target cpu'
+cat >table <<'END'
+# a comment
+-b 1,2 -s 8 -m causal -m 'sliding:w=2'   # four rows
+-b 1 -s 16
+-s 8 -b 2 -m causal # again
+END
+# shellcheck disable=SC2086 # $options are words
+sweep() {
+  action=$1
+  shift
+  fuseplan sweep "$action" table $options -q "$@" 2>said
+}
+measured() { # DATABASE
+  sqlite3 "$1" "SELECT text, plan FROM trial JOIN study ON study.id = study JOIN workload ON workload.id = workload
+    WHERE kind = 'plan' AND status = 'ok' ORDER BY text, plan"
+}
+
+echo "plan"
+sweep plan --shards 3 --format json >plan.json
+"$check_json" "$schemas/sweep.json" plan.json
+[ "$(grep -c '"state": "missing"' plan.json)" = 5 ] || fail "5 rows are missing: $(cat plan.json)"
+[ ! -e suite.db ] || fail "plan made a database"
+
+echo "run"
+sweep run --db all.db --format json --events events.ndjson >run.json || fail "exit $?"
+"$check_json" "$schemas/sweep.json" run.json
+"$check_json" "$schemas/events.json" events.ndjson
+[ "$(grep -c '"state": *"done"' run.json)" = 5 ] || fail "$(cat run.json)"
+[ "$(grep -c '"event":"row"' events.ndjson)" = 5 ] || fail "$(cat events.ndjson)"
+[ "$(measured all.db | wc -l)" = 20 ] || fail "$(measured all.db)"
+
+echo "two devices"
+# shellcheck disable=SC2086
+fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said || fail "exit $?"
+[ "$(measured two.db)" = "$(measured all.db)" ] || fail "other plans: $(measured two.db)"
+
+echo "shards, a signal sent twice, a kill"
+sweep run --shard 0/3 --save saved >out || fail "exit $?"
+# shellcheck disable=SC2086
+fuseplan sweep run table $options -q --shard 1/3 --save saved >out 2>said &
+pid=$!
+until ls tmp/fuseplan-sweep-*/plans.db >found 2>&1 || ! kill -0 $pid 2>>found; do sleep 0.02; done
+{ kill -TERM $pid && kill -TERM $pid; } || fail "it ended before"
+code=0
+wait $pid || code=$?
+[ $code = 130 ] || fail "stopped: exit $code"
+# shellcheck disable=SC2086
+fuseplan sweep run table $options -q --shard 2/3 --save saved >out 2>said &
+pid=$!
+until ls tmp/fuseplan-sweep-*/plans.db >found 2>&1 || ! kill -0 $pid 2>>found; do sleep 0.02; done
+kill -KILL $pid || :
+wait $pid 2>/dev/null || :
+code=0
+sweep collect saved --format json >out || code=$?
+[ $code = 3 ] || fail "rows are missing: exit $code"
+"$check_json" "$schemas/sweep.json" out
+for shard in 1 2; do sweep run --shard $shard/3 --save saved >out || fail "exit $?"; done
+printf '{"fuseplan"' >saved/1-of-3.cut.ndjson
+: >saved/2-of-3.empty.ndjson
+code=0
+# shellcheck disable=SC2086
+fuseplan sweep collect table saved $options >out 2>said || code=$?
+[ $code = 1 ] || fail "damaged texts: exit $code"
+grep -q 'left out: .*1-of-3.cut' said || fail "the damaged text is not named"
+grep -q 'left out: .*2-of-3.empty' said || fail "the empty text is not named"
+grep -q 'all 5 rows are done' said || fail "rows are missing"
+rm saved/1-of-3.cut.ndjson saved/2-of-3.empty.ndjson
+sweep collect saved >out || fail "exit $?"
+[ "$(measured suite.db)" = "$(measured all.db)" ] || fail "other plans: $(measured suite.db)"
+fuseplan db check
+
+echo "rows that fail"
+cat >table <<'END'
+-b 1 -s 8 -m causal
+-b 256 -s 16384
+-b 1 -s 16
+END
+code=0
+sweep run --db all.db --format json >out || code=$?
+[ $code = 3 ] || fail "a row failed: exit $code"
+[ "$(grep -c '"state": *"done"' out)" = 2 ] || fail "the other rows are not done: $(cat out)"
+grep -q '"reason": *"this workload needs about' out || fail "no reason: $(cat out)"
+echo "-b 1 -s 8 -m none.npy" >>table
+code=0
+sweep run --db all.db >out || code=$?
+[ $code = 2 ] || fail "a mask that is not there: exit $code"
+grep -q 'table, line 4: .*none.npy' said || fail "line 4 is not named"
+
+echo "a machine that fails"
+printf '%s\n' '-b 1 -s 4' '-b 2 -s 4' '-b 3 -s 4' '-b 4 -s 4' >table
+code=0
+FUSEPLAN_LOCK_DIR=$root/none/there FUSEPLAN_CC=false sweep run --db new.db --format ndjson >out || code=$?
+[ $code = 1 ] || fail "exit $code"
+[ "$(grep -c '"state":"failed"' out)" = 3 ] || fail "it did not end after three rows: $(cat out)"
+
+echo "batch script"
+if sweep script slurm --shards 4 >out; then fail "table is no scheduler"; fi
+# shellcheck disable=SC2086
+fuseplan sweep script slurm table --shards 4 $options -o job -q
+bash -n job
+grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"
+[ -d sweep ] || fail "the directory of the log is missing"
