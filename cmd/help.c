@@ -103,11 +103,11 @@ void help_program(FILE *out)
     fputs("usage: fuseplan COMMAND [OPTION...]\n\n"
           "Finds, verifies and explains the fastest fusion plan of an encoder's layer.\n\n",
           out);
-#define X(name) +1
-    const int daily = 0 COMMANDS_DAILY(X);
+#define X(name) DAILY_##name,
+    enum { COMMANDS_DAILY(X) DAILY_COUNT };
 #undef X
     for (int i = 0; i < command_count; i++)
-        fprintf(out, "%s  %-12s %s\n", i == daily ? "\nfor research:\n" : "", commands[i]->name,
+        fprintf(out, "%s  %-12s %s\n", i == DAILY_COUNT ? "\nfor research:\n" : "", commands[i]->name,
                 commands[i]->summary);
     fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
           "version.\n",
