@@ -107,8 +107,8 @@ void help_program(FILE *out)
     enum { COMMANDS_DAILY(X) DAILY_COUNT };
 #undef X
     for (int i = 0; i < command_count; i++)
-        fprintf(out, "%s  %-12s %s\n", i == DAILY_COUNT ? "\nfor research:\n" : "", commands[i]->name,
-                commands[i]->summary);
+        fprintf(out, "%s  %-12s %s\n", i == DAILY_COUNT ? "\nfor research:\n" : "",
+                commands[i]->name, commands[i]->summary);
     fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
           "version.\n",
           out);
