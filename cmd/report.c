@@ -13,35 +13,21 @@ static int open_named(const struct options *o, struct session *s, bool *drawn, s
     return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
-struct last {
-    char *text;
-    enum target_kind target;
-};
-
-static void take_first(void *ctx, const struct db_workload *w, const char *target_kind)
+static void list_workload(void *ctx, const struct db_workload *w, const char *target_kind)
 {
-    struct last *last = ctx;
-    if (last->text != NULL)
-        return;
-    last->text = mem_strdup(w->text);
-    last->target = strcmp(target_kind, target_names[TARGET_CUDA]) == 0 ? TARGET_CUDA : TARGET_CPU;
+    bool gpu = strcmp(target_kind, target_names[TARGET_CUDA]) == 0;
+    json_array_append_new(ctx, json_pack("{so si}", "text", json_text(w->text), "target",
+                                         gpu ? TARGET_CUDA : TARGET_CPU));
 }
 
-/* No workload is named: takes the one measured last.  Its mask cannot be drawn if it was a file. */
-static int open_last(const struct options *o, struct session *s, bool *drawn, struct status *st)
+/* Opens a listed workload in an open database.  Its mask cannot be drawn if it was a file. */
+static int open_listed(const struct options *o, const json_t *listed, struct session *s,
+                       bool *drawn, struct status *st)
 {
-    struct last last = {.text = NULL};
+    workload_release(&s->workload);
     workload_init(&s->workload);
-    if (db_open(o->db, DB_READ, &s->db, st) != 0 || db_workloads(s->db, take_first, &last, st) != 0)
-        return -1;
-    if (last.text == NULL)
-        return status_set(st, STATUS_NOT_FOUND,
-                          "no plan that works is stored in '%s'; 'fuseplan search' measures some",
-                          db_path(s->db));
-    s->target.kind = last.target;
-    int result = workload_parse(last.text, &s->workload, st);
-    free(last.text);
-    if (result != 0)
+    s->target.kind = (enum target_kind)json_integer_value(json_object_get(listed, "target"));
+    if (workload_parse(json_string_value(json_object_get(listed, "text")), &s->workload, st) != 0)
         return -1;
     *drawn = s->workload.mask_spec.path == NULL;
     if (*drawn && workload_build_mask(&s->workload, NULL, st) != 0)
@@ -74,13 +60,13 @@ static void name_workload(const struct options *o, const struct session *s, bool
     buf_release(&texts);
 }
 
-static int write_page(const struct options *o, const struct session *s, bool drawn,
-                      struct status *st)
+/* Appends the data of the open workload. */
+static int add_page(const struct options *o, const struct session *s, bool drawn, json_t *pages,
+                    struct status *st)
 {
-    struct buf options, page;
+    struct buf options;
     json_t *data;
     buf_init(&options);
-    buf_init(&page);
     name_workload(o, s, drawn, &options);
     struct reported r = {.db = s->db,
                          .study = s->study,
@@ -89,17 +75,54 @@ static int write_page(const struct options *o, const struct session *s, bool dra
                          .drawn = drawn,
                          .options = options.ptr};
     int result = report_data_json(&r, &data, st);
-    if (result == 0) {
-        report_page(data, &page);
-        result = file_write(o->output, page.ptr, page.len, st);
-    }
     if (result == 0)
-        note(o, "wrote '%s': the plans measured for %s", o->output, options.ptr);
-    json_decref(data);
+        json_array_append_new(pages, data);
     db_best_release(&r.best);
     slot_records_release(r.slots);
-    buf_release(&page);
     buf_release(&options);
+    return result;
+}
+
+/* No workload is named: appends all, the one measured last first. */
+static int add_all(const struct options *o, struct session *s, json_t *pages, struct status *st)
+{
+    json_t *list = json_array(), *listed;
+    size_t i;
+    bool drawn;
+    workload_init(&s->workload);
+    int result = db_open(o->db, DB_READ, &s->db, st) != 0
+                     ? -1
+                     : db_workloads(s->db, list_workload, list, st);
+    if (result == 0 && json_array_size(list) == 0)
+        result = status_set(st, STATUS_NOT_FOUND,
+                            "no plan that works is stored in '%s'; 'fuseplan search' measures some",
+                            db_path(s->db));
+    json_array_foreach(list, i, listed)
+    {
+        if (result == 0)
+            result = open_listed(o, listed, s, &drawn, st);
+        if (result == 0)
+            result = add_page(o, s, drawn, pages, st);
+    }
+    json_decref(list);
+    return result;
+}
+
+static int write_pages(const struct options *o, const json_t *pages, struct status *st)
+{
+    struct buf page;
+    size_t more = json_array_size(pages) - 1;
+    buf_init(&page);
+    report_page(pages, &page);
+    int result = file_write(o->output, page.ptr, page.len, st);
+    if (result == 0 && more > 0)
+        note(o, "wrote '%s': the plans measured for %s, and for %zu other workload%s", o->output,
+             json_string_value(json_object_get(json_array_get(pages, 0), "options")), more,
+             more > 1 ? "s" : "");
+    else if (result == 0)
+        note(o, "wrote '%s': the plans measured for %s", o->output,
+             json_string_value(json_object_get(json_array_get(pages, 0), "options")));
+    buf_release(&page);
     return result;
 }
 
@@ -107,12 +130,19 @@ static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
     bool drawn = false, named = options_has(o, OPTS_WORKLOAD | OPT(INIT));
+    json_t *pages = json_array();
     int result = -1;
     if (o->output == NULL)
         status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
-    else if (file_check_writable("--output", o->output, st) == 0 &&
-             (named ? open_named(o, &s, &drawn, st) : open_last(o, &s, &drawn, st)) == 0)
-        result = write_page(o, &s, drawn, st);
+    else if (file_check_writable("--output", o->output, st) != 0)
+        result = -1;
+    else if (named)
+        result = open_named(o, &s, &drawn, st) == 0 ? add_page(o, &s, drawn, pages, st) : -1;
+    else
+        result = add_all(o, &s, pages, st);
+    if (result == 0)
+        result = write_pages(o, pages, st);
+    json_decref(pages);
     session_close(&s);
     return result;
 }
@@ -126,7 +156,7 @@ const struct command cmd_report = {
     .exits = EXITS_NO_RESULT,
     .about =
         "Only reads the database, and writes one file that a browser shows without a network.\n"
-        "Without a workload it takes the one measured last.",
+        "Without a workload it has all, the one measured last first.",
     .examples = "fuseplan report -o report.html\n"
                 "fuseplan report -b 1 -s 128 -m causal -o causal.html",
     .run = run,

@@ -29,7 +29,8 @@ int report_data_json(struct reported *r, json_t **out, struct status *st);
 
 /* ---- report_page.c --------------------------------------------------------------------------- */
 
-/* Appends the page: cmd/page/report.html with the files and the data that its marks ask for. */
-void report_page(const json_t *data, struct buf *out);
+/* Appends the page: cmd/page/report.html with the files and the data that its marks ask for.
+ * pages: the data of each workload. */
+void report_page(const json_t *pages, struct buf *out);
 
 #endif

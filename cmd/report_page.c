@@ -45,7 +45,7 @@ static void add_data(const json_t *data, struct buf *out)
     free(text);
 }
 
-void report_page(const json_t *data, struct buf *out)
+void report_page(const json_t *pages, struct buf *out)
 {
     const char *at = find_file("report.html", strlen("report.html"));
     assert(at != NULL);
@@ -57,7 +57,7 @@ void report_page(const json_t *data, struct buf *out)
         if (text != NULL)
             buf_adds(out, text);
         else
-            add_data(data, out);
+            add_data(pages, out);
         at = end + 2;
     }
     buf_adds(out, at);

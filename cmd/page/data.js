@@ -1,7 +1,9 @@
 /* What the page knows, and how it writes it.  Times are in microseconds a layer until they are shown. */
 "use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
+/* Of each workload, the one measured last first; "report.html?workload=2" shows the third. */
+const pages = JSON.parse(document.getElementById("data").textContent);
+const data = pages[Number(new URLSearchParams(location.search).get("workload"))] || pages[0];
 const plans = data.plans.columns;
 const STATUS = { ok: 0, censored: 1, failed: 2 };
 

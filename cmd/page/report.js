@@ -38,6 +38,22 @@ function showHead() {
     make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), make("small", {}, more)))));
 }
 
+/* A row for each workload, if there are several. */
+function showIndex() {
+  at("index").hidden = pages.length < 2;
+  fillTable(at("workloads"), [
+    { title: "workload", text: (page, i) => page === data ? page.options : make("a", { href: `?workload=${i}` }, page.options) },
+    { title: "device", text: (page) => page.device.name },
+    { title: "best plan", number: true, text: (page) => String(page.best.value) },
+    { title: "us a layer", number: true, text: (page) => page.best.us_per_layer.toFixed(1) },
+    { title: "times as fast as unfused", number: true, text: (page) => {
+      const unfused = page.baselines.find((baseline) => baseline.value === 43690);
+      return unfused && known(unfused.speedup) ? unfused.speedup.toFixed(2) : "-";
+    } },
+    { title: "time", text: (page) => page.best.unstable ? "unstable" : "" },
+  ], pages);
+}
+
 function baselineName(value) {
   return { 43690: "unfused: a kernel for each operator", 41115: "attention, norms and activation fused", 48920: "the usual best on Hopper" }[value] || `${segmentsOf(value).length} kernels`;
 }
@@ -350,6 +366,7 @@ function showOrigin() {
 }
 
 showHead();
+showIndex();
 showChain();
 showKernels();
 showCompared();

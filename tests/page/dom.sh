@@ -13,7 +13,7 @@ export HOME="$dir" FUSEPLAN_DB="$dir/db"
 "$1" db import "$2" -q >printed
 sqlite3 db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final' AND plan = 41115;
   UPDATE trial SET conditions = '{\"peak_flops_per_s\": 1e12, \"peak_bytes_per_s\": 5e11}' WHERE kind = 'segment'; VACUUM"
-"$1" report -b 1 -s 128 -m causal --target cpu -q -o page.html
+"$1" report -q -o page.html
 
 # Errors are kept from the first script on; the last one writes what it finds into the document.
 {
@@ -37,6 +37,8 @@ addEventListener('load', () => setTimeout(() => {
   try {
     choosePlan(plans.value[ranked[0]]);
     expect('charts', charts.length, 4);
+    expect('workloads', all('#workloads tbody tr').length, 2);
+    expect('link', all('#workloads a')[0].getAttribute('href'), '?workload=1');
     expect('doubt', at('doubt').textContent, 'No winner is certain: the time of plan 41115 is unstable: its threads waited 43 % of their time for a core.');
     const line = charts[3].spec.lines[0].points.map(([x]) => x);
     expect('the roofline goes right', String(line), String([...line].sort((a, b) => a - b)));
@@ -76,3 +78,8 @@ for width in 1180 500; do
     }
   done
 done
+"$chromium" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom "file://$dir/page.html?workload=1" >dom 2>said
+grep -qF '<h1 id="title">Batch 2, 64 tokens' dom || {
+  echo "FAILED: the link to the other workload does not lead to it" >&2
+  exit 1
+}

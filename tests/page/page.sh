@@ -16,7 +16,7 @@ fuseplan report -q -o page.html
 iconv -f UTF-8 -t UTF-8 page.html >copy || fail "the page is no UTF-8"
 
 # As a browser finds the data: it has no '<'.
-sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' page.html >data.json
+sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' page.html | jq '.[0]' >data.json
 jq -e --arg device "$hostile" '.device.name == $device and
   .plans.reasons == {"compile: </script><!--": 1} and
   .options == "-b 1 -s 128 -m causal --target cuda" and (.baselines | length) == 2 and (.slots | length) == 121 and
