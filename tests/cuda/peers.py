@@ -53,11 +53,12 @@ SAME = 1e-2  # how much outputs may differ, over the norm of the output
 DEVICE = 'cuda'
 LAYER_OPTIONS = [['--target'], ['--preset'], ['--config'], ['-H', '--heads'], ['-W', '--head-size'],
                  ['-L', '--layers'], ['--hidden'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
-                 ['--activation'], ['--rope']]
+                 ['--activation'], ['--rope'], ['--local-mask'], ['--local-rope'], ['--global-every']]
 LAYER_FLAGS = ['--gate', '--score-bias']
 # by chain: the model's module of transformers, and what its names begin with
 HUGGINGFACE = {'bert': ('bert', 'Bert'), 'pre': ('vit', 'ViT'), 'pre+quick_gelu': ('clip', 'CLIP'),
-               'silu+gate+rope': ('nomic_bert', 'NomicBert'), 'bias': ('mpnet', 'MPNet')}
+               'silu+gate+rope': ('nomic_bert', 'NomicBert'), 'bias': ('mpnet', 'MPNet'),
+               'pre+gate+rope': ('modernbert', 'ModernBert')}
 
 
 def fail(message):
@@ -224,7 +225,7 @@ def make_attentions(a, dump):
     """Functions of q, k and v, each (B,H,S,W), by the name of the variant that uses them."""
     sdpa = torch.nn.functional.scaled_dot_product_attention
     workload, table = dump.workload, dump.read('score_bias') if dump.chain['score_bias'] else None
-    plain = workload['mask'] if dump.keep.dim() == 2 and table is None else None
+    plain = dump.mask() if dump.keep.dim() == 2 and table is None else None
     added = make_added(dump,
                        None if table is None else torch_layers.spread_bias(table).to(dump.dtype))
 
@@ -272,9 +273,21 @@ def layers_of(plan, dump, weights):
     return lambda: layers(x, given)
 
 
+def make_further(dump):
+    """What a call of HuggingFace's layers of a kind takes beside x."""
+    further = {'attention_mask': None}
+    if not dump.keep.all():
+        further['attention_mask'] = make_added(dump, None).expand(dump.workload['batch'], 1, -1, -1)
+    if dump.chain['rope']:
+        further['position_embeddings'] = tuple(torch.cat((t, t), -1)[None] for t in dump.rope())
+    if dump.chain['score_bias']:
+        further['position_bias'] = torch_layers.spread_bias(dump.load('score_bias'))[None]
+    return further
+
+
 def make_huggingface(a, dump):
-    """One of HuggingFace's layers for each of ours, and what a call takes beside x; null if there is none of
-    the kind."""
+    """One of HuggingFace's layers for each of ours, and what a call of each takes beside x; null if there is
+    none of the kind."""
     workload = dump.workload
     module, prefix = HUGGINGFACE.get(dump.chain['name'], (None, None))
     heads, hidden = workload['heads'], workload['hidden']
@@ -284,6 +297,8 @@ def make_huggingface(a, dump):
     if any(word.startswith('whisper') for word in a.layer):
         module, layer, config = 'whisper', 'WhisperEncoderLayer', 'WhisperConfig'
         sizes = {'d_model': hidden, 'encoder_attention_heads': heads, 'encoder_ffn_dim': workload['ffn']}
+    elif module == 'modernbert':
+        layer, sizes['num_hidden_layers'] = 'ModernBertEncoderLayer', workload['layers']
     elif module == 'clip':
         layer, config = 'CLIPEncoderLayer', 'CLIPVisionConfig'
     if module is None:
@@ -291,21 +306,15 @@ def make_huggingface(a, dump):
     classes = importlib.import_module(f'transformers.models.{module}.modeling_{module}')
     config = getattr(classes, config)(**sizes, attn_implementation='sdpa')
     with torch.device(DEVICE):
-        layers = [getattr(classes, layer)(config).to(dump.dtype).eval()
-                  for _ in range(workload['layers'])]
-    further = {'attention_mask': None}
-    if not dump.keep.all():
-        further['attention_mask'] = make_added(dump, None).expand(workload['batch'], 1, -1, -1)
-    if dump.chain['rope']:
-        further['position_embeddings'] = tuple(torch.cat((t, t), -1)[None] for t in dump.rope())
-    if dump.chain['score_bias']:
-        further['position_bias'] = torch_layers.spread_bias(dump.load('score_bias'))[None]
-    return layers, further
+        layers = [getattr(classes, layer)(config, *([i] if module == 'modernbert' else [])).to(dump.dtype).eval()
+                  for i in range(workload['layers'])]
+    further = [make_further(dump.of_kind(kind)) for kind in sorted(set(dump.kinds))]
+    return layers, [further[kind] for kind in dump.kinds]
 
 
 def run_huggingface(layers, x, further):
-    for layer in layers:
-        x = layer(x, **further)
+    for layer, others in zip(layers, further):
+        x = layer(x, **others)
         x = x[0] if isinstance(x, tuple) else x
     return x
 
@@ -332,22 +341,24 @@ def make_attention_variants(a, dump):
 
 def make_layer_variants(a, dump, plan):
     """Functions without arguments that run all layers, by their names."""
-    attentions, weights = make_attentions(a, dump), dump.weights()
-    first, rope, variants = (dump.load('x'), dump.load('n')), dump.rope(), {}
+    views = [dump.of_kind(kind) for kind in sorted(set(dump.kinds))]
+    attentions, weights = [make_attentions(a, view) for view in views], dump.weights()
+    first, ropes, variants = (dump.load('x'), dump.load('n')), [view.rope() for view in views], {}
 
-    def chain(name, first, rope):
-        layer = compiled(name, torch_layers.make_layer(dump.workload, attentions[name], rope))
-        return lambda: torch_layers.run_layers(layer, *first, weights)[0]
+    def chain(name, first, ropes):
+        layers = [compiled(name, torch_layers.make_layer(dump.workload, of[name], rope))
+                  for of, rope in zip(attentions, ropes)]
+        return lambda: torch_layers.run_layers(layers, dump.kinds, *first, weights)[0]
 
     for name in a.variants:
-        if name in attentions:
-            variants[name] = chain(name, first, rope)
-    if VARLEN in a.variants and dump.workload['mask'] == 'full' and not dump.chain['score_bias']:
+        if name in attentions[0]:
+            variants[name] = chain(name, first, ropes)
+    if VARLEN in a.variants and {view.mask() for view in views} == {'full'} and not dump.chain['score_bias']:
         real = dump.real()
-        attentions[VARLEN] = make_varlen(dump.workload['lengths'])
+        attentions[0][VARLEN] = make_varlen(dump.workload['lengths'])
         place = real.nonzero()[:, 1]
         variants[VARLEN] = chain(VARLEN, [t if t is None else t[real] for t in first],
-                                 rope and [t[place].unsqueeze(1) for t in rope])
+                                 [rope and [t[place].unsqueeze(1) for t in rope] for rope in ropes])
     try:
         made = make_huggingface(a, dump) if HF in a.variants else None
     except (ImportError, AttributeError) as e:  # none, or a version without the class

@@ -1,6 +1,7 @@
 """The layers that fuseplan computes, in PyTorch, and what `fuseplan bench --dump DIR` wrote of them.  Shared by
 recompute.py and peers.py."""
 
+import copy
 import json
 import os
 
@@ -18,14 +19,28 @@ ACTIVATIONS = {
 
 
 class Dump:
-    """Arrays of a directory, on a device in a type; the mask's bits, (S,S) or (B,S,S)."""
+    """Arrays of a directory, on a device in a type; the mask's bits, (S,S) or (B,S,S).  Of layers of two kinds
+    those of kind 0, and of_kind() gives what layers of a kind have; kinds: of each layer."""
 
     def __init__(self, directory, device, dtype):
         self.directory, self.device, self.dtype = directory, device, dtype
         with open(os.path.join(directory, 'workload.json'), encoding='utf-8') as file:
             self.workload = json.load(file)
-        self.chain = self.workload['chain']
-        self.keep = self.read('mask').bool()
+        self.chain, self.kinds = self.workload['chain'], self.workload['chain']['kinds']
+        self._set_kind(0)
+
+    def _set_kind(self, kind):
+        self.suffix, self.kind = str(kind) if 'local' in self.chain else '', kind
+        self.keep = self.read('mask' + self.suffix).bool()
+
+    def of_kind(self, kind):
+        other = copy.copy(self)
+        other._set_kind(kind)
+        return other
+
+    def mask(self):
+        """Its name."""
+        return (self.workload if self.kind == 0 else self.chain['local'])['mask']
 
     def has(self, name):
         return os.path.exists(os.path.join(self.directory, name + '.npy'))
@@ -39,7 +54,8 @@ class Dump:
 
     def rope(self):
         """Cosines and sines, each (S,W/2), or null."""
-        return (self.load('rope_cos'), self.load('rope_sin')) if self.chain['rope'] else None
+        names = ('rope_cos' + self.suffix, 'rope_sin' + self.suffix)
+        return tuple(self.load(name) for name in names) if self.chain['rope'] else None
 
     def weights(self):
         """Of each layer, by name; those of GEMMs are (in, out)."""
@@ -119,10 +135,10 @@ def make_layer(workload, attention, rope=None):
     return layer
 
 
-def run_layers(layer, x, n, weights):
-    """The last layer's outputs."""
-    for w in weights:
-        x, n = layer(x, n, w)
+def run_layers(layers, kinds, x, n, weights):
+    """The last layer's outputs.  layers: by kind; kinds: of each layer."""
+    for kind, w in zip(kinds, weights):
+        x, n = layers[kind](x, n, w)
     return x, n
 
 
@@ -141,9 +157,13 @@ def compute_layers(dump, attention=attend):
     """What the layers of a dump give, the last x and n, in the dump's type."""
     bias = dump.load('score_bias')
     bias = None if bias is None else spread_bias(bias)
-    layer = make_layer(dump.workload, lambda q, k, v: attention(q, k, v, dump.keep, bias), dump.rope())
+
+    def layer_of(kind):
+        return make_layer(dump.workload, lambda q, k, v: attention(q, k, v, kind.keep, bias), kind.rope())
+
+    layers = [layer_of(dump.of_kind(kind)) for kind in sorted(set(dump.kinds))]
     with torch.no_grad():
-        return run_layers(layer, dump.load('x'), dump.load('n'), dump.weights())
+        return run_layers(layers, dump.kinds, dump.load('x'), dump.load('n'), dump.weights())
 
 
 def layers_error(dump, given, wanted):
