@@ -12,17 +12,20 @@ static const struct {
     int ndim, real; /* of the mask; tokens */
     bool packed;
     const char *chain;
+    const char *local; /* the mask of layer 1; null: as layer 0 */
 } cases[] = {
-    {"full", NULL, 2, 15, false, "bert"},
-    {"causal", NULL, 2, 15, false, "bert"},
-    {"full", "2,5,3", 3, 10, false, "bert"},
-    {"causal", "5,1,4", 3, 10, false, "bert"},
-    {"sliding:w=1", "4,4,4", 3, 12, false, "bert"},
-    {"causal", "5,1,4", 3, 10, true, "bert"},
-    {"full", "2,5,3", 3, 10, true, "bert"},
-    {"full", NULL, 2, 15, false, ALL},
-    {"causal", "5,1,4", 3, 10, true, ALL},
-    {"sliding:w=1", "4,4,4", 3, 12, false, "rms+silu+rope"},
+    {"full", NULL, 2, 15, false, "bert", NULL},
+    {"causal", NULL, 2, 15, false, "bert", NULL},
+    {"full", "2,5,3", 3, 10, false, "bert", NULL},
+    {"causal", "5,1,4", 3, 10, false, "bert", NULL},
+    {"sliding:w=1", "4,4,4", 3, 12, false, "bert", NULL},
+    {"causal", "5,1,4", 3, 10, true, "bert", NULL},
+    {"full", "2,5,3", 3, 10, true, "bert", NULL},
+    {"full", NULL, 2, 15, false, ALL, NULL},
+    {"causal", "5,1,4", 3, 10, true, ALL, NULL},
+    {"sliding:w=1", "4,4,4", 3, 12, false, "rms+silu+rope", NULL},
+    {"causal", NULL, 2, 15, false, "bert", "full"},
+    {"full", "2,5,3", 3, 10, true, ALL, "sliding:w=1"},
 };
 
 static struct bench *open_case(int i)
@@ -38,6 +41,8 @@ static struct bench *open_case(int i)
     struct bench_options o = small_options(test_cache());
     struct bench *b;
     o.inputs.ranges = RANGES_WIDE;
+    if (cases[i].local != NULL)
+        OK(workload_add_local(&w, cases[i].local, 10, 2, &st));
     workload_ready(&w, cases[i].mask, cases[i].lengths, NULL);
     OK(bench_open(&o, &w, &b, &st));
     workload_release(&w);
@@ -53,7 +58,7 @@ START_TEST(y_follows_from_the_files_alone)
     bench_close(b);
 
     struct array x = array_read("x");
-    struct layer l = {.mask = array_read("mask")};
+    struct layer l = {.batch = 0};
     int layers = read_sizes(&l, &x);
     size_t sequence = (size_t)l.seq * (size_t)l.hidden;
     double *flow = flow_read("x"), *norm = flow_read(l.pre ? "n" : "x");
@@ -85,12 +90,13 @@ START_TEST(attention_follows_from_its_files_alone)
     OK(directory_list(test_path("dump"), &files, &st));
     const struct chain_functions f = chain_functions(chain_find(cases[_i].chain));
     /* these four, tables and workload.json */
-    ck_assert_int_eq(files.count, 5 + (f.rope ? 2 : 0) + (f.score_bias ? 1 : 0));
+    ck_assert_int_eq(files.count, 5 + (f.rope ? 2 : 0) + (f.score_bias ? 1 : 0) +
+                                      (cases[_i].local != NULL ? 1 : 0));
     names_release(&files);
 
     struct array in = array_read("qkv_gemm"), bias = array_read("layer0.bqkv"),
                  merged = array_read("merge_heads");
-    struct layer l = {.mask = array_read("mask")};
+    struct layer l = {.batch = 0};
     read_sizes(&l, &merged);
     int columns = 3 * l.hidden, rows = l.batch * l.seq;
     ck_assert_int_eq(in.npy.shape[2], columns);

@@ -37,11 +37,14 @@ enum { WQKV, BQKV, WO, BO, GAMMA1, BETA1, W1, B1, W2, B2, GAMMA2, BETA2, WEIGHTS
 static const char *const names[WEIGHTS] = {"wqkv", "bqkv", "wo", "bo", "gamma1", "beta1",
                                            "w1",   "b1",   "w2", "b2", "gamma2", "beta2"};
 
+enum { LAYERS_READ = 8 };
+
 /* Sizes and functions, and one layer's weights. */
 struct layer {
     int batch, seq, heads, width, hidden, ffn;
+    int kinds[LAYERS_READ]; /* of each layer */
     double eps;
-    bool pre, rms, gate, silu;
+    bool pre, rms, gate, silu, rope, local;      /* local: files of a kind end with its number */
     struct array mask, cosine, sine, score_bias; /* no rotation, no bias: no bytes */
     struct array weight[WEIGHTS];
 };
@@ -67,18 +70,40 @@ static inline void read_chain(struct layer *l, const json_t *chain)
     l->silu = says(chain, "activation", "silu");
     ck_assert(l->silu || says(chain, "activation", "gelu"));
     l->gate = json_is_true(json_object_get(chain, "gate"));
-    if (json_is_number(json_object_get(chain, "rope"))) {
-        l->cosine = array_read("rope_cos");
-        l->sine = array_read("rope_sin");
-    }
+    l->rope = json_is_number(json_object_get(chain, "rope"));
+    l->local = json_object_get(chain, "local") != NULL;
+    const json_t *kinds = json_object_get(chain, "kinds");
+    for (size_t i = 0; i < json_array_size(kinds) && i < LAYERS_READ; i++)
+        l->kinds[i] = (int)json_integer_value(json_array_get(kinds, i));
     if (json_is_true(json_object_get(chain, "score_bias")))
         l->score_bias = array_read("score_bias");
+}
+
+static inline struct array kind_read(const struct layer *l, const char *name, int kind)
+{
+    char file[32];
+    snprintf(file, sizeof(file), l->local ? "%s%d" : "%s", name, kind);
+    return array_read(file);
+}
+
+/* The mask and the rotations of a kind of layers, in the place of another's. */
+static inline void read_kind(struct layer *l, int kind)
+{
+    buf_release(&l->mask.bytes);
+    buf_release(&l->cosine.bytes);
+    buf_release(&l->sine.bytes);
+    l->mask = kind_read(l, "mask", kind);
+    if (!l->rope)
+        return;
+    l->cosine = kind_read(l, "rope_cos", kind);
+    l->sine = kind_read(l, "rope_sin", kind);
 }
 
 static inline int read_sizes(struct layer *l, const struct array *x)
 {
     json_t *workload = json_load_file(test_path("dump/workload.json"), 0, NULL);
     read_chain(l, json_object_get(workload, "chain"));
+    read_kind(l, 0);
     l->heads = (int)number_of(workload, "heads");
     l->eps = number_of(workload, "eps");
     int layers = (int)number_of(workload, "layers");
@@ -92,6 +117,7 @@ static inline int read_sizes(struct layer *l, const struct array *x)
 
 static inline void read_layer(struct layer *l, int layer)
 {
+    read_kind(l, l->kinds[layer]);
     for (int i = 0; i < WEIGHTS; i++) {
         char name[32];
         if (l->rms && (i == BETA1 || i == BETA2))
