@@ -76,6 +76,29 @@ START_TEST(plan_is_run_and_judged)
 }
 END_TEST
 
+/* Layer 1 is local: its mask and its rotations are others. */
+START_TEST(plan_runs_both_kinds_of_layers)
+{
+    struct bench_options o = gpu_options();
+    struct sampling how = sampling_exhaustive;
+    struct workload w;
+    hide_cublas();
+    gpu_workload(SEQ_LEN, &w);
+    w.chain = chain_find(ALL);
+    w.rope_theta = 100;
+    setenv("FAKE_CHAIN", ALL, 1);
+    OK(workload_add_local(&w, "sliding:w=0", 10, 2, &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
+    struct bench *b = bench_of(&o, &w);
+    how.all_layers = how.all_rows = true;
+    struct trial t = plan_trial(b, "0-1,2-6,7-14", &how);
+    ck_assert_double_lt(t.error, 1e-5);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* What a wrong kernel leaves in memory that all share must not make the next ones wrong: op 10
  * needs more of it than op 0. */
 START_TEST(wrong_kernel_spoils_no_other)
@@ -210,6 +233,7 @@ START_TEST(kills_from_outside_are_nobodys_failure)
 END_TEST
 
 SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
-      ONCE(wrong_kernel_spoils_no_other), ONCE(wrong_plan_spoils_none_beside_it),
-      ONCE(samples_are_long_once_the_gpu_is_awake), ONCE(segments_of_one_binary_are_each_verified),
-      LOOP(gpu_is_locked_by_its_uuid, 0, 3), ONCE(kills_from_outside_are_nobodys_failure))
+      ONCE(plan_runs_both_kinds_of_layers), ONCE(wrong_kernel_spoils_no_other),
+      ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
+      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
+      ONCE(kills_from_outside_are_nobodys_failure))
