@@ -15,6 +15,14 @@ static void note_search(void *ctx, const struct db_search *s)
     *state = ended ? ROW_DONE : ROW_CUT_SHORT;
 }
 
+static void note_device(void *ctx, const struct db_study *s)
+{
+    struct table_row *row = ctx;
+    bool comparable = strcmp(s->protocol, PROTOCOL_VERSION) == 0 && s->seed == 0 &&
+                      strcmp(s->init, ranges_names[row->o.ranges]) == 0;
+    snprintf(row->uuid, sizeof(row->uuid), "%s", comparable ? s->target.uuid : "");
+}
+
 int row_known(struct db *db, struct table_row *row, struct status *st)
 {
     struct status missing = STATUS_INIT;
@@ -34,6 +42,9 @@ int row_known(struct db *db, struct table_row *row, struct status *st)
         result = db_best(db, study, &row->best, &missing);
     if (result == 0)
         result = db_searches(db, study, note_search, &state, &missing);
+    row->uuid[0] = '\0';
+    if (result == 0)
+        result = db_study_read(db, study, note_device, row, &missing);
     if (result != 0)
         row->best = (struct db_best){.value = -1};
     if (row->reason == NULL && row->seconds != row->seconds)

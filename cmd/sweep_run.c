@@ -19,8 +19,9 @@ enum { SLOTS_MAX = 64, SAME_FAILURES = 3 };
 /* A device. */
 struct slot {
     char target[16];
-    pid_t pid; /* of its search; 0: none runs */
-    int at;    /* the position of its last row; -1: none */
+    struct fingerprint device; /* without a compiler */
+    pid_t pid;                 /* of its search; 0: none runs */
+    int at;                    /* the position of its last row; -1: none */
     double start_s;
     int said; /* what the search says on standard error: a file without a name */
 };
@@ -31,6 +32,7 @@ struct sweep {
     struct sweep_row *rows; /* of the shard, in order */
     int count, ended;
     bool *taken;
+    int *home; /* the device that has results of the row; -1: any may search it */
     struct slot slots[SLOTS_MAX];
     int slot_count;
     char *own_dir;  /* of a database for this run alone; null: --db names one */
@@ -53,6 +55,7 @@ static int add_slot(struct sweep *s, const char *name, struct status *st)
     struct slot *slot = &s->slots[s->slot_count++];
     *slot = (struct slot){.at = -1, .said = -1};
     snprintf(slot->target, sizeof(slot->target), "%s", name);
+    fingerprint_device(target, &slot->device);
     return 0;
 }
 
@@ -234,6 +237,17 @@ static void stop_all(struct sweep *s)
             kill(s->slots[i].pid, SIGTERM);
 }
 
+/* Rows whose results another device has are not for this one. */
+static int next_row(const struct sweep *s, const struct slot *slot)
+{
+    bool *taken = mem_alloc((size_t)s->count + 1, sizeof(*taken));
+    for (int i = 0; i < s->count; i++)
+        taken[i] = s->taken[i] || (s->home[i] >= 0 && &s->slots[s->home[i]] != slot);
+    int at = sweep_next(s->rows, s->count, taken, slot->at);
+    free(taken);
+    return at;
+}
+
 /* Looks at a device: notes that its search ended, starts the next.  1: it is busy, 0: idle. */
 static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
 {
@@ -242,7 +256,7 @@ static int look(struct sweep *s, struct slot *slot, bool more, struct status *st
         end_search(s, slot, status, st) != 0)
         return -1;
     more = more && session_stop == 0 && s->same < SAME_FAILURES;
-    int at = more && slot->pid == 0 ? sweep_next(s->rows, s->count, s->taken, slot->at) : -1;
+    int at = more && slot->pid == 0 ? next_row(s, slot) : -1;
     if (at >= 0 && start_search(s, slot, at, st) != 0)
         return -1;
     return slot->pid > 0;
@@ -300,13 +314,39 @@ static int open_place(struct sweep *s, struct status *st)
     return saving_begin(s->o, s->db, &s->saving, st);
 }
 
-static void take_shard(struct sweep *s)
+/* Finds out which device goes on with a row.  One that is done on another device of the same model,
+ * before the task came to this host for example, is not searched again. */
+static void find_home(struct sweep *s, int at)
 {
+    struct table_row *row = &s->table->rows[s->rows[at].index];
+    bool twin = false;
+    for (int i = 0; i < s->slot_count && row->uuid[0] != '\0'; i++) {
+        const struct fingerprint *here = &s->slots[i].device;
+        if (strcmp(here->uuid, row->uuid) == 0)
+            s->home[at] = i;
+        twin = twin || strcmp(here->device, row->best.device) == 0;
+    }
+    if (s->home[at] < 0 && twin && row->state == ROW_DONE) {
+        s->taken[at] = true;
+        s->ended++;
+    }
+}
+
+static int take_shard(struct sweep *s, struct status *st)
+{
+    if (table_known(s->db, s->table, st) != 0)
+        return -1;
     s->rows = mem_alloc((size_t)s->table->count + 1, sizeof(*s->rows));
     for (int i = 0; i < s->table->count; i++)
         if (s->table->order[i].shard == s->o->shard)
             s->rows[s->count++] = s->table->order[i];
     s->taken = mem_alloc((size_t)s->count + 1, sizeof(*s->taken));
+    s->home = mem_alloc((size_t)s->count + 1, sizeof(*s->home));
+    for (int i = 0; i < s->count; i++) {
+        s->home[i] = -1;
+        find_home(s, i);
+    }
+    return 0;
 }
 
 static int exit_of(const struct sweep *s, int open)
@@ -335,8 +375,8 @@ int sweep_run_run(const struct options *o, struct status *st)
     if (find_slots(&s, st) == 0 &&
         table_read(o, o->operands[1], s.slots[0].target, &table, st) == 0 &&
         open_place(&s, st) == 0) {
-        take_shard(&s);
-        result = search_rows(&s, st);
+        if (take_shard(&s, st) == 0)
+            result = search_rows(&s, st);
     }
     if (result == 0)
         result = table_known(s.db, &table, st);
@@ -351,6 +391,7 @@ int sweep_run_run(const struct options *o, struct status *st)
     saving_release(&s.saving);
     free(s.rows);
     free(s.taken);
+    free(s.home);
     table_release(&table);
     return result == 0 ? exit_of(&s, open) : -1;
 }

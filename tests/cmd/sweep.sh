@@ -1,9 +1,9 @@
 #!/bin/sh
-# sweep.sh FUSEPLAN CHECK_JSON SCHEMAS: tables of workloads: shards, signals, kills, damaged texts, rows that fail, two
+# sweep.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_GPU: tables of workloads: shards, signals, kills, damaged texts, rows that fail, two
 # devices at a time.  Every plan of a row's space is measured, so that the set of rows and plans is one, whatever happens.
 set -eu
 . "$(dirname "$0")/suite.sh"
-check_json=$2 schemas=$3
+check_json=$2 schemas=$3 fake=$4
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root/tmp"
 mkdir tmp
 options='-H 1 -W 8 -L 1 --space 41100..41103 --baseline none --target cpu'
@@ -109,3 +109,27 @@ fuseplan sweep script slurm table --shards 4 $options -o job -q
 bash -n job
 grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"
 [ -d sweep ] || fail "the directory of the log is missing"
+
+# A search costs less where nothing is compiled.
+echo "two GPUs, and a third that goes on"
+unset FUSEPLAN_TEST_BINARIES
+use_fake_gpu "$fake" right
+printf '%s\n' '-b 1 -s 5' '-b 2 -s 5' '-b 1 -s 7' >table
+gpus='-t fp32 -H 2 -W 16 -L 1 --space 41100..41101 --baseline none --target cuda:all -q --db gpus.db'
+gpu_sweep() { # VISIBLE: the table on these GPUs
+  # shellcheck disable=SC2086
+  CUDA_VISIBLE_DEVICES=$1 fuseplan sweep run table $gpus --format ndjson --events events.ndjson >out 2>said || fail "exit $?"
+  "$check_json" "$schemas/events.json" events.ndjson
+}
+gpu_sweep 0,1
+for gpu in 0 1; do
+  grep -q "\"state\":\"done\",\"target\":\"cuda:$gpu\"" events.ndjson || fail "cuda:$gpu is idle: $(cat events.ndjson)"
+done
+[ "$(sqlite3 gpus.db 'SELECT count(DISTINCT uuid) FROM target JOIN study ON target = target.id')" = 2 ] || fail "one GPU"
+trials() { sqlite3 gpus.db "SELECT count(*) FROM trial WHERE kind = 'plan'"; }
+before=$(trials)
+for visible in 1,0 2; do
+  gpu_sweep $visible
+  [ "$(grep -c '"state":"done"' out)" = 3 ] || fail "$visible: $(cat out)"
+  [ "$(trials)" = "$before" ] || fail "GPUs $visible measured again: $(trials) plans, $before before"
+done
