@@ -123,6 +123,8 @@ $ known_db k.db
 $ echo '{"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 3, "n_inner": null, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}' >config.json
 $ workload --config config.json
 h=6 w=16 f=384 l=3 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=pre+gelu_tanh
+$ mkdir model && cp config.json model && workload --config model
+h=6 w=16 f=384 l=3 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=pre+gelu_tanh
 $ workload -L 1 --activation relu -m full --config config.json
 h=6 w=16 f=384 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+relu
 2$ fuseplan query -b 1 -s 4 --config config.json --preset gpt2
