@@ -66,6 +66,17 @@ if [ "$part" = written ]; then
   vit_library/example --weights model.safetensors 2>said && fail "a ViT's library takes a BERT's weights"
   grep -q "those of BERT, without norms before" said || fail "$(cat said)"
 
+  # ModernBERT's layers are of two kinds, and before the first stands no norm.
+  modernbert=$source/tests/data/families/modernbert
+  gzip -dc "$modernbert/model.safetensors.gz" >modernbert.safetensors
+  fuseplan export "$value" --target cpu -b 3 -s 30 --config "$modernbert/config.json" -q -o modernbert
+  make -s -j 2 -C modernbert CFLAGS="$flags"
+  modernbert/example --weights modernbert.safetensors >out || fail "example of ModernBERT"
+  fuseplan export "$value" --target cpu -b 3 -s 30 --config "$modernbert/config.json" --local-mask none -q -o global
+  make -s -j 2 -C global CFLAGS="$flags"
+  global/example --weights modernbert.safetensors 2>said && fail "a library without local layers takes a ModernBERT's"
+  grep -q "those of ModernBERT, with local ones among them; expected layers without" said || fail "$(cat said)"
+
   # What can be written.
   for wrong in Bert 1st a-b ''; do
     fuseplan export 5 --target cpu -b 1 -s 8 -q --name "$wrong" -o no 2>said && fail "name '$wrong'"
