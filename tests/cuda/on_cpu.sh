@@ -15,6 +15,11 @@ grep -q '^fp32 (2,33) full H=3 W=16 F=40: .* kernels, 0 failed' "$dir/sizes" || 
   exit 1
 }
 "$bin/cuda_segments" -t cpu -c pre+rms+silu+gate+rope+bias -s 1-6,10-11 -H 2 -W 16 -a 30 fp32 2 65 random
+"$bin/cuda_segments" -t cpu -c rope -l sliding:w=3 -s 1-6 -H 2 -W 16 -a 30 fp32 2 65 random >"$dir/kinds"
+grep -q '^fp32 (2,65) random .* rope local=sliding:w=3: .* kernels, 0 failed' "$dir/kinds" || {
+  cat "$dir/kinds" >&2
+  exit 1
+}
 "$bin/cuda_plans" -t cpu -n 2 -L 2 -W 16 fp32 1 65 strided
 
 # A wrong command line is a failure, not an empty success.

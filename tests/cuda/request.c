@@ -60,6 +60,15 @@ static void draw_mask(int seq_len, struct buf *npy)
     free(keep);
 }
 
+/* Makes every second layer local; two at least. */
+static void set_local(struct workload *w, const char *mask)
+{
+    struct status st = STATUS_INIT;
+    w->layers = w->layers < 2 ? 2 : w->layers;
+    if (workload_add_local(w, mask, ROPE_THETA / 16.0, 2, &st) != 0)
+        give_up(&st);
+}
+
 static void build_workload(struct workload *w, const char *mask, int average)
 {
     struct status st = STATUS_INIT;
@@ -102,6 +111,10 @@ static void name_request(struct request *r, const char *mask)
         buf_adds(&name, " with lengths");
     if (w->chain != &chain_bert)
         buf_addf(&name, " %s", w->chain->name);
+    if (w->local != NULL) {
+        buf_adds(&name, " local=");
+        mask_text(&w->local->mask_spec, &name);
+    }
     snprintf(r->name, sizeof(r->name), "%s", name.ptr);
     buf_release(&name);
 }
@@ -118,6 +131,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     struct workload *w = &r->workload;
     struct status st = STATUS_INIT;
     char letters[64];
+    const char *local = NULL;
     int letter, average = 0, deadline_s = 0;
     *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}, .afresh = true}};
     workload_init(w);
@@ -127,7 +141,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
         int *number;
     } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size}, {'D', &w->hidden},
                    {'F', &w->ffn},  {'L', &w->layers}, {'d', &deadline_s}};
-    snprintf(letters, sizeof(letters), "a:c:H:W:D:F:L:w:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:c:l:H:W:D:F:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1) {
         size_t n = 0;
         while (n < ARRAY_LEN(numbers) && numbers[n].letter != letter)
@@ -138,6 +152,8 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
             *numbers[n].number = read_number((const char[]){'-', (char)letter, '\0'}, optarg);
         else if (letter == 'c')
             set_chain(w, optarg);
+        else if (letter == 'l')
+            local = optarg;
         else if (letter == 'w')
             r->options.weights = optarg;
         else if (letter == 'C')
@@ -153,6 +169,8 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     w->dtype = dtype_from_name(argv[optind]);
     w->batch = read_number("batch", argv[optind + 1]);
     w->seq_len = read_number("seq_len", argv[optind + 2]);
+    if (local != NULL)
+        set_local(w, local);
     build_workload(w, argv[optind + 3], average);
     name_request(r, argv[optind + 3]);
     setvbuf(stdout, NULL, _IOLBF, 0); /* lines of processes side by side stay whole */

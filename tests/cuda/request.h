@@ -10,6 +10,7 @@
     "[OPTION...] DTYPE BATCH SEQ_LEN MASK\n"                                                       \
     "  -a N     draw lengths with this average\n"                                                  \
     "  -c NAME  a chain other than BERT's: pre+rms+silu+gate+rope+bias\n"                          \
+    "  -l MASK  layers 1, 3, ... are local, with this mask and another base of rotations\n"        \
     "  -H N     attention heads (12)\n"                                                            \
     "  -W N     head size (64)\n"                                                                  \
     "  -D N     hidden size (heads * head size)\n"                                                 \

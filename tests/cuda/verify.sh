@@ -83,6 +83,10 @@ workloads() {
     echo "-W $size 1 333 bigbird"
     echo "-a 60 -W $size 2 100 causal"
   done
+  for type in $types; do
+    echo "-l sliding -c pre+gate+rope -a 200 $type 2 333 full"
+    echo "-l strided:t=7 -s $attention $type 1 333 strided"
+  done
   other_heads '1 333 bigbird'
   other_heads '2 100 causal' | sed 's/^/-a 60 /'
   for type in $types; do
