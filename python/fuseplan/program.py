@@ -39,7 +39,9 @@ def run(*words, progress=None, check=True):
     """Standard output of `fuseplan WORDS`.  progress: called with each event of cli.md's --events."""
     line = [find(), *map(str, words)]
     if progress is None:
-        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        jobs = f"-j{len(os.sched_getaffinity(0))}"  # of make, which builds libraries
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env={"MAKEFLAGS": jobs, **os.environ})
         out, err, status = done.stdout, done.stderr, done.returncode
     else:
         out, err, status = _run_watched(line, progress)
