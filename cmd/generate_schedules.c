@@ -130,7 +130,8 @@ static void replaced_text(const struct schedules *s, struct buf *out)
                      segment_text(s->candidate.choices[i].segment, range));
 }
 
-static void note_replaced(const struct options *o, const struct choosing *c,
+/* Says what a plan measured on one GPU runs with on others; false if that is what was measured. */
+static bool note_replaced(const struct options *o, const struct choosing *c,
                           const struct schedules *s)
 {
     struct buf replaced, archs, measured;
@@ -145,12 +146,14 @@ static void note_replaced(const struct options *o, const struct choosing *c,
     arch_name(s->device_arch, &measured);
     if (replaced.len > 0)
         note(o,
-             "ops %s run with slower schedules: the fastest known do not run on all of %s; "
-             "'--arch %s' keeps the fastest",
-             replaced.ptr, archs.ptr, measured.ptr);
+             "the plan was measured on '%s'; so that it runs on %s, ops %s take schedules that "
+             "were slower there; '--arch %s' keeps the fastest",
+             s->device, archs.ptr, replaced.ptr, measured.ptr);
+    bool any = replaced.len > 0;
     buf_release(&replaced);
     buf_release(&archs);
     buf_release(&measured);
+    return any;
 }
 
 static void note_failed(const struct options *o, const struct schedules *s)
@@ -171,6 +174,10 @@ void schedules_note(const struct options *o, const struct choosing *c, const str
         return;
     }
     const char *where = s->elsewhere ? ", another device than the one here" : "";
+    if (note_replaced(o, c, s)) {
+        note_failed(o, s);
+        return;
+    }
     if (s->measured == s->candidate.count)
         note(o, "segments run with the fastest schedules known, measured on '%s'%s", s->device,
              where);
@@ -179,6 +186,5 @@ void schedules_note(const struct options *o, const struct choosing *c, const str
              "%d of %d segments run with the fastest schedules known, measured on '%s'%s; the "
              "others run with default schedules, 'fuseplan search' finds faster ones",
              s->measured, s->candidate.count, s->device, where);
-    note_replaced(o, c, s);
     note_failed(o, s);
 }
