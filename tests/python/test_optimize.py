@@ -386,6 +386,15 @@ class Cache(common.Case):
         self.assertNotIn('never measured', explain(ours).split('(4,32): ')[1])
         self.assertNear(run(ours)[0].last_hidden_state, run(plain)[0].last_hidden_state)
 
+    def test_interrupted(self):
+        def interrupt(event):
+            raise KeyboardInterrupt
+        model = optimize(models.draw(num_hidden_layers=1), SHAPES)
+        with self.assertRaises(KeyboardInterrupt):
+            optimize(model, [(1, 8)], time_limit=60, progress=interrupt)
+        self.assertIn('sizes (2, 32)', explain(model))  # as it was
+        self.assertEqual([name for name in os.listdir(self.directory.name) if name.startswith('made-')], [])
+
     def test_failed_build(self):
         model = models.draw()
         os.environ['MAKEFLAGS'] = 'CC=/nowhere/cc'
