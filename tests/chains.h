@@ -46,4 +46,14 @@ static inline const struct chain *chain_of_test(enum test_chain which)
     return &without[which];
 }
 
+/* Chains that differ from BERT's in one function, numbered from 0.  Null: there are no more. */
+static inline const struct chain *chain_of_one(int i)
+{
+    static const char *const functions[] = {"pre", "rms", "gate", "rope", "bias", "hidden"};
+    if (i < (int)ARRAY_LEN(functions))
+        return chain_find(functions[i]);
+    const struct op_function *f = &op_functions[FUNCTION_BIAS_GELU + 1 + i - ARRAY_LEN(functions)];
+    return f->kind == KIND_ACTIVATION ? chain_find(f->name) : NULL;
+}
+
 #endif

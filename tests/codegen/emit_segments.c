@@ -1,6 +1,6 @@
-/* emit_segments DIRECTORY PARTS: every source of the CPU target, in few files that compile in
- * parallel (part_0.c ...), and the table of their functions (table.c). emit_segments --golden
- * DIRECTORY: the sources that check_emit_cpu compares with. */
+/* emit_segments DIRECTORY PARTS [every]: the sources of the CPU target that all_sources() lists, in
+ * files that compile in parallel (part_0.c ...), and the table of their functions (table.c).
+ * emit_segments --golden DIRECTORY: the sources that check_emit_cpu compares with. */
 #include "segments.h"
 
 #include <stdio.h>
@@ -50,12 +50,13 @@ static int write_part(const char *dir, int part, int parts, const struct choice 
     return result;
 }
 
-static int write_table(const char *dir, const struct choice *c, int count)
+static int write_table(const char *dir, bool every, const struct choice *c, int count)
 {
     struct buf text, names;
     buf_init(&text);
     buf_init(&names);
-    buf_adds(&text, "#include \"abi.h\"\n");
+    buf_adds(&text, "#include \"abi.h\"\n#include <stdbool.h>\n");
+    buf_addf(&text, "const bool segments_of_every_chain = %d;\n", every);
     for (int i = 0; i < count; i++) {
         struct buf name, symbol;
         buf_init(&name);
@@ -97,12 +98,13 @@ static int write_golden(const char *dir)
 int main(int argc, char **argv)
 {
     static struct choice choices[SOURCES_MAX];
-    if (argc != 3)
+    bool every = argc == 4 && strcmp(argv[3], "every") == 0;
+    if (argc != 3 && !every)
         return EXIT_FAILURE;
     if (strcmp(argv[1], "--golden") == 0)
         return write_golden(argv[2]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    int parts = atoi(argv[2]), count = all_sources(choices);
-    int result = write_table(argv[1], choices, count);
+    int parts = atoi(argv[2]), count = all_sources(every, choices);
+    int result = write_table(argv[1], every, choices, count);
     for (int i = 0; i < parts && result == 0; i++)
         result = write_part(argv[1], i, parts, choices, count);
     return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

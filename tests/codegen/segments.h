@@ -7,13 +7,14 @@
 #include "kernels/cpu/abi.h"
 #include "tests/chains.h"
 
-enum { SOURCES_MAX = 800, CHOICES_MAX = 64 };
+enum { SOURCES_MAX = 6400, CHOICES_MAX = 64, CHAINS_MAX = 32 };
 
 static const struct build_target build_cpu = {
     .chain = &chain_bert, .kind = TARGET_CPU, .head_size = 64};
 
 /* Compiled from emit_segments' output, in the order of all_sources(). */
 extern fp_segment *const segment_functions[];
+extern const bool segments_of_every_chain; /* as all_sources() was told */
 
 static inline bool same_source(const struct choice *a, const struct choice *b)
 {
@@ -48,21 +49,50 @@ static inline int add_sources(const struct chain *c, struct segment s, bool hand
     return count;
 }
 
-/* Those of all segments of BERT's chain, and of the chain of all functions, then those of segments
- * in which other chains differ. */
-static inline int all_sources(struct choice *out)
+/* The chains of tests, and of every chain also those that differ from BERT's in one function. */
+static inline int chains_listed(bool every, const struct chain *out[CHAINS_MAX])
+{
+    int count = 0;
+    for (int which = 0; which < CHAIN_COUNT; which++)
+        out[count++] = chain_of_test((enum test_chain)which);
+    const struct chain *one;
+    for (int i = 0; every && (one = chain_of_one(i)) != NULL; i++) {
+        bool listed = false;
+        for (int before = 0; before < CHAIN_COUNT; before++)
+            listed = listed || out[before] == one;
+        if (!listed)
+            out[count++] = one;
+    }
+    return count;
+}
+
+static inline bool has_all_segments(bool every, const struct chain *c)
+{
+    return every || c == chain_of_test(CHAIN_ALL);
+}
+
+static inline int add_all_segments(const struct chain *c, int count, struct choice *out)
+{
+    for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
+        count = add_sources(c, segment_at(i / 2), i % 2 != 0, count, out);
+    return count;
+}
+
+/* Those of all segments of BERT's chain, then of the chains listed: of all segments if there is
+ * every chain, and of the chain of all functions, else of segments in which they differ. */
+static inline int all_sources(bool every, struct choice *out)
 {
     static const struct segment differ[] = {{0, 1},  {1, 6},   {7, 9},   {8, 8}, {8, 9},
                                             {9, 12}, {10, 11}, {12, 14}, {0, 14}};
-    int count = 0;
-    for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
-        count = add_sources(&chain_bert, segment_at(i / 2), i % 2 != 0, count, out);
-    for (int i = 0; i < 2 * SEGMENT_COUNT; i++)
-        count = add_sources(chain_of_test(CHAIN_ALL), segment_at(i / 2), i % 2 != 0, count, out);
-    for (int which = 0; which < CHAIN_COUNT; which++)
-        for (size_t i = 0; which != CHAIN_ALL && i < ARRAY_LEN(differ); i++)
-            count =
-                add_sources(chain_of_test((enum test_chain)which), differ[i], false, count, out);
+    const struct chain *chains[CHAINS_MAX];
+    int chain_count = chains_listed(every, chains);
+    int count = add_all_segments(&chain_bert, 0, out);
+    for (int n = 0; n < chain_count; n++)
+        if (has_all_segments(every, chains[n]))
+            count = add_all_segments(chains[n], count, out);
+        else
+            for (size_t i = 0; i < ARRAY_LEN(differ); i++)
+                count = add_sources(chains[n], differ[i], false, count, out);
     return count;
 }
 
