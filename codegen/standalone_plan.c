@@ -113,14 +113,6 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
 
 /* ---- plans.c --------------------------------------------------------------------------------- */
 
-/* As in enum encoder_functions. */
-static unsigned functions_of(const struct workload *w)
-{
-    const struct chain_functions f = chain_functions(w->chain);
-    return (unsigned)f.pre | (unsigned)f.rms << 1 | (unsigned)f.gate << 2 | (unsigned)f.rope << 3 |
-           (unsigned)f.score_bias << 4 | (w->local != NULL ? 32 : 0);
-}
-
 /* The last members of struct encoder_info.  Returns the longest sequence. */
 static int add_functions(const struct standalone_spec *s, struct buf *out)
 {
@@ -131,7 +123,7 @@ static int add_functions(const struct standalone_spec *s, struct buf *out)
     buf_addf(out,
              ",\n    .plans = %d,\n    .seq_len = %d,\n    .functions = %u,\n"
              "    .rope_theta = ",
-             s->count, longest, functions_of(w));
+             s->count, longest, workload_functions(w));
     number_add(w->rope_theta, out);
     buf_adds(out, ",\n    .rope_factor = ");
     number_add(w->rope_factor, out);

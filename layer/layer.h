@@ -197,6 +197,10 @@ double workload_mean(const struct workload *w, const double *of_kind);
 /* The mean of the pairs that a layer's mask keeps, summed over the batch. */
 double workload_pairs(const struct workload *w);
 
+/* What its layers have as bits: as enum encoder_functions of exported libraries
+ * (kernels/library/encoder.h). */
+unsigned workload_functions(const struct workload *w);
+
 static inline int workload_hidden(const struct workload *w)
 {
     return w->hidden != 0 ? w->hidden : w->heads * w->head_size;

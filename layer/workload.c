@@ -300,6 +300,13 @@ int workload_build_mask(struct workload *w, const struct buf *npy, struct status
     return w->local != NULL ? workload_build_mask(w->local, NULL, st) : 0;
 }
 
+unsigned workload_functions(const struct workload *w)
+{
+    const struct chain_functions f = chain_functions(w->chain);
+    return (unsigned)f.pre | (unsigned)f.rms << 1 | (unsigned)f.gate << 2 | (unsigned)f.rope << 3 |
+           (unsigned)f.score_bias << 4 | (unsigned)(w->local != NULL) << 5;
+}
+
 int64_t workload_tokens(const struct workload *w)
 {
     int64_t tokens = 0;

@@ -71,11 +71,6 @@ void trained_close(struct trained *t)
 
 static struct weights_as layers_of(const struct workload *w, enum encoder_dtype dtype)
 {
-    const struct chain_functions f = chain_functions(w->chain);
-    const unsigned functions = (f.pre ? ENCODER_PRE : 0) | (f.rms ? ENCODER_RMS : 0) |
-                               (f.gate ? ENCODER_GATE : 0) | (f.rope ? ENCODER_ROPE : 0) |
-                               (f.score_bias ? ENCODER_SCORE_BIAS : 0) |
-                               (w->local != NULL ? ENCODER_LOCAL : 0);
     return (struct weights_as){.dtype = dtype,
                                .heads = w->heads,
                                .head_size = w->head_size,
@@ -84,7 +79,7 @@ static struct weights_as layers_of(const struct workload *w, enum encoder_dtype 
                                .layers = w->layers,
                                .seq_len = w->seq_len,
                                .rope_factor = w->rope_factor,
-                               .functions = functions};
+                               .functions = workload_functions(w)};
 }
 
 /* Whether a file has this array of the workload's layers. */

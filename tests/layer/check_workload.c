@@ -1,3 +1,4 @@
+#include "kernels/library/encoder.h"
 #include "tests/chains.h"
 #include "tests/masks.h"
 
@@ -298,9 +299,29 @@ START_TEST(only_attention_knows_kinds)
 }
 END_TEST
 
+START_TEST(exported_libraries_number_functions_alike)
+{
+    static const struct {
+        const char *chain;
+        unsigned bits;
+    } rows[] = {{"bert", 0},
+                {"relu", 0},
+                {"pre", ENCODER_PRE},
+                {"rms", ENCODER_RMS},
+                {"gate", ENCODER_GATE},
+                {"rope", ENCODER_ROPE},
+                {"bias", ENCODER_SCORE_BIAS}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct workload w = {.chain = chain_find(rows[i].chain)};
+        ck_assert_uint_eq(workload_functions(&w), rows[i].bits);
+    }
+}
+END_TEST
+
 SUITE("workload", NULL, NULL, ONCE(layers_are_of_two_kinds), ONCE(only_attention_knows_kinds),
       ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
       LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)),
       LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
       LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),
-      LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(copies_stand_alone))
+      LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(copies_stand_alone),
+      ONCE(exported_libraries_number_functions_alike))
