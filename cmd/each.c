@@ -111,6 +111,6 @@ int each_run(const struct options *o, const struct command *c, struct status *st
     int code = each_workload(o, c->name, run_part, (void *)(uintptr_t)c, st);
     if (parts > 1)
         output_parts_end();
-    sizes_end(o->format, parts > 1);
+    sizes_end(o, parts > 1);
     return code;
 }

@@ -61,6 +61,6 @@ void sizes_add(const struct workload *w, unsigned value, double ms,
                const struct baseline_time *baselines, int count, const char *verdict);
 
 /* Prints the table and forgets it.  several: a list of sizes was given. */
-void sizes_end(enum format format, bool several);
+void sizes_end(const struct options *o, bool several);
 
 #endif

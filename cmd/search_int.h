@@ -25,6 +25,8 @@ void verdict_print(const struct options *o, const struct tune_report *r, bool el
 bool verdict_is_certain(const struct tune_report *r);
 const char *verdict_word(const struct tune_report *r); /* "faster", "a tie", ... */
 
+/* ---- next.c: commands to go on with ---------------------------------------------------------- */
+
 /* A command to go on with: its name and operands, the options that it takes over, what follows. */
 struct next_step {
     const char *command;

@@ -1,4 +1,5 @@
 #include "cmd/plans.h"
+#include "cmd/search_int.h"
 
 #include <math.h>
 
@@ -28,8 +29,11 @@ void sizes_add(const struct workload *w, unsigned value, double ms,
                                     "verdict", verdict, "ratios", ratios));
 }
 
-void sizes_end(enum format format, bool several)
+void sizes_end(const struct options *o, bool several)
 {
+    static const struct next_step next = {"export best", OPTS_WORKLOAD | OPT(DB),
+                                          " -o encoder --build   # one C library of all sizes"};
+    enum format format = o->format;
     char titles[RATIOS][24];
     struct column columns[8] = {{"batch", "batch", 0},
                                 {"seq_len", "seq-len", 0},
@@ -52,6 +56,8 @@ void sizes_end(enum format format, bool several)
         output_begin(&out, format, columns, n);
         json_array_foreach(sizes.rows, i, row) output_row(&out, json_incref(row));
         output_end(&out);
+        if (several)
+            next_print(o, &next, 1);
     }
     json_decref(sizes.rows);
     sizes.rows = NULL;

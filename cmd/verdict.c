@@ -1,4 +1,4 @@
-/* What a search found, in a sentence, and what to do next. */
+/* What a search found, in a sentence. */
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
@@ -82,19 +82,4 @@ void verdict_print(const struct options *o, const struct tune_report *r, bool el
     print_ratios(r, doubt[0] != '\0' ? "" : "verdict");
     if (!r->best.final && r->baseline_count > 0 && !elsewhere)
         print_again(o, "", "times them side by side");
-}
-
-void next_print(const struct options *o, const struct next_step *steps, int count)
-{
-    bool several = o->batches.count * o->seq_lens.count > 1;
-    if (!output_is_terminal(o->format) || options_has(o, OPT(QUIET)) || several)
-        return;
-    puts("\nnext:");
-    for (int i = 0; i < count; i++) {
-        struct buf command;
-        buf_init(&command);
-        options_command(o, steps[i].command, steps[i].options, &command);
-        printf("  %s%s\n", command.ptr, steps[i].more);
-        buf_release(&command);
-    }
 }

@@ -31,5 +31,8 @@ next:
   fuseplan explain best -b 1 -s 128 -m causal --target cpu --db k.db   # what limits each kernel
   fuseplan export best -b 1 -s 128 -m causal --target cpu --db k.db -o encoder --build   # the plan as a C library
   fuseplan report -b 1 -s 128 -m causal --target cpu --db k.db -o report.html   # a page of all that was measured
+$ script -qec "fuseplan query --target cpu -b 1,4 -s 128 -m causal 2>/dev/null" typed </dev/null | tr -d '\r' | sed -n '/^next/,$p'
+next:
+  fuseplan export best -b 1,4 -s 128 -m causal --target cpu -o encoder --build   # one C library of all sizes
 1$ $q 2>&1 | grep next
 1$ script -qec "$q -q" typed </dev/null | grep next
