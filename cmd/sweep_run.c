@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -147,14 +148,13 @@ static int start_search(struct sweep *s, struct slot *slot, int at, struct statu
 {
     struct names words = {.count = 0};
     sigset_t before;
-    char name[] = "/tmp/fuseplan-sweep-XXXXXX";
     slot->at = at;
     s->taken[at] = true;
     slot->start_s = clock_seconds();
-    slot->said = mkostemp(name, O_CLOEXEC);
+    slot->said = memfd_create("said", MFD_CLOEXEC);
     if (slot->said < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot make '%s': %s", name, strerror(errno));
-    unlink(name);
+        return status_set(st, STATUS_ENVIRONMENT, "cannot keep what a search says: %s",
+                          strerror(errno));
     char **argv = search_words(s, slot, &words);
     pid_t parent = getpid();
     file_hold_signals(&before);
