@@ -2,7 +2,7 @@
 # To add a file of kernels/: its name below, in a group named after its use.
 set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
-set(cpu_library launch.c segment.h)
+set(cpu_library device.c launch.c segment.h)
 set(cpu_host host.h)
 set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h handwritten.cuh heads.cuh hopper.cuh
   hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh
@@ -12,11 +12,11 @@ set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h hand
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
   hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
   hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
-set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
+set(cuda_library device.c graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
   segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
-set(library_files checks.c encoder.h lengths.h library.c model.c plan.h)
+set(library_files checks.c encoder.h layers.c lengths.h library.c model.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h

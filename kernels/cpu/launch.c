@@ -1,4 +1,4 @@
-/* What of the library depends on its target: a CPU. */
+/* What of a run depends on its target: a CPU. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* for a compiler that is told -std=c11 */
 #endif
@@ -42,44 +42,7 @@ float *encoder_scratch(size_t count)
     return scratch.data;
 }
 
-/* ---- the device ------------------------------------------------------------------------------ */
-
-int encoder_device_check(void)
-{
-    return ENCODER_OK;
-}
-
-int encoder_device_allocate(size_t bytes, void **out)
-{
-    enum { LINE = 64 };
-    *out = NULL;
-    if (posix_memalign(out, LINE, bytes) == 0)
-        return ENCODER_OK;
-    return encoder_fail(ENCODER_NO_MEMORY, "out of memory: the weights take %zu bytes", bytes);
-}
-
-void encoder_device_free(void *memory)
-{
-    free(memory);
-}
-
-int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device)
-{
-    (void)from_device;
-    memcpy(to, from, bytes);
-    return ENCODER_OK;
-}
-
-int encoder_device_open(struct encoder *e)
-{
-    (void)e;
-    return ENCODER_OK;
-}
-
-void encoder_device_close(struct encoder *e)
-{
-    (void)e;
-}
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
 {
@@ -201,11 +164,6 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
                       to + (long)i * columns);
     }
     return ENCODER_OK;
-}
-
-int encoder_submit(struct run *r)
-{
-    return encoder_work(r);
 }
 
 void encoder_share_lengths(const struct run *r, struct run *local)

@@ -39,6 +39,14 @@ struct device {
     struct graphs *graphs;
 };
 
+static inline struct cudaLaunchAttribute_st encoder_cluster_of(int thread_blocks)
+{
+    struct cudaLaunchAttribute_st attribute = {.id = cudaLaunchAttributeClusterDimension};
+    attribute.val.clusterDim.x = (unsigned)thread_blocks;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    return attribute;
+}
+
 /* ---- memory.c -------------------------------------------------------------------------------- */
 
 /* The status of a call of the runtime; keeps a message that begins with `what`. */

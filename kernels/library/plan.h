@@ -1,5 +1,5 @@
-/* Inside the library: its plans, and what library.c needs of the target: launch.c and, of a
- * GPU, memory.c. */
+/* Inside the library: its plans, a handle, a run, and what its files hand to those above: checks.c,
+ * launch.c, layers.c, device.c, model.c, library.c. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -40,15 +40,41 @@ struct plan_weight {
 };
 extern const struct plan_weight encoder_layer_weights[WEIGHTS];
 
-/* ---- library.c, model.c ---------------------------------------------------------------------- */
+struct encoder {
+    int layers;
+    double eps;
+    void *weights;         /* one block of the device's memory */
+    const void **weight;   /* (layers, WEIGHTS), pointers into it */
+    float **score_bias;    /* (plans), likewise: (heads, 2S-1) of the plan's S, or null */
+    struct device *device; /* what device.c keeps; null where nothing is open */
+};
 
-struct run;
+/* What a call of encoder_run() works with. */
+struct run {
+    const struct encoder *e;
+    const struct plan *plan;
+    int index; /* the plan's */
+    const struct encoder_call *call;
+    void *stream; /* in which it runs */
+    void *x, *y;  /* of all layers, the call's own or in the workspace */
+    void *yn;     /* likewise, of layers whose norms stand before */
+    void *flow;   /* the output of every other layer; null: all write y */
+    void *flow_n; /* likewise of yn */
+    bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
+    bool packed;  /* and the layers run without rows of padding */
+    struct fp_args args;
+    struct lengths_space space, local_space; /* of local layers: all but the lengths */
+    bool began;                              /* a segment of this run was launched */
+    bool local;                              /* it runs the plan of local layers */
+};
 
 /* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
-int encoder_length(const struct run *r, int sequence);
-
-/* Does a call's work, or puts it into r->stream: from the call's x to its y. */
-int encoder_work(struct run *r);
+static inline int encoder_length(const struct run *r, int sequence)
+{
+    if (sequence >= r->call->batch)
+        return 0;
+    return r->call->lengths != NULL ? r->call->lengths[sequence] : r->call->seq_len;
+}
 
 /* ---- checks.c -------------------------------------------------------------------------------- */
 
@@ -82,56 +108,14 @@ int encoder_start(void);
 /* Whether the process is such a child. */
 bool encoder_is_forked(void);
 
-/* ---- launch.c -----------------------------------------------------------------------------------
+/* ---- launch.c: a run, in the target's way
+ * ---------------------------------------------------------
  *
- * Of a GPU, memory.c has what allocates.  Functions that can fail return an enum encoder_status. */
-
-struct encoder {
-    int layers;
-    double eps;
-    void *weights;         /* one block of the device's memory */
-    const void **weight;   /* (layers, WEIGHTS), pointers into it */
-    float **score_bias;    /* (plans), likewise: (heads, 2S-1) of the plan's S, or null */
-    struct device *device; /* what launch.c keeps; null where nothing is open */
-};
-
-/* What a call of encoder_run() works with. */
-struct run {
-    const struct encoder *e;
-    const struct plan *plan;
-    int index; /* the plan's */
-    const struct encoder_call *call;
-    void *stream; /* in which it runs */
-    void *x, *y;  /* of all layers, the call's own or in the workspace */
-    void *yn;     /* likewise, of layers whose norms stand before */
-    void *flow;   /* the output of every other layer; null: all write y */
-    void *flow_n; /* likewise of yn */
-    bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
-    bool packed;  /* and the layers run without rows of padding */
-    struct fp_args args;
-    struct lengths_space space, local_space; /* of local layers: all but the lengths */
-    bool began;                              /* a segment of this run was launched */
-    bool local;                              /* it runs the plan of local layers */
-};
-
-/* Refuses a device that cannot run the library. */
-int encoder_device_check(void);
-
-int encoder_device_allocate(size_t bytes, void **out);
-void encoder_device_free(void *memory);
-int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device);
-
-/* What all plans keep on the device beside the weights. */
-int encoder_device_open(struct encoder *e);
-void encoder_device_close(struct encoder *e);
+ * Functions that can fail return an enum encoder_status, here and below. */
 
 /* Takes the target's part of the workspace: r->space, and of the arguments what is there.  Local
  * layers share with the others what depends on no mask. */
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
-
-/* What encoder_run() does once the call is checked and r filled in: encoder_work(), in the target's
- * way. */
-int encoder_submit(struct run *r);
 
 /* Gives the run of local layers what the lengths of the call alone say. */
 void encoder_share_lengths(const struct run *r, struct run *local);
@@ -150,5 +134,29 @@ int encoder_give(const struct run *r, void *from, void *to);
 int encoder_normalise(const struct run *r, const void *x, void *n);
 
 int encoder_launch(struct run *r, int layer, int segment);
+
+/* ---- layers.c: a run, the same for every target ---------------------------------------------- */
+
+/* Does a call's work, or puts it into r->stream: from the call's x to its y. */
+int encoder_work(struct run *r);
+
+/* ---- device.c -----------------------------------------------------------------------------------
+ *
+ * Of a GPU, memory.c has what allocates and graphs.c encoder_submit(). */
+
+/* Refuses a device that cannot run the library. */
+int encoder_device_check(void);
+
+int encoder_device_allocate(size_t bytes, void **out);
+void encoder_device_free(void *memory);
+int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device);
+
+/* What all plans keep on the device beside the weights. */
+int encoder_device_open(struct encoder *e);
+void encoder_device_close(struct encoder *e);
+
+/* What encoder_run() does once the call is checked and r filled in: encoder_work(), in the target's
+ * way. */
+int encoder_submit(struct run *r);
 
 #endif

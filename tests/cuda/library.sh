@@ -37,7 +37,7 @@ build() {
     object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
   done
   compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Werror -I$where -I$stand_in"
-  for file in "$stand_in/stubs.c" "$where"/[cglmp]*.c; do
+  for file in "$stand_in/stubs.c" "$where"/[cdglmp]*.c; do
     # shellcheck disable=SC2086
     object $compile "$file"
   done

@@ -48,15 +48,16 @@ def objects(build):
                        {name for name, kind in symbols if kind == 'U'})
 
 
-def library():
-    """The functions that each file of kernels/library defines and names."""
-    for name in sorted(os.listdir('kernels/library')):
-        if name.endswith('.c'):
-            path = f'kernels/library/{name}'
-            with open(path, encoding='utf-8') as file:
-                text = file.read()
-            defines = set(re.findall(r'^(?!static|return)\w[\w ]*[ *](\w+)\(', text, re.MULTILINE))
-            yield path, defines, set(re.findall(r'\b(\w+)\(', text)) - defines
+def library(target):
+    """The functions that each file of an exported library for a target defines and names."""
+    for folder in ('kernels/library', f'kernels/{target}'):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith('.c'):
+                path = f'{folder}/{name}'
+                with open(path, encoding='utf-8') as file:
+                    text = file.read()
+                defines = set(re.findall(r'^(?!static|return)\w[\w ]*[ *](\w+)\(', text, re.MULTILINE))
+                yield path, defines, set(re.findall(r'\b(\w+)\(', text)) - defines
 
 
 def reached(calls, begin):
@@ -70,12 +71,8 @@ def reached(calls, begin):
     return seen
 
 
-def circles(build):
+def circles(files):
     """Yields a sentence for each set of files that call each other."""
-    files = list(objects(build))
-    if not files:
-        yield f'{build}:1: no objects of the program are here: build it first'
-    files += library()
     owner = {symbol: path for path, defines, _ in files for symbol in defines}
     calls = {path: {owner[s] for s in needs if owner.get(s, path) != path} for path, _, needs in files}
     told = set()
@@ -89,5 +86,9 @@ def circles(build):
 for source in sys.stdin.read().split('\0')[:-1]:
     for fault in upward(source):
         print(fault)
-for fault in circles(sys.argv[1]):
-    print(fault)
+program = list(objects(sys.argv[1]))
+if not program:
+    print(f'{sys.argv[1]}:1: no objects of the program are here: build it first')
+for files in program, list(library('cpu')), list(library('cuda')):
+    for fault in circles(files):
+        print(fault)
