@@ -111,7 +111,7 @@ const struct command cmd_search = {
         "fuseplan search -b 1 -s 128 -m causal\n"
         "fuseplan search -b 1 -s 128 -m causal --again\n"
         "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
-        "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
+        "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"
         "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

@@ -31,6 +31,7 @@ class Family:
     bias: str = ""  # of scores: "mpnet", "t5", "bloom" or "jina"
     causal: bool = False
     mask_in_layers: bool = False  # the model does nothing with its attention mask but hand it to the layers
+    windows: bool = False  # of keys, in some layers: these are local
     scaled: bool = True  # scores by 1/sqrt(W), unless an attribute of attention says otherwise
 
 
@@ -95,6 +96,8 @@ FAMILIES = (
     Family("EuroBERT", "EuroBertDecoderLayer", "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj",
            "self_attn.o_proj", "input_layernorm", "mlp.gate_proj,mlp.up_proj", "mlp.down_proj",
            "post_attention_layernorm", "mlp.act_fn", PRE, rope=True, mask_in_layers=True),
+    Family("ModernBERT", "ModernBertEncoderLayer", "attn.Wqkv", "attn.Wo", "attn_norm", "mlp.Wi", "mlp.Wo", "mlp_norm",
+           "mlp.act", PRE, gate="first", rope=True, windows=True, mask_in_layers=True),
     Family("PyTorch", "TransformerEncoderLayer", "self_attn", "self_attn.out_proj", "norm1", "linear1", "linear2",
            "norm2", "activation", PRE_IF),
 )
@@ -110,7 +113,6 @@ ACTIVATIONS = {
 
 # What layers of other classes have that no chain computes.
 OTHERS = {
-    "ModernBertEncoderLayer": "layers of two kinds",
     "DebertaLayer": "attention with positions of its own",
     "DebertaV2Layer": "attention with positions of its own",
     "AlbertLayer": "weights that layers share",

@@ -31,6 +31,8 @@ class Stack:
     hidden: int  # columns of a token, which need not be those of all heads
     ffn: int
     eps: float
+    window: int  # of the keys of local layers, on either side; 0: all layers see all tokens
+    every: int  # layers 0, every, 2 every, ... are not local
 
     @property
     def chain(self):
@@ -163,6 +165,8 @@ def _describe(path, owner, attribute, layers):
         _check_values(i, layer, next(first.parameters()))
         _check_fields(i, layer, family)
     norms = [find_part(layer, p) for layer in layers for p in (family.norm1, family.norm2)]
+    norms = [norm for norm in norms if not isinstance(norm, torch.nn.Identity)]
+    window, every = _find_windows(layers) if family.windows else (0, 0)
     size = _head_size(first)
     columns = read_qkv(family, first)[0][1].shape[0]
     if columns % size != 0:
@@ -173,7 +177,28 @@ def _describe(path, owner, attribute, layers):
     return Stack(owner, attribute, path, layers, family, _norm_place(first, family), _activation(first, family),
                  gate=isinstance(up, list) or packed, rms=_is_rms(norms[0]), heads=columns // size,
                  head_size=size, hidden=norms[0].weight.shape[0], ffn=_columns(find_part(first, family.down)),
-                 eps=_eps(norms))
+                 eps=_eps(norms), window=window, every=every)
+
+
+def window_of(layer):
+    """Of a layer's keys, on either side; 0: it sees all tokens."""
+    sides = getattr(layer.attn, "local_attention", None)  # of transformers 4: (-1, -1) for none
+    if sides is not None:
+        return max(sides[0], 0)
+    return (layer.attn.sliding_window or 1) - 1
+
+
+def _find_windows(layers):
+    """(window, every) of a stack, see Stack."""
+    windows = [window_of(layer) for layer in layers]
+    if not any(windows):
+        return 0, 0
+    window = max(windows)
+    every = next((i for i, w in enumerate(windows) if i > 0 and w == 0), len(layers))
+    if windows != [window if i % every else 0 for i in range(len(layers))]:
+        raise Unsupported(f"its layers see {', '.join(str(w) if w else 'all' for w in windows)} tokens on either side; "
+                          "fuseplan runs one kind of local layers, between every n-th that sees all")
+    return window, every
 
 
 def _norm_place(layer, family):

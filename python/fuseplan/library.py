@@ -49,6 +49,8 @@ def workload_words(stack, dtype, batches, lengths):
              "--ffn", stack.ffn, "-L", len(stack.layers), "--eps", repr(stack.eps), "--norm", stack.norm,
              "--norm-kind", "rms" if stack.rms else "layer", "--activation", stack.activation]
     words += ["--gate"] * stack.gate + ["--rope", "10000"] * stack.family.rope  # Layers gets a table
+    if stack.window:
+        words += ["--local-mask", f"sliding:w={stack.window}", "--local-rope", "10000", "--global-every", stack.every]
     return words + ["--score-bias"] * bool(stack.family.bias)
 
 

@@ -87,31 +87,38 @@ def pack_shared(stack, model, dtype, seq_len):
     shared = {}
     if stack.norm == PRE:
         norm = stack.part(0, stack.family.norm1)
-        shared["first_gamma"] = norm.weight.detach().to(dtype)
-        if not stack.rms:
-            shared["first_beta"] = _bias(norm, norm.weight).detach().to(dtype)
+        if not isinstance(norm, torch.nn.Identity):
+            shared["first_gamma"] = norm.weight.detach().to(dtype)
+            if not stack.rms:
+                shared["first_beta"] = _bias(norm, norm.weight).detach().to(dtype)
     with torch.no_grad():
         if stack.family.rope:
-            shared["rope"] = _rope(stack, model, seq_len)
+            shared["rope"] = _rope(stack, model, seq_len, 0)
+        if stack.window:
+            shared["local_rope"] = _rope(stack, model, seq_len, 1)
         if stack.family.bias:
             shared["score_bias"] = _BIASES[stack.family.bias](stack, seq_len).float().to(stack.place[0])
     return shared
 
 
-def _rope(stack, model, seq_len):
-    """(S,W): cos and sin of place s and pair c at s, 2c and s, 2c+1."""
+def _rope(stack, model, seq_len, layer):
+    """(S,W) of this layer: cos and sin of place s and pair c at s, 2c and s, 2c+1."""
+    within = stack.layers[layer] if stack.window else model  # layers of transformers 4 have one each
     module = getattr(stack.owner, "rotary_emb", None) or next(
-        (m for name, m in model.named_modules() if name.endswith(("rotary_emb", "rotary_emb.rotary"))), None)
+        (m for name, m in within.named_modules() if name.endswith(("rotary_emb", "rotary_emb.rotary"))), None)
     if module is None:
         raise Unsupported(f"{stack.path}: no rotary_emb says how heads turn: it is of another version")
     kind = getattr(module, "rope_type", "default")
+    of = getattr(stack.layers[layer], "attention_type", "")  # of transformers 5: a table for each type
+    kind = kind[of] if isinstance(kind, dict) else kind
     if kind in ("dynamic", "longrope"):
         raise Unsupported(f"{stack.path}: its rotary embeddings ({kind}) change with the length of a call: run it in "
                           "PyTorch")
     device = stack.place[0]
-    if hasattr(module, "inv_freq") and module.inv_freq.numel() * 2 == stack.head_size:
-        angles = torch.arange(seq_len, device=device)[:, None].double() * module.inv_freq.to(device).double()
-        scale = getattr(module, "attention_scaling", 1.0)
+    frequencies = getattr(module, f"{of}_inv_freq", getattr(module, "inv_freq", None))
+    if frequencies is not None and frequencies.numel() * 2 == stack.head_size:
+        angles = torch.arange(seq_len, device=device)[:, None].double() * frequencies.to(device).double()
+        scale = getattr(module, f"{of}_attention_scaling", getattr(module, "attention_scaling", 1.0))
         return torch.stack([angles.cos() * scale, angles.sin() * scale], dim=2).flatten(1).float()
     raise Unsupported(f"{stack.path}: its rotary embeddings turn a part of a head: run it in PyTorch")
 

@@ -17,8 +17,8 @@ from .probe import tensor_of
 # comes with several sequences in one, which attention would cross.
 _MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
 _HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
-             "bias", "rope_embeds", "return_dict", "padding_inputs", "use_cache", "output_attentions",
-             "src_is_causal", "is_causal"}
+             "bias", "rope_embeds", "sliding_window_mask", "return_dict", "padding_inputs", "use_cache",
+             "output_attentions", "src_is_causal", "is_causal"}
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")
@@ -92,11 +92,11 @@ class Watch:
     def __init__(self, layers, module, owner, takes_mask):
         self.layers, self.owner, self.takes_mask = layers, owner, takes_mask
         family = layers.stack.description.family
-        self.causal, self.rope = family.causal, family.rope
+        self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
         config = getattr(module, "config", None)
         self.fields = {} if config is None else vars(config)  # without the functions around them
 
-    def _find_reason(self, kwargs):
+    def _find_reason(self, args, kwargs):
         for name, field in (("output_hidden_states", "output_hidden_states"),
                             ("output_attentions", "_output_attentions")):
             wanted = kwargs.get(name)
@@ -110,7 +110,16 @@ class Watch:
                 return "use_cache"
         if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
             return "head_mask"
-        return "position_ids" if self.rope and kwargs.get("position_ids") is not None else None
+        if self.rope and kwargs.get("position_ids") is not None:
+            return "position_ids"
+        return self._find_excess(args, kwargs) if self.windows else None
+
+    def _find_excess(self, args, kwargs):
+        """Of tokens: a stack cannot run its layers itself, as the model alone gives each its mask."""
+        given = next((t for t in (*args[:1], kwargs.get("input_ids"), kwargs.get("inputs_embeds")) if t is not None),
+                     None)
+        longest = self.layers.stack.engine.longest
+        return f"more than {longest} tokens" if given is not None and given.shape[1] > longest else None
 
     def before(self, module, args, kwargs):
         if type(self.layers) is not Layers:
@@ -118,7 +127,7 @@ class Watch:
         stack = self.layers.stack
         asked = stack.asked
         if asked.by is None:
-            reason = self._find_reason(kwargs)
+            reason = self._find_reason(args, kwargs)
             if reason is not None:
                 asked.by, asked.reason = self, reason
         if asked.by is not None:
@@ -242,6 +251,9 @@ class Stack(torch.nn.Module):
                               "with attn_implementation='sdpa'")
         engine = self.engine
         if x.shape[1] > engine.longest:
+            if self.description.window:
+                raise Unsupported(f"the input has {x.shape[1]} tokens, and the layers' longest plan {engine.longest}: "
+                                  "optimize the model again, with shapes for as many")
             self.plain_calls[f"more than {engine.longest} tokens"] += 1
             return self._run_plain(x, args, kwargs)
         lengths, order = self.asked.lengths, None

@@ -56,6 +56,9 @@ MODELS = {
     't5, more columns of heads': ('pre+rms+relu+bias', 'full', 'T5EncoderModel', dict(T5, d_kv=32)),
     'eurobert': ('pre+rms+silu+gate+rope', 'full', 'EuroBertModel', dict(
         TEXT, num_key_value_heads=1, pad_token_id=0, bos_token_id=1, eos_token_id=2, **ROPE)),
+    'modernbert': ('pre+gate+rope', 'full', 'ModernBertModel', dict(
+        TEXT, num_hidden_layers=5, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+        local_attention=8, global_attn_every_n_layers=3)),
     'nomic': ('post+silu+gate+rope', 'full', 'NomicBertModel', dict(TEXT, **ROPE)),
     'jina v3': ('post+rope', 'full', 'JinaEmbeddingsV3Model', dict(TEXT, **ROPE)),
 }

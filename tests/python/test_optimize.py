@@ -255,7 +255,7 @@ class Refusals(common.Case):
             ('parametrized', 'remove parametrizations', change(
                 lambda m: torch.nn.utils.parametrizations.weight_norm(layer(m).output.dense).eval())),
             ('DeBERTa', 'attention with positions of its own', stubs.deberta()),
-            ('two kinds', 'layers of two kinds', self.draw_modernbert()),
+            ('windows', 'one kind of local layers', self.draw_windows()),
         ]
         for what, text, model in cases:
             with self.subTest(what):
@@ -263,11 +263,20 @@ class Refusals(common.Case):
                 self.assertRefused(text, optimize, model, SHAPES)
                 self.assertEqual(repr(model), before)
 
-    def draw_modernbert(self):
-        config = transformers.ModernBertConfig(hidden_size=32, num_attention_heads=2, intermediate_size=64,
-                                               num_hidden_layers=3, vocab_size=64, pad_token_id=0, bos_token_id=1,
-                                               eos_token_id=2, cls_token_id=1, sep_token_id=2)
-        return transformers.ModernBertModel(config).eval()
+    def draw_windows(self):
+        """Layers that see all tokens at 0, 2 and 3."""
+        model = models.draw('modernbert')
+        name, value = ('local_attention', (-1, -1)) if hasattr(model.layers[2].attn, 'local_attention') else (
+            'sliding_window', None)
+        setattr(model.layers[2].attn, name, value)
+        return model
+
+    def test_longer_than_any_plan_where_layers_are_of_two_kinds(self):
+        plain = models.draw('modernbert')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        (want, real), (got, _) = (run(model, 2, seq_len=40, lengths=[40, 9]) for model in (plain, ours))
+        self.assertNear(got.last_hidden_state[real], want.last_hidden_state[real])
+        self.assertEqual(next(iter(stats(ours).values()))['plain'], {'more than 32 tokens': 1})
 
     def test_adapters(self):
         try:
