@@ -80,7 +80,7 @@ int sweep_collect_run(const struct options *given, struct status *st)
     if (result == 0)
         result = db_open(o.db, DB_WRITE, &db, st);
     for (int i = 2; i < o.operand_count && result == 0; i++) {
-        int found = texts_import(&o, o.operands[i], "", db, st);
+        int found = texts_import(o.operands[i], "", db, st);
         bad += found;
         result = found < 0 ? -1 : 0;
     }

@@ -78,8 +78,7 @@ void saving_release(struct saving *s);
 
 /* Adds the texts of a directory whose names begin with `prefix`, each alone.  A text that cannot be
  * added is named, and the others are added.  Returns how many could not, or -1. */
-int texts_import(const struct options *o, const char *dir, const char *prefix, struct db *db,
-                 struct status *st);
+int texts_import(const char *dir, const char *prefix, struct db *db, struct status *st);
 
 /* ---- the actions; each returns an exit status, or -1 ----------------------------------------- */
 

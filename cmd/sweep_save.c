@@ -27,8 +27,7 @@ static bool ends_with(const char *text, const char *end)
     return len >= n && strcmp(text + len - n, end) == 0;
 }
 
-int texts_import(const struct options *o, const char *dir, const char *prefix, struct db *db,
-                 struct status *st)
+int texts_import(const char *dir, const char *prefix, struct db *db, struct status *st)
 {
     struct names names;
     int bad = 0;
@@ -46,7 +45,8 @@ int texts_import(const struct options *o, const char *dir, const char *prefix, s
         const char *text = path.ptr;
         progress_step(NULL, &(struct step){"texts", i, names.count, NAN});
         if (db_import_check(text, &failed) != 0 || db_import(db, &text, 1, &moved, &failed) != 0) {
-            note(o, "left out: %s", failed.message);
+            status_prefix(&failed, "left out"); /* an error: --quiet does not hide it */
+            progress_note(false, failed.message);
             bad++;
         }
         buf_release(&path);
@@ -69,7 +69,7 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
     if (result == 0)
         result = db_open(db_file, DB_WRITE, &db, st);
     if (result == 0)
-        result = texts_import(o, o->save, prefix, db, st) < 0 ? -1 : 0;
+        result = texts_import(o->save, prefix, db, st) < 0 ? -1 : 0;
     db_close(db);
     buf_init(&text);
     add_own_path(o, &text);
