@@ -107,11 +107,10 @@ const struct command cmd_search = {
              "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.",
     .more = help_strategies,
-    .examples =
-        "fuseplan search -b 1 -s 128 -m causal\n"
-        "fuseplan search -b 1 -s 128 -m causal --again\n"
-        "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
-        "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"
-        "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
+    .examples = "fuseplan search -b 1 -s 128 -m causal\n"
+                "fuseplan search -b 1 -s 128 -m causal --again\n"
+                "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
+                "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"
+                "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };
