@@ -64,7 +64,7 @@ static int add_all_gpus(struct sweep *s, struct status *st)
 {
     for (int i = 0; i < SLOTS_MAX; i++) {
         struct fingerprint device;
-        char name[16];
+        char name[24];
         fingerprint_device((struct target_name){.kind = TARGET_CUDA, .device = i}, &device);
         if (device.uuid[0] == '\0')
             break;
