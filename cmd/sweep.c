@@ -1,56 +1,38 @@
+#include "cmd/actions.h"
 #include "cmd/sweep_int.h"
 
-#include <limits.h>
-#include <string.h>
-
-static const struct action {
-    const char *name, *operands, *summary;
-    int least, most;     /* operands after the action */
-    option_bits options; /* beside the common ones, --db and those of rows */
+static const struct {
+    struct action action;
     sweep_action *run;
-} actions[] = {
-    {"plan", "TABLE", "print rows, their shards and what is known; measure nothing", 1, 1,
-     OPT(SHARDS), sweep_plan_run},
-    {"run", "TABLE", "search the rows, or those of one --shard", 1, 1,
-     OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS), sweep_run_run},
-    {"script", "slurm TABLE", "write a batch script of --shards tasks", 2, 2,
-     OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT) | OPT(FORCE), sweep_script_run},
-    {"collect", "TABLE DIR...", "store the texts of --save; print what is missing", 2, INT_MAX,
-     OPT(SHARDS), sweep_collect_run},
+} rows[] = {
+    {{"plan", "TABLE", "print rows, their shards and what is known; measure nothing", OPT(SHARDS)},
+     sweep_plan_run},
+    {{"run", "TABLE", "search the rows, or those of one --shard",
+      OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
+     sweep_run_run},
+    {{"script", "slurm TABLE", "write a batch script of --shards tasks",
+      OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT) | OPT(FORCE)},
+     sweep_script_run},
+    {{"collect", "TABLE DIR...", "store the texts of --save; print what is missing", OPT(SHARDS)},
+     sweep_collect_run},
 };
+
+static const struct actions actions = ACTIONS("sweep", rows, OPTS_COMMON | OPT(DB) | OPTS_ROW);
 
 static void list_actions(struct buf *out)
 {
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
-        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
+    actions_list(&actions, out);
 }
 
 static void help_actions(struct buf *out)
 {
-    buf_adds(out, "actions:\n");
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
-        char usage[32];
-        snprintf(usage, sizeof(usage), "%s %s", actions[i].name, actions[i].operands);
-        buf_addf(out, "  %-22s %s\n", usage, actions[i].summary);
-    }
+    actions_help(&actions, out);
 }
 
-static int run(const struct options *given, struct status *st)
+static int run(const struct options *o, struct status *st)
 {
-    int at = words_find("action", given->operands[0], list_actions, st);
-    if (at < 0)
-        return -1;
-    const struct action *a = &actions[at];
-    option_bits stray = given->given & ~(OPTS_COMMON | OPT(DB) | OPTS_ROW | a->options);
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if ((stray >> id & 1) != 0)
-            return status_set(st, STATUS_USAGE, "'sweep %s' takes no option '--%s'", a->name,
-                              option_info((enum option_id)id)->name);
-    int operands = given->operand_count - 1;
-    if (operands < a->least || operands > a->most)
-        return status_set(st, STATUS_USAGE, "'sweep %s' takes %s; found %d operands", a->name,
-                          a->operands, operands);
-    return a->run(given, st);
+    int at = words_find("action", o->operands[0], list_actions, st);
+    return at < 0 || action_check(&actions, at, o, st) != 0 ? -1 : rows[at].run(o, st);
 }
 
 const struct command cmd_sweep = {
