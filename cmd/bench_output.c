@@ -168,7 +168,7 @@ static void add_sizes(const struct comparison *c, const struct workload *w)
         bool ok = c->trials[i].status == TRIAL_OK;
         int n = beside(c, i, b);
         unstable_of(c, i, unstable);
-        sizes_add(w, plan_value(c->plans[i]), ok ? c->trials[i].ms.median : NAN, b, n,
+        sizes_add(w, (int)plan_value(c->plans[i]), ok ? c->trials[i].ms.median : NAN, b, n,
                   ok && unstable[0] != '\0' ? "unstable" : trial_status_name(c->trials[i].status));
     }
 }

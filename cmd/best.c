@@ -82,14 +82,13 @@ int session_best(const struct options *o, struct best_plan *out, struct status *
 
 static int default_plan(const struct options *o, struct plan *out, struct status *st)
 {
-    enum { USUAL = 41115 }; /* attention, norms and activation fused: where nothing is expected */
     struct target_name target;
     struct workload w;
     int result = workload_from_options(o, true, &target, &w, st);
     if (result == 0) {
         const struct build_target build = target_build(target, &w);
         if (!plan_expected(&build, out))
-            *out = plan_from_value(USUAL);
+            *out = plan_from_value(VALUE_FUSED);
         note(o, "the default plan is %u", plan_value(*out));
     }
     workload_release(&w);

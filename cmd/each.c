@@ -46,7 +46,7 @@ static int check_workloads(const struct options *o, struct status *st)
         struct workload w;
         one.given |= OPT(QUIET); /* notes come with the measurement */
         result = workload_from_options(&one, false, &target, &w, st);
-        if (result != 0 && parts > 1)
+        if (result != 0)
             status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len);
         workload_release(&w);
     }
@@ -111,6 +111,6 @@ int each_run(const struct options *o, const struct command *c, struct status *st
     int code = each_workload(o, c->name, run_part, (void *)(uintptr_t)c, st);
     if (parts > 1)
         output_parts_end();
-    sizes_end(o, parts > 1);
+    sizes_end(o);
     return code;
 }

@@ -18,7 +18,7 @@ void plan_add(unsigned value, struct buf *out)
         unsigned value;
         const char *name;
     } names[] = {{VALUE_UNFUSED, "unfused: a kernel for each operator"},
-                 {41115, "attention, norms and activation fused"},
+                 {VALUE_FUSED, "attention, norms and activation fused"},
                  {48920, "the usual best on Hopper"}};
     buf_addf(out, "%u", value);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

@@ -56,11 +56,12 @@ void baseline_note(const struct options *o, const struct baseline_time *b);
  *
  * Where a list of sizes is given people get a table of them at the end; Markdown is this table. */
 
-/* A plan of a workload with its time, beside at most two baselines.  verdict: a word or two. */
-void sizes_add(const struct workload *w, unsigned value, double ms,
+/* A plan of a workload with its time, beside at most two baselines.  value: -1 and ms: NaN where no
+ * plan ran.  verdict: a word or two. */
+void sizes_add(const struct workload *w, int value, double ms,
                const struct baseline_time *baselines, int count, const char *verdict);
 
-/* Prints the table and forgets it.  several: a list of sizes was given. */
-void sizes_end(const struct options *o, bool several);
+/* Prints the table, if it has to be, and forgets it. */
+void sizes_end(const struct options *o);
 
 #endif

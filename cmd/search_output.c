@@ -323,9 +323,8 @@ void search_print(const struct options *o, const struct workload *w, enum target
     if (top != NULL)
         json_object_set(object, "top", top);
     progress_hide();
-    if (r->best.value >= 0)
-        sizes_add(w, (unsigned)r->best.value, r->best.median_ms, r->baselines, r->baseline_count,
-                  verdict_word(r));
+    sizes_add(w, r->best.value, r->best.value >= 0 ? r->best.median_ms : NAN, r->baselines,
+              r->baseline_count, verdict_word(r));
     if (o->format == FORMAT_TABLE)
         print_text(o, w, target, r, json_array_size(relaxed) > 0);
     else if (o->format == FORMAT_CSV && top == NULL)

@@ -11,7 +11,7 @@ static struct {
     int count; /* of baselines, as those of the first row */
 } sizes;
 
-void sizes_add(const struct workload *w, unsigned value, double ms,
+void sizes_add(const struct workload *w, int value, double ms,
                const struct baseline_time *baselines, int count, const char *verdict)
 {
     if (sizes.rows == NULL) {
@@ -24,16 +24,18 @@ void sizes_add(const struct workload *w, unsigned value, double ms,
     for (int i = 0; i < sizes.count && i < count; i++)
         json_array_append_new(ratios, json_number(baselines[i].speedup.median));
     json_array_append_new(sizes.rows,
-                          json_pack("{si si si so ss so}", "batch", w->batch, "seq_len", w->seq_len,
-                                    "value", (int)value, "us", json_number(1e3 * ms / w->layers),
-                                    "verdict", verdict, "ratios", ratios));
+                          json_pack("{si si so so ss so}", "batch", w->batch, "seq_len", w->seq_len,
+                                    "value", value >= 0 ? json_integer(value) : json_null(), "us",
+                                    json_number(1e3 * ms / w->layers), "verdict", verdict, "ratios",
+                                    ratios));
 }
 
-void sizes_end(const struct options *o, bool several)
+void sizes_end(const struct options *o)
 {
     static const struct next_step next = {"export best", OPTS_WORKLOAD | OPT(DB),
                                           " -o encoder --build   # one C library of all sizes"};
     enum format format = o->format;
+    bool several = o->batches.count * o->seq_lens.count > 1;
     char titles[RATIOS][24];
     struct column columns[8] = {{"batch", "batch", 0},
                                 {"seq_len", "seq-len", 0},

@@ -5,19 +5,21 @@ static const struct {
     struct action action;
     sweep_action *run;
 } rows[] = {
-    {{"plan", "TABLE", "print rows, their shards and what is known; measure nothing", OPT(SHARDS)},
+    {{"plan", "TABLE", "print rows, their shards and what is known; measure nothing",
+      OPT(DB) | OPT(SHARDS)},
      sweep_plan_run},
     {{"run", "TABLE", "search the rows, or those of one --shard",
-      OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
+      OPT(DB) | OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
      sweep_run_run},
     {{"script", "slurm TABLE", "write a batch script of --shards tasks",
-      OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT) | OPT(FORCE)},
+      OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT)},
      sweep_script_run},
-    {{"collect", "TABLE DIR...", "store the texts of --save; print what is missing", OPT(SHARDS)},
+    {{"collect", "TABLE DIR...", "store the texts of --save; print what is missing",
+      OPT(DB) | OPT(SHARDS)},
      sweep_collect_run},
 };
 
-static const struct actions actions = ACTIONS("sweep", rows, OPTS_COMMON | OPT(DB) | OPTS_ROW);
+static const struct actions actions = ACTIONS("sweep", rows, OPTS_COMMON | OPTS_ROW);
 
 static void list_actions(struct buf *out)
 {
@@ -40,17 +42,18 @@ const struct command cmd_sweep = {
     .operands = "ACTION [FILE...]",
     .summary = "Search a table of workloads, on several GPUs and hosts",
     .options = OPTS_COMMON | OPT(DB) | OPTS_ROW | OPT(SHARD) | OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) |
-               OPT(EVENTS) | OPT(OUTPUT) | OPT(FORCE),
+               OPT(EVENTS) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about =
-        "A line of TABLE has the options of a row, as 'fuseplan db list' prints them; '#' begins "
-        "a\n"
-        "comment.  Lists of -b and -s, and several -m, are a row each.  Options of the command\n"
+        "A line of TABLE has the options of a row, as 'fuseplan db list' prints them; '#'\n"
+        "begins a comment.  Lists of -b and -s, and several -m, are a row each.  Options of the "
+        "command\n"
         "line hold for all rows; a row's own win.\n"
         "A row that fails does not stop the others.  The same command goes on where it stopped.\n"
         "--target cuda:all, or cuda:0,2, searches on several GPUs, a row on each at a time.\n"
         "Exits 0 if every row has a plan, 3 if some have none, 130 if it was stopped: then the\n"
-        "same command goes on.  Exits 1 if the machine failed, 2 if the table is wrong.",
+        "same command goes on.  Exits 1 if the machine failed or a search was ended by a signal:\n"
+        "trying again may help.  Exits 2 if the table is wrong.",
     .more = help_actions,
     .examples = "fuseplan sweep plan table --shards 4\n"
                 "fuseplan sweep run table --target cuda:all   # on a GPU\n"

@@ -1,42 +1,24 @@
 #include "cmd/sweep_int.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest N of the texts "I-of-N...." of a directory; 1 where there is none. */
-static int shards_of(const char *dir)
-{
-    struct names names;
-    struct status ignored = STATUS_INIT;
-    int most = 1;
-    if (directory_list(dir, &names, &ignored) != 0)
-        return most;
-    for (int i = 0; i < names.count; i++) {
-        const char *of = strstr(names.items[i], "-of-");
-        long shards = of != NULL ? strtol(of + strlen("-of-"), NULL, 10) : 0;
-        most = shards > most && shards < INT_MAX ? (int)shards : most;
-    }
-    names_release(&names);
-    return most;
-}
-
-/* Says which shards have rows that are not done, as Slurm takes them. */
+/* Says which shards have rows that a further run may bring to an end, as Slurm takes them. */
 static void say_open(const struct options *o, const struct table *t, int open)
 {
     struct buf list;
     buf_init(&list);
     for (int shard = 0; shard < o->shards; shard++)
         for (int i = 0; i < t->count; i++)
-            if (t->order[i].shard == shard && t->rows[t->order[i].index].state != ROW_DONE) {
+            if (t->order[i].shard == shard && t->rows[t->order[i].index].state < ROW_FAILED) {
                 buf_addf(&list, "%s%d", list.len > 0 ? "," : "", shard);
                 break;
             }
     if (open == 0)
         note(o, "all %d rows are done", t->count);
-    else if (o->shards > 1)
-        note(o, "%d of %d rows are done; to run the others: sbatch --array=%s", t->count - open,
-             t->count, list.ptr);
+    else if (o->shards > 1 && list.len > 0)
+        note(o, "%d of %d rows are done; to run what is missing: sbatch --array=%s",
+             t->count - open, t->count, list.ptr);
     else
         note(o, "%d of %d rows are done", t->count - open, t->count);
     buf_release(&list);
@@ -71,7 +53,7 @@ int sweep_collect_run(const struct options *given, struct status *st)
     int bad = 0, open = 0, result = table_read(&o, o.operands[1], o.target, &checked, st);
     table_release(&checked);
     for (int i = 2; i < o.operand_count && result == 0; i++) {
-        int shards = shards_of(o.operands[i]);
+        int shards = saved_shards(o.operands[i]);
         if (!options_has(&o, OPT(SHARDS)) && shards > o.shards)
             o.shards = shards;
         if (!file_exists(o.operands[i]))

@@ -50,10 +50,8 @@ int words_split(const char *text, struct names *out, struct status *st);
 
 /* ---- sweep_known.c: what a database knows of rows -------------------------------------------- */
 
-/* Sets what is known of a row: its best plan, and of a row without a reason the state. */
-int row_known(struct db *db, struct table_row *row, struct status *st);
-
-/* The same for all rows; a database that does not exist knows nothing. */
+/* Sets what is known of all rows: their best plans, and the states of rows that were not searched
+ * here.  A database that does not exist knows nothing. */
 int table_known(const char *db, struct table *t, struct status *st);
 
 /* Prints the rows of a shard, of all with shard -1, in the order of the table; returns how many are
@@ -80,10 +78,13 @@ void saving_release(struct saving *s);
  * added is named, and the others are added.  Returns how many could not, or -1. */
 int texts_import(const char *dir, const char *prefix, struct db *db, struct status *st);
 
+/* The largest N of the texts of a directory; 1 where there is none. */
+int saved_shards(const char *dir);
+
 /* ---- the actions; each returns an exit status, or -1 ----------------------------------------- */
 
 typedef int sweep_action(const struct options *o, struct status *st);
-sweep_action sweep_plan_run, sweep_collect_run; /* sweep.c, sweep_collect.c */
+sweep_action sweep_plan_run, sweep_collect_run; /* sweep_collect.c */
 sweep_action sweep_run_run;                     /* sweep_run.c */
 sweep_action sweep_script_run;                  /* sweep_script.c */
 

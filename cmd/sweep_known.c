@@ -23,7 +23,8 @@ static void note_device(void *ctx, const struct db_study *s)
     snprintf(row->uuid, sizeof(row->uuid), "%s", comparable ? s->target.uuid : "");
 }
 
-int row_known(struct db *db, struct table_row *row, struct status *st)
+/* Sets what is known of a row: its best plan, and of a row that was not searched here the state. */
+static int row_known(struct db *db, struct table_row *row, struct status *st)
 {
     struct status missing = STATUS_INIT;
     struct target_name target;
@@ -39,15 +40,17 @@ int row_known(struct db *db, struct table_row *row, struct status *st)
     db_best_release(&row->best);
     row->best = (struct db_best){.value = -1};
     if (result == 0)
-        result = db_best(db, study, &row->best, &missing);
-    if (result == 0)
         result = db_searches(db, study, note_search, &state, &missing);
+    if (result == 0 && db_best(db, study, &row->best, &missing) != 0) {
+        state = state == ROW_DONE ? ROW_FAILED : state; /* no plan ran */
+        result = -1;
+    }
     row->uuid[0] = '\0';
     if (result == 0)
         result = db_study_read(db, study, note_device, row, &missing);
     if (result != 0)
         row->best = (struct db_best){.value = -1};
-    if (row->reason == NULL && row->seconds != row->seconds)
+    if (row->reason == NULL && isnan(row->seconds))
         row->state = state;
     if (result == 0 || missing.code == STATUS_NOT_FOUND)
         return 0;

@@ -42,6 +42,7 @@ struct sweep {
     double start_s, saved_s;
     const char *last_reason; /* of the last row that the machine failed */
     int same;                /* rows in a row with that reason */
+    bool broken_off;         /* a search was ended by a signal: the same command may go on */
 };
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -220,6 +221,7 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
     } else if (row->state == ROW_FAILED) {
         row->reason = code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : last_said(slot->said);
     }
+    s->broken_off |= row->state == ROW_CUT_SHORT || code < 0;
     count_failure(s, row, row->state == ROW_FAILED && code != EXIT_NO_RESULT && code != EXIT_USAGE);
     close(slot->said);
     slot->said = -1;
@@ -248,7 +250,7 @@ static int next_row(const struct sweep *s, const struct slot *slot)
     return at;
 }
 
-/* Looks at a device: notes that its search ended, starts the next.  1: it is busy, 0: idle. */
+/* Looks at a device: notes that its search ended, starts the next. */
 static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
 {
     int status;
@@ -259,7 +261,7 @@ static int look(struct sweep *s, struct slot *slot, bool more, struct status *st
     int at = more && slot->pid == 0 ? next_row(s, slot) : -1;
     if (at >= 0 && start_search(s, slot, at, st) != 0)
         return -1;
-    return slot->pid > 0;
+    return 0;
 }
 
 /* A failure of one's own ends the searches, which store what they have. */
@@ -273,8 +275,7 @@ static int search_rows(struct sweep *s, struct status *st)
         struct status later = STATUS_INIT;
         busy = false;
         for (int i = 0; i < s->slot_count; i++) {
-            int found = look(s, &s->slots[i], !failed, failed ? &later : st);
-            failed = failed || found < 0;
+            failed |= look(s, &s->slots[i], !failed, failed ? &later : st) != 0;
             busy = busy || s->slots[i].pid > 0;
         }
         if (!told && (session_stop != 0 || failed))
@@ -362,7 +363,28 @@ static int exit_of(const struct sweep *s, int open)
              s->same);
         return EXIT_FAILURE;
     }
+    if (s->broken_off) {
+        note(s->o, "a search was ended from outside; the same command goes on from here");
+        return EXIT_FAILURE;
+    }
     return open > 0 ? EXIT_NO_RESULT : EXIT_SUCCESS;
+}
+
+/* Removes the database of this run alone, unless it has what could not be saved. */
+static void close_place(struct sweep *s, bool saved)
+{
+    struct status ignored = STATUS_INIT;
+    if (s->own_dir == NULL)
+        return;
+    if (saved || !file_exists(s->db))
+        file_remove_all(s->own_dir, &ignored);
+    else
+        fprintf(stderr,
+                "fuseplan sweep: what was measured is in '%s'; 'fuseplan db export --db %s -o "
+                "FILE' writes it as a text for 'sweep collect'\n",
+                s->db, s->db);
+    free((char *)s->db);
+    free(s->own_dir);
 }
 
 int sweep_run_run(const struct options *o, struct status *st)
@@ -382,12 +404,7 @@ int sweep_run_run(const struct options *o, struct status *st)
         result = table_known(s.db, &table, st);
     if (result == 0)
         open = sweep_print(o, &table, o->shard);
-    struct status ignored = STATUS_INIT;
-    if (s.own_dir != NULL) {
-        file_remove_all(s.own_dir, &ignored);
-        free((char *)s.db);
-        free(s.own_dir);
-    }
+    close_place(&s, result == 0);
     saving_release(&s.saving);
     free(s.rows);
     free(s.taken);

@@ -27,6 +27,24 @@ static bool ends_with(const char *text, const char *end)
     return len >= n && strcmp(text + len - n, end) == 0;
 }
 
+int saved_shards(const char *dir)
+{
+    struct names names;
+    struct status ignored = STATUS_INIT;
+    int most = 1;
+    if (directory_list(dir, &names, &ignored) != 0)
+        return most;
+    for (int i = 0; i < names.count; i++) {
+        int shard, shards, end = 0;
+        if (ends_with(names.items[i], ".ndjson") &&
+            sscanf(names.items[i], "%9d-of-%9d.%n", &shard, &shards, &end) == 2 && end > 0 &&
+            shards > most)
+            most = shards;
+    }
+    names_release(&names);
+    return most;
+}
+
 int texts_import(const char *dir, const char *prefix, struct db *db, struct status *st)
 {
     struct names names;

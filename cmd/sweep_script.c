@@ -5,21 +5,33 @@
 
 enum { ARRAY_MAX = 1001 }; /* Slurm's MaxArraySize, unless a site sets it */
 
+/* What says which rows are meant, also on a host without a GPU. */
+static void add_rows(const struct options *o, option_bits more, struct buf *out)
+{
+    options_words(o, OPTS_ROW | more, out);
+    if (o->target == NULL)
+        buf_adds(out, " --target cuda");
+}
+
 static void add_script(const struct options *o, int rows, bool gpu, struct buf *out)
 {
     const char *save = o->save != NULL ? o->save : "sweep";
-    struct buf table, dir;
+    struct buf table, dir, file, meant;
     buf_init(&table);
     buf_init(&dir);
+    buf_init(&file);
+    buf_init(&meant);
     buf_add_path(&table, o->operands[2]);
     buf_add_path(&dir, save);
+    buf_add_path(&file,
+                 o->output != NULL && strcmp(o->output, "-") != 0 ? o->output : "sweep.sbatch");
+    add_rows(o, 0, &meant);
     buf_addf(out,
              "#!/bin/bash\n"
              "# Tunes the %d workloads of %s in %d shards%s:\n"
-             "#     job=$(sbatch --parsable sweep.sbatch)\n"
-             "#     sbatch --dependency=afterany:$job --wrap 'fuseplan sweep collect %s %s'\n"
-             "# collect names the shards that are missing, for example: sbatch --array=1,3 "
-             "sweep.sbatch\n"
+             "#     job=$(sbatch --parsable %s)\n"
+             "#     sbatch --dependency=afterany:$job --wrap 'fuseplan sweep collect %s %s%s'\n"
+             "# collect names the shards that are missing, for example: sbatch --array=1,3 %s\n"
              "#SBATCH --job-name=fuseplan-sweep\n"
              "#SBATCH --array=0-%d\n"
              "%s"
@@ -32,11 +44,11 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
              "export FUSEPLAN_CACHE=${TMPDIR:-/tmp}/fuseplan-$(id -u)\n\n"
              "srun --ntasks=1 --cpus-per-task=\"${SLURM_CPUS_PER_TASK:-1}\" \\\n"
              "    fuseplan sweep run %s --shard \"$SLURM_ARRAY_TASK_ID/%d\" --save %s",
-             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", table.ptr, dir.ptr,
-             o->shards - 1,
+             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", file.ptr, table.ptr, dir.ptr,
+             meant.ptr, file.ptr, o->shards - 1,
              gpu ? "#SBATCH --gres=gpu:1\n#SBATCH --cpus-per-task=8\n" : "#SBATCH --exclusive\n",
              save, table.ptr, o->shards, dir.ptr);
-    options_words(o, OPTS_ROW | OPT(JOBS), out);
+    add_rows(o, OPT(JOBS), out);
     buf_adds(out,
              "\ncode=$?\n\n"
              "# 130: stopped before its end, and all is saved.  The next run goes on from there.\n"
@@ -46,6 +58,8 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
              "exit $code\n");
     buf_release(&table);
     buf_release(&dir);
+    buf_release(&file);
+    buf_release(&meant);
 }
 
 int sweep_script_run(const struct options *o, struct status *st)
@@ -56,14 +70,14 @@ int sweep_script_run(const struct options *o, struct status *st)
     if (strcmp(o->operands[1], "slurm") != 0)
         return status_set(st, STATUS_USAGE, "unknown scheduler '%s'; expected slurm",
                           o->operands[1]);
-    if (o->shards > ARRAY_MAX && !options_has(o, OPT(FORCE)))
-        return status_set(st, STATUS_USAGE,
-                          "--shards: %d is more than the tasks of an array usually are; give at "
-                          "most %d, or add --force if MaxArraySize is larger",
-                          o->shards, ARRAY_MAX);
-    int result = table_read(o, o->operands[2], o->target, &table, st);
+    if (o->shards > ARRAY_MAX)
+        note(o,
+             "--shards: Slurm refuses arrays of %d tasks unless the site's MaxArraySize is larger",
+             o->shards);
+    const char *usual = o->target != NULL ? o->target : "cuda";
+    int result = table_read(o, o->operands[2], usual, &table, st);
     if (result == 0)
-        result = target_parse(o->target != NULL ? o->target : "cuda", &target, st);
+        result = target_parse(usual, &target, st);
     if (result == 0) /* the log lies there */
         result = file_make_dirs(o->save != NULL ? o->save : "sweep", st);
     buf_init(&text);

@@ -3,7 +3,6 @@
 #include "cmd/search_int.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Why the times cannot be relied on; "" if they can. */
 static const char *doubt_of(const struct tune_report *r, unsigned *value)

@@ -25,7 +25,7 @@
  * nothing. */
 
 enum { ATTENTION_FIRST = 2, ATTENTION_LAST = 6 };
-enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, PLAN_SPACE = 16640 };
+enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, VALUE_FUSED = 41115, PLAN_SPACE = 16640 };
 
 struct plan {
     uint16_t fused;   /* bit b (0..13): ops b and b+1 are in one segment */

@@ -94,9 +94,8 @@ int model_fetch(struct db *db, int64_t study, const char *name, const struct seg
 struct top_plan {
     struct plan plan;
     struct interval ms;
-    bool compared; /* the time is of the comparison that the best plan won, else of a search */
-    double
-        times_best; /* the time over the best plan's own of the same kind; by it plans are ranked */
+    bool compared;     /* the time is of the comparison that the best plan won, else of a search */
+    double times_best; /* the time over the best plan's of the same kind, by which plans rank */
 };
 
 /* Fills *out with at most `most` plans of a study, and *count with their number: first the best

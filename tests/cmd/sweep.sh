@@ -38,6 +38,12 @@ sweep run --db all.db --format json --events events.ndjson >run.json || fail "ex
 [ "$(grep -c '"event":"row"' events.ndjson)" = 3 ] || fail "$(cat events.ndjson)"
 [ "$(measured all.db | wc -l)" = 6 ] || fail "$(measured all.db)"
 
+echo "no plan ran"
+cp all.db none.db
+sqlite3 none.db 'DELETE FROM trial; VACUUM'
+sweep plan --db none.db --format json >out
+[ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
+
 echo "two devices"
 # shellcheck disable=SC2086
 fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said || fail "exit $?"
@@ -94,6 +100,18 @@ sweep run --db all.db >out || code=$?
 [ $code = 2 ] || fail "a mask that is not there: exit $code"
 grep -q 'table, line 4: .*none.npy' said || fail "line 4 is not named"
 
+echo "a search that is killed alone"
+echo '-b 1 -s 12' >table
+# shellcheck disable=SC2086
+fuseplan sweep run table $options -q --db killed.db >out 2>said &
+pid=$!
+until [ -s killed.db ] && child=$(cat /proc/$pid/task/*/children) && [ -n "$child" ]; do sleep 0.02; done
+# shellcheck disable=SC2086 # a number, and a blank
+kill -KILL $child
+code=0
+wait $pid || code=$?
+[ $code = 1 ] || fail "exit $code: $(cat out said)"
+
 echo "a machine that fails"
 printf '%s\n' '-b 1 -s 4' '-b 2 -s 4' '-b 3 -s 4' '-b 4 -s 4' >table
 code=0
@@ -107,6 +125,9 @@ if sweep script slurm --shards 4 >out; then fail "table is no scheduler"; fi
 fuseplan sweep script slurm table --shards 4 $options -o job -q
 bash -n job
 grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"
+grep -q -- "'fuseplan sweep collect table sweep -H 1 .*--target cpu" job || fail "collect has other rows: $(cat job)"
+fuseplan sweep script slurm table --shards 4 -o job2 -q
+[ "$(grep -c -- '--target cuda' job2)" = 2 ] || fail "the target is open: $(cat job2)"
 [ -d sweep ] || fail "the directory of the log is missing"
 
 # A search costs less where nothing is compiled.

@@ -49,11 +49,15 @@ START_TEST(rows_follow_what_is_like_them)
     for (int i = 0; i < count; i++) {
         ck_assert(!seen[rows[i].index]);
         seen[rows[i].index] = true;
-        if (i == 0 || rows[i].family != rows[i - 1].family)
+        if (i == 0)
             continue;
-        ck_assert_int_ge(rows[i].batch * rows[i].seq_len, rows[i - 1].batch * rows[i - 1].seq_len);
-        if (grouped(&rows[i], &rows[i - 1]))
-            ck_assert_str_ne(rows[i].mask, "full");
+        const struct sweep_row *a = &rows[i - 1], *b = &rows[i];
+        int by = strcmp(a->family, b->family);
+        by = by != 0 ? by : a->batch * a->seq_len - b->batch * b->seq_len;
+        by = by != 0 ? by : a->seq_len - b->seq_len;
+        ck_assert_int_le(by, 0);
+        if (by == 0)
+            ck_assert_str_ne(b->mask, "full");
     }
 }
 END_TEST
