@@ -71,7 +71,7 @@ struct options {
     double local_rope;             /* 0: rope */
     int global_every;
     const char *local_mask;          /* null or "none": layers are of one kind */
-    int local_width;                 /* of a model: sliding:w in its place; 0: of one kind */
+    int local_width;                 /* of a model: sliding:w in its place; -1: of one kind */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,

@@ -122,6 +122,7 @@ static void init(struct options *o, int argc)
                           .mask = "full",
                           .baseline = BASELINE_DEFAULT,
                           .space = {0, VALUE_MAX},
+                          .local_width = -1,
                           .name = "default",
                           .quantile = 0.1,
                           .seeds = 20,

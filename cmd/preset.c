@@ -139,7 +139,7 @@ int preset_apply(struct options *o, struct status *st)
         options_has(o, OPT(ACTIVATION)) ? o->activation : (int)f.activation - FUNCTION_BIAS_GELU;
     o->rope = options_has(o, OPT(ROPE)) ? o->rope : m.rope_theta;
     o->rope_factor = options_has(o, OPT(ROPE)) ? o->rope_factor : m.rope_factor;
-    o->local_width = options_has(o, OPT(LOCAL_MASK)) ? 0 : m.local.width;
+    o->local_width = options_has(o, OPT(LOCAL_MASK)) || m.local.every == 0 ? -1 : m.local.width;
     o->local_rope = options_has(o, OPT(LOCAL_ROPE)) ? o->local_rope : m.local.rope_theta;
     o->global_every = options_has(o, OPT(GLOBAL_EVERY)) ? o->global_every : m.local.every;
     o->gate = options_has(o, OPT(GATE)) ? o->gate : f.gate;

@@ -53,7 +53,7 @@ static int set_local(const struct options *o, struct workload *w, struct status 
     char mask[32];
     snprintf(mask, sizeof(mask), "sliding:w=%d", o->local_width);
     bool given = o->local_mask != NULL && strcmp(o->local_mask, "none") != 0;
-    bool none = !given && o->local_width == 0;
+    bool none = !given && o->local_width < 0;
     if (none && options_has(o, OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY)))
         return status_set(
             st, STATUS_USAGE,

@@ -120,7 +120,8 @@ struct impl {
     /* Null on a CPU and for a library. */
     void (*launch)(const struct choice *c, const struct workload *w, struct cuda_launch *out);
     /* Microseconds that an applicable choice is expected to take, to compare schedules; NaN where
-     * the model does not reach, or the mask is not built.  Null if nothing is known. */
+     * the model does not reach, or the mask is not built.  Null if nothing is known.  It reads
+     * the blocks of w's own mask, no means over kinds of layers. */
     double (*expected_us)(const struct choice *c, const struct workload *w);
     int knob_count;
     struct knob knobs[KNOB_MAX];

@@ -6,21 +6,21 @@
 static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 
 /* The fastest that was tried on an H200 with heads of 64 and of 128 columns; smaller heads run the
- * same.  Which one wins depends on the lists.  Above 64 a block takes twice the shared memory, and
- * q has no registers beside the next scores. */
+ * same.  hopper_attention_of() sets the head size.  Which one wins depends on the lists.  Above 64
+ * a block takes twice the shared memory, and q has no registers beside the next scores. */
 static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
-    {[HOPPER_ATTENTION_64] = {{64, 1, 1, 2, 1, 1, true, false, false, false}, 4},
-     [HOPPER_ATTENTION_64_OVERLAP] = {{64, 1, 1, 3, 1, 1, false, true, true, false}, 3},
-     [HOPPER_ATTENTION_64_SPLIT] = {{64, 2, 1, 4, 2, 1, false, false, false, false}, 2},
-     [HOPPER_ATTENTION_64_CLUSTER] = {{64, 1, 1, 3, 1, 2, false, true, true, false}, 3},
-     [HOPPER_ATTENTION_128] = {{64, 2, 2, 3, 2, 1, true, false, false, false}, 2},
-     [HOPPER_ATTENTION_192] = {{64, 3, 3, 4, 4, 1, true, true, true, false}, 1}},
-    {[HOPPER_ATTENTION_64] = {{128, 1, 1, 2, 1, 1, true, false, false, false}, 2},
-     [HOPPER_ATTENTION_64_OVERLAP] = {{128, 1, 1, 3, 1, 1, false, true, false, false}, 1},
-     [HOPPER_ATTENTION_64_SPLIT] = {{128, 2, 1, 4, 2, 1, false, false, false, false}, 1},
-     [HOPPER_ATTENTION_64_CLUSTER] = {{128, 1, 1, 3, 1, 2, false, true, false, false}, 1},
-     [HOPPER_ATTENTION_128] = {{128, 2, 2, 3, 2, 1, true, true, false, false}, 1},
-     [HOPPER_ATTENTION_192] = {{128, 3, 3, 3, 4, 1, true, false, false, false}, 1}},
+    {[HOPPER_ATTENTION_64] = {{0, 1, 1, 2, 1, 1, true, false, false, false}, 4},
+     [HOPPER_ATTENTION_64_OVERLAP] = {{0, 1, 1, 3, 1, 1, false, true, true, false}, 3},
+     [HOPPER_ATTENTION_64_SPLIT] = {{0, 2, 1, 4, 2, 1, false, false, false, false}, 2},
+     [HOPPER_ATTENTION_64_CLUSTER] = {{0, 1, 1, 3, 1, 2, false, true, true, false}, 3},
+     [HOPPER_ATTENTION_128] = {{0, 2, 2, 3, 2, 1, true, false, false, false}, 2},
+     [HOPPER_ATTENTION_192] = {{0, 3, 3, 4, 4, 1, true, true, true, false}, 1}},
+    {[HOPPER_ATTENTION_64] = {{0, 1, 1, 2, 1, 1, true, false, false, false}, 2},
+     [HOPPER_ATTENTION_64_OVERLAP] = {{0, 1, 1, 3, 1, 1, false, true, false, false}, 1},
+     [HOPPER_ATTENTION_64_SPLIT] = {{0, 2, 1, 4, 2, 1, false, false, false, false}, 1},
+     [HOPPER_ATTENTION_64_CLUSTER] = {{0, 1, 1, 3, 1, 2, false, true, false, false}, 1},
+     [HOPPER_ATTENTION_128] = {{0, 2, 2, 3, 2, 1, true, true, false, false}, 1},
+     [HOPPER_ATTENTION_192] = {{0, 3, 3, 3, 4, 1, true, false, false, false}, 1}},
 };
 
 /* wgmma multiplies with so many columns of v; wgmma.cuh has these. */

@@ -10,11 +10,11 @@ struct workload;
 /* ---- chain.c, chain_functions.c: the operator chain --------------------------------------------
  *
  * A *chain* is one kind of encoder layer: 15 operators, its weights, and what it hands to the next
- * layer.  B batch, S sequence length, H heads, W head size, A = H*W, D hidden, F ffn.  D is A but
- * in chains whose hidden size is one of its own.  Tensor 0 is the
- * layer's input x (B,S,D); tensor 1+i is the output of operator i.  The last tensor, n (B,S,D), is
- * an input of chains that normalise before a sublayer: x normalised, which the layer before
- * computed.  The layout of a tensor is the same for all plans. */
+ * layer.  B batch, S sequence length, H heads, W head size, A = H*W, D hidden, F ffn.  D
+ * equals A unless the chain has `hidden`.  Tensor 0 is the layer's input x (B,S,D); tensor 1+i is
+ * the output of operator i.  The last tensor, n (B,S,D), is an input of chains that normalise
+ * before a sublayer: x normalised, which the layer before computed.  The layout of a tensor is the
+ * same for all plans. */
 
 enum {
     OP_COUNT = 15,
@@ -111,7 +111,7 @@ enum { ON_CPU = 1, ON_MMA = 2, ON_HOPPER = 4, ON_CUDA = ON_MMA | ON_HOPPER, ON_C
  * CPU, FP_BIAS_GELU.  Its name is that in names of shared kernels, and of an activation's functor
  * on a GPU, apply_gelu.  roles: the weights that it takes, as bits; an operator may lack its bias
  * and its beta.  A gate has an activation for its function.  Activations stand one after another,
- * gelu first.
+ * gelu first, as the words of --activation do.
  *
  * cuBLASLt computes BIAS_GELU_TANH in the place of BIAS_GELU; codegen/cuda_library.c says how far
  * the two differ.  c = 0.044715.  Rotary embeddings are those of Su et al., RoFormer (2021), with

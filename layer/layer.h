@@ -180,7 +180,9 @@ static inline int workload_kinds(const struct workload *w)
     return w->local != NULL ? 2 : 1;
 }
 
-/* Of a layer, 0 or 1; and what layers of a kind are.  Layer k is the first of kind k. */
+/* Of a layer, 0 or 1; and what layers of a kind are.  Layer k is the first of kind k.  Kind 0 is w
+ * itself: functions that give a mean over the kinds give it for kind 0, and kind 1's own number for
+ * kind 1. */
 int layer_kind(const struct workload *w, int layer);
 const struct workload *workload_of_kind(const struct workload *w, int kind);
 const struct workload *workload_of_layer(const struct workload *w, int layer);
@@ -225,8 +227,7 @@ double weight_bytes(int weight, const struct workload *w);
 
 /* Upper bound of the bytes that it takes to run and verify any plan: all tensors of one layer, the
  * same again as the oracle keeps them in fp32 of a layer of each kind, the weights of all layers,
- * the masks.  Takes any
- * numbers, checked or not. */
+ * the masks.  Takes any numbers, checked or not. */
 double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.

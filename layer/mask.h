@@ -45,8 +45,8 @@ double mask_distance(const struct mask_spec *a, const struct mask_spec *b);
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);
 
-/* Makes the spec of a mask from a file that of the mask with a name and usual parameters that keeps
- * the same keys; false if there is none. */
+/* If a named mask with its usual parameters keeps the same keys as m, replaces *spec by it and
+ * returns true.  False for masks that differ by batch row.  Builds rows of each named mask. */
 bool mask_name(const struct mask *m, struct mask_spec *spec);
 void mask_release(struct mask *m);
 size_t mask_bytes(const struct mask *m); /* of its bits */

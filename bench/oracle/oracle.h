@@ -147,8 +147,8 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper
  * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
  * dtype.  a: the weight's number, drawn as weight_drawn() says; x is array 15 of layer 0, 0 +- 0.4.
- * Weights of a trained model are rounded to dtype.  Tables are not rounded, and those of all layers
- * of a kind are one. */
+ * Weights of a trained model are rounded to dtype.  Tables are not rounded.  All layers share a
+ * score bias, layers of a kind their rotations. */
 void inputs_weight(const struct workload *of, struct inputs in, int layer, int id, float *out);
 
 /* Allocates and fills the inputs of layer 0. */

@@ -38,7 +38,8 @@ bool config_is_nothing(const json_t *value); /* not there, null, false, 0 or emp
 
 /* ---- config_kinds.c -------------------------------------------------------------------------- */
 
-/* ModernBERT's two kinds of layers, with the base of each: takes their fields away. */
+/* ModernBERT's two kinds of layers, with the base of each: takes their fields away.  out->layers is
+ * set. */
 int config_kinds(const struct config *c, struct model_config *out);
 
 /* ---- config_fields.c ------------------------------------------------------------------------- */

@@ -16,14 +16,16 @@ static bool is_global(const json_t *types, size_t layer)
     return type != NULL && strcmp(type, "full_attention") == 0;
 }
 
-/* From transformers 5 on layer_types lists the kind of each layer.  *every is 0 if all layers are
- * global. */
-static int read_types(const struct config *c, int *every)
+/* From transformers 5 on layer_types lists the kind of each layer.  *every is 0 or 1 if all layers
+ * are global. */
+static int read_types(const struct config *c, int layers, int *every)
 {
     const json_t *types = json_object_get(c->fields, "layer_types");
     size_t n = json_array_size(types), second = 1;
     if (!json_is_array(types))
         return config_size(c, every_names, GLOBAL_EVERY, every);
+    if (n != (size_t)layers)
+        return config_refuse(c, "'layer_types' has %d layers, and the model %d", (int)n, layers);
     while (second < n && !is_global(types, second))
         second++;
     for (size_t layer = 0; layer < n; layer++) {
@@ -59,7 +61,8 @@ int config_kinds(const struct config *c, struct model_config *out)
 {
     int every = 0, width = 0;
     double global = 0, local = 0;
-    if (read_types(c, &every) != 0 || config_size(c, width_names, LOCAL_ATTENTION, &width) != 0 ||
+    if (read_types(c, out->layers, &every) != 0 ||
+        config_size(c, width_names, LOCAL_ATTENTION, &width) != 0 ||
         read_theta(c, "full_attention", "global_rope_theta", GLOBAL_THETA, &global) != 0)
         return -1;
     if (every > 1 &&
@@ -67,7 +70,7 @@ int config_kinds(const struct config *c, struct model_config *out)
         return -1;
     out->rope_theta = global;
     if (every > 1) /* local_attention counts keys on both sides */
-        out->local = (struct local){.width = width / 2, .rope_theta = local, .every = every};
+        out->local = (struct local){.every = every, .width = width / 2, .rope_theta = local};
     json_object_del(c->fields, "local_attention");
     json_object_del(c->fields, "layer_types");
     return 0;

@@ -216,7 +216,8 @@ static int read_config(const struct config *c, struct model_config *out)
     json_object_update_missing(c->fields, otherwise);
     json_decref(otherwise);
     read_scaling(c, m, out);
-    if (strcmp(m->type, "modernbert") == 0 && config_kinds(c, out) != 0)
+    if (strcmp(m->type, "modernbert") == 0 &&
+        (config_size(c, layers_names, 0, &out->layers) != 0 || config_kinds(c, out) != 0))
         return -1;
     if (read_functions(c, m, &f) != 0 || read_sizes(c, &f, out) != 0 ||
         config_number(c, c->fields, eps_names, &out->eps) != 0)

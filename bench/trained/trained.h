@@ -46,9 +46,9 @@ bool trained_first_norm(const struct trained *t, const struct workload *w, float
 
 /* Of layers of a second kind; see workload_add_local(). */
 struct local {
-    int width; /* of their mask sliding:w; 0: all layers are of one kind */
+    int width; /* of their mask sliding:w */
     double rope_theta;
-    int every;
+    int every; /* 0: all layers are of one kind */
 };
 
 struct model_config {

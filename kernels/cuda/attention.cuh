@@ -601,12 +601,12 @@ template <class D, int W, int OPS, int THREADS> struct attention {
 
     FP_DEVICE void run()
     {
-        constexpr int groups = THREADS / FOUR_WARPS; /* further warps idle */
+        constexpr int groups = THREADS / FOUR_WARPS;
+        static_assert(THREADS % FOUR_WARPS == 0, "whole groups of four warps");
         int tiles = a.batch * a.heads * a.mask.blocks;
         if constexpr (COLUMNS > W && (HAS_QK || HAS_PV))
             clear_ends();
-        for (int i = blockIdx.x * groups + group; group < groups && i < tiles;
-             i += gridDim.x * groups) {
+        for (int i = blockIdx.x * groups + group; i < tiles; i += gridDim.x * groups) {
             if (!select(i))
                 continue;
             if constexpr (HAS_PV)

@@ -107,7 +107,7 @@ template <int W> struct rotation {
     }
 };
 
-/* The same of q and k turned first, by the kernel, which holds both columns of a pair. */
+/* The same of q and k that turn() of hopper_gemm_store.cuh or hopper_gemm_split.cuh has turned. */
 template <class D, int W> struct store_turned_qkv : store_qkv<D, W> {
     static constexpr int turned = W;
     const float *table; /* (S,W) */
@@ -121,7 +121,7 @@ template <class D, int W> struct store_turned_qkv : store_qkv<D, W> {
 /* q and k turned.  A thread has one half of its pairs; the other half is in memory. */
 template <class D, int W, class View, class Next> struct turn_heads {
     View in;
-    const elem<D> *bias; /* (3D), in v already; null: none */
+    const elem<D> *bias; /* (3A), in v already; null: none */
     rotation<W> turns;
     Next next;
 

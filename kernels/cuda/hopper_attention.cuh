@@ -1,4 +1,4 @@
-/* Whole attention by Hopper's wgmma (sm_90a), fp16 and bf16, head size W a multiple of 8 up to 128:
+/* Whole attention by Hopper's wgmma (sm_90a), fp16 and bf16, head size W of 32 to 128:
  *
  *   out (S,W) = softmax(mask(q k^T / sqrt(W))) v     for each batch row and head
  *

@@ -6,7 +6,7 @@
 #include "attention.h"
 
 struct fp_hopper_attention {
-    int head_size;       /* a multiple of 8 up to 128 */
+    int head_size;       /* of those in wgmma.cuh, 32 to 128 */
     int consumers;       /* warpgroups that compute */
     int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
     int ring;            /* key blocks in flight */

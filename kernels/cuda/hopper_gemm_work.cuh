@@ -91,6 +91,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static_assert(!E4M3 || BN <= 256, "the weight comes in one box");
     static_assert(!OUT_E4M3 || (BY_WARPS && PANEL == 64 && !GATE && NORM == FP_NORM_NONE),
                   "warps store whole panels, without a norm");
+    static_assert(!OUT_E4M3 || same<D, fp16>, "conversions to e4m3 take pairs of fp16");
     static_assert((E4M3 ? BN : BK) % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");
 

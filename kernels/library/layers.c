@@ -34,7 +34,8 @@ static int run_layers(struct run *r, struct run *local)
     return status;
 }
 
-/* Sets what runs local layers, if there are any: all but mask and lists are the same. */
+/* Sets what runs local layers: all but mask and lists are the same.  Without such layers *out is
+ * *r. */
 static int begin_local(const struct run *r, struct run *out)
 {
     *out = *r;

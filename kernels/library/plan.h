@@ -63,9 +63,10 @@ struct run {
     bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
     bool packed;  /* and the layers run without rows of padding */
     struct fp_args args;
-    struct lengths_space space, local_space; /* of local layers: all but the lengths */
-    bool began;                              /* a segment of this run was launched */
-    bool local;                              /* it runs the plan of local layers */
+    struct lengths_space space;
+    struct lengths_space local_space; /* of local layers: all but the lengths */
+    bool began;                       /* a segment of this run was launched */
+    bool local;                       /* it runs the plan of local layers */
 };
 
 /* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
@@ -109,7 +110,7 @@ int encoder_start(void);
 bool encoder_is_forked(void);
 
 /* ---- launch.c: a run, in the target's way
- * ---------------------------------------------------------
+ * --------------------------------------------------------
  *
  * Functions that can fail return an enum encoder_status, here and below. */
 

@@ -167,7 +167,6 @@ static int leftovers(void)
     return count;
 }
 
-/* What a process still writes stays, what a killed one left goes. */
 static int flock_error; /* 0: flock() works */
 
 /* Takes the place of the library's. */
@@ -188,6 +187,7 @@ START_TEST(file_system_without_locks_is_told)
 }
 END_TEST
 
+/* What a process still writes stays, what a killed one left goes. */
 START_TEST(scratch_goes_with_its_process)
 {
     struct scratch own;

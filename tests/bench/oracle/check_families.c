@@ -93,7 +93,7 @@ static void read_workload(const char *config, const struct safetensors *golden, 
     w->rope_factor = c.rope_factor;
     ck_assert_int_eq(workload_hidden(w), (int)x->shape[2]);
     read_lengths(golden, w);
-    if (c.local.width > 0) {
+    if (c.local.every > 0) {
         char mask[32];
         snprintf(mask, sizeof(mask), "sliding:w=%d", c.local.width);
         OK(workload_add_local(w, mask, c.local.rope_theta, c.local.every, &st));

@@ -11,12 +11,17 @@ static const struct {
     const char *family, *field, *value, *says;
 } configs[] = {
     {"bert", "model_type", "\"deberta-v2\"", "'deberta-v2' is not known; known are bert, roberta"},
-    {"modernbert", "layer_types", "[\"full_attention\", \"full_attention\", \"sliding_attention\"]",
+    {"modernbert", "layer_types",
+     "[\"full_attention\", \"full_attention\", \"sliding_attention\", \"sliding_attention\"]",
      "'layer_types' is"},
-    {"modernbert", "layer_types", "[\"sliding_attention\", \"full_attention\"]",
+    {"modernbert", "layer_types",
+     "[\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\"]",
      "'layer_types' is"},
-    {"modernbert", "layer_types", "[\"full_attention\", \"chunked_attention\"]",
+    {"modernbert", "layer_types",
+     "[\"full_attention\", \"chunked_attention\", \"full_attention\", \"full_attention\"]",
      "'layer_types' is"},
+    {"modernbert", "layer_types", "[\"full_attention\", \"sliding_attention\"]",
+     "'layer_types' has 2 layers"},
     {"modernbert", "rope_parameters", "{\"full_attention\": {\"rope_type\": \"yarn\"}}",
      "'rope_parameters' is"},
     {"modernbert", "local_attention", "\"16\"", "'local_attention' is not a number"},
@@ -113,8 +118,11 @@ START_TEST(modernberts_layers_are_of_two_kinds)
     c = modernbert_of(fields);
     ck_assert_int_eq(c.local.every, 2);
     ck_assert_double_eq(c.local.rope_theta, 160000);
-    json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
+    json_object_set_new(fields, "local_attention", json_integer(1)); /* a token alone */
     ck_assert_int_eq(modernbert_of(fields).local.width, 0);
+    ck_assert_int_eq(modernbert_of(fields).local.every, 2);
+    json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
+    ck_assert_int_eq(modernbert_of(fields).local.every, 0);
     json_decref(fields);
 }
 END_TEST
