@@ -34,6 +34,11 @@ static void add_title(const struct standalone_plan *p, struct buf *out)
     plan_translate(plan_value(p->candidate->plan), out);
     buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
     workload_text(w, out);
+    if (p->local) {
+        buf_adds(out, ".\n * What its local layers have of their own: the mask, and all that "
+                      "follows from it. */\n");
+        return;
+    }
     buf_addf(out,
              ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
              "%.4g MB. */\n",

@@ -24,6 +24,7 @@
 #define FUSEPLAN_CUDA_ATTENTION_CUH
 
 #include "attention.h"
+#include "heads.cuh"
 #include "mma.cuh"
 
 namespace fp
@@ -199,9 +200,8 @@ template <class D, int W, int OPS, int THREADS> struct attention {
             }
 #pragma unroll
             for (int e = 0; e < VEC<D>; e++) {
-                const float first = x[e] + b[e], second = y[e] + c[e];
-                x[e] = first * at[2 * e] - second * at[2 * e + 1];
-                y[e] = second * at[2 * e] + first * at[2 * e + 1];
+                x[e] += b[e], y[e] += c[e];
+                turn_pair(x[e], y[e], at[2 * e], at[2 * e + 1]);
             }
             store_vec<D>(low, x);
             store_vec<D>(low + HALF, y);

@@ -298,9 +298,26 @@ START_TEST(plans_of_the_least_expected_time)
 }
 END_TEST
 
+/* Tiles of an order of tokens are launched for all layers alike. */
+START_TEST(kinds_of_layers_share_an_order_of_tokens)
+{
+    struct workload w;
+    workload_init(&w);
+    w.batch = 1, w.seq_len = 512, w.dtype = DTYPE_FP16;
+    OK(mask_parse("strided:t=7", &w.mask_spec, &st));
+    if (_i > 0)
+        OK(workload_add_local(&w, _i == 1 ? "strided:t=7" : "sliding", 0, 2, &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
+    ck_assert_int_eq(build_target_of(TARGET_CUDA, "sm_90", true, &w).ordered, _i < 2);
+    workload_release(&w);
+}
+END_TEST
+
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
       ONCE(sources_with_the_same_symbol_are_the_same),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)),
       LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)),
-      LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected)))
+      LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected)),
+      LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3))
