@@ -4,6 +4,8 @@
 
 #include "cmd/cmd.h"
 
+#include <sys/types.h>
+
 /* The options of a row: those that name its workload, and those of its search. */
 #define OPTS_NAMING (OPTS_WORKLOAD | OPT(INIT))
 #define OPTS_ROW                                                                                   \
@@ -57,6 +59,23 @@ int table_known(const char *db, struct table *t, struct status *st);
 /* Prints the rows of a shard, of all with shard -1, in the order of the table; returns how many are
  * not done. */
 int sweep_print(const struct options *o, const struct table *t, int shard);
+
+/* ---- sweep_search.c: a row's search, as a process ----------------------------------------------
+ */
+
+struct search_process {
+    pid_t pid; /* 0: none runs */
+    int said;  /* what it says on standard error: a file without a name; -1: none */
+};
+#define SEARCH_PROCESS_INIT ((struct search_process){0, -1})
+
+/* Starts it; it ends with this process.  target: unless the row names one; jobs: 0 for as many as
+ * it takes by itself; db: null for the usual one.  The caller waits for its end, and then releases
+ * *out. */
+int search_start(const struct options *row, const char *target, int jobs, const char *db,
+                 struct search_process *out, struct status *st);
+char *search_said(const struct search_process *p); /* its last line; the caller frees it */
+void search_release(struct search_process *p);
 
 /* ---- sweep_save.c: results as texts in a directory --------------------------------------------
  *

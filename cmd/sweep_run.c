@@ -3,13 +3,10 @@
 #include "cmd/sweep_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,10 +18,9 @@ enum { SLOTS_MAX = 64, SAME_FAILURES = 3 };
 struct slot {
     char target[16];
     struct fingerprint device; /* without a compiler */
-    pid_t pid;                 /* of its search; 0: none runs */
-    int at;                    /* the position of its last row; -1: none */
+    struct search_process search;
+    int at; /* the position of its last row; -1: none */
     double start_s;
-    int said; /* what the search says on standard error: a file without a name */
 };
 
 struct sweep {
@@ -55,7 +51,7 @@ static int add_slot(struct sweep *s, const char *name, struct status *st)
     if (s->slot_count == SLOTS_MAX || strlen(name) >= sizeof(s->slots[0].target))
         return status_set(st, STATUS_USAGE, "--target names more than %d devices", SLOTS_MAX);
     struct slot *slot = &s->slots[s->slot_count++];
-    *slot = (struct slot){.at = -1, .said = -1};
+    *slot = (struct slot){.search = SEARCH_PROCESS_INIT, .at = -1};
     snprintf(slot->target, sizeof(slot->target), "%s", name);
     fingerprint_device(target, &slot->device);
     return 0;
@@ -103,89 +99,18 @@ static int find_slots(struct sweep *s, struct status *st)
 
 /* ---- a search -------------------------------------------------------------------------------- */
 
-/* The command line of a row's search, as a null-terminated array that borrows from *words. */
-static char **search_words(const struct sweep *s, const struct slot *slot, struct names *words)
-{
-    const struct options *o = &s->table->rows[s->rows[slot->at].index].o;
-    struct status never = STATUS_INIT;
-    struct buf text;
-    buf_init(&text);
-    options_command(o, "search", OPTS_ROW, &text);
-    if (!options_has(o, OPT(TARGET)))
-        buf_addf(&text, " --target %s", slot->target);
-    if (options_has(s->o, OPT(JOBS)) || s->slot_count > 1) {
-        int share = (s->o->jobs > 0 ? s->o->jobs : cpu_threads()) / s->slot_count;
-        buf_addf(&text, " -j %d", share > 0 ? share : 1);
-    }
-    if (s->db != NULL) {
-        buf_adds(&text, " --db ");
-        buf_add_path(&text, s->db);
-    }
-    buf_adds(&text, " -q --format ndjson");
-    words_split(text.ptr, words, &never);
-    buf_release(&text);
-    char **out = mem_alloc((size_t)words->count + 1, sizeof(*out));
-    memcpy(out, words->items, (size_t)words->count * sizeof(*out));
-    return out;
-}
-
-/* In the new process: a search that catches signals by itself, and ends with this one. */
-_Noreturn static void become_search(char **words, const struct slot *slot, const sigset_t *before,
-                                    pid_t parent)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-        dup2(null, STDOUT_FILENO) >= 0 && dup2(slot->said, STDERR_FILENO) >= 0) {
-        sigprocmask(SIG_SETMASK, before, NULL);
-        execv("/proc/self/exe", words);
-    }
-    _exit(EXIT_FAILURE);
-}
-
 static int start_search(struct sweep *s, struct slot *slot, int at, struct status *st)
 {
-    struct names words = {.count = 0};
-    sigset_t before;
+    int share = 0;
+    if (options_has(s->o, OPT(JOBS)) || s->slot_count > 1) {
+        share = (s->o->jobs > 0 ? s->o->jobs : cpu_threads()) / s->slot_count;
+        share = share > 0 ? share : 1;
+    }
     slot->at = at;
     s->taken[at] = true;
     slot->start_s = clock_seconds();
-    slot->said = memfd_create("said", MFD_CLOEXEC);
-    if (slot->said < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot keep what a search says: %s",
-                          strerror(errno));
-    char **argv = search_words(s, slot, &words);
-    pid_t parent = getpid();
-    file_hold_signals(&before);
-    slot->pid = fork();
-    if (slot->pid == 0)
-        become_search(argv, slot, &before, parent);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    free(argv);
-    names_release(&words);
-    if (slot->pid > 0)
-        return 0;
-    slot->pid = 0;
-    return status_set(st, STATUS_ENVIRONMENT, "cannot start a search: %s", strerror(errno));
-}
-
-/* The last line that a search said, without its name; the caller frees it. */
-static char *last_said(int fd)
-{
-    char text[4096];
-    ssize_t end = lseek(fd, 0, SEEK_END), from = end > (ssize_t)sizeof(text) - 1 ? end - 4095 : 0;
-    ssize_t n = pread(fd, text, sizeof(text) - 1, from);
-    text[n > 0 ? n : 0] = '\0';
-    while (n > 0 && text[n - 1] == '\n')
-        text[--n] = '\0';
-    const char *line = strrchr(text, '\n') != NULL ? strrchr(text, '\n') + 1 : text;
-    static const char *const names[] = {"fuseplan search: ", "fuseplan: "};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strncmp(line, names[i], strlen(names[i])) == 0)
-            line += strlen(names[i]);
-    return mem_strdup(line[0] != '\0' ? line : "its search ended without a word");
+    return search_start(&s->table->rows[s->rows[at].index].o, slot->target, share, s->db,
+                        &slot->search, st);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -219,13 +144,12 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
         buf_addf(&text, "its search was ended by signal %d", WTERMSIG(status));
         row->reason = buf_detach(&text);
     } else if (row->state == ROW_FAILED) {
-        row->reason = code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : last_said(slot->said);
+        row->reason =
+            code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : search_said(&slot->search);
     }
     s->broken_off |= row->state == ROW_CUT_SHORT || code < 0;
     count_failure(s, row, row->state == ROW_FAILED && code != EXIT_NO_RESULT && code != EXIT_USAGE);
-    close(slot->said);
-    slot->said = -1;
-    slot->pid = 0;
+    search_release(&slot->search);
     s->ended++;
     progress_row(row->text + 1, sweep_state_names[row->state], slot->target);
     tell_rows(s);
@@ -235,8 +159,8 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
 static void stop_all(struct sweep *s)
 {
     for (int i = 0; i < s->slot_count; i++)
-        if (s->slots[i].pid > 0)
-            kill(s->slots[i].pid, SIGTERM);
+        if (s->slots[i].search.pid > 0)
+            kill(s->slots[i].search.pid, SIGTERM);
 }
 
 /* Rows whose results another device has are not for this one. */
@@ -254,11 +178,11 @@ static int next_row(const struct sweep *s, const struct slot *slot)
 static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
 {
     int status;
-    if (slot->pid > 0 && waitpid(slot->pid, &status, WNOHANG) == slot->pid &&
+    if (slot->search.pid > 0 && waitpid(slot->search.pid, &status, WNOHANG) == slot->search.pid &&
         end_search(s, slot, status, st) != 0)
         return -1;
     more = more && session_stop == 0 && s->same < SAME_FAILURES;
-    int at = more && slot->pid == 0 ? next_row(s, slot) : -1;
+    int at = more && slot->search.pid == 0 ? next_row(s, slot) : -1;
     if (at >= 0 && start_search(s, slot, at, st) != 0)
         return -1;
     return 0;
@@ -276,7 +200,7 @@ static int search_rows(struct sweep *s, struct status *st)
         busy = false;
         for (int i = 0; i < s->slot_count; i++) {
             failed |= look(s, &s->slots[i], !failed, failed ? &later : st) != 0;
-            busy = busy || s->slots[i].pid > 0;
+            busy = busy || s->slots[i].search.pid > 0;
         }
         if (!told && (session_stop != 0 || failed))
             stop_all(s);
