@@ -131,6 +131,9 @@ uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
 double rng_normal(struct rng *r);              /* of mean 0 and variance 1, by Box and Muller */
 
+/* For names: a number of the system's, or where it has none, of the process and the time. */
+uint64_t random_for_name(void);
+
 /* ---- hash.c: content addresses --------------------------------------------------------------- */
 
 #define HASH_TEXT_SIZE 33

@@ -21,6 +21,12 @@ bool file_hold_standard(void)
     return true;
 }
 
+bool file_has_suffix(const char *name, const char *suffix)
+{
+    size_t len = strlen(name), tail = strlen(suffix);
+    return len > tail && strcmp(name + len - tail, suffix) == 0;
+}
+
 const char *file_mode_name(mode_t mode)
 {
     return S_ISFIFO(mode)   ? "a pipe"

@@ -32,6 +32,9 @@ int file_remove_all(const char *path, struct status *st);
 
 bool file_exists(const char *path);
 
+/* Whether a name ends in a suffix and has something in front of it: "a.c", not ".c". */
+bool file_has_suffix(const char *name, const char *suffix);
+
 /* Whether programs may be run from the file system of a directory: not if it is mounted noexec. */
 bool file_may_run(const char *dir);
 

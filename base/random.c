@@ -1,6 +1,9 @@
 #include "base/base.h"
 
+#include <errno.h>
 #include <math.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
 
@@ -40,4 +43,12 @@ double rng_normal(struct rng *r)
     /* drawn first, because C leaves the order of two factors open */
     double radius = sqrt(-2 * log(1 - rng_unit(r)));
     return radius * cos(2 * M_PI * rng_unit(r));
+}
+
+uint64_t random_for_name(void)
+{
+    uint64_t drawn = (uint64_t)(clock_seconds() * 1e9) ^ (uint64_t)getpid() << 40;
+    while (getrandom(&drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
+        ;
+    return drawn;
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -228,12 +227,7 @@ void file_hold_signals(sigset_t *before)
 
 void file_temporary_suffix(int i, char out[FILE_TEMPORARY_SUFFIX_SIZE])
 {
-    uint64_t drawn = (uint64_t)getpid(); /* where there is no random number */
-    if (i < FILE_TEMPORARY_NUMBERED)
-        drawn = (uint64_t)i;
-    else
-        while (getrandom(&drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
-            ;
+    uint64_t drawn = i < FILE_TEMPORARY_NUMBERED ? (uint64_t)i : random_for_name();
     snprintf(out, FILE_TEMPORARY_SUFFIX_SIZE, FILE_TEMPORARY_MARK "%" PRIx64, drawn);
 }
 

@@ -1,30 +1,32 @@
 #include "cmd/sweep_int.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* Appends "DIR/I-of-N.HOST.RANDOM.ndjson". */
 static void add_own_path(const struct options *o, struct buf *out)
 {
     char host[65] = "";
-    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
-    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
-        ;
     if (gethostname(host, sizeof(host) - 1) != 0)
         snprintf(host, sizeof(host), "host");
     host[strcspn(host, "./")] = '\0';
     buf_addf(out, "%s/%d-of-%d.%s.%016llx.ndjson", o->save, o->shard, o->shards, host,
-             (unsigned long long)drawn[0]);
+             (unsigned long long)random_for_name());
 }
 
-static bool ends_with(const char *text, const char *end)
+/* The number N of a name "I-of-N.HOST.RANDOM.ndjson"; 0 if it is none. */
+static int shards_of_name(const char *name)
 {
-    size_t len = strlen(text), n = strlen(end);
-    return len >= n && strcmp(text + len - n, end) == 0;
+    const char *of = strstr(name, "-of-");
+    if (of == NULL || strspn(name, "0123456789") != (size_t)(of - name) ||
+        !file_has_suffix(name, ".ndjson"))
+        return 0;
+    char *end;
+    long shards = strtol(of + 4, &end, 10);
+    return *end == '.' && shards > 0 && shards <= INT_MAX ? (int)shards : 0;
 }
 
 int saved_shards(const char *dir)
@@ -35,11 +37,8 @@ int saved_shards(const char *dir)
     if (directory_list(dir, &names, &ignored) != 0)
         return most;
     for (int i = 0; i < names.count; i++) {
-        int shard, shards, end = 0;
-        if (ends_with(names.items[i], ".ndjson") &&
-            sscanf(names.items[i], "%9d-of-%9d.%n", &shard, &shards, &end) == 2 && end > 0 &&
-            shards > most)
-            most = shards;
+        int shards = shards_of_name(names.items[i]);
+        most = shards > most ? shards : most;
     }
     names_release(&names);
     return most;
@@ -53,7 +52,7 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
         return -1;
     for (int i = 0; i < names.count; i++) {
         if (strncmp(names.items[i], prefix, strlen(prefix)) != 0 ||
-            !ends_with(names.items[i], ".ndjson"))
+            !file_has_suffix(names.items[i], ".ndjson"))
             continue;
         struct buf path;
         struct db_moved moved;

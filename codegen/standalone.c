@@ -1,17 +1,13 @@
 /* The files of an exported library, or of a program that runs it. */
 #include "codegen/codegen_int.h"
 
+#include "base/files.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static const struct library_target *const library_targets[TARGET_COUNT] = {
     [TARGET_CPU] = &cpu_library, [TARGET_CUDA] = &cuda_library};
-
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t len = strlen(name), tail = strlen(suffix);
-    return len > tail && strcmp(name + len - tail, suffix) == 0;
-}
 
 /* ---- texts with placeholders ----------------------------------------------------------------- */
 
@@ -19,7 +15,7 @@ static void add_objects(const struct filling *f, struct buf *out)
 {
     for (int i = 0; i < f->files->count; i++) {
         const char *name = f->files->files[i].name, *end = strrchr(name, '.');
-        if (has_suffix(name, ".c") || has_suffix(name, ".cu"))
+        if (file_has_suffix(name, ".c") || file_has_suffix(name, ".cu"))
             buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
     }
 }
@@ -28,7 +24,7 @@ static void add_sources(const struct filling *f, struct buf *out)
 {
     for (int i = 0; i < f->files->count; i++) {
         const char *name = f->files->files[i].name;
-        if (has_suffix(name, ".c") || has_suffix(name, ".cu"))
+        if (file_has_suffix(name, ".c") || file_has_suffix(name, ".cu"))
             buf_addf(out, "\n  %s", name);
     }
 }

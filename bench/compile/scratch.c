@@ -7,19 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static void draw_name(const struct cache *c, struct buf *path)
 {
-    /* Only where there is no random number: a process of another container may have this pid. */
-    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
-    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
-        ;
     buf_reset(path);
-    buf_addf(path, "%s/" CACHE_TEMPORARY_DIR "/" CACHE_TEMPORARY_PREFIX "%016" PRIx64 "%016" PRIx64,
-             c->dir, drawn[0], drawn[1]);
+    buf_addf(path, "%s/" CACHE_TEMPORARY_DIR "/" CACHE_TEMPORARY_PREFIX "%016" PRIx64, c->dir,
+             random_for_name());
 }
 
 int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
