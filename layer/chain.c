@@ -125,6 +125,14 @@ uint32_t chain_inputs(const struct chain *c)
     return all;
 }
 
+int chain_gemm(const struct chain *c, int gemm)
+{
+    int op = 0;
+    while (c->ops[op].kind != KIND_GEMM || gemm-- > 0)
+        op++;
+    return op;
+}
+
 const struct op *tensor_op(const struct chain *c, int tensor)
 {
     return tensor == TENSOR_X || tensor == TENSOR_N ? NULL : &c->ops[tensor - 1];
@@ -137,6 +145,11 @@ const char *op_activation(const struct op *op)
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
+
+const char *const gemm_names[GEMM_COUNT] = {
+    [GEMM_QKV] = "qkv", [GEMM_OUT] = "out", [GEMM_FFN1] = "ffn1", [GEMM_FFN2] = "ffn2"};
+const char *const gemm_inputs[GEMM_COUNT] = {
+    [GEMM_QKV] = "x", [GEMM_OUT] = "context", [GEMM_FFN1] = "norm1", [GEMM_FFN2] = "activation"};
 
 const char *tensor_name(const struct chain *c, int tensor)
 {

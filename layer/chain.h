@@ -248,6 +248,12 @@ const struct op *tensor_op(const struct chain *c, int tensor);
 /* Of an activation or a gate. */
 const char *op_activation(const struct op *op); /* "gelu"; null: it has none */
 
+/* The four GEMMs, numbered in order: what may have operands of e4m3. */
+enum { GEMM_QKV, GEMM_OUT, GEMM_FFN1, GEMM_FFN2, GEMM_COUNT };
+extern const char *const gemm_names[GEMM_COUNT];  /* "qkv", "out", "ffn1", "ffn2" */
+extern const char *const gemm_inputs[GEMM_COUNT]; /* "x", "context", "norm1", "activation" */
+int chain_gemm(const struct chain *c, int gemm);  /* its operator */
+
 /* Appends the names of operators first..last with `separator` between them. */
 void add_op_names(const struct chain *c, int first, int last, const char *separator,
                   struct buf *out);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Columns that are summed at a time: 4 x 16 sums stay in the registers of AVX-512. */
@@ -77,6 +78,28 @@ static inline __attribute__((always_inline)) void gemm_columns(const double *con
     memcpy(out, sum, sizeof(sum));
 }
 
+/* The scale by which a GEMM reads its input in e4m3; 0: it does not. */
+static float e4m3_scale_of(const struct layer *l, int op)
+{
+    for (int g = 0; g < GEMM_COUNT && l->rounding != NULL; g++)
+        if (chain_gemm(l->w->chain, g) == op)
+            return l->rounding->scale[g];
+    return 0;
+}
+
+/* Points at the same rows in e4m3; the caller frees what they are in. */
+static double *round_input(const double *x[SPAN_ROWS], int64_t depth, float scale)
+{
+    double *rounded = mem_alloc((size_t)(SPAN_ROWS * depth), sizeof(*rounded));
+    for (int r = 0; r < SPAN_ROWS; r++) {
+        double *to = rounded + r * depth;
+        for (int64_t k = 0; k < depth; k++)
+            to[k] = e4m3_round((float)x[r][k], scale);
+        x[r] = to;
+    }
+    return rounded;
+}
+
 /* out (rows,N) = in (rows,K) @ weight (K,N) */
 FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
 {
@@ -86,6 +109,8 @@ FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
     const double *x[SPAN_ROWS];
     for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
         x[r] = token_row(l, s, op_of(l, op)->input, s.first + (r < s.count ? r : s.count - 1));
+    const float scale = e4m3_scale_of(l, op);
+    double *rounded = scale > 0 ? round_input(x, depth, scale) : NULL;
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
         double sum[SPAN_ROWS][TILE_COLUMNS];
@@ -99,6 +124,7 @@ FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
             memcpy(token_row(l, s, TENSOR_OF(op), s.first + r) + first, sum[r],
                    (size_t)width * sizeof(sum[r][0]));
     }
+    free(rounded);
 }
 
 /* out = in + bias + skip */

@@ -13,6 +13,7 @@ struct run {
     const float *const *weight;
     const struct flow *in;
     const struct oracle_taker *out;
+    const struct rounding *rounding;
     double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
     int chunk_spans;
     double *chunk[TENSOR_COUNT]; /* (chunk_spans) of span_elements() each; null of scores and qkv */
@@ -50,35 +51,35 @@ static void place_tensors(const struct run *r, int index, int thread, double *te
     }
 }
 
-/* Hands the rows of a span out, if they are wanted. */
-static void hand_out(const struct run *r, const struct layer *l, struct span s, int t)
+/* Rounds the rows of a span as they are stored, and hands them out if they are wanted. */
+static void finish(const struct run *r, const struct layer *l, struct span s, int t)
 {
     const struct workload *w = r->w;
     bool by_head = tensor_layout(w->chain, t) != LAYOUT_TOKENS, whole = is_whole(w, t);
     int groups = by_head ? (whole ? 3 : 1) * w->heads : 1;
     int64_t columns = tensor_row_columns(w, t);
-    if ((r->out->tensors >> t & 1) == 0)
-        return;
     for (int g = 0; g < groups; g++) {
         int64_t part = g / w->heads, head = g % w->heads;
         int64_t sequence =
             by_head ? (part * w->batch + s.batch_row) * w->heads + head : s.batch_row;
         int64_t first = sequence * w->seq_len + s.first;
-        r->out->take(r->out->ctx, t, (struct rows){first, s.count},
-                     l->tensor[t] + (whole ? first : (int64_t)g * SPAN_ROWS) * columns);
+        double *values = l->tensor[t] + (whole ? first : (int64_t)g * SPAN_ROWS) * columns;
+        round_stored(r->rounding, t, s.count * columns, values);
+        if ((r->out->tensors >> t & 1) != 0)
+            r->out->take(r->out->ctx, t, (struct rows){first, s.count}, values);
     }
 }
 
 static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
 {
     double *tensor[TENSOR_COUNT];
-    struct layer l = {.w = r->w, .weight = r->weight, .tensor = tensor};
+    struct layer l = {.w = r->w, .weight = r->weight, .tensor = tensor, .rounding = r->rounding};
     for (int t = 0; t < TENSOR_COUNT; t++)
         l.local |= is_whole(r->w, t) ? 0 : SET_OF(t);
     place_tensors(r, index, thread, tensor);
     for (int op = first; op <= last; op++) {
         oracle_operator_run(&l, s, op);
-        hand_out(r, &l, s, TENSOR_OF(op));
+        finish(r, &l, s, TENSOR_OF(op));
     }
 }
 
@@ -90,6 +91,7 @@ static void read_input(const struct run *r, int t, struct span s, int index, boo
     double *to = r->chunk[t] + (size_t)index * span_elements(r->w, t);
     for (int64_t i = 0; i < s.count * hidden; i++)
         to[i] = from[i];
+    round_stored(r->rounding, t, s.count * hidden, to);
     if (hands_out && (r->out->tensors >> t & 1) != 0)
         r->out->take(r->out->ctx, t, (struct rows){first, s.count}, to);
 }
@@ -169,7 +171,8 @@ static struct spans whole_sequences(const struct workload *w, const struct spans
 }
 
 void oracle_layer_run(const struct workload *w, const struct flow *in, const float *const *weight,
-                      const struct spans *spans, int threads, const struct oracle_taker *out)
+                      const struct spans *spans, const struct rounding *rounding, int threads,
+                      const struct oracle_taker *out)
 {
     int last_before = 0; /* the operator that gives q, k and v */
     while (!is_whole(w, TENSOR_OF(last_before)))
@@ -178,6 +181,7 @@ void oracle_layer_run(const struct workload *w, const struct flow *in, const flo
                     .weight = weight,
                     .in = in,
                     .out = out,
+                    .rounding = rounding,
                     .threads = threads > 0 ? threads : threads_for(w)};
     struct spans before = whole_sequences(w, spans);
     r.chunk_spans = before.count < CHUNK_SPANS ? before.count : CHUNK_SPANS;

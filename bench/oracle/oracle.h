@@ -46,6 +46,8 @@ struct oracle_taker {
     void *ctx;
 };
 
+struct rounding; /* rounding.c */
+
 /* What a layer gets from the one before, by tensor: x, and n of chains that have it, (B,S,D) each;
  * null of all others. */
 struct flow {
@@ -55,9 +57,11 @@ struct flow {
 /* Computes the rows of `spans` in a layer from its inputs, rounded to the workload's type, and its
  * weights.  Their queries read all keys and values of their sequences.  w is the layer's own: see
  * workload_of_layer(); its mask must be built.
+ * rounding: of what the layer computes; null: nothing is rounded.
  * threads: how many to use, 0: as many as pay; the result does not depend on it. */
 void oracle_layer_run(const struct workload *w, const struct flow *in, const float *const *weight,
-                      const struct spans *spans, int threads, const struct oracle_taker *out);
+                      const struct spans *spans, const struct rounding *rounding, int threads,
+                      const struct oracle_taker *out);
 
 /* ---- results.c: what the oracle computed, rounded to fp32 ---------------------------------------
  *
@@ -141,6 +145,37 @@ char *result_hash_end(struct result_hash *h, char out[HASH_TEXT_SIZE]);
 float element_round(enum dtype dtype, float value);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
+
+/* e4m3 (OCP, 8-bit floating-point specification, 2023): a sign, 4 bits of exponent, 3 of fraction.
+ * It has no infinity: what is larger than 448 becomes 448, as cvt.satfinite has it.  NaN is 0x7f or
+ * 0xff. */
+#define E4M3_MOST 448.0f
+enum { E4M3_NAN = 0x7f };
+uint8_t e4m3_pack(float value);
+float e4m3_unpack(uint8_t code);
+
+/* ---- rounding.c: what plans round -------------------------------------------------------------
+ *
+ * A GEMM of e4m3 reads its input as e4m3(value / scale) * scale of each value as it is stored in
+ * fp16, and so its weight.  Scales are powers of two. */
+
+/* Of tensors inside a layer. */
+struct rounding {
+    enum dtype dtype;        /* of those in `stored`; others stay exact */
+    uint32_t stored;         /* a set of tensors: see rounding_stored() */
+    float scale[GEMM_COUNT]; /* of a GEMM's input in e4m3; 0: the GEMM reads it as it is */
+};
+
+/* The tensors that plans store: inputs of layers and of GEMMs, q, k and v, what is added later. */
+uint32_t rounding_stored(const struct chain *c);
+
+/* The least power of two by which `amax` becomes `most` or less; 1 for 0. */
+float e4m3_scale(float amax, float most);
+float e4m3_round(float value, float scale);
+
+/* Rounds a GEMM's weight (rows,columns) to e4m3, by one scale, or one for each column.  The largest
+ * value becomes one in (224,448]. */
+void e4m3_round_weight(float *weight, int64_t rows, int64_t columns, bool by_column);
 
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *

@@ -45,11 +45,18 @@ struct layer {
     const float *const *weight;
     double *const *tensor;
     uint32_t local; /* the tensors that hold only the span's rows, SPAN_ROWS of each head */
+    const struct rounding *rounding; /* null: nothing is rounded */
 };
 
 /* Computes the rows of a span of operator `op`'s output. */
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
 oracle_operator oracle_operator_run;
+
+/* ---- rounding.c -------------------------------------------------------------------------------
+ */
+
+/* Rounds a tensor's values if it is stored; rounding may be null. */
+void round_stored(const struct rounding *rounding, int tensor, int64_t n, double *values);
 
 /* ---- functions.c ----------------------------------------------------------------------------- */
 

@@ -52,7 +52,7 @@ static void run_layer(struct reference *r, int layer, const struct flow *in, uin
     double drawn = busy_seconds();
     oracle_results_init(out, w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
-    oracle_layer_run(w, in, (const float *const *)weight, spans, threads, &taker);
+    oracle_layer_run(w, in, (const float *const *)weight, spans, NULL, threads, &taker);
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
     if (layer == 0)

@@ -83,7 +83,7 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     struct spans all = spans_all(&s->w);
     oracle_results_init(&s->right, &s->w, (1u << TENSOR_COUNT) - 1, &all);
     const struct oracle_taker taker = oracle_results_taker(&s->right);
-    oracle_layer_run(&s->w, &s->in.flow, (const float *const *)s->in.weight, &all, 0, &taker);
+    oracle_layer_run(&s->w, &s->in.flow, (const float *const *)s->in.weight, &all, NULL, 0, &taker);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         int64_t n = tensor_elements(t, &s->w);
         struct rows rows = {0, n / tensor_row_columns(&s->w, t)};

@@ -115,6 +115,48 @@ START_TEST(wide_types_are_stored_as_fp32)
 }
 END_TEST
 
+/* By its definition. */
+static double e4m3_meaning(int code)
+{
+    int exponent = code >> 3 & 15, fraction = code & 7;
+    double value = exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
+    return (code & 0x80) != 0 ? -value : value;
+}
+
+START_TEST(every_e4m3_is_read_and_written)
+{
+    for (int code = 0; code <= 0xff; code++) {
+        float value = e4m3_unpack((uint8_t)code);
+        ck_assert_uint_eq(e4m3_pack(value), code);
+        ck_assert((code & 0x7f) == 0x7f ? isnan(value) : value == e4m3_meaning(code));
+        ck_assert((signbit(value) != 0) == (code >= 0x80));
+    }
+    ck_assert(e4m3_meaning(0x7e) == E4M3_MOST);
+}
+END_TEST
+
+/* Of all codes the nearest, of two the even one, and none but 448 beyond. */
+START_TEST(every_fp16_goes_to_the_nearest_e4m3)
+{
+    for (int i = 0; i <= 0xffff; i++) {
+        float value = unpacked(DTYPE_FP16, (uint16_t)i);
+        int sign = i >> 15 << 7, best = 0;
+        if (isnan(value)) {
+            ck_assert_uint_eq(e4m3_pack(value), sign | 0x7f);
+            continue;
+        }
+        for (int code = 1; code < 0x7f; code++) {
+            double before = fabs(e4m3_meaning(best) - fabsf(value)),
+                   now = fabs(e4m3_meaning(code) - fabsf(value));
+            best = now < before || (now == before && code % 2 == 0) || isinf(value) ? code : best;
+        }
+        ck_assert_uint_eq(e4m3_pack(value), sign | best);
+    }
+    ck_assert_uint_eq(e4m3_pack(-1e30f), 0xfe);
+}
+END_TEST
+
 SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
       LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
-      ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32))
+      ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32),
+      ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3))

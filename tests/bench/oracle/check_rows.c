@@ -116,7 +116,7 @@ static struct oracle_results output_of(const struct workload *w, const struct la
     struct oracle_results r;
     oracle_results_init(&r, w, 1u << TENSOR_OF(14), spans);
     const struct oracle_taker taker = oracle_results_taker(&r);
-    oracle_layer_run(w, &in->flow, (const float *const *)in->weight, spans, 2, &taker);
+    oracle_layer_run(w, &in->flow, (const float *const *)in->weight, spans, NULL, 2, &taker);
     return r;
 }
 

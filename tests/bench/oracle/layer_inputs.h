@@ -44,16 +44,25 @@ static inline void oracle_layer_take(void *ctx, int tensor, struct rows rows, co
            (size_t)(rows.count * columns) * sizeof(*values));
 }
 
-static inline void layer_inputs_run(const struct workload *w, const struct layer_inputs *in,
-                                    int threads, struct oracle_layer *out)
+/* rounding: null, or as of oracle_layer_run(). */
+static inline void layer_inputs_round(const struct workload *w, const struct layer_inputs *in,
+                                      const struct rounding *rounding, int threads,
+                                      struct oracle_layer *out)
 {
     const struct oracle_taker taker = {(1u << TENSOR_COUNT) - 1, oracle_layer_take, out};
     struct spans all = spans_all(w);
     out->w = w;
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
-    oracle_layer_run(w, &in->flow, (const float *const *)in->weight, &all, threads, &taker);
+    oracle_layer_run(w, &in->flow, (const float *const *)in->weight, &all, rounding, threads,
+                     &taker);
     free(all.items);
+}
+
+static inline void layer_inputs_run(const struct workload *w, const struct layer_inputs *in,
+                                    int threads, struct oracle_layer *out)
+{
+    layer_inputs_round(w, in, NULL, threads, out);
 }
 
 static inline void oracle_layer_release(struct oracle_layer *l)
