@@ -141,7 +141,8 @@ def made_engine(made, module, model, about):
     with torch.no_grad():
         engine = Engine(d, module, model, about)
         trial = Stack(d, engine, made.checks)
-        engine.error = max(_compare(trial, call) for call in made.checks)
+        errors = [_compare(trial, call) for call in made.checks]
+        engine.error = float(torch.tensor(errors, dtype=torch.float64).max())  # NaN, if any is
     if trial.plain_calls:
         most = max(call.x.shape[1] for call in made.checks)
         raise ValueError(f"{d.path}: the model calls its layers with {most} tokens, and shapes have at most "

@@ -313,6 +313,16 @@ class Refusals(common.Case):
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
         self.assertEqual(model.encoder._forward_pre_hooks, {})
 
+    def test_results_that_are_no_numbers(self):
+        compare = fuseplan.replace._compare
+        for at in 0, 1:
+            found = [float('nan') if i == at else 0.0 for i in range(2)]
+            try:
+                fuseplan.replace._compare = lambda stack, call: compare(stack, call) + found.pop(0)
+                self.assertRefused('by nan', optimize, models.draw(), SHAPES, kind=fuseplan.Wrong)
+            finally:
+                fuseplan.replace._compare = compare
+
     def test_again(self):
         model = models.draw('vit')
         self.assertRefused('with 17 tokens, and shapes have at most 16', optimize, model, [(2, 16)], kind=ValueError)
