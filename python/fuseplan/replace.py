@@ -174,9 +174,9 @@ def _replace(model, stack):
     above = [(path, module) for path, module in model.named_modules() if _is_above(path, module, d)]
     whole = max((path for path, module in above if hasattr(module, "base_model_prefix")), key=len, default=None)
     stack.hooks = []
-    for path, module in above:
+    for i, (path, module) in enumerate(above):
         takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()
-        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, takes_mask))
+        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model

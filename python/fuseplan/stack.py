@@ -85,12 +85,12 @@ class Watch:
     """Hooks of a module: whether its call asks for what a stack below it lacks.
 
     layers: of the stack; a copy of the module has PyTorch's, and its hooks do nothing.  owner: whether the module
-    itself loops over them.  takes_mask: whether it hands its attention mask to the layers alone.  Then it gets none,
-    as what it would make of it, and what it would look for in it, costs more than some layers, and waits for the
-    GPU."""
+    itself loops over them.  outermost: whether no watched module is around it.  takes_mask: whether it hands its
+    attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it would look for in
+    it, costs more than some layers, and waits for the GPU."""
 
-    def __init__(self, layers, module, owner, takes_mask):
-        self.layers, self.owner, self.takes_mask = layers, owner, takes_mask
+    def __init__(self, layers, module, owner, outermost, takes_mask):
+        self.layers, self.owner, self.outermost, self.takes_mask = layers, owner, outermost, takes_mask
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
         config = getattr(module, "config", None)
@@ -126,6 +126,10 @@ class Watch:
             return None
         stack = self.layers.stack
         asked = stack.asked
+        if self.outermost or asked.by is self:  # after() is not called where a KeyboardInterrupt ends a call
+            asked.by = None
+        if self.takes_mask:
+            asked.mask = None
         if asked.by is None:
             reason = self._find_reason(args, kwargs)
             if reason is not None:

@@ -140,6 +140,20 @@ class Calls(common.Case):
             got, want = got.last_hidden_state, want.last_hidden_state
             self.assertNear(*((got, want) if real is None else (got[real], want[real])))
 
+    def test_interrupted(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        mask = torch.ones(3, 9).long()
+        mask[1, 5:] = 0
+        for inputs in {'output_hidden_states': True}, {'attention_mask': mask}:
+            hook = self.ours.embeddings.register_forward_hook(interrupt)
+            with self.assertRaises(KeyboardInterrupt):
+                self.ours(input_ids=torch.ones(3, 9).long(), **inputs)
+            hook.remove()
+            self.assertSame()
+        found = stats(self.ours)['encoder.layer']
+        self.assertEqual((found['shapes'][2, 20]['calls'], found['plain']), (2, {}))
+
     def test_explain(self):
         text = explain(self.ours)
         for part in ('encoder.layer: 3 layers post, 2 heads of 16, ffn 64, fp32, sizes (2, 32)', 'never measured',
