@@ -1,5 +1,7 @@
 """Attention masks as layers get them, in any version, to lengths."""
 
+import functools
+
 import torch
 
 from .finder import Unsupported
@@ -21,25 +23,36 @@ def _kept(mask):
     return mask == 0 if mask.is_floating_point() and mask.dim() == 4 else mask != 0
 
 
+def _is_added(mask):
+    return mask.is_floating_point() and mask.dim() == 4
+
+
+def _is_good(mask, kept):
+    """(B or 1) whether a mask that is added to scores only keeps keys, or hides them."""
+    return (kept | (mask <= -1e4)).flatten(1).all(1)
+
+
 def read(masks, x, causal, contiguous, module):
-    """(lengths, order) of the masks of a call, of which at least one is given.
+    """(lengths, order, bad) of the masks of a call, of which at least one is given.
 
     lengths: (B) int32.  order: (B,S) places of tokens, real ones first; None: they are already.  contiguous: whether
-    layers look at how far tokens are apart, so that a sequence must be one run of them.  On a GPU nothing waits for
-    it: order is always given, and where a mask cannot be, lengths are 0, so that all of the sequence's results are.
-    module: the library's."""
+    layers look at how far tokens are apart, so that a sequence must be one run of them.  bad: (B or 1) sequences
+    whose masks no lengths stand for; None: there is none.  module: the library's.
+
+    On a CPU such masks are refused, as sequences without a token are.  On a GPU nothing waits for it: order is always
+    given, bad tells of what a CPU would refuse, and lengths of 0 are left."""
     if x.is_cuda:
-        return _read_on_device(masks, x, contiguous)
+        return _read_on_device(masks, x, causal, contiguous)
     kept = _tokens(masks, x, causal, module)
     if tuple(kept.shape) != tuple(x.shape[:2]):
         raise Unsupported(f"the attention mask is for {tuple(kept.shape)} tokens; the input has {tuple(x.shape[:2])}")
     lengths, right = module._count_tokens(kept)
     if right:
-        return lengths, None
+        return lengths, None, None
     if contiguous and (kept[:, 1:] & ~kept[:, :-1]).sum(1).add(kept[:, 0].int()).max() > 1:
         raise Unsupported("the attention mask has gaps between tokens; layers that look at how far tokens are apart "
                           "take one run of tokens in each sequence")
-    return lengths, _sort(kept)
+    return lengths, _sort(kept), None
 
 
 def _sort(kept):
@@ -54,6 +67,9 @@ def _tokens(masks, x, causal, module):
     batch, seq_len = x.shape[:2]
     triangle = torch.ones(seq_len, seq_len, dtype=torch.bool).tril()
     found = [_kept(mask) for mask in masks]
+    if not all(_is_good(mask, kept).all() for mask, kept in zip(masks, found) if _is_added(mask)):
+        raise Unsupported("the attention mask has values other than 0 and those of at most -10000; the library adds "
+                          "none to scores: pass a mask (B,S) of 1 and 0")
     found = [mask[:, None, :] if mask.dim() == 2 else mask[:, 0] for mask in found]  # (B or 1, S or 1, S)
     kept = torch.ones(batch, seq_len, seq_len, dtype=torch.bool)
     for mask in found if any(mask.shape[1] == seq_len > 1 for mask in found) else [triangle, *found]:
@@ -64,15 +80,22 @@ def _tokens(masks, x, causal, module):
     return tokens
 
 
-def _read_on_device(masks, x, contiguous):
-    tokens = None
-    for mask in masks:
-        kept = _kept(mask)
-        kept = kept if kept.dim() == 2 else kept[:, 0, -1]
-        tokens = kept if tokens is None else tokens & kept
-    tokens = tokens.expand(x.shape[:2])
-    lengths = tokens.sum(1, dtype=torch.int32)
+def _read_on_device(masks, x, causal, contiguous):
+    found = [_kept(mask) for mask in masks]
+    bad = [~_is_good(mask, kept) for mask, kept in zip(masks, found) if _is_added(mask)]
+    found = [kept[:, None, :] if kept.dim() == 2 else kept[:, 0] for kept in found]  # (B or 1, S or 1, S)
+    kept = functools.reduce(torch.logical_and, found)
+    batch, seq_len = x.shape[:2]
+    if kept.shape[2] != seq_len or kept.shape[0] not in (1, batch):
+        raise Unsupported(f"the attention mask is for {kept.shape[0], kept.shape[2]} tokens; the input has "
+                          f"{batch, seq_len}")
+    tokens = kept[:, -1]
+    if kept.shape[1] > 1:
+        rows = tokens[:, None, :].expand_as(kept)
+        wrong = (kept != rows.tril()) & tokens[:, :, None] if causal else kept != rows
+        bad.append(wrong.flatten(1).any(1))
+    tokens = tokens.expand(batch, seq_len)
     if contiguous:
-        runs = (tokens[:, 1:] & ~tokens[:, :-1]).sum(1) + tokens[:, 0]
-        lengths = lengths.masked_fill(runs > 1, 0)
-    return lengths, _sort(tokens)
+        bad.append((tokens[:, 1:] & ~tokens[:, :-1]).sum(1) + tokens[:, 0] > 1)
+    return (tokens.sum(1, dtype=torch.int32), _sort(tokens),
+            functools.reduce(torch.logical_or, bad) if bad else None)

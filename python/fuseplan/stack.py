@@ -260,12 +260,14 @@ class Stack(torch.nn.Module):
                                   "optimize the model again, with shapes for as many")
             self.plain_calls[f"more than {engine.longest} tokens"] += 1
             return self._run_plain(x, args, kwargs)
-        lengths, order = self.asked.lengths, None
+        lengths, order, bad = self.asked.lengths, None, None
         if self.asked.mask is not None:
             found = [self.asked.mask]
         if lengths is None and found:
-            lengths, order = masks.read(found, x, self._causal, self._contiguous, engine.module)
+            lengths, order, bad = masks.read(found, x, self._causal, self._contiguous, engine.module)
         y = engine.run(x, lengths, order)
+        if bad is not None:
+            y = y.masked_fill(bad[:, None, None], float("nan"))
         return (y,) + (None,) * (self._form - 1) if self._form else y
 
     def _run_plain(self, x, args, kwargs):
