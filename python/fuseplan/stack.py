@@ -95,8 +95,12 @@ class Watch:
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
         config = getattr(module, "config", None)
         self.fields = {} if config is None else vars(config)  # without the functions around them
+        self.names = [name for name, p in inspect.signature(module.forward).parameters.items()
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
     def _find_reason(self, args, kwargs):
+        if len(args) > 1:
+            kwargs = {**dict(zip(self.names, args)), **kwargs}
         for name, field in (("output_hidden_states", "output_hidden_states"),
                             ("output_attentions", "_output_attentions")):
             wanted = kwargs.get(name)

@@ -75,6 +75,15 @@ class Calls(common.Case):
         self.assertSame()
         self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {'output_hidden_states': 2, 'output_attentions': 1})
 
+    @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
+    def test_places_by_position(self):
+        plain = models.draw('eurobert')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        tokens, places = torch.randint(10, 64, (2, 9)), torch.arange(0, 18, 2)[None]
+        want, got = (model(tokens, None, places).last_hidden_state for model in (plain, ours))
+        self.assertNear(got, want)
+        self.assertEqual(stats(ours)['layers']['plain'], {'position_ids': 1})
+
     def test_wrong_calls(self):
         tokens = torch.ones(2, 8).long()
         self.ours.train()
