@@ -18,7 +18,7 @@ from .probe import tensor_of
 _MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
 _HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
              "bias", "rope_embeds", "sliding_window_mask", "return_dict", "padding_inputs", "use_cache",
-             "output_attentions", "src_is_causal", "is_causal"}
+             "src_is_causal", "is_causal"}
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")
@@ -101,10 +101,9 @@ class Watch:
     def _find_reason(self, args, kwargs):
         if len(args) > 1:
             kwargs = {**dict(zip(self.names, args)), **kwargs}
-        for name, field in (("output_hidden_states", "output_hidden_states"),
-                            ("output_attentions", "_output_attentions")):
+        for name in "output_hidden_states", "output_attentions":
             wanted = kwargs.get(name)
-            if wanted or (wanted is None and self.fields.get(field)):
+            if wanted or (wanted is None and (self.fields.get(name) or self.fields.get("_" + name))):
                 return name
         if kwargs.get("past_key_values") is not None:
             return "use_cache"

@@ -69,11 +69,13 @@ class Calls(common.Case):
             key = name[len('output_'):]
             self.assertEqual(len(got[key]), len(want[key]))
             self.assertNear(got[key][-1], want[key][-1])
-        self.ours.config.output_hidden_states = True
-        self.assertEqual(len(run(self.ours)[0].hidden_states), 4)
-        self.ours.config.output_hidden_states = False
+        for key in 'hidden_states', 'attentions':
+            setattr(self.ours.config, 'output_' + key, True)
+            self.assertEqual(len(run(self.ours)[0][key]), 4 if key == 'hidden_states' else 3)
+            setattr(self.ours.config, 'output_' + key, False)
         self.assertSame()
-        self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {'output_hidden_states': 2, 'output_attentions': 1})
+        self.assertEqual(stats(self.ours)['encoder.layer']['plain'],
+                         {'output_hidden_states': 2, 'output_attentions': 2})
 
     @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
     def test_places_by_position(self):
@@ -96,6 +98,7 @@ class Calls(common.Case):
         self.assertRefused('cu_seq_lens_q', stack, torch.randn(1, 8, 32), cu_seq_lens_q=torch.tensor([0, 3, 8]))
         self.assertRefused('encoder_hidden_states is given', stack, torch.randn(1, 8, 32), None,
                            **{'encoder_hidden_states': torch.randn(1, 8, 32)})
+        self.assertRefused('output_attentions is given', stack, torch.randn(1, 8, 32), output_attentions=True)
         self.assertRefused('expected (B,S,D)', stack, torch.randn(8, 32))
         self.assertSame()
 
