@@ -1,11 +1,13 @@
-"""The library as a PyTorch operator, and in the place of model.encoder of a HuggingFace BertModel.
+"""The library as a PyTorch operator, in the place of model.encoder of a HuggingFace BertModel, or, on a CPU,
+of NumPy's arrays.
 
     import transformers, encoder
     model = transformers.BertModel.from_pretrained(...).eval().half().cuda()
     encoder.encoder_from(model)
     model(**tokenizer(texts, padding=True, return_tensors="pt").to("cuda"))
 
-Layers(weights) runs layers of any other model, y = layers(x). The operator behind both is
+Layers(weights) runs layers of any other model, y = layers(x): on weights that are tensors it takes tensors, on
+arrays of NumPy arrays.  Without tensors and models PyTorch is not imported.  The operator behind both is
 run(x, lengths, handle); it has a fake implementation, so that torch.compile and torch.export trace
 through it.  The attention mask that the library was exported with holds in every layer, beside the
 lengths.  libencoder.so must lie beside this file.
@@ -18,13 +20,10 @@ import os
 import re
 import shlex
 import struct
+import sys
 import threading
 import weakref
 
-import torch
-
-_FP32, _TF32, _FP16, _BF16 = range(4)
-_DTYPES = {_FP32: torch.float32, _TF32: torch.float32, _FP16: torch.float16, _BF16: torch.bfloat16}
 _NAMES = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2", "gamma2", "beta2")
 _PRE, _RMS, _GATE, _ROPE, _SCORE_BIAS, _LOCAL = 1, 2, 4, 8, 16, 32  # bits of info.functions
 
@@ -73,7 +72,6 @@ _lib.encoder_destroy.argtypes = [ctypes.c_void_p]
 _lib.encoder_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
 info = _lib.encoder_describe().contents
-_dtype = _DTYPES[info.dtype]
 _device = info.target.decode()
 _on_gpu = _device == "cuda"
 _hidden = info.hidden
@@ -92,9 +90,39 @@ def _check(status):
         raise RuntimeError(f"{text}: {_lib.encoder_message().decode()}")
 
 
-def _on(device):
-    """Makes a GPU the current one."""
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+# ---- PyTorch
+
+torch = None  # until _use_torch() has imported it
+_loading = threading.Lock()
+
+
+def _use_torch():
+    """Imports PyTorch, and defines what there is with it alone."""
+    global torch, _dtype, _stack, _tracing_state, _is_dynamo, _current_gpu, _raw_stream, _empty, run, Encoder
+    with _loading:
+        if torch is not None:
+            return
+        import torch
+        _dtype = (torch.float32, torch.float32, torch.float16, torch.bfloat16)[info.dtype]  # tf32 is the second
+        _stack = torch._C._len_torch_dispatch_stack
+        _tracing_state = torch._C._get_tracing_state  # torch.nn.Module has just asked it
+        _is_dynamo = torch.compiler.is_dynamo_compiling
+        _current_gpu = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+        _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream",
+                              lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
+        # (sizes, strides, type): on the current GPU, without PyTorch's dispatcher.  The code that torch.compile
+        # generates gets its memory so.
+        _empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{_device}",
+                         lambda *a: torch.empty_strided(a[0], a[1], dtype=a[2], device=_device))
+        run = _define_operator()
+        Encoder = type("Encoder", (_Encoder, torch.nn.Module), {"__module__": __name__, "__doc__": _Encoder.__doc__})
+
+
+def __getattr__(name):  # of this module
+    if name not in ("run", "Encoder", "_dtype"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _use_torch()
+    return globals()[name]
 
 
 # ---- the operator
@@ -104,26 +132,20 @@ def _on(device):
 # without the functions around them in Python.
 _encoder_run = _lib.encoder_run
 _call = struct.Struct("@iiPPPPPNPP").pack  # the bytes of a struct encoder_call
-_stack = torch._C._len_torch_dispatch_stack
-_tracing_state = torch._C._get_tracing_state  # torch.nn.Module has just asked it
-_is_dynamo = torch.compiler.is_dynamo_compiling
-_current_gpu = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream",
-                      lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
-# (sizes, strides, type): on the current GPU, without PyTorch's dispatcher.  The code that torch.compile
-# generates gets its memory so.
-_empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{_device}",
-                 lambda *a: torch.empty_strided(a[0], a[1], dtype=a[2], device=_device))
+
+
+def _check_shape(x):
+    if len(x.shape) != 3 or x.shape[2] != _hidden:
+        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
+    if 0 in x.shape:
+        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected at least one sequence and token")
 
 
 def _check_input(x):
     if not (x.is_cuda if _on_gpu else x.is_cpu) or x.dtype != _dtype:
         raise TypeError(f"the input is {x.dtype} on {x.device}; the library takes {_dtype} on "
                         f"{_device}")
-    if x.dim() != 3 or x.shape[2] != _hidden:
-        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
-    if 0 in x.shape:
-        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected at least one sequence and token")
+    _check_shape(x)
     if x.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
 
@@ -245,12 +267,17 @@ def _run(x, lengths, handle):
     return y
 
 
+def _check_each_length(lengths, seq_len):
+    for i, length in enumerate(lengths.tolist()):
+        if not 1 <= length <= seq_len:
+            raise ValueError(f"length {i} is {length}; expected 1 to the sequence length {seq_len}")
+
+
 def _run_pieces(x, lengths, handle, piece):
     """_run() of a batch larger than the largest plan: pieces of it, one after another."""
     parts = [None] * x.shape[0] if lengths is None else _address_lengths(x, lengths)[0].split(piece)
-    for i, length in enumerate(lengths.tolist() if lengths is not None and lengths.is_cpu else ()):
-        if not 1 <= length <= x.shape[1]:
-            raise ValueError(f"length {i} is {length}; expected 1 to the sequence length {x.shape[1]}")
+    if lengths is not None and lengths.is_cpu:
+        _check_each_length(lengths, x.shape[1])
     return torch.cat([_run(part, real, handle) for part, real in zip(x.split(piece), parts)])
 
 
@@ -267,14 +294,74 @@ def _hash_library():
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
-# torch.library.custom_op would take some microseconds more in each call.
 _space = "encoder_" + _hash_library()
-if not hasattr(getattr(torch.ops, _space), "run"):  # else another module has loaded this library
-    torch.library.define(f"{_space}::run", "(Tensor x, Tensor? lengths, SymInt handle) -> Tensor",
-                         tags=(torch.Tag.pt2_compliant_tag,))
-    torch.library.impl(f"{_space}::run", _device, _run)
-    torch.library.register_fake(f"{_space}::run", _fake)
-run = getattr(torch.ops, _space).run
+
+
+def _define_operator():
+    if not hasattr(getattr(torch.ops, _space), "run"):  # else another module has loaded this library
+        # torch.library.custom_op would take some microseconds more in each call.
+        torch.library.define(f"{_space}::run", "(Tensor x, Tensor? lengths, SymInt handle) -> Tensor",
+                             tags=(torch.Tag.pt2_compliant_tag,))
+        torch.library.impl(f"{_space}::run", _device, _run)
+        torch.library.register_fake(f"{_space}::run", _fake)
+    return getattr(torch.ops, _space).run
+
+
+# ---- arrays of NumPy, on a CPU
+
+
+def _is_array(what, t):
+    """Whether t is an array of NumPy; else it is a tensor of PyTorch.  Who has one has imported its module."""
+    numpy, pytorch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if pytorch is not None and isinstance(t, pytorch.Tensor):
+        return False
+    if numpy is None or not isinstance(t, numpy.ndarray):
+        raise TypeError(f"{what} is of type {type(t).__name__}; expected a tensor of PyTorch" +
+                        ("" if _on_gpu else " or an array of NumPy"))
+    if _on_gpu:
+        raise TypeError(f"{what} is an array of NumPy, and the library is for GPUs: give it tensors of PyTorch on "
+                        "one, or export a library with --target cpu")
+    return True
+
+
+def _check_array(what, t, dtype):
+    if not _is_array(what, t) or t.dtype != dtype:
+        raise TypeError(f"{what} is {t.dtype}; expected {dtype} in an array of NumPy, as the weights are arrays")
+
+
+def _new_array_workspace(numpy, size):
+    memory = numpy.empty(size + 63, "uint8")
+    workspace = _thread.workspaces[-1] = size, memory.ctypes.data + -memory.ctypes.data % 64, memory
+    return workspace
+
+
+def _run_array(x, lengths, handle):
+    """_run() of arrays."""
+    numpy = sys.modules["numpy"]
+    _check_array("the input", x, "float32")
+    _check_shape(x)
+    batch, seq_len = x.shape[:2]
+    if lengths is not None:
+        _check_array("lengths", lengths, "int32")
+        if lengths.shape != (batch,):
+            raise ValueError(f"lengths has the shape {lengths.shape}; expected ({batch},)")
+        _check_each_length(lengths, seq_len)
+        lengths = numpy.ascontiguousarray(lengths)
+    piece = _find_piece(batch, seq_len)
+    if piece < batch:
+        parts = [slice(at, at + piece) for at in range(0, batch, piece)]
+        return numpy.concatenate([_run_array(x[part], None if lengths is None else lengths[part], handle)
+                                  for part in parts])
+    if not x.flags.c_contiguous or x.ctypes.data % 16 != 0:
+        x = x.copy()
+    size = _lib.encoder_workspace_bytes(batch, seq_len) or 1  # as in _prepare()
+    workspace = _thread.workspaces.get(-1)
+    if workspace is None or workspace[0] < size:
+        workspace = _new_array_workspace(numpy, size)
+    y = numpy.empty(x.shape, "float32")
+    _check(_encoder_run(handle, _call(batch, seq_len, x.ctypes.data, y.ctypes.data,
+                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0)))
+    return y
 
 
 # ---- layers
@@ -288,36 +375,53 @@ def _shapes():
 
 
 def _check_weight(what, t, dtype, shape, place):
-    if t.dtype != dtype or t.device.type != _device or tuple(t.shape) != shape or t.device != place:
-        raise ValueError(f"{what} is {t.dtype} {tuple(t.shape)} on {t.device}; expected {dtype} {shape}, "
+    """place: of tensors; None: t should be an array."""
+    found = None if _is_array(what, t) else t.device
+    if t.dtype != dtype or tuple(t.shape) != shape or found != place or (found and found.type != _device):
+        raise ValueError(f"{what} is {t.dtype} {tuple(t.shape)} on {found or 'cpu'}; expected {dtype} {shape}, "
                          f"and all weights on one {_device} device")
-    if not torch.isfinite(t).all():
+    if not (torch if found else sys.modules["numpy"]).isfinite(t).all():
         raise ValueError(f"{what} has values that are NaN or infinite in {dtype}; expected finite ones: "
                          "check the file of weights, or export a library of a type that holds them")
 
 
-def _check_shared(shared, place):
+def _to_contiguous(what, t):
+    return sys.modules["numpy"].ascontiguousarray(t) if _is_array(what, t) else t.contiguous()
+
+
+def _take_layer(i, layer):
+    """The weights of a layer, contiguous, by name."""
+    names = [n for n in _NAMES if not (info.functions & _RMS and n.startswith("beta"))]
+    found = list(layer.keys()) if hasattr(layer, "keys") else []
+    if not set(names) <= set(found):
+        raise ValueError(f"layer {i} is a {type(layer).__name__} with {', '.join(map(str, found)) or 'no names'}; "
+                         f"expected a dict with {', '.join(names)}")
+    return {name: _to_contiguous(f"{name} of layer {i}", layer[name]) for name in names}
+
+
+def _check_shared(shared, dtype, float32, place):
     """What all layers share: contiguous tensors by name, without what is None."""
     norm, d = info.functions & _PRE, (_hidden,)
-    may = {"first_gamma": (norm, _dtype, d), "first_beta": (norm and not info.functions & _RMS, _dtype, d),
-           "rope": (info.functions & _ROPE, torch.float32, (info.seq_len, info.head_size)),
-           "local_rope": (info.functions & _ROPE and info.functions & _LOCAL, torch.float32,
+    may = {"first_gamma": (norm, dtype, d), "first_beta": (norm and not info.functions & _RMS, dtype, d),
+           "rope": (info.functions & _ROPE, float32, (info.seq_len, info.head_size)),
+           "local_rope": (info.functions & _ROPE and info.functions & _LOCAL, float32,
                           (info.seq_len, info.head_size)),
-           "score_bias": (info.functions & _SCORE_BIAS, torch.float32, (info.heads, 2 * info.seq_len - 1))}
-    shared = {name: t.contiguous() for name, t in shared.items() if t is not None}
+           "score_bias": (info.functions & _SCORE_BIAS, float32, (info.heads, 2 * info.seq_len - 1))}
+    shared = {name: _to_contiguous(name, t) for name, t in shared.items() if t is not None}
     for name, t in shared.items():
-        has, dtype, shape = may[name]
+        has, of, shape = may[name]
         if not has:
             raise ValueError(f"{name} is given; the library's layers have none: see encoder.h")
-        _check_weight(name, t, dtype, shape, place)
+        _check_weight(name, t, of, shape, place)
     return shared
 
 
 class Layers:
     """The library's layers on weights of yours: y = layers(x, lengths), x and y (B,S,D).  Rows of x
-    past a length may hold anything; those of y are 0.
+    past a length may hold anything; those of y are 0.  All are tensors, or for a library of the target cpu all
+    arrays of NumPy.
 
-    weights: of each layer the tensors wqkv (D,3A), bqkv, wo (A,D), bo, gamma1, beta1, w1 (D,F), b1,
+    weights: of each layer wqkv (D,3A), bqkv, wo (A,D), bo, gamma1, beta1, w1 (D,F), b1,
     w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of
     wqkv are those of q, k and v, each head by head; those of a gate's w1 (D,2F) and b1 (2F) alternate,
     activated ones first.  RMS norms have no beta.  All are copied.  eps is that of the norms.
@@ -330,28 +434,35 @@ class Layers:
     def __init__(self, weights, eps=info.eps, *, first_gamma=None, first_beta=None,
                  rope_theta=info.rope_theta, rope_factor=info.rope_factor, rope=None, score_bias=None,
                  local_rope_theta=info.local_rope_theta, local_rope=None):
-        names = [n for n in _NAMES if not (info.functions & _RMS and n.startswith("beta"))]
-        layers = [{name: layer[name].contiguous() for name in names} for layer in weights]
-        place = layers[0][names[0]].device if layers else torch.device(_device)
+        layers = [_take_layer(i, layer) for i, layer in enumerate(weights)]
+        if not layers:
+            raise ValueError("the weights are those of no layer; expected one or more")
+        first = layers[0]["wqkv"]
+        if _is_array("wqkv", first):
+            dtype = float32 = "float32"  # of all libraries for CPUs
+            place, operator, address = None, _run_array, lambda t: t.ctypes.data
+        else:
+            _use_torch()
+            dtype, float32, place, operator, address = _dtype, torch.float32, first.device, run, torch.Tensor.data_ptr
         for i, layer in enumerate(layers):
             for name, shape in zip(_NAMES, _shapes()):
                 if name in layer:
-                    _check_weight(f"{name} of layer {i}", layer[name], _dtype, shape, place)
+                    _check_weight(f"{name} of layer {i}", layer[name], dtype, shape, place)
         shared = _check_shared({"first_gamma": first_gamma, "first_beta": first_beta, "rope": rope,
-                                "score_bias": score_bias, "local_rope": local_rope}, place)
-        pointers = (_Weights * len(layers))(*[_Weights(**{n: t.data_ptr() for n, t in l.items()})
+                                "score_bias": score_bias, "local_rope": local_rope}, dtype, float32, place)
+        pointers = (_Weights * len(layers))(*[_Weights(**{n: address(t) for n, t in l.items()})
                                               for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
                        int(_on_gpu), pointers, rope_theta=rope_theta, hidden=_hidden,
                        rope_factor=rope_factor, local_rope_theta=local_rope_theta,
-                       **{name: t.data_ptr() for name, t in shared.items()})
+                       **{name: address(t) for name, t in shared.items()})
         handle = ctypes.c_void_p()
-        with _on(place) if layers else contextlib.nullcontext():
+        with torch.cuda.device(place) if _on_gpu else contextlib.nullcontext():
             if _on_gpu:
                 torch.cuda.synchronize()  # the copies may be under way in another stream
             _check(_lib.encoder_create(ctypes.byref(model), ctypes.byref(handle)))
         # Modules of one name may replace each other, and torch.compile looks names up in the last one.
-        self.run, self.handle = run, handle.value
+        self.run, self.handle = operator, handle.value
         self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
 
     def __reduce__(self):  # a copy's handle would end with these layers
@@ -403,7 +514,6 @@ def _count_tokens(kept):
 # Their layers are the library's: residuals before layernorms, no position in attention.
 _LAYERS = ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer")
 _MODULES = ("transformers.models.", "transformers.activations", "torch.nn.modules.")
-_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _CONFIG = {"num_attention_heads": info.heads, "hidden_size": _hidden, "intermediate_size": info.ffn,
            "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False,
            "add_cross_attention": False, "is_causal": _mask == "causal", "pruned_heads": {}}
@@ -461,8 +571,9 @@ def _check_layer(i, layer, place, eps):
         if isinstance(module, torch.nn.LayerNorm) and module.eps != eps:
             raise ValueError(f"layer {i}: {name} has eps {module.eps}; config.layer_norm_eps is {eps}, and "
                              "the library takes one for all: make them equal")
+    floats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
     for name, t in layer.named_parameters():
-        if type(t.detach()) is not torch.Tensor or t.dtype not in _FLOATS:
+        if type(t.detach()) is not torch.Tensor or t.dtype not in floats:
             raise ValueError(f"layer {i}: {name} is {t.dtype} in a {type(t.detach()).__name__}; expected "
                              "fp32, fp16 or bf16 in a Tensor: load without quantization_config")
         if t.device != place:
@@ -498,7 +609,7 @@ _TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
 _CHANGED = "; parts in front of the layers may have changed, so make the model anew"
 
 
-class Encoder(torch.nn.Module):
+class _Encoder:  # Encoder is it and a torch.nn.Module
     """All layers of a BertModel in eval mode.  lengths: set it to an int32 tensor (B) on the device of
     x to give lengths unchecked, under capture or tracing; then the attention mask is not read."""
 
@@ -650,6 +761,7 @@ def encoder_from(model, check_mask=True, mask="full"):
     mask: the attention mask that the library was exported with, or its kind.  BERT attends to all
     tokens, "full".  With another mask the model computes something else, so that one must be named.
     """
+    _use_torch()
     chain = re.search(r" chain=(\S+)", _lib.encoder_plan_at(0).contents.workload.decode())
     if chain is not None:
         raise ValueError(f"the library's layers are '{chain[1]}'; encoder_from() gives it those of BERT: "

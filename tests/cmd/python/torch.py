@@ -14,7 +14,7 @@ class device:
         self.type = kind
 
     def __eq__(self, other):
-        return self.type == other.type
+        return isinstance(other, device) and self.type == other.type
 
     def __str__(self):
         return self.type
