@@ -167,17 +167,26 @@ def _describe(path, owner, attribute, layers):
     norms = [find_part(layer, p) for layer in layers for p in (family.norm1, family.norm2)]
     norms = [norm for norm in norms if not isinstance(norm, torch.nn.Identity)]
     window, every = _find_windows(layers) if family.windows else (0, 0)
-    size = _head_size(first)
-    columns = read_qkv(family, first)[0][1].shape[0]
+    kinds = [_find_kind(layer, family) for layer in layers]
+    for i, kind in enumerate(kinds):
+        for name, value in kind.items():
+            if value != kinds[0][name]:
+                raise Unsupported(f"layer {i} has {name} {value}, and layer 0 {kinds[0][name]}; fuseplan runs layers "
+                                  "of one kind")
+    return Stack(owner, attribute, path, layers, family, **kinds[0], rms=_find_rms(norms),
+                 hidden=norms[0].weight.shape[0], eps=_eps(norms), window=window, every=every)
+
+
+def _find_kind(layer, family):
+    """What all layers of a stack have in common, see Stack."""
+    size, ffn = _head_size(layer), _columns(find_part(layer, family.down))
+    columns = read_qkv(family, layer)[0][1].shape[0]
     if columns % size != 0:
         raise Unsupported(f"q has {columns} columns, which heads of {size} do not divide")
-    up = find_part(first, family.up)
-    packed = bool(family.gate) and not isinstance(up, list) and _rows(up) == 2 * _columns(
-        find_part(first, family.down))
-    return Stack(owner, attribute, path, layers, family, _norm_place(first, family), _activation(first, family),
-                 gate=isinstance(up, list) or packed, rms=_is_rms(norms[0]), heads=columns // size,
-                 head_size=size, hidden=norms[0].weight.shape[0], ffn=_columns(find_part(first, family.down)),
-                 eps=_eps(norms), window=window, every=every)
+    up = find_part(layer, family.up)
+    packed = bool(family.gate) and not isinstance(up, list) and _rows(up) == 2 * ffn
+    return {"norm": _norm_place(layer, family), "activation": _activation(layer, family),
+            "gate": isinstance(up, list) or packed, "heads": columns // size, "head_size": size, "ffn": ffn}
 
 
 def window_of(layer):
@@ -213,16 +222,22 @@ def _activation(layer, family):
         if find_part(layer, "mlp.weights_in") is not None:
             return "silu"
         raise Unsupported(f"a {type(layer).__name__} has no {family.act}: it is of another version")
-    act = act.func if isinstance(act, functools.partial) else act
+    keywords = {}
+    if isinstance(act, functools.partial):
+        act, keywords = act.func, act.keywords
     name = getattr(act, "__name__", type(act).__name__)
-    tanh = getattr(act, "approximate", "none") == "tanh"
+    tanh = keywords.get("approximate", getattr(act, "approximate", "none")) == "tanh"
     if name not in ACTIVATIONS:
         raise Unsupported(f"its activation is {name}; fuseplan runs gelu, gelu_tanh, quick_gelu, relu and silu")
     return "gelu_tanh" if tanh else ACTIVATIONS[name]
 
 
-def _is_rms(norm):
-    return not isinstance(norm, torch.nn.LayerNorm) and "bias" not in dict(norm.named_parameters(recurse=False))
+def _find_rms(norms):
+    found = {not isinstance(norm, torch.nn.LayerNorm) and "bias" not in dict(norm.named_parameters(recurse=False))
+             for norm in norms}
+    if len(found) > 1:
+        raise Unsupported("some of its norms are layernorms, others RMS norms; fuseplan takes one kind for all")
+    return found.pop()
 
 
 def _eps(norms):

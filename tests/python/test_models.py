@@ -1,6 +1,7 @@
 """Each family, by the transformers that are there: what is found, and what its layers compute."""
 
 import copy
+import functools
 import unittest
 
 import torch
@@ -74,13 +75,15 @@ class Stubs(common.Case):
 class Pytorch(common.Case):
 
     def test_transformer_encoder(self):
-        for first, activation, chain in (False, 'relu', 'post+relu'), (True, 'gelu', 'pre'):
+        tanh = functools.partial(torch.nn.functional.gelu, approximate='tanh')
+        for first, activation, chain in ((False, 'relu', 'post+relu'), (True, 'gelu', 'pre'),
+                                         (False, tanh, 'post+gelu_tanh')):
             with self.subTest(chain):
                 layer = torch.nn.TransformerEncoderLayer(32, 2, 64, activation=activation, norm_first=first,
                                                          batch_first=True)
                 plain = models.shake(torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).eval())
                 ours = optimize(copy.deepcopy(plain), SHAPES)
-                self.assertEqual(next(iter(stats(ours))), 'layers')
+                self.assertEqual((next(iter(stats(ours))), finder.find_stacks(plain)[0][0].chain), ('layers', chain))
                 x, padding = torch.randn(2, 24, 32), torch.arange(24) >= torch.tensor([[24], [9]])
                 self.assertNear(ours(x), plain(x))
                 got, want = (m(x, src_key_padding_mask=padding) for m in (ours, plain))

@@ -29,6 +29,10 @@ def layer(model, i=0):
     return model.encoder.layer[i]
 
 
+def widen(one):
+    one.intermediate.dense, one.output.dense = torch.nn.Linear(32, 96).eval(), torch.nn.Linear(96, 32).eval()
+
+
 class Calls(common.Case):
 
     def setUp(self):
@@ -275,6 +279,13 @@ class Refusals(common.Case):
             ('activation', 'its activation is Tanh',
              change(lambda m: [setattr(l.intermediate, 'intermediate_act_fn', torch.nn.Tanh().eval())
                                for l in m.encoder.layer])),
+            ('one activation', 'layer 2 has activation relu, and layer 0 gelu',
+             change(lambda m: setattr(layer(m, 2).intermediate, 'intermediate_act_fn', torch.nn.ReLU().eval()))),
+            ('one place of norms', 'layer 1 has norm post, and layer 0 pre',
+             change(lambda m: setattr(m.decoder.layers[1], 'do_layer_norm_before', False), 'opt')),
+            ('a wider layer', 'layer 1 has ffn 64, and layer 0 96', change(lambda m: widen(layer(m)))),
+            ('one RMS norm', 'others RMS norms',
+             change(lambda m: setattr(layer(m, 2).output, 'LayerNorm', torch.nn.RMSNorm(32, 1e-12).eval()))),
             ('eps', 'its norms have eps', change(lambda m: setattr(layer(m).output.LayerNorm, 'eps', 1e-3))),
             ('another version', 'has no output.dense', change(lambda m: delattr(layer(m, 2).output, 'dense'))),
             ('decoder', 'is_decoder is True', models.draw(is_decoder=True)),
