@@ -14,7 +14,7 @@ class Unsupported(ValueError):
 
 
 @dataclasses.dataclass
-class Stack:
+class Description:
     """Layers that stand one after another in a list of a model."""
 
     owner: torch.nn.Module  # has the list
@@ -173,12 +173,12 @@ def _describe(path, owner, attribute, layers):
             if value != kinds[0][name]:
                 raise Unsupported(f"layer {i} has {name} {value}, and layer 0 {kinds[0][name]}; fuseplan runs layers "
                                   "of one kind")
-    return Stack(owner, attribute, path, layers, family, **kinds[0], rms=_find_rms(norms),
+    return Description(owner, attribute, path, layers, family, **kinds[0], rms=_find_rms(norms),
                  hidden=norms[0].weight.shape[0], eps=_eps(norms), window=window, every=every)
 
 
 def _find_kind(layer, family):
-    """What all layers of a stack have in common, see Stack."""
+    """What all layers of a stack have in common, see Description."""
     size, ffn = _head_size(layer), _columns(find_part(layer, family.down))
     columns = read_qkv(family, layer)[0][1].shape[0]
     if columns % size != 0:
@@ -198,7 +198,7 @@ def window_of(layer):
 
 
 def _find_windows(layers):
-    """(window, every) of a stack, see Stack."""
+    """(window, every) of a stack, see Description."""
     windows = [window_of(layer) for layer in layers]
     if not any(windows):
         return 0, 0
