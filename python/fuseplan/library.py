@@ -58,22 +58,26 @@ def get(stack, dtype, shapes, time_limit=None, progress=True, search=None):
     """The module encoder.py of a library for the stack, and what the cache knows of it.
 
     shapes: (batch, seq_len) pairs; a library has a plan for each batch with each length.  time_limit: seconds of
-    search, for a library that was not searched for; None: the best plans known, else default ones.  search: the
-    pairs among the shapes that are searched for; None: all of them."""
+    search, for a library for which so long was not searched; None: the best plans known, else default ones.  search:
+    the pairs among the shapes that are searched for; None: all of them."""
     batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
     words = workload_words(stack, dtype, batches, lengths)
     request = cache.request_of(program=program.version(), device=_device(stack.place[0]), target=stack.place[0].type,
                                words=words[2:])  # of GPUs of one name any may have built it
     found = cache.find(request)
-    if found is None or (time_limit and not found[1].get("searched_s")):
+    if not _is_enough(found, time_limit):
         with cache.lock(request):
             found = cache.find(request)  # another process may have built it meanwhile
-            if found is None or (time_limit and not found[1].get("searched_s")):
+            if not _is_enough(found, time_limit):
                 parts = [workload_words(stack, dtype, [batch], [seq_len]) for batch, seq_len in search or shapes]
                 searched = bool(time_limit) and _search(parts, time_limit, progress)
                 found = cache.store(request, lambda path: _export(words, path),
                                     searched_s=time_limit if searched else 0)
     return load(found[0]), found[1]
+
+
+def _is_enough(found, time_limit):
+    return found is not None and found[1].get("searched_s", 0) >= (time_limit or 0)
 
 
 def _search(parts, time_limit, progress):
