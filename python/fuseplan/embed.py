@@ -24,12 +24,16 @@ def main():
     import numpy as np
     from sentence_transformers import SentenceTransformer
 
-    from . import encode, optimize
-    model = SentenceTransformer(a.model, device=a.device).eval()
-    model = model.half() if a.half else model
-    optimize(model, a.shapes, a.time_limit)
-    vectors = encode(model, sys.stdin.read().splitlines(), prompt_name=a.prompt_name)
-    np.save(sys.stdout.buffer, vectors)
+    from . import ProgramError, Wrong, encode, optimize
+    sys.stdin.reconfigure(newline="\n")
+    try:
+        model = SentenceTransformer(a.model, device=a.device).eval()
+        model = model.half() if a.half else model
+        optimize(model, a.shapes, a.time_limit)
+        vectors = encode(model, [line.rstrip("\n") for line in sys.stdin], prompt_name=a.prompt_name)
+        np.save(sys.stdout.buffer, vectors)
+    except (OSError, ValueError, ProgramError, Wrong) as error:
+        sys.exit(f"fuseplan-embed: {error}")
 
 
 if __name__ == "__main__":

