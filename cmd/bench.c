@@ -50,12 +50,20 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
     if (check_dump(o, st) != 0)
         return -1;
     if (o->weights == NULL && o->prefix != NULL)
-        return status_set(st, STATUS_USAGE,
-                          "--prefix chooses among the models in a file of weights; give --weights");
+        return status_set(
+            st, STATUS_USAGE,
+            "--prefix chooses among the models in a file of weights; give --weights, or "
+            "--model with a directory that has weights");
     if (o->weights != NULL && options_has(o, OPT(FAIL_ABOVE)))
-        return status_set(st, STATUS_USAGE,
-                          "--fail-above compares with stored times, and those with --weights are "
-                          "not stored; leave one of them out");
+        return status_set(
+            st, STATUS_USAGE,
+            "--fail-above compares with stored times, and those of trained weights are "
+            "not stored; %s",
+            o->model_weights != NULL ? "give --model the config.json for drawn ones"
+                                     : "leave it or --weights out");
+    if (o->model_weights != NULL)
+        note(o, "the layers have the weights of '%s', and their times are not stored",
+             o->model_weights);
     c->given = c->count;
     c->wants_kernels =
         o->format != FORMAT_CSV && o->format != FORMAT_MARKDOWN; /* their lines are plans */
@@ -277,7 +285,8 @@ const struct command cmd_bench = {
         "'--retry-failed' schedules that failed are tried again, and a plan stored as failed gets\n"
         "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
         "--fail-above allows.\n"
-        "With --weights the layers have the weights of a trained model, and nothing is stored.\n"
+        "With --weights, or with --model and a directory that has some, the layers have the\n"
+        "weights of a trained model, and nothing is stored.\n"
         "With --lengths or --avg-seq-len plans run on packed tokens, without rows of padding.\n"
         "With --padded the plans given compute these rows too, and nothing is stored.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"

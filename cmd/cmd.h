@@ -18,7 +18,7 @@
 
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(CONFIG) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
+    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(MODEL) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
     X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
@@ -40,7 +40,7 @@ __extension__ typedef unsigned __int128 option_bits; /* bits */
 
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
-    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(CONFIG) | OPT(HEADS) |              \
+    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(MODEL) | OPT(HEADS) |               \
      OPT(HEAD_SIZE) | OPT(HIDDEN) | OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(NORM) |                \
      OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) |                  \
      OPT(LOCAL_MASK) | OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY) | OPT(DTYPE) | OPT(LENGTHS) |           \
@@ -74,10 +74,11 @@ struct options {
     int local_width;                 /* of a model: sliding:w in its place; -1: of one kind */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
-    const char *mask, *config, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
+    const char *mask, *model, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
         *weights, *prefix, *data, *name, *compiler, *arch, *save, *db, *events;
-    enum dtype dtype;   /* only if given: the default depends on the target */
-    enum ranges ranges; /* --init */
+    char *model_weights; /* of --model's directory, owned: --weights, where that is not given */
+    enum dtype dtype;    /* only if given: the default depends on the target */
+    enum ranges ranges;  /* --init */
     struct strategy_list strategies;
     int preset; /* index into the presets */
     int op;     /* index into the operations of --op, of which there is one */
@@ -273,7 +274,7 @@ void progress_note(bool quiet, const char *line);
 
 /* ---- preset.c: known encoders ---------------------------------------------------------------- */
 
-/* The kind of layer that the options name, a preset's or a config's already among them. */
+/* The kind of layer that the options name, a preset's or a model's already among them. */
 const struct chain *chain_from_options(const struct options *o);
 
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */

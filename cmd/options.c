@@ -180,6 +180,8 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
         o->operands[o->operand_count++] = argv[i];
     if (result > 0 && preset_apply(o, st) != 0)
         result = -1;
+    if (o->model != NULL && o->weights == NULL && (c->options & OPT(WEIGHTS)) != 0)
+        o->weights = o->model_weights = model_weights(o->model);
     o->batch = o->batches.items[0];
     o->seq_len = o->seq_lens.items[0];
     return result > 0 ? each_check(o, c, st) : -1;
@@ -188,5 +190,6 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
 void options_release(struct options *o)
 {
     free(o->operands);
+    free(o->model_weights);
     *o = (struct options){0};
 }

@@ -26,7 +26,7 @@ void words_op(struct buf *out);
 
 void words_preset(struct buf *out);
 
-/* Sets what --preset or --config says and no option does. */
+/* Sets what --preset or --model says and no option does. */
 int preset_apply(struct options *o, struct status *st);
 
 /* ---- option_words.c: other words ------------------------------------------------------------- */

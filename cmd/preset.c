@@ -2,8 +2,6 @@
 #include "bench/trained/trained.h"
 #include "cmd/options_int.h"
 
-#include <sys/stat.h>
-
 static const struct local modernbert = {64, 10000, 3};
 
 /* Of the models' published configurations. */
@@ -79,30 +77,16 @@ void words_preset(struct buf *out)
         buf_addf(out, "%s%s", i > 0 ? " " : "", presets[i].name);
 }
 
-/* Reads a config; of a model's directory its config.json. */
-static int read_config(const char *path, struct model_config *out, struct status *st)
-{
-    struct stat info;
-    struct buf file;
-    buf_init(&file);
-    buf_adds(&file, path);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        buf_adds(&file, "/config.json");
-    int result = model_config_read(file.ptr, out, st);
-    buf_release(&file);
-    return result;
-}
-
 /* *out has no chain if neither option is given. */
 static int read_model(const struct options *o, struct model_config *out, struct status *st)
 {
     const struct preset *p = &presets[o->preset];
     *out = (struct model_config){.chain = NULL};
-    if (options_has(o, OPT(PRESET)) && options_has(o, OPT(CONFIG)))
+    if (options_has(o, OPT(PRESET)) && options_has(o, OPT(MODEL)))
         return status_set(st, STATUS_USAGE,
-                          "--preset and --config are given at once; give one of them");
-    if (options_has(o, OPT(CONFIG)))
-        return read_config(o->config, out, st);
+                          "--preset and --model are given at once; give one of them");
+    if (options_has(o, OPT(MODEL)))
+        return model_config_read(o->model, out, st);
     if (options_has(o, OPT(PRESET)))
         *out = (struct model_config){.chain = chain_find(p->chain),
                                      .layers = p->layers,

@@ -44,7 +44,7 @@ int config_refuse(const struct config *c, const char *format, ...)
     va_start(list, format);
     buf_addv(&why, format, list);
     va_end(list);
-    status_set(c->st, STATUS_USAGE, "--config: '%s': %s", c->path, why.ptr);
+    status_set(c->st, STATUS_USAGE, "--model: '%s': %s", c->path, why.ptr);
     buf_release(&why);
     return -1;
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { CONFIG_MOST = 1 << 20 };
 
@@ -241,18 +243,65 @@ static int parse(const char *path, const struct buf *text, const char *part,
     return result;
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Splits "PATH:vision_config".  *part: what follows the colon; null: nothing does.  Returns whether
+ * the path is a directory; appends the path to out. */
+static bool split(const char *path, const char **part, struct buf *out)
+{
+    struct stat info;
+    const char *colon = strrchr(path, ':');
+    *part = colon != NULL && strstr(colon, "_config") != NULL ? colon + 1 : NULL;
+    buf_add(out, path, *part != NULL ? (size_t)(colon - path) : strlen(path));
+    return stat(out->ptr, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Says what is wanted, if the file is not there. */
+static int refuse_file(const char *path, bool is_dir, struct status *st)
+{
+    if (access(path, F_OK) == 0)
+        return status_prefix(st, "--model");
+    *st = STATUS_INIT;
+    return status_set(st, STATUS_USAGE,
+                      "--model: %s '%s'; name the directory of a HuggingFace model, which has "
+                      "config.json and model.safetensors, or a config.json",
+                      is_dir ? "there is no file" : "there is no", path);
+}
+
 int model_config_read(const char *path, struct model_config *out, struct status *st)
 {
-    const char *colon = strrchr(path, ':');
-    const char *part = colon != NULL && strstr(colon, "_config") != NULL ? colon + 1 : NULL;
-    char *file = mem_strdup(path);
-    struct buf text;
+    const char *part;
+    struct buf file, text;
+    buf_init(&file);
     buf_init(&text);
-    file[part != NULL ? (size_t)(colon - path) : strlen(path)] = '\0';
+    bool is_dir = split(path, &part, &file);
+    if (is_dir)
+        buf_adds(&file, "/config.json");
     *out = (struct model_config){.chain = NULL};
-    int result = file_read(file, CONFIG_MOST, &text, st) != 0 ? status_prefix(st, "--config")
-                                                              : parse(file, &text, part, out, st);
+    int result = file_read(file.ptr, CONFIG_MOST, &text, st) != 0
+                     ? refuse_file(file.ptr, is_dir, st)
+                     : parse(file.ptr, &text, part, out, st);
     buf_release(&text);
-    free(file);
+    buf_release(&file);
     return result;
+}
+
+char *model_weights(const char *path)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    const char *part;
+    char *found = NULL;
+    struct buf dir, file;
+    buf_init(&dir);
+    buf_init(&file);
+    bool is_dir = split(path, &part, &dir);
+    for (size_t i = 0; i < ARRAY_LEN(names) && is_dir && found == NULL; i++) {
+        buf_reset(&file);
+        buf_addf(&file, "%s/%s", dir.ptr, names[i]);
+        if (access(file.ptr, F_OK) == 0)
+            found = mem_strdup(file.ptr);
+    }
+    buf_release(&file);
+    buf_release(&dir);
+    return found;
 }

@@ -38,11 +38,11 @@ static int open_file(struct trained *t, const char *path, const char *prefix, st
 {
     t->path = absolute(path);
     if (t->path == NULL || weights_open(t->path, prefix, &t->file) != 0)
-        return status_set(st, STATUS_USAGE, "--weights: cannot read '%s': %s", path,
+        return status_set(st, STATUS_USAGE, "cannot read the weights '%s': %s", path,
                           t->path == NULL ? strerror(errno) : t->file.error);
     if (!utf8_is_valid(t->path)) /* the worker gets it in JSON */
         return status_set(st, STATUS_USAGE,
-                          "--weights: the path of '%s' is not UTF-8; name another", path);
+                          "the path of the weights '%s' is not UTF-8; name another", path);
     if (prefix != NULL && !utf8_is_valid(prefix))
         return status_set(st, STATUS_USAGE, "--prefix: '%s' is not UTF-8", prefix);
     t->prefix = prefix != NULL ? mem_strdup(prefix) : NULL;
@@ -99,16 +99,16 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
                                                                        : ENCODER_FP32);
     char error[WEIGHTS_ERROR];
     if (weights_check(&t->file, &as, error) != 0)
-        return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
+        return status_set(st, STATUS_USAGE, "the weights '%s': %s", t->path, error);
     if (weights_layers(&t->file, &as) < w->layers)
         return status_set(st, STATUS_USAGE,
-                          "--weights: '%s' has %d layers, and the workload has %d; give --layers "
-                          "and the sizes of the model",
+                          "the file of weights '%s' has %d layers, and the workload has %d; give "
+                          "--layers and the sizes of the model, or --model",
                           t->path, t->file.layers, w->layers);
     for (int i = 0; i < w->layers * WEIGHTS_ARRAYS; i++)
         if (reads(w, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS) &&
             weights_read(&t->file, &as, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS, NULL, error) != 0)
-            return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
+            return status_set(st, STATUS_USAGE, "the weights '%s': %s", t->path, error);
     return 0;
 }
 

@@ -61,9 +61,13 @@ struct model_config {
     struct local local;
 };
 
-/* path: "config.json", or of a file with several models "config.json:vision_config".  STATUS_USAGE
- * if the file is none, if its model is not known, or if a field says that its layers compute what
- * no chain does. */
+/* path: a model's directory, or its config.json; of several models one is chosen by what follows a
+ * colon, as in "config.json:vision_config".  STATUS_USAGE if the file is none, if its model is not
+ * known, or if a field says that its layers compute what no chain does. */
 int model_config_read(const char *path, struct model_config *out, struct status *st);
+
+/* The file of weights in a model's directory, model.safetensors or the index of its shards, which
+ * the caller frees; null: there is none, or the path is no directory. */
+char *model_weights(const char *path);
 
 #endif

@@ -237,9 +237,10 @@ int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
         return -1;
     if (trained != NULL && strcmp(trained_hash(trained, here), hash) != 0) {
         trained_close(trained);
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "--weights: '%s' has changed since it was read; run the command again",
-                          json_string_value(path));
+        return status_set(
+            st, STATUS_ENVIRONMENT,
+            "the weights '%s' have changed since they were read; run the command again",
+            json_string_value(path));
     }
     *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges, trained};
     return 0;

@@ -85,7 +85,7 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
     if (has(f, SCALED_ROTATIONS) && !(as->rope_factor > 0))
         return weights_refuse(error,
                               "its layers are those of %s, whose rotary embeddings have a factor, "
-                              "as the model's config.json says; give --config, or the factor with "
+                              "as the model's config.json says; give --model, or the factor with "
                               "the base, such as --rope 500000:2, 1 where there is none",
                               f->family->name);
     if ((as->functions & ENCODER_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)

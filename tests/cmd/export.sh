@@ -44,8 +44,16 @@ if [ "$part" = written ]; then
   # A model of another family, by its own config.json; the chain is the config's, and other layers are refused.
   vit=$source/tests/data/families/vit
   gzip -dc "$vit/model.safetensors.gz" >vit.safetensors
-  fuseplan bench "$value" --target cpu -b 3 -s 10 --config "$vit/config.json" --weights vit.safetensors --baseline none \
+  fuseplan bench "$value" --target cpu -b 3 -s 10 --model "$vit/config.json" --weights vit.safetensors --baseline none \
     --dump vit -q >out || fail "bench of ViT: $(cat out)"
+  # By its directory the same weights are taken.
+  mkdir vit_model
+  cp "$vit/config.json" vit_model
+  cp vit.safetensors vit_model/model.safetensors
+  fuseplan bench "$value" --target cpu -b 3 -s 10 --model vit_model --baseline none --dump vit_again -q >out ||
+    fail "bench of ViT's directory: $(cat out)"
+  cmp vit/layer1.wo.npy vit_again/layer1.wo.npy || fail "bench takes other weights than those of the directory"
+  [ ! -e "$FUSEPLAN_DB" ] || fail "bench of a model's directory stores times"
   grep -q '"name": "pre"' vit/workload.json || fail "$(cat vit/workload.json)"
   # shellcheck disable=SC2086
   fuseplan bench "$value" $sizes --weights vit.safetensors -q 2>said && fail "bench takes layers of another family"
@@ -56,11 +64,11 @@ if [ "$part" = written ]; then
   fuseplan bench "$value" --target cpu -b 1 -s 8 -H 3 -W 16 --ffn 64 -L 2 --gate --rope 100 --weights gte.safetensors -q \
     2>said && fail "bench turns a GTE's heads by other angles"
   grep -q "those of GTE, whose rotary embeddings have a factor" said || fail "$(cat said)"
-  fuseplan bench "$value" --target cpu -b 1 -s 8 --config "$source/tests/data/families/gte/config.json" \
+  fuseplan bench "$value" --target cpu -b 1 -s 8 --model "$source/tests/data/families/gte/config.json" \
     --weights gte.safetensors --baseline none -q >out || fail "bench of GTE: $(cat out)"
 
   # The example of a library of ViT's layers runs its weights, and refuses a BERT's.
-  fuseplan export "$value" --target cpu -b 3 -s 10 --config "$vit/config.json" -q -o vit_library
+  fuseplan export "$value" --target cpu -b 3 -s 10 --model "$vit/config.json" -q -o vit_library
   make -s -j 2 -C vit_library CFLAGS="$flags"
   vit_library/example --weights vit.safetensors >out || fail "example of ViT"
   vit_library/example --weights model.safetensors 2>said && fail "a ViT's library takes a BERT's weights"
@@ -69,10 +77,10 @@ if [ "$part" = written ]; then
   # ModernBERT's layers are of two kinds, and before the first stands no norm.
   modernbert=$source/tests/data/families/modernbert
   gzip -dc "$modernbert/model.safetensors.gz" >modernbert.safetensors
-  fuseplan export "$value" --target cpu -b 3 -s 30 --config "$modernbert/config.json" -q -o modernbert
+  fuseplan export "$value" --target cpu -b 3 -s 30 --model "$modernbert/config.json" -q -o modernbert
   make -s -j 2 -C modernbert CFLAGS="$flags"
   modernbert/example --weights modernbert.safetensors >out || fail "example of ModernBERT"
-  fuseplan export "$value" --target cpu -b 3 -s 30 --config "$modernbert/config.json" --local-mask none -q -o global
+  fuseplan export "$value" --target cpu -b 3 -s 30 --model "$modernbert/config.json" --local-mask none -q -o global
   make -s -j 2 -C global CFLAGS="$flags"
   global/example --weights modernbert.safetensors 2>said && fail "a library without local layers takes a ModernBERT's"
   grep -q "those of ModernBERT, with local ones among them; expected layers without" said || fail "$(cat said)"

@@ -51,7 +51,7 @@ CALLS = 32  # of attention in a graph: its launch is then small beside them
 OURS = 'fuseplan'
 SAME = 1e-2  # how much outputs may differ, over the norm of the output
 DEVICE = 'cuda'
-LAYER_OPTIONS = [['--target'], ['--preset'], ['--config'], ['-H', '--heads'], ['-W', '--head-size'],
+LAYER_OPTIONS = [['--target'], ['--preset'], ['--model'], ['-H', '--heads'], ['-W', '--head-size'],
                  ['-L', '--layers'], ['--hidden'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
                  ['--activation'], ['--rope'], ['--local-mask'], ['--local-rope'], ['--global-every']]
 LAYER_FLAGS = ['--gate', '--score-bias']

@@ -156,7 +156,8 @@ START_TEST(the_worker_reads_the_same_file)
     trained_close((struct trained *)back.trained);
     trained_close(t);
     write_model(1);
-    FAILS(message_to_inputs(m, &back, &st), STATUS_ENVIRONMENT, "has changed since it was read");
+    FAILS(message_to_inputs(m, &back, &st), STATUS_ENVIRONMENT,
+          "have changed since they were read");
     json_decref(m);
     OK(trained_open(path, NULL, &t, &st));
     ck_assert_str_ne(trained_hash(t, other), hash);

@@ -116,41 +116,55 @@ $ options -L 4 -m causal --local-mask sliding_causal --global-every 2 --rope 50
 ! fuseplan query: --global-every says what local layers are, and there are none; add --local-mask MASK
 2$ fuseplan query -b 1 -s 4 --activation gelu_new
 ! fuseplan query: unknown --activation 'gelu_new'; expected gelu, gelu_tanh, quick_gelu, relu or silu
-=== config
+=== model
 ## A model's config.json says what a preset says; options beside it win.
 $ workload() { fuseplan query --target cpu -b 1 -s 4 --db k.db "$@" 2>&1 | sed -n 's/.*\(h=.*\) on cpu.*/\1/p'; }
 $ known_db k.db
 $ echo '{"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 3, "n_inner": null, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}' >config.json
-$ workload --config config.json
+$ workload --model config.json
 h=6 w=16 f=384 l=3 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=pre+gelu_tanh
-$ mkdir model && cp config.json model && workload --config model
+$ mkdir model && cp config.json model && workload --model model
 h=6 w=16 f=384 l=3 eps=1e-05 dtype=fp32 lengths=full mask=causal chain=pre+gelu_tanh
-$ workload -L 1 --activation relu -m full --config config.json
+$ workload -L 1 --activation relu -m full --model config.json
 h=6 w=16 f=384 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre+relu
-2$ fuseplan query -b 1 -s 4 --config config.json --preset gpt2
-! fuseplan query: --preset and --config are given at once; give one of them
-2$ echo '{"model_type": "gpt2", "n_head": 6}' >config.json; fuseplan query -b 1 -s 4 --config config.json
-! fuseplan query: --config: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj', or 'hidden_activation'
+2$ fuseplan query -b 1 -s 4 --model config.json --preset gpt2
+! fuseplan query: --preset and --model are given at once; give one of them
+2$ echo '{"model_type": "gpt2", "n_head": 6}' >config.json; fuseplan query -b 1 -s 4 --model config.json
+! fuseplan query: --model: 'config.json': it has no field 'hidden_act', or 'activation_function', or 'activation', or 'feed_forward_proj', or 'hidden_activation'
 ## A file with several models names them; a part may leave out what its model has by default.
 $ echo '{"model_type": "siglip", "text_config": {"model_type": "siglip_text_model"}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_attention_heads": 16, "intermediate_size": 4304, "num_hidden_layers": 27}}' >siglip.json
-$ workload --config siglip.json:vision_config
+$ workload --model siglip.json:vision_config
 h=16 w=72 f=4304 l=27 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
-$ workload --config siglip.json:text_config
+$ workload --model siglip.json:text_config
 h=12 w=64 f=3072 l=12 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
-$ fuseplan query -b 1 -s 4 --config siglip.json 2>&1 | grep -o "its model_type.*; known"
+$ fuseplan query -b 1 -s 4 --model siglip.json 2>&1 | grep -o "its model_type.*; known"
 its model_type 'siglip' is of several models; choose one by ':vision_config' or ':text_config' behind the name; known
-2$ fuseplan query -b 1 -s 4 --config siglip.json:audio_config
-! fuseplan query: --config: 'siglip.json': it has no object 'audio_config'
-2$ echo '[' >config.json; fuseplan query -b 1 -s 4 --config config.json
-! fuseplan query: --config: 'config.json': it is not a JSON object: ']' expected near end of file
-1$ fuseplan query -b 1 -s 4 --config none.json
-! fuseplan query: --config: cannot read 'none.json': No such file or directory
+2$ fuseplan query -b 1 -s 4 --model siglip.json:audio_config
+! fuseplan query: --model: 'siglip.json': it has no object 'audio_config'
+2$ echo '[' >config.json; fuseplan query -b 1 -s 4 --model config.json
+! fuseplan query: --model: 'config.json': it is not a JSON object: ']' expected near end of file
+2$ fuseplan query -b 1 -s 4 --model none.json
+! fuseplan query: --model: there is no 'none.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json
+2$ mkdir empty; fuseplan query -b 1 -s 4 --model empty
+! fuseplan query: --model: there is no file 'empty/config.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json
+$ mv siglip.json empty/config.json && workload --model empty:text_config
+h=12 w=64 f=3072 l=12 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
+## Weights beside it are those of bench.
+2$ echo none >model/model.safetensors; fuseplan bench 41115 --target cpu -b 1 -s 4 --model model
+! fuseplan: the layers have the weights of 'model/model.safetensors', and their times are not stored
+! fuseplan bench: cannot read the weights 'model/model.safetensors': the file is shorter than the length of a header
+2$ fuseplan bench 41115 --target cpu -b 1 -s 4 --model model --weights none
+! fuseplan bench: cannot read the weights 'none': No such file or directory
+2$ fuseplan bench 41115 --target cpu -b 1 -s 4 --model model --fail-above 2
+! fuseplan bench: --fail-above compares with stored times, and those of trained weights are not stored; give --model the config.json for drawn ones
+2$ fuseplan bench 41115 --target cpu -b 1 -s 4 --model model/config.json --prefix bert
+! fuseplan bench: --prefix chooses among the models in a file of weights; give --weights, or --model with a directory that has weights
 ## Heads of T5 may have other columns than tokens.
 $ echo '{"model_type": "t5", "d_model": 512, "num_heads": 6, "d_kv": 64, "num_layers": 8, "d_ff": 1024, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "gated-gelu"}' >t5.json
-$ workload --config t5.json
+$ workload --model t5.json
 h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
 $ sed -i 's/"t5"/"mt5"/; s/, "feed_forward_proj": "gated-gelu"//' t5.json
-$ workload --config t5.json
+$ workload --model t5.json
 h=6 w=64 f=1024 l=8 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+rms+gelu_tanh+gate+bias+hidden hidden=512
 === threads
 ## What the user's shell says of threads does not change what a plan runs with.
