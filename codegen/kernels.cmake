@@ -17,7 +17,7 @@ set(cuda_library device.c graphs.c launch.c launch.h lengths.cu maps.c mask.c me
 set(cuda_products products.c)
 set(cuda_host host.h)
 set(library_files checks.c encoder.h layers.c lengths.h library.c model.c plan.h)
-set(library_host elements.h)
+set(library_host arrays.h elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h
   safetensors_int.h safetensors_open.c weights.c weights.h weights_families.c weights_int.h weights_names.c

@@ -3,6 +3,7 @@
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
+#include "arrays.h"
 #include "encoder.h"
 #include "host.h"
 
@@ -96,20 +97,14 @@ static FILE *output_open(const char *path)
     return out;
 }
 
-/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data (B,S,D). */
+/* y: (B,S,D) */
 static void output_write(FILE *out, const char *path, const float *y)
 {
-    char shape[100];
     const struct encoder_plan *p = encoder_plan_at(0);
-    int columns = encoder_describe()->hidden;
-    size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)columns;
-    snprintf(shape, sizeof(shape),
-             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", p->batch,
-             p->seq_len, columns);
+    const int shape[ARRAY_DIMS] = {p->batch, p->seq_len, encoder_describe()->hidden};
     int emptied = out == stdout ? 0 : ftruncate(fileno(out), 0);
     (void)emptied; /* a device or a pipe has nothing to drop */
-    if (fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) != 10 || fprintf(out, "%-117s\n", shape) != 118 ||
-        fwrite(y, sizeof(*y), n, out) != n || fclose(out) != 0)
+    if (array_write(out, shape, y) != 0 || fclose(out) != 0)
         fail_to_write(path);
 }
 

@@ -1,19 +1,21 @@
-/* The library in use: one batch of drawn inputs, the time of a run.
+/* The library in use: one batch of inputs, the time of a run.
  *
  *   example                               runs layers of drawn weights
  *   example --weights model.safetensors   runs those of a HuggingFace model
  *
  * In a file with several models '--prefix bert' chooses that whose names begin so, '--prefix .'
- * that without a prefix. */
+ * that without a prefix.  '--input x.npy' takes x, a NumPy array (B,S,D) of fp32, from a file, and
+ * '--output y.npy' writes the result to one. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "arrays.h"
 #include "elements.h"
 #include "encoder.h"
 #include "host.h"
 #include "weights.h"
 
-#include <stdbool.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +37,17 @@ static void *allocate(size_t bytes)
     exit(EXIT_FAILURE);
 }
 
+static float drawn(float middle, float range)
+{
+    return middle + range * (2 * (float)rand() / (float)RAND_MAX - 1);
+}
+
 /* n elements, drawn in middle +- range.  The caller frees. */
 static void *draw_as(enum encoder_dtype dtype, size_t n, float middle, float range)
 {
     void *out = allocate(n * sizeof(float));
     for (size_t i = 0; i < n; i++)
-        element_store(dtype, out, i, middle + range * (2 * (float)rand() / (float)RAND_MAX - 1));
+        element_store(dtype, out, i, drawn(middle, range));
     return out;
 }
 
@@ -131,43 +138,114 @@ static void pass(void *stream)
     check(encoder_run(handle, &call));
 }
 
-int main(int argc, char **argv)
+enum { WEIGHTS, PREFIX, INPUT, OUTPUT, OPTIONS };
+static const char *const options[OPTIONS] = {"--weights", "--prefix", "--input", "--output"};
+
+/* Sets the arguments of the options given, and ends the program for any other word. */
+static void read_options(int argc, char **argv, const char *given[OPTIONS])
+{
+    int wrong = argc % 2 == 0;
+    for (int i = 1; i < argc - 1 && !wrong; i += 2) {
+        int at = 0;
+        while (at < OPTIONS && strcmp(argv[i], options[at]) != 0)
+            at++;
+        wrong = at == OPTIONS;
+        if (!wrong)
+            given[at] = argv[i + 1];
+    }
+    if (!wrong && (given[PREFIX] == NULL || given[WEIGHTS] != NULL))
+        return;
+    fprintf(stderr, "usage: example [--weights model.safetensors [--prefix NAMES]] "
+                    "[--input x.npy] [--output y.npy]\n");
+    exit(2);
+}
+
+/* x of a file, and its sizes; null: it is drawn, of the largest plan's sizes.  The caller frees. */
+static float *read_input(const char *path, int shape[ARRAY_DIMS])
 {
     const struct encoder_info *l = encoder_describe();
     const struct encoder_plan *p = encoder_plan_at(l->plans - 1);
-    size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)l->heads * (size_t)l->head_size;
-    size_t bytes = n * (size_t)l->element_bytes;
-    bool chooses = argc == 5 && strcmp(argv[3], "--prefix") == 0;
-    bool loads = (argc == 3 || chooses) && strcmp(argv[1], "--weights") == 0;
-    int layers = l->layers;
-    if (argc > 1 && !loads) {
-        fprintf(stderr, "usage: example [--weights model.safetensors [--prefix NAMES]]\n");
-        return 2;
+    shape[0] = p->batch;
+    shape[1] = p->seq_len;
+    shape[2] = l->hidden;
+    if (path == NULL)
+        return NULL;
+    FILE *in = fopen(path, "rb");
+    float *x = in != NULL ? array_read(in, shape) : NULL;
+    if (in == NULL)
+        fprintf(stderr, "example: cannot read '%s': %s\n", path, strerror(errno));
+    else if (x == NULL)
+        fprintf(stderr, "example: '%s' is no NumPy array (B,S,D) of fp32 in C order\n", path);
+    else if (shape[2] != l->hidden || encoder_find(shape[0], shape[1]) < 0)
+        fprintf(stderr,
+                "example: '%s' is (%d,%d,%d); no plan of the library runs it, whose hidden size is "
+                "%d and whose longest plan is of %d tokens\n",
+                path, shape[0], shape[1], shape[2], l->hidden, l->seq_len);
+    else {
+        fclose(in);
+        return x;
     }
-    device_begin(argv);
-    handle =
-        loads ? create_loaded(argv[2], chooses ? argv[4] : NULL, &layers) : create_drawn(layers);
-    call.batch = p->batch;
-    call.seq_len = p->seq_len;
-    void *host = draw(n, 0, 1), *x = device_new(bytes);
-    device_write(x, host, bytes);
-    call.x = x;
+    exit(EXIT_FAILURE);
+}
+
+static void write_output(const char *path, const int shape[ARRAY_DIMS], const float *y)
+{
+    FILE *out = fopen(path, "wb");
+    if (out != NULL && array_write(out, shape, y) == 0 && fclose(out) == 0)
+        return;
+    fprintf(stderr, "example: cannot write '%s': %s\n", path, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
+/* Memory of a batch and the workspace; x: fp32, or null: it is drawn. */
+static void prepare(const int shape[ARRAY_DIMS], const float *x, size_t n, void *host)
+{
+    const struct encoder_info *l = encoder_describe();
+    size_t bytes = n * (size_t)l->element_bytes;
+    for (size_t i = 0; i < n; i++)
+        element_store(l->dtype, host, i, x != NULL ? x[i] : drawn(0, 1));
+    call.batch = shape[0];
+    call.seq_len = shape[1];
+    void *on_device = device_new(bytes);
+    device_write(on_device, host, bytes);
+    call.x = on_device;
     call.y = device_new(bytes);
     call.workspace_bytes = encoder_workspace_bytes(call.batch, call.seq_len);
     call.workspace = device_new(call.workspace_bytes);
+}
+
+int main(int argc, char **argv)
+{
+    const struct encoder_info *l = encoder_describe();
+    const char *given[OPTIONS] = {NULL};
+    int layers = l->layers, shape[ARRAY_DIMS];
+    read_options(argc, argv, given);
+    device_begin(argv);
+    float *x = read_input(given[INPUT], shape);
+    handle = given[WEIGHTS] != NULL ? create_loaded(given[WEIGHTS], given[PREFIX], &layers)
+                                    : create_drawn(layers);
+    size_t n = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
+    void *host = allocate(n * sizeof(float));
+    prepare(shape, x, n, host);
     device_time(pass);
-    printf("plan %d, batch %d, sequence length %d, %d layers: %.4f ms\n", p->value, p->batch,
-           p->seq_len, layers, device_time(pass));
+    printf("plan %d, batch %d, sequence length %d, %d layers: %.4f ms\n",
+           encoder_plan_at(encoder_find(shape[0], shape[1]))->value, shape[0], shape[1], layers,
+           device_time(pass));
 
     double sum = 0;
-    device_read(host, call.y, bytes);
+    float *y = allocate(n * sizeof(*y));
+    device_read(host, call.y, n * (size_t)l->element_bytes);
     for (size_t i = 0; i < n; i++) {
-        double value = element_load(l->dtype, host, i);
-        sum += value * value;
+        y[i] = element_load(l->dtype, host, i);
+        sum += (double)y[i] * y[i];
     }
     printf("mean square of the output: %.6f\n", sum / (double)n);
+    if (given[OUTPUT] != NULL)
+        write_output(given[OUTPUT], shape, y);
+    free(x);
+    free(y);
     free(host);
-    device_delete(x);
+    device_delete((void *)call.x);
     device_delete(call.y);
     device_delete(call.workspace);
     encoder_destroy(handle);

@@ -73,6 +73,15 @@ if [ "$part" = written ]; then
   vit_library/example --weights vit.safetensors >out || fail "example of ViT"
   vit_library/example --weights model.safetensors 2>said && fail "a ViT's library takes a BERT's weights"
   grep -q "those of BERT, without norms before" said || fail "$(cat said)"
+  # It reads and writes arrays.
+  vit_library/example --weights vit.safetensors --input vit/x.npy --output y.npy >out || fail "example --input"
+  head -c 128 vit/y.npy | cmp -n 128 - y.npy || fail "the example writes another array than bench"
+  vit_library/example --input vit/mask.npy 2>said && fail "the example reads any array"
+  grep -q "'vit/mask.npy' is no NumPy array (B,S,D) of fp32" said || fail "$(cat said)"
+  library/example --input vit/x.npy 2>said && fail "the example runs an array of any shape"
+  grep -q "'vit/x.npy' is (3,10,[0-9]*); no plan of the library runs it, whose hidden size is 16" said || fail "$(cat said)"
+  vit_library/example --input none.npy 2>said && fail "the example runs without its input"
+  grep -q "cannot read 'none.npy': No such file" said || fail "$(cat said)"
 
   # ModernBERT's layers are of two kinds, and before the first stands no norm.
   modernbert=$source/tests/data/families/modernbert
@@ -178,6 +187,8 @@ use_chain() {
   fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed "$@" -q -o chain
   make -s -j 2 -C chain libencoder.a CFLAGS="$flags"
   [ -e chain/encoder.py ] || fail "$*: no encoder.py"
+  make -s -j 2 -C chain example CFLAGS="$flags"
+  chain/example >said || fail "the example of $*: $(cat said)"
   # shellcheck disable=SC2086
   cc -std=gnu17 $flags -Ichain -o use_chain "$source/tests/cmd/library.c" chain/libencoder.a -lopenblas -lm -pthread
   ./use_chain y || fail "the library of $*"
