@@ -84,3 +84,15 @@ double anchor_drift(const struct tuner *t)
 {
     return t->anchor.candidate.count > 0 ? t->anchor.drift : 1;
 }
+
+bool machine_is_crowded(struct tuner *t)
+{
+    enum { ENOUGH = 10 };
+    struct disturbance d = bench_disturbance(t->bench);
+    bool crowded = !is_exhaustive(t) && d.measured >= ENOUGH && 2 * d.crowded > d.measured;
+    if (crowded && !t->told.crowded)
+        tuner_say(t, "the machine is busy: other schedules, and most segments of several stages, "
+                     "are left to a search on a quieter one");
+    t->told.crowded |= crowded;
+    return crowded;
+}

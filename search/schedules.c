@@ -238,7 +238,7 @@ int fit_schedules(struct tuner *t, const struct observation *plans, int count, s
     double least_ms = INFINITY;
     struct trying y = {.t = t};
     bool no_finals = isfinite(t->end) && stage2_end(t) >= t->end; /* plans get all of the time */
-    if (count == 0 || no_finals)
+    if (count == 0 || no_finals || machine_is_crowded(t))
         return 0;
     tuner_say(t, "trying other schedules in the fastest %d plan%s", count, count == 1 ? "" : "s");
     for (int i = 0; i < count && result == 0 && t->clock() < stage2_end(t); i++) {

@@ -339,7 +339,7 @@ static int time_all(struct tuner *t, struct status *st)
 static int follow_hope(struct tuner *t, struct best_first *b, double share, struct status *st)
 {
     int cores = cpu_threads(), result = 0;
-    while (result == 0 && stage1_goes_on(t)) {
+    while (result == 0 && stage1_goes_on(t) && !machine_is_crowded(t)) {
         int slots[SLOT_COUNT], first, plan;
         learn(t, b);
         double least = least_share(b, share);
@@ -385,7 +385,7 @@ int stage1(struct tuner *t, struct status *st)
             return -1;
     bool audited = t->past.searched && /* by the search before this one */
                    segment_table_tried(&t->segments) == before;
-    if (!audited && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
+    if (!audited && !machine_is_crowded(t) && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
         return -1;
     return bench_build_some(t->bench, NULL, 0, 0, 0, NULL, st); /* plans need no more of them */
 }

@@ -47,14 +47,16 @@ static int chain_least_ms(struct tuner *t, double *out, struct status *st)
     return result;
 }
 
-/* Unless the search ended before it was sure, or its times say nothing. */
+/* Unless the search ended before it was sure, left segments to a quieter machine, or its times say
+ * nothing. */
 static int fill_certainty(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                           struct status *st)
 {
     bool fails[SLOT_COUNT];
     double least_ms = NAN;
     int best = history_best(&t->history);
-    if (best < 0 || out->indistinct || (stopped_by != STOP_CONVERGED && stopped_by != STOP_SPACE))
+    if (best < 0 || out->indistinct || t->told.crowded ||
+        (stopped_by != STOP_CONVERGED && stopped_by != STOP_SPACE))
         return 0;
     for (int i = 0; i < SLOT_COUNT; i++)
         fails[i] = slot_failed(&t->segments.slots[i]);

@@ -62,7 +62,7 @@ struct tuner {
 
     int comparisons; /* stored by this search */
     struct {
-        bool sharing, no_time;
+        bool sharing, no_time, crowded;
     } told; /* to people, once a search */
 };
 
@@ -198,6 +198,12 @@ void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o);
 
 /* What a time of the history is multiplied by to be one of this moment. */
 double anchor_drift(const struct tuner *t);
+
+/* Whether other programs kept this one waiting in most measurements.  Then small differences are
+ * noise, and all work takes several times as long: a guided search leaves to a quieter machine what
+ * only pays by them, segments that wait with a hope and schedules off their defaults.  Says so
+ * once. */
+bool machine_is_crowded(struct tuner *t);
 
 /* ---- lineup.c: the contenders of a comparison, and how long they are timed ------------------- */
 

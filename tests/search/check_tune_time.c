@@ -28,6 +28,40 @@ START_TEST(time_limit_covers_everything)
 }
 END_TEST
 
+/* Where threads wait for cores, the plans come first; a search on a quiet machine makes up for the
+ * rest, in the same study. */
+START_TEST(a_busy_machine_measures_plans)
+{
+    fake.disturbance = (struct disturbance){.measured = 100, .crowded = 51};
+    run();
+    int segments = fake.segments, fits = fake.fits;
+    ck_assert_int_eq(fits, 0);
+    ck_assert_int_eq(report.new_trials, 20);
+    ck_assert(report.best.final);
+    ck_assert_int_eq(said_times("the machine is busy: other schedules"), 1);
+    fake.disturbance.crowded = 50;
+    options.search.budget = 30;
+    run();
+    ck_assert_int_eq(said_times("the machine is busy: other schedules"), 1);
+    ck_assert_int_gt(fake.segments, 3 * segments / 2);
+    ck_assert_int_gt(fake.fits, 0);
+}
+END_TEST
+
+/* It is never sure. */
+START_TEST(a_busy_machine_makes_nothing_certain)
+{
+    options.search.budget = 0;
+    fake.disturbance = (struct disturbance){.measured = 100, .crowded = 100};
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    ck_assert(!report.certainty.known);
+    fake.disturbance.crowded = 0;
+    run();
+    ck_assert(report.certainty.known);
+}
+END_TEST
+
 /* Runs a search without a limit, and then one in `share` of the time that its segments took, in
  * which each plan takes plan_s.  Returns how many segments the first one timed. */
 static int run_in_share(double share, double plan_s)
@@ -171,4 +205,5 @@ END_TEST
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),
       ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
-      LOOP(limit_passes_while_waiting, 0, 3), ONCE(a_converged_search_says_how_sure_it_is))
+      LOOP(limit_passes_while_waiting, 0, 3), ONCE(a_converged_search_says_how_sure_it_is),
+      ONCE(a_busy_machine_measures_plans), ONCE(a_busy_machine_makes_nothing_certain))
