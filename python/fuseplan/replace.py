@@ -1,6 +1,7 @@
 """optimize(), restore(), explain(), stats(), doctor()."""
 
 import json
+import re
 import sys
 import weakref
 
@@ -8,12 +9,14 @@ import torch
 
 from . import finder, library, probe, program
 from .finder import Unsupported
-from .stack import Engine, Layers, Stack, Watch
+from .stack import Engine, Layers, Stack, Watch, hide_pooled
 
 # The largest relative L2 distance to the model itself, over rows of tokens.
 BOUNDS = {"fp32": 1e-4, "tf32": 4e-3, "fp16": 1e-2, "bf16": 8e-2}
 _BATCHES = (1, 8, 64)  # of a library for which no shapes are named
 _LENGTHS = (32, 128, 512)
+
+_TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering", "ForCTC")  # read a token's own row
 
 _done = weakref.WeakKeyDictionary()  # of models that were optimised: what was refused in them, by path
 
@@ -173,13 +176,26 @@ def _replace(model, stack):
         return layers
     above = [(path, module) for path, module in model.named_modules() if _is_above(path, module, d)]
     whole = max((path for path, module in above if hasattr(module, "base_model_prefix")), key=len, default=None)
-    stack.hooks = []
+    stack.hooks = [module.pooler.register_forward_hook(hide_pooled) for _, module in above
+                   if isinstance(getattr(module, "pooler", None), torch.nn.Module)]
+    stack.head = _find_head(module for _, module in above)
     for i, (path, module) in enumerate(above):
         takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()
         stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model
+
+
+def _find_head(modules):
+    """The class of the one with a head that may read the row of token 0, or None."""
+    for module in modules:
+        name, config = type(module).__name__, getattr(module, "config", None)
+        if (re.search("For[A-Z]", name) and not name.endswith(_TOKEN_HEADS) and
+                not getattr(config, "is_encoder_decoder", False) and
+                getattr(config, "classifier_pooling", None) not in ("mean", "late")):
+            return name
+    return None
 
 
 def _is_above(path, module, description):

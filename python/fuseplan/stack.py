@@ -22,6 +22,7 @@ _HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_e
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")
+_CHANGED = "; the model's other parts may have changed already"
 
 
 class _Asked(threading.local):
@@ -79,6 +80,13 @@ class Layers(torch.nn.ModuleList):
 
     def state_dict(self, *args, **kwargs):
         return self.plain.state_dict(*args, **kwargs)
+
+
+@torch.compiler.disable
+def hide_pooled(pooler, args, pooled):
+    """A hook of a pooler, which reads the row of token 0: NaN where it is padding."""
+    padding = getattr(args[0], "first_is_padding", None) if args else None
+    return pooled if padding is None else pooled.masked_fill(padding[:, None], float("nan"))
 
 
 class Watch:
@@ -177,6 +185,7 @@ class Stack(torch.nn.Module):
         family = description.family
         self._contiguous = description.causal or family.rope or bool(family.bias)
         self.asked = _Asked()
+        self.head = None  # the class of a model that may read the row of token 0
         self.plain_calls = collections.Counter()
         self.eval()
 
@@ -211,12 +220,12 @@ class Stack(torch.nn.Module):
         if moved.dtype != like.dtype or moved.device != like.device:
             raise RuntimeError(f"the model's layers are fuseplan's, and stay {like.dtype} on {like.device}; "
                                f"{moved.dtype} on {moved.device} was asked for: call fuseplan.restore(model), convert "
-                               "or move the model, and optimize it again")
+                               "or move the model, and optimize it again" + _CHANGED)
         return super()._apply(fn, *args, **kwargs)
 
     def _load_from_state_dict(self, *args):
         raise RuntimeError("the model's layers are fuseplan's, and keep the weights that they have: call "
-                           "fuseplan.restore(model), load others, and optimize it again")
+                           "fuseplan.restore(model), load others, and optimize it again" + _CHANGED)
 
     def _sort_arguments(self, args, kwargs):
         """The masks among them; refuses what changes what layers compute."""
@@ -271,7 +280,19 @@ class Stack(torch.nn.Module):
         y = engine.run(x, lengths, order)
         if bad is not None:
             y = y.masked_fill(bad[:, None, None], float("nan"))
+        if order is not None and not self._causal:
+            self._hide_first(y, order[:, 0] != 0)
         return (y,) + (None,) * (self._form - 1) if self._form else y
+
+    def _hide_first(self, y, padding):
+        """Where token 0 is padding (B), its row says nothing; a head may read it."""
+        if self.head is None:
+            y.first_is_padding = padding  # for hide_pooled()
+            return
+        if not y.is_cuda and padding.any():
+            raise Unsupported(f"token 0 of sequence {int(padding.int().argmax())} is padding, and the head of a "
+                              f"{self.head} may read it: set tokenizer.padding_side='right'")
+        y[:, 0].masked_fill_(padding[:, None], float("nan"))
 
     def _run_plain(self, x, args, kwargs):
         """By the layers themselves.  T5's first one gives its bias to the others."""

@@ -117,7 +117,9 @@ class Calls(common.Case):
             again = transformers.BertModel.from_pretrained(directory).eval()
         self.assertTrue(torch.equal(run(again)[0].last_hidden_state, run(self.plain)[0].last_hidden_state))
         self.assertRefused('restore(model), load others', self.ours.load_state_dict, want, kind=RuntimeError)
+        self.assertRefused('other parts may have changed already', self.ours.load_state_dict, want, kind=RuntimeError)
         self.assertRefused('restore(model), convert', self.ours.encoder.half, kind=RuntimeError)
+        self.assertRefused('other parts may have changed already', self.ours.encoder.half, kind=RuntimeError)
         self.ours.float().to('cpu')
         self.assertSame()
 
@@ -243,6 +245,34 @@ class Heads(common.Case):
             ours = optimize(copy.deepcopy(plain), SHAPES)
             want, got = (run(model)[0].logits for model in (plain, ours))
             self.assertNear(got, want)
+
+    def test_padding_at_token_0(self):
+        tokens, mask = torch.randint(10, 64, (2, 9)), torch.ones(2, 9).long()
+        mask[1, :4] = 0
+        ours = optimize(models.draw(), SHAPES)
+        for kwargs, hidden in (({'attention_mask': mask}, [False, True]), ({}, [False, False]),
+                               ({'attention_mask': mask, 'output_hidden_states': True}, [False, False])):
+            pooled = ours(input_ids=tokens, **kwargs).pooler_output
+            self.assertEqual(pooled.isnan().all(1).tolist(), hidden)
+        for name, head in ('bert', 'BertForSequenceClassification'), ('roberta', 'RobertaForSequenceClassification'):
+            ours = optimize(models.draw(name, head=head), SHAPES)
+            self.assertRefused(f'token 0 of sequence 1 is padding, and the head of a {head}', ours, input_ids=tokens,
+                               attention_mask=mask)
+        plain = models.draw(head='BertForTokenClassification')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        want, got = (model(input_ids=tokens, attention_mask=mask).logits[mask.bool()] for model in (plain, ours))
+        self.assertNear(got, want)
+
+    @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
+    def test_heads_of_means(self):
+        tokens, mask = torch.randint(10, 64, (2, 9)), torch.ones(2, 9).long()
+        mask[1, :4] = 0
+        plain = models.draw('eurobert', head='EuroBertForSequenceClassification', classifier_pooling='mean')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        want, got = (model(input_ids=tokens, attention_mask=mask).logits for model in (plain, ours))
+        self.assertNear(got, want)
+        ours.config.classifier_pooling = 'bos'
+        self.assertRefused('token 0 of sequence 1', optimize(ours, SHAPES), input_ids=tokens, attention_mask=mask)
 
     def test_two_towers(self):
         text, image = (models.MODELS[name][3] for name in ('clip text', 'clip vision'))
@@ -483,7 +513,7 @@ class Cache(common.Case):
         self.assertIn('worker', [check['subject'] for check in found['checks']])
         path = os.path.join(self.directory.name, 'broken')
         with open(path, 'w', encoding='utf-8') as file:
-            file.write('#!/bin/sh\necho fuseplan: no worker >&2\nexit 1\n')
+            file.write('#!/bin/sh\n[ "$1" != --version ] || exit 0\necho fuseplan: no worker >&2\nexit 1\n')
         os.chmod(path, 0o755)
         with mock.patch.dict(os.environ, FUSEPLAN=path):
             self.assertRefused('no worker', fuseplan.doctor, kind=program.ProgramError)
