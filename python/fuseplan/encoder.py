@@ -609,6 +609,12 @@ _TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
 _CHANGED = "; parts in front of the layers may have changed, so make the model anew"
 
 
+def _hide_pooled(pooler, arguments, pooled):
+    """A hook of a pooler, which reads the row of token 0."""
+    padding = None if _is_dynamo() else getattr(arguments[0], "first_is_padding", None)
+    return pooled if padding is None else pooled.masked_fill(padding, float("nan"))
+
+
 class _Encoder:  # Encoder is it and a torch.nn.Module
     """All layers of a BertModel in eval mode.  lengths: set it to an int32 tensor (B) on the device of
     x to give lengths unchecked, under capture or tracing; then the attention mask is not read."""
@@ -624,19 +630,9 @@ class _Encoder:  # Encoder is it and a torch.nn.Module
         self._place = next(model.parameters()).device
         # Who reads the row of token 0, which may be padding: a head, and what it then computes is refused;
         # the pooler, and what it then gives is NaN, as nobody may use it.
-        self._head, self._unpooled = head, None
+        self._head = head
         if getattr(model, "pooler", None) is not None:
-            model.pooler.register_forward_hook(self._hide_pooled)
-
-    def _hide_pooled(self, pooler, arguments, pooled):
-        return pooled if self._unpooled is None else pooled.masked_fill(self._unpooled, float("nan"))
-
-    def _check_first(self, kept):
-        padding = ~kept[:, :1]
-        if self._head is not None and padding.any():
-            raise ValueError(f"token 0 of sequence {int(padding.int().argmax())} is padding, and the head of a "
-                             f"{self._head} may read it: set tokenizer.padding_side='right'")
-        self._unpooled = padding.to(self._place) if padding.any() else None
+            model.pooler.register_forward_hook(_hide_pooled)
 
     # What PyTorch does to a module's weights cannot be done to the library's.
 
@@ -673,7 +669,9 @@ class _Encoder:  # Encoder is it and a torch.nn.Module
         if _mask != "full":
             raise ValueError(f"the attention mask has gaps or padding on the left; layers of the mask '{_mask}' "
                              "take padding on the right of real tokens: set tokenizer.padding_side='right'")
-        self._check_first(kept)
+        if self._head is not None and not kept[:, 0].all():
+            raise ValueError(f"token 0 of sequence {int(kept[:, 0].int().argmin())} is padding, and the head of a "
+                             f"{self._head} may read it: set tokenizer.padding_side='right'")
         return lengths, kept.int().argsort(dim=1, descending=True, stable=True).to(x.device)
 
     def _refuse(self, name, value, x):
@@ -698,8 +696,6 @@ class _Encoder:  # Encoder is it and a torch.nn.Module
 
     def forward(self, hidden_states, attention_mask=None, *args, return_dict=True, **kwargs):
         x, lengths, order = hidden_states, self.lengths, None
-        if self._unpooled is not None:  # of the call before
-            self._unpooled = None
         if self.training:
             raise ValueError("the model is in training mode; the library has no dropout: call model.eval()")
         for value in args:
@@ -723,6 +719,7 @@ class _Encoder:  # Encoder is it and a torch.nn.Module
             y = _run(x, lengths, self.handle)  # as PyTorch would, in a few microseconds less
         if order is not None:
             y = torch.empty_like(y).scatter_(1, order, y)
+            y.first_is_padding = order[:, 0, :1] != 0  # for _hide_pooled()
         return self._output(last_hidden_state=y) if return_dict else (y,)
 
 
