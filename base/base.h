@@ -218,6 +218,7 @@ void patience_begin(struct patience *p, double now);
 double patience_spent(struct patience *p, double now);
 
 #include "base/child.h"
+#include "base/conf.h"
 #include "base/cpu_info.h"
 #include "base/files.h"
 #include "base/npy.h"

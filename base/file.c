@@ -79,12 +79,9 @@ static int read_all(int fd, const char *path, size_t max_bytes, struct buf *out,
     return 0;
 }
 
-int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
+int file_read_open(int fd, const char *path, size_t max_bytes, struct buf *out, struct status *st)
 {
     struct stat info;
-    int fd = file_open(path, st);
-    if (fd < 0)
-        return -1;
     if (max_bytes == 0)
         max_bytes = FILE_MAX_BYTES;
     int result = fstat(fd, &info) == 0 && (uint64_t)info.st_size > max_bytes
@@ -92,6 +89,12 @@ int file_read(const char *path, size_t max_bytes, struct buf *out, struct status
                      : read_all(fd, path, max_bytes, out, st);
     close(fd);
     return result;
+}
+
+int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
+{
+    int fd = file_open(path, st);
+    return fd >= 0 ? file_read_open(fd, path, max_bytes, out, st) : -1;
 }
 
 static int make_dir(const char *path)
@@ -159,8 +162,8 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* A service may run without HOME: then the user's home directory in the list of users. */
-static const char *home(void)
+/* A service may run without HOME. */
+const char *file_home(void)
 {
     const char *set = variable("HOME");
     const struct passwd *user = set == NULL ? getpwuid(getuid()) : NULL;
@@ -169,7 +172,7 @@ static const char *home(void)
 
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir)
 {
-    if (override == NULL)
+    if (override == NULL && env != NULL)
         override = variable(env);
     if (override != NULL)
         return mem_strdup(override);
@@ -180,6 +183,6 @@ char *file_user_dir(const char *override, const char *env, const char *xdg, cons
     if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
         buf_addf(&path, "%s/fuseplan", base);
     else
-        buf_addf(&path, "%s/%s/fuseplan", home(), home_dir);
+        buf_addf(&path, "%s/%s/fuseplan", file_home(), home_dir);
     return buf_detach(&path);
 }

@@ -24,6 +24,9 @@ int file_open(const char *path, struct status *st);
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
 
+/* The same of a file that is open at its beginning, which it closes in any case. */
+int file_read_open(int fd, const char *path, size_t max_bytes, struct buf *out, struct status *st);
+
 /* Creates a directory and its parents; an existing directory is fine. */
 int file_make_dirs(const char *path, struct status *st);
 
@@ -40,9 +43,12 @@ bool file_may_run(const char *dir);
 
 /* The directory of fuseplan's files of one kind; it may not exist.  The first that is set of:
  * `override` (an option's value, may be null), $`env`, $`xdg`/fuseplan, HOME/`home_dir`/fuseplan,
- * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else
- * what the system's list of users says.  The caller frees. */
+ * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is file_home().
+ * env: may be null.  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
+
+/* $HOME, or else what the system's list of users says. */
+const char *file_home(void);
 
 /* ---- file_kind.c: what a file is ------------------------------------------------------------- */
 
@@ -151,5 +157,9 @@ char *file_trust(const char *path, enum trust how, struct status *st);
 
 /* Whether a regular file is ours or root's and only its owner may write to it. */
 bool file_is_ours(const char *path);
+
+/* As file_open(), of a file that is ours or root's and that only its owner may write to, by a link
+ * of ours or root's.  STATUS_ENVIRONMENT otherwise. */
+int file_trust_open(const char *path, struct status *st);
 
 #endif

@@ -34,33 +34,36 @@ static int unseen(const char *path, int error, struct status *st)
                       strerror(error));
 }
 
-static int check_owner(const char *path, const struct stat *info, enum trust how, struct status *st)
+/* What others could do with what is theirs. */
+static const char *harm_of(enum trust how, const struct stat *info)
+{
+    return how == TRUST_WAY || S_ISLNK(info->st_mode) ? "make this path lead elsewhere"
+                                                      : "put code there that you would run";
+}
+
+static int check_owner(const char *path, const struct stat *info, const char *harm,
+                       struct status *st)
 {
     if (is_ours(info))
         return 0;
     const struct passwd *owner = getpwuid(info->st_uid);
-    const char *harm = how == TRUST_WAY || S_ISLNK(info->st_mode)
-                           ? "make this path lead elsewhere"
-                           : "put code there that you would run";
     return status_set(st, STATUS_ENVIRONMENT, "%s'%s' belongs to user %s (%ld), who could %s",
                       S_ISLNK(info->st_mode) ? "link " : "", path,
                       owner != NULL ? owner->pw_name : "without a name", (long)info->st_uid, harm);
 }
 
 /* sticky: whether the sticky bit is enough to keep others from what is ours. */
-static int check_dir(const char *path, const struct stat *info, bool sticky, enum trust how,
-                     struct status *st)
+static int check(const char *path, const struct stat *info, bool sticky, const char *harm,
+                 struct status *st)
 {
-    if (check_owner(path, info, how, st) != 0)
+    if (check_owner(path, info, harm, st) != 0)
         return -1;
     if (!is_open_to_others(info) || (sticky && (info->st_mode & S_ISVTX) != 0))
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,
                       "other users may write to '%s' (mode %o), and could %s; 'chmod go-w' keeps "
                       "them out",
-                      path, (unsigned)(info->st_mode & 07777),
-                      how == TRUST_WAY ? "make this path lead elsewhere"
-                                       : "put code there that you would run");
+                      path, (unsigned)(info->st_mode & 07777), harm);
 }
 
 static const char *path_of(const struct buf *at)
@@ -104,7 +107,7 @@ static int step(struct walk *w, const char *name, struct status *st)
     struct buf path;
     if (lstat(path_of(&w->at), &dir) != 0)
         return unseen(path_of(&w->at), errno, st);
-    if (check_dir(path_of(&w->at), &dir, true, w->how, st) != 0)
+    if (check(path_of(&w->at), &dir, true, harm_of(w->how, &dir), st) != 0)
         return -1;
     buf_init(&path);
     buf_addf(&path, "%s/%s", w->at.ptr, name);
@@ -120,7 +123,7 @@ static int step(struct walk *w, const char *name, struct status *st)
     if (result == 0 && error != 0)
         result = unseen(path.ptr, error, st);
     if (result == 0 && (S_ISLNK(info.st_mode) || is_open_to_others(&dir)))
-        result = check_owner(path.ptr, &info, w->how, st);
+        result = check_owner(path.ptr, &info, harm_of(w->how, &info), st);
     if (result == 0 && S_ISLNK(info.st_mode)) {
         result = follow(w, path.ptr, st);
         buf_release(&path);
@@ -151,7 +154,7 @@ static int walk_down(struct walk *w, struct status *st)
         return result;
     if (lstat(path_of(&w->at), &info) != 0)
         return unseen(path_of(&w->at), errno, st);
-    return check_dir(path_of(&w->at), &info, false, w->how, st);
+    return check(path_of(&w->at), &info, false, harm_of(w->how, &info), st);
 }
 
 char *file_trust(const char *path, enum trust how, struct status *st)
@@ -180,4 +183,22 @@ bool file_is_ours(const char *path)
     struct stat info;
     return lstat(path, &info) == 0 && S_ISREG(info.st_mode) && is_ours(&info) &&
            !is_open_to_others(&info);
+}
+
+int file_trust_open(const char *path, struct status *st)
+{
+    static const char harm[] = "change what it sets";
+    struct stat info;
+    if (lstat(path, &info) != 0)
+        return unseen(path, errno, st);
+    if (S_ISLNK(info.st_mode) && check_owner(path, &info, harm, st) != 0)
+        return -1;
+    int fd = file_open(path, st);
+    if (fd < 0)
+        return -1;
+    if ((fstat(fd, &info) == 0 ? check(path, &info, false, harm, st) : unseen(path, errno, st)) ==
+        0)
+        return fd;
+    close(fd);
+    return -1;
 }
