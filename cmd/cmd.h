@@ -59,10 +59,12 @@ struct strategy_list {
     int count, items[STRATEGIES_MAX]; /* distinct indices into strategies[] */
 };
 
-/* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
- * no default. */
+/* A parsed command line.  Texts are borrowed from argv and settings; null where the option is not
+ * given and has no default. */
 struct options {
-    option_bits given;               /* OPT() bits of the options given */
+    option_bits given;               /* OPT() bits of the options given, also by files */
+    option_bits from_files;          /* those of them that the command line does not give */
+    struct settings *settings;       /* what files set, owned; null: none were read */
     const char *texts[OPTION_COUNT]; /* their arguments; null where there is none */
     int batch, seq_len;              /* the first number of each list */
     struct sizes batches, seq_lens;
@@ -96,8 +98,10 @@ struct options {
 
 struct command;
 
-/* Parses argv[1..]; argv[0] is the command's name.  Release *o on failure too. */
-int options_parse(struct options *o, const struct command *c, int argc, char **argv,
+/* Parses argv[1..]; argv[0] is the command's name.  files: adds what settings files say, unless it
+ * is
+ * --help.  Release *o on failure too. */
+int options_parse(struct options *o, const struct command *c, int argc, char **argv, bool files,
                   struct status *st);
 void options_release(struct options *o);
 
@@ -175,7 +179,8 @@ struct command {
 #define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(report) X(doctor)
 #define COMMANDS_RESEARCH(X)                                                                       \
     X(translate)                                                                                   \
-    X(mask) X(generate) X(bench) X(replay) X(train) X(predict) X(sweep) X(db) X(completion)
+    X(mask)                                                                                        \
+    X(generate) X(bench) X(replay) X(train) X(predict) X(sweep) X(db) X(config) X(completion)
 #define COMMANDS(X) COMMANDS_DAILY(X) COMMANDS_RESEARCH(X)
 
 #define X(name)     extern const struct command cmd_##name;

@@ -22,6 +22,8 @@ static const struct help_variable {
     const char *means;
 } variables[] = {
     {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},
+    {"FUSEPLAN_CONFIG", OPT(DB),
+     "off: no fuseplan.conf is read; places: only what it says of places"},
     {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},
     {"FUSEPLAN_CACHE_MAX_BYTES", OPT(COMPILER), "how large that directory may grow (2 GiB)"},
     {"FUSEPLAN_LOCK_DIR", OPT(COMPILER), "the directory of the devices' locks (/tmp)"},
@@ -109,9 +111,10 @@ void help_program(FILE *out)
     for (int i = 0; i < command_count; i++)
         fprintf(out, "%s  %-12s %s\n", i == DAILY_COUNT ? "\nfor research:\n" : "",
                 commands[i]->name, commands[i]->summary);
-    fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
-          "version.\n",
-          out);
+    fputs(
+        "\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the version.\n"
+        "A file fuseplan.conf sets options for a directory or for you: 'fuseplan config --help'.\n",
+        out);
 }
 
 /* Indents each line. */

@@ -39,11 +39,23 @@ static int check_operands(const struct command *c, const struct options *o, stru
                       (int)strcspn(c->examples, "\n"), c->examples);
 }
 
+static void note_settings(const struct options *o)
+{
+    struct buf text;
+    buf_init(&text);
+    settings_text(o, &text);
+    if (text.len > 0)
+        note(o, "set by files: %s", text.ptr);
+    buf_release(&text);
+}
+
 /* Runs a command and shows its progress. */
 static int run_shown(const struct command *c, const struct options *o, struct status *st)
 {
     if (outputs_check_apart(o, c, st) != 0 || progress_begin(o, c->name, st) != 0)
         return -1;
+    if (options_has(o, OPT(VERBOSE)))
+        note_settings(o);
     int code = each_run(o, c, st);
     bool failed = progress_end(code < 0 ? exit_code_of(st) : code, st) != 0;
     return failed && code == EXIT_SUCCESS ? -1 : code;
@@ -52,16 +64,19 @@ static int run_shown(const struct command *c, const struct options *o, struct st
 static int run_command(const struct command *c, int argc, char **argv, struct status *st)
 {
     struct options o;
-    int code = options_parse(&o, c, argc, argv, st);
+    int code = options_parse(&o, c, argc, argv, c->options != OPT(HELP), st);
     if (code == 0 && options_has(&o, OPT(HELP)))
         help_command(c, o.operand_count == 1 && strcmp(o.operands[0], "all") == 0, stdout);
     else if (code == 0)
         code = check_operands(c, &o, st) != 0 ? -1 : run_shown(c, &o, st);
-    options_release(&o);
     if (code < 0) {
+        if (st->code == STATUS_USAGE &&
+            !options_has(&o, OPT(VERBOSE))) /* it may be about one of them */
+            note_settings(&o);
         fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);
-        return exit_code_of(st);
+        code = exit_code_of(st);
     }
+    options_release(&o);
     return code;
 }
 

@@ -1,5 +1,6 @@
 #include "cmd/options_int.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,11 +315,48 @@ const struct option_info *option_info(enum option_id id)
     return &option_rows[id].info;
 }
 
-int option_set(struct options *o, enum option_id id, const char *text, struct status *st)
+int option_set(struct options *o, enum option_id id, const char *what, const char *text,
+               struct status *st)
 {
     const struct row *row = &option_rows[id];
-    char what[64];
-    snprintf(what, sizeof(what), "--%s", row->info.name);
     o->given |= (option_bits)1 << id;
     return row->parse != NULL ? row->parse(row, what, text, (char *)o + row->field, st) : 0;
+}
+
+static void add_word_at(void (*words)(struct buf *words), int at, struct buf *out)
+{
+    struct buf text;
+    char *rest;
+    buf_init(&text);
+    words(&text);
+    const char *word = strtok_r(text.ptr, " ", &rest);
+    while (at-- > 0)
+        word = strtok_r(NULL, " ", &rest);
+    buf_adds(out, word);
+    buf_release(&text);
+}
+
+void option_text(const struct options *o, enum option_id id, struct buf *out)
+{
+    const struct row *row = &option_rows[id];
+    const void *field = (const char *)o + row->field;
+    const double *real = field;
+    if (row->parse == parse_word)
+        add_word_at(row->info.words, *(const int *)field, out);
+    else if (row->parse == parse_text)
+        buf_adds(out, *(const char *const *)field != NULL ? *(const char *const *)field : "");
+    else if (row->parse == parse_switch)
+        buf_adds(out, *(const bool *)field ? "true" : "none");
+    else if (row->parse == parse_seed)
+        buf_addf(out, "%" PRIu64, *(const uint64_t *)field);
+    else if (row->parse == parse_size && *(const int *)field > 0)
+        buf_addf(out, "%d", *(const int *)field);
+    else if ((row->parse == parse_double || row->parse == parse_rope) && real[0] > 0)
+        number_add(real[0], out);
+    else if (row->parse == parse_rope)
+        buf_adds(out, "none");
+    if (row->parse == parse_rope && real[0] > 0 && real[1] > 0) {
+        buf_adds(out, ":");
+        number_add(real[1], out);
+    }
 }

@@ -160,11 +160,13 @@ static int parse_next(struct options *o, const struct command *c, const struct g
     if (got == '?')
         return refuse_letter(c, (char)optopt, st);
     int id = got >= 256 ? got - 256 : id_of_letter(got);
+    char what[64];
+    snprintf(what, sizeof(what), "--%s", option_info((enum option_id)id)->name);
     o->texts[id] = optarg;
-    return option_set(o, (enum option_id)id, optarg, st);
+    return option_set(o, (enum option_id)id, what, optarg, st);
 }
 
-int options_parse(struct options *o, const struct command *c, int argc, char **argv,
+int options_parse(struct options *o, const struct command *c, int argc, char **argv, bool files,
                   struct status *st)
 {
     struct getopt_tables tables;
@@ -178,6 +180,8 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     while (result == 0);
     for (int i = optind; i < argc && result > 0; i++) /* after "--" */
         o->operands[o->operand_count++] = argv[i];
+    if (result > 0 && files && !options_has(o, OPT(HELP)) && settings_apply(o, c, st) != 0)
+        result = -1;
     if (result > 0 && preset_apply(o, st) != 0)
         result = -1;
     if (o->model != NULL && o->weights == NULL && (c->options & OPT(WEIGHTS)) != 0)
@@ -191,5 +195,6 @@ void options_release(struct options *o)
 {
     free(o->operands);
     free(o->model_weights);
+    settings_free(o->settings);
     *o = (struct options){0};
 }

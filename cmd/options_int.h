@@ -6,8 +6,13 @@
 
 /* ---- option_table.c: the options and their parsers ------------------------------------------- */
 
-/* Parses an option's argument into its field.  text: null if there is none. */
-int option_set(struct options *o, enum option_id id, const char *text, struct status *st);
+/* Parses an option's argument into its field.  what: "--batch", for messages.  text: null if there
+ * is none. */
+int option_set(struct options *o, enum option_id id, const char *what, const char *text,
+               struct status *st);
+
+/* Appends a field's value as the option takes it; nothing where it has none, or has a list. */
+void option_text(const struct options *o, enum option_id id, struct buf *out);
 
 /* ---- option_words.c: the arguments that options take ----------------------------------------- */
 
@@ -34,6 +39,17 @@ int preset_apply(struct options *o, struct status *st);
 void words_none(struct buf *out);
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
+
+/* ---- settings.c: what files set -------------------------------------------------------------- */
+
+/* Reads fuseplan.conf of the user and of the current directory, and sets the options that the
+ * command takes and that its line does not give, and the variables of places that are not set.
+ * FUSEPLAN_CONFIG may say otherwise.  STATUS_USAGE names file and line. */
+int settings_apply(struct options *o, const struct command *c, struct status *st);
+
+/* Appends "--batch 8 (fuseplan.conf:2), --gate (fuseplan.conf:3)": all of o->from_files. */
+void settings_text(const struct options *o, struct buf *out);
+void settings_free(struct settings *s);
 
 /* ---- each.c: several workloads at once ------------------------------------------------------- */
 

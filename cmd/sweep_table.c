@@ -103,7 +103,7 @@ static int add_words(struct table *t, struct names *words, const char *target, s
     struct parsed *p = &t->parsed[t->parsed_count++];
     p->words = *words;
     *words = (struct names){.count = 0};
-    if (options_parse(&p->o, &row_command, p->words.count, p->words.items, st) != 0)
+    if (options_parse(&p->o, &row_command, p->words.count, p->words.items, false, st) != 0)
         return -1;
     if (p->o.operand_count > 0)
         return status_set(st, STATUS_USAGE, "'%s' is no option; a row has options alone",

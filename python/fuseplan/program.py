@@ -35,6 +35,11 @@ def find():
     return os.path.abspath(found)
 
 
+def _environment():
+    """Of the program: settings files name places, and no sizes beside those of a model."""
+    return {"FUSEPLAN_CONFIG": "places", **os.environ}
+
+
 def run(*words, progress=None, check=True):
     """Standard output of `fuseplan WORDS`.  progress: called with each event of cli.md's --events.  check: False: what
     fails is no error if it has written something."""
@@ -42,7 +47,7 @@ def run(*words, progress=None, check=True):
     if progress is None:
         jobs = f"-j{len(os.sched_getaffinity(0))}"  # of make, which builds libraries
         done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env={"MAKEFLAGS": jobs, **os.environ})
+                              env={"MAKEFLAGS": jobs, **_environment()})
         out, err, status = done.stdout, done.stderr, done.returncode
     else:
         out, err, status = _run_watched(line, progress)
@@ -53,7 +58,7 @@ def run(*words, progress=None, check=True):
 
 def _run_watched(line, progress):
     reading, writing = os.pipe()
-    process = subprocess.Popen([*line, "--events", f"/dev/fd/{writing}"], stdin=subprocess.DEVNULL,
+    process = subprocess.Popen([*line, "--events", f"/dev/fd/{writing}"], stdin=subprocess.DEVNULL, env=_environment(),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(writing,))
     os.close(writing)
     texts = {}

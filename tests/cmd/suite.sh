@@ -6,7 +6,7 @@ PATH=$(cd "$(dirname "$1")" && pwd):$PATH
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
-export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" FUSEPLAN_CONFIG=off LC_ALL=C
 unset CFLAGS LDFLAGS LDLIBS MAKEFLAGS
 # shared with other suites: what they compiled
 mkdir cache

@@ -12,7 +12,7 @@ shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
-export PATH FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$scratch/cache}" FUSEPLAN_DB="${FUSEPLAN_DB:-$scratch/db}"
+export PATH FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$scratch/cache}" FUSEPLAN_DB="${FUSEPLAN_DB:-$scratch/db}" FUSEPLAN_CONFIG=off
 small='-b 1 -s 128 -m causal' large='-b 8 -s 512 -m strided'
 
 # A command, shown with the seconds that it takes.

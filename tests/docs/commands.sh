@@ -19,7 +19,7 @@ shift 3
 marks='# (on a GPU|needs known workloads|needs nvcc|needs NumPy|needs PyTorch|needs another machine|needs a model|takes hours|in fish)$'
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-unset FUSEPLAN_DB FUSEPLAN_CACHE FUSEPLAN_CC CC XDG_DATA_HOME XDG_CACHE_HOME
+unset FUSEPLAN_DB FUSEPLAN_CACHE FUSEPLAN_CONFIG FUSEPLAN_CC CC XDG_DATA_HOME XDG_CACHE_HOME XDG_CONFIG_HOME
 
 # ---- the machine: Debian's essential commands, and those of the packages that the demo installs
 

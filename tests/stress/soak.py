@@ -175,7 +175,7 @@ class Lane:
             compiler += ' -O0 -g0'  # soon done
         env = dict(os.environ, FUSEPLAN_DB=self.path('../results.db'), FUSEPLAN_CACHE=self.path('cache'),
                    FUSEPLAN_LOCK_DIR=self.path('locks'), FUSEPLAN_CC=compiler, TMPDIR=self.path('tmp'),
-                   OMP_WAIT_POLICY='passive')
+                   FUSEPLAN_CONFIG='off', OMP_WAIT_POLICY='passive')
         if self.compiler:
             env['FUSEPLAN_SANDBOX'] = 'off'  # faulty candidates remove flags
 

@@ -21,13 +21,15 @@
 !   predict      Predict the time of plans with a trained model
 !   sweep        Search a table of workloads, on several GPUs and hosts
 !   db           List, check, keep and move what is stored
+!   config       Say what each setting is, and whether an option, a variable or a file sets it
 !   completion   Print a completion script for a shell
 ! 
 ! 'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the version.
+! A file fuseplan.conf sets options for a directory or for you: 'fuseplan config --help'.
 $ fuseplan help | sed -n 5p
   search       Find the fastest plan of a workload
 2$ fuseplan --help serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 $ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
@@ -78,9 +80,9 @@ exit status:
   2                          the command line or a file that it names is wrong; nothing was done
 === what is unknown, and where an option belongs
 2$ fuseplan serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan frobnicate
-! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db or completion
+! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan translate 5 --format xml
 ! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson, csv or markdown
 2$ fuseplan bench 5 -z
@@ -88,7 +90,7 @@ exit status:
 2$ fuseplan bench 5 --batchs 1
 ! fuseplan bench: unknown option '--batchs'; did you mean '--batch'?
 2$ fuseplan translate 5 -b 1
-! fuseplan translate: option '--batch' belongs to search, query, explain, export, report, mask, generate, bench, train, predict, sweep and db, not to translate
+! fuseplan translate: option '--batch' belongs to search, query, explain, export, report, mask, generate, bench, train, predict, sweep, db and config, not to translate
 2$ fuseplan translate 5 --quiet=1
 ! fuseplan translate: option '--quiet' takes no argument
 2$ fuseplan bench 5 -b
@@ -112,7 +114,7 @@ exit status:
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
-! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db or completion
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
 ! fuseplan query: unknown mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"
