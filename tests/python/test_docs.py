@@ -30,8 +30,10 @@ class Docs(common.Case):
         code = read_code().replace('time_limit=60', 'time_limit=2')
         path = find_minilm()
         code = code.replace('"all-MiniLM-L6-v2"', repr(path)) if path else code[:code.index('from sentence_')]
+        names = {}
         with contextlib.redirect_stdout(out):
-            exec(code, {})
+            exec(code, names)
+        self.assertEqual((names['run'].error, names['run'].shapes), (None, [(8, 100)]))
         self.assertIn('encoder.layer: 2 layers post, 12 heads of 64, ffn 3072, fp32', out.getvalue())
         self.assertIn("(8, 100): {'calls': 1", out.getvalue())
 

@@ -133,24 +133,29 @@ class Calls(common.Case):
             self.assertTrue(torch.equal(run(other)[0].last_hidden_state, run(self.plain)[0].last_hidden_state))
 
     def test_threads(self):
-        wrong = []
+        lengths, done, both = ([20, 20], [20, 7], [3, 20], [11, 1]), [], threading.Barrier(4)
+        wants = [run(self.plain, lengths=one) for one in lengths]
+
+        def meet(*_):  # each thread is in the same place of its own call
+            both.wait(60)
 
         def work(i):
+            want, real = wants[i]
             with torch.no_grad():
                 for _ in range(10):
-                    kwargs = {'output_hidden_states': True} if i == 0 else {}
-                    got = run(self.ours, **kwargs)[0]
-                    if len(got.hidden_states or ()) != (4 if i == 0 else 0):
-                        wrong.append(len(got.hidden_states or ()))
-                    if not torch.allclose(got.last_hidden_state, want, atol=1e-5):
-                        wrong.append('values')
-        want = run(self.plain)[0].last_hidden_state
+                    got = run(self.ours, lengths=lengths[i], output_hidden_states=i == 0)[0]
+                    self.assertEqual(len(got.hidden_states or ()), 4 if i == 0 else 0)
+                    self.assertNear(got.last_hidden_state[real], want.last_hidden_state[real])
+                    self.assertEqual(bool(got.last_hidden_state[~real].any()), False)
+            done.append(i)
+        hook = self.ours.embeddings.register_forward_hook(meet)
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        hook.remove()
+        self.assertEqual(sorted(done), [0, 1, 2, 3])
 
     def test_compile(self):
         compiled = torch.compile(self.ours, backend='aot_eager')
@@ -158,6 +163,11 @@ class Calls(common.Case):
             (want, real), (got, _) = (run(model, lengths=lengths) for model in (self.plain, compiled))
             got, want = got.last_hidden_state, want.last_hidden_state
             self.assertNear(*((got, want) if real is None else (got[real], want[real])))
+        left = torch.arange(20) >= torch.tensor([[0], [13]])
+        pooled = compiled(input_ids=torch.ones(2, 20).long(), attention_mask=left.long()).pooler_output
+        self.assertEqual(pooled.isnan().all(1).tolist(), [False, True])
+        found = stats(self.ours)['encoder.layer']
+        self.assertEqual((found['shapes'][2, 20]['calls'], found['plain']), (3, {}))
 
     def test_interrupted(self):
         def interrupt(*_):
