@@ -35,12 +35,13 @@ def _is_good(mask, kept):
 def read(masks, x, causal, contiguous, module):
     """(lengths, order, bad) of the masks of a call, of which at least one is given.
 
-    lengths: (B) int32.  order: (B,S) places of tokens, real ones first; None: they are already.  contiguous: whether
-    layers look at how far tokens are apart, so that a sequence must be one run of them.  bad: (B or 1) sequences
-    whose masks no lengths stand for; None: there is none.  module: the library's.
+    x: (B,S,D).  causal: the layers' mask.  contiguous: whether layers look at how far tokens are apart, so that a
+    sequence must be one run of them.  module: the library's.  lengths: (B) int32.  order: (B,S) places of tokens, real
+    ones first; None: they are already.  bad: (B or 1) bool, sequences whose masks no lengths stand for; None: there is
+    none.
 
-    On a CPU such masks are refused, as sequences without a token are.  On a GPU nothing waits for it: order is always
-    given, bad tells of what a CPU would refuse, and lengths of 0 are left."""
+    On a CPU such masks are refused, as sequences without a token are.  On a GPU the host waits for nothing: order is
+    always given, bad tells what a CPU would refuse, and a sequence without a token has the length 0."""
     if x.is_cuda:
         return _read_on_device(masks, x, causal, contiguous)
     kept = _tokens(masks, x, causal, module)

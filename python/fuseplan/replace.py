@@ -33,7 +33,7 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     on the device where it will run.
     shapes: (batch, tokens) pairs that are to be fast.  Others run, too: smaller ones by the next larger plan, larger
     batches in pieces; of longer sequences PyTorch's layers take over.  None: batches of 1, 8 and 64, and 32, 128 and
-    512 tokens.
+    512 tokens, at most the model's positions; of images and sounds their one length.
     time_limit: seconds in which to search for the fastest plans; None: the best that are known, else default ones.
     dtype: in which the layers compute, such as torch.float16, "tf32"; None: the model's own.
     example: keyword arguments of a call of the model, where fuseplan does not know what the model takes.

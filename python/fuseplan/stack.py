@@ -169,9 +169,9 @@ class Watch:
 class Stack(torch.nn.Module):
     """Layers of a model, run by a library: called as the first of them is, and answers as it does.
 
-    plain: the layers themselves.  checks: calls of theirs, see probe.Call: an answer has the form of that in the
-    first, of which the parts behind a tuple's first become None.  engine: what runs, see Engine; another one may take
-    its place at any time."""
+    plain: the layers themselves.  checks: calls of theirs, see probe.Call.  Where the first layer answered with a
+    tuple, so does the stack, with None for all but its first part.  engine: what runs, see Engine; another one may take
+    its place between calls."""
 
     def __init__(self, description, engine, checks):
         super().__init__()

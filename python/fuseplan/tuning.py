@@ -21,7 +21,8 @@ def learned(stack, most):
 
 def tune(model, time_limit=60, most=4, progress=True):
     """Searches for plans of the shapes that the model's calls have had, at most so many, and lets the model run by
-    them.  time_limit: in seconds, for all.  Shapes that the library has already stay.  Returns the shapes."""
+    them.  time_limit: in seconds, for all.  Shapes that the library has already stay.  Returns the shapes.  CUDA graphs
+    that captured calls before must not be replayed after it."""
     base, shapes = finder.unwrap(model), []
     for stack in _stacks_of(model):
         new = learned(stack, most)
