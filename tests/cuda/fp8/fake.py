@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What e4m3 operands cost an embedding model in accuracy, by rounding alone: no GPU, no kernel.
 
-usage: fake.py MODEL_DIR SENTENCES [--count N] [--sets all|few]
+usage: fake.py MODEL_DIR SENTENCES [--count N] [--sets all|few] [--kinds KIND...]
 
 MODEL_DIR   a BERT of HuggingFace, as all-MiniLM-L6-v2
 SENTENCES   a text file, one a line: the first 256 calibrate, the next N are measured
 
 Tensors are rounded where plans store them.  fp16 is: GEMMs' inputs, weights, q, k, v, and results
 of layernorms are rounded to fp16, all else is fp32.  A set of bits names the GEMMs whose operands
-become e4m3 then.  Scales of weights, and of inputs:
+become e4m3 then.  A KIND names scales of weights, and of inputs:
 
     pow2      a power of two a tensor, amax in (224, 448]; inputs static, amax in (112, 224]
     amax      amax / 448 a tensor; inputs static
@@ -138,7 +138,7 @@ class Model:
     @torch.inference_mode()
     def run(self, batches, count, reference=None):
         """Embeddings, hidden states of each layer, and their error against those of a reference."""
-        embeddings, states, off, norm = torch.zeros(count, 384), [], None, None
+        embeddings, states, off, norm = torch.zeros(count, self.bert.config.hidden_size), [], None, None
         for number, (places, ids) in enumerate(batches):
             hidden = torch.stack(self.bert(ids, output_hidden_states=True).hidden_states)
             embeddings[places] = torch.nn.functional.normalize(hidden[-1].mean(1), dim=-1)
