@@ -94,18 +94,27 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
     return 0;
 }
 
+/* Chooses the processors of a CPU: --arch, else those like this machine's. */
+static int choose_processors(const struct options *o, struct choosing *c, struct status *st)
+{
+    c->processors = o->arch != NULL ? o->arch : "native";
+    return cpu_check_processors(c->processors, st);
+}
+
 /* Chooses the architectures: --arch, else the device's own, else two that most GPUs run. */
 static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
                         struct status *st)
 {
     struct build_target *build = &c->build;
     struct arch_list *archs = &c->archs;
+    if (c->target.kind == TARGET_CPU) {
+        *build = target_build(c->target, &part->full);
+        return choose_processors(o, c, st);
+    }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;
     *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
                               : target_build(c->target, &part->full);
-    if (c->target.kind != TARGET_CUDA)
-        return 0;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)
@@ -146,6 +155,7 @@ struct standalone_spec choosing_spec(struct choosing *c, const char *name,
                                                                   : NULL};
     return (struct standalone_spec){.target = c->build,
                                     .archs = c->archs,
+                                    .processors = c->processors,
                                     .name = name,
                                     .plans = c->plans,
                                     .count = c->count,

@@ -48,6 +48,7 @@ struct choosing {
     struct target_name target;
     struct build_target build; /* its arch is arch_common() of `archs` */
     struct arch_list archs;    /* of a GPU */
+    const char *processors;    /* of a CPU */
     struct chosen *parts;      /* (count), owned: plans of fewest tokens first */
     int count;
     struct standalone_plan *plans; /* (count), owned: choosing_spec()'s */

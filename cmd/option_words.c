@@ -63,6 +63,7 @@ void words_target(struct buf *out)
 void words_arch(struct buf *out)
 {
     arch_words(" ", out);
+    buf_adds(out, " " CPU_ARCH_EXAMPLE);
 }
 
 void words_dtype(struct buf *out)

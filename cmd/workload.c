@@ -190,8 +190,8 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
     if (target != TARGET_CUDA)
         return status_set(
             st, STATUS_USAGE,
-            "--arch names GPU architectures, and the target is %s; add --target cuda, or "
-            "build what is written by 'make ARCH=%s' for other processors",
-            target_names[target], CPU_ARCH_EXAMPLE);
+            "--arch names GPU architectures, and the target is %s, which is measured with code for "
+            "its own processor; leave --arch out, or add --target cuda",
+            target_names[target]);
     return arch_parse_list(o->arch, out, st);
 }

@@ -136,3 +136,16 @@ void arch_options(const struct arch_list *list, struct buf *out)
         buf_release(&name);
     }
 }
+
+int cpu_check_processors(const char *name, struct status *st)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.+_-";
+    if (strncmp(name, "sm_", 3) != 0 && name[0] != '-' && name[strspn(name, letters)] == '\0')
+        return 0;
+    return status_set(
+        st, STATUS_USAGE,
+        "--arch: '%s' names no processors, and the target is cpu; expected what " CPU_ARCH_OPTION
+        " of the compiler takes, such as " CPU_ARCH_EXAMPLE
+        " or native, or add --target cuda for GPUs",
+        name);
+}

@@ -40,6 +40,10 @@ int arch_shared_bytes(int arch);
  * least shared memory, and sm_90a only if it is alone, since no other one has wgmma. */
 int arch_common(const struct arch_list *list);
 
+/* What the compiler's option CPU_ARCH_OPTION takes: "native", CPU_ARCH_EXAMPLE.  Only the compiler
+ * knows all names; refused is what cannot be one. */
+int cpu_check_processors(const char *name, struct status *st);
+
 /* Appends nvcc's options for a program that runs on every architecture of a list.  It avoids -arch,
  * which for sm_90a also compiles for compute_90, where wgmma is missing. */
 void arch_options(const struct arch_list *list, struct buf *out);
@@ -324,10 +328,12 @@ void query_tiles_release(struct query_tiles *q);
  * -fno-trapping-math let the compiler vectorise square roots and selections. */
 
 #if defined(__x86_64__)
-#define CPU_ARCH_FLAGS(arch) "-march=" arch " -mprefer-vector-width=512"
+#define CPU_ARCH_OPTION      "-march"
+#define CPU_ARCH_FLAGS(arch) CPU_ARCH_OPTION "=" arch " -mprefer-vector-width=512"
 #define CPU_ARCH_EXAMPLE     "x86-64-v3" /* a processor of many machines */
 #else
-#define CPU_ARCH_FLAGS(arch) "-mcpu=" arch
+#define CPU_ARCH_OPTION      "-mcpu"
+#define CPU_ARCH_FLAGS(arch) CPU_ARCH_OPTION "=" arch
 #define CPU_ARCH_EXAMPLE     "neoverse-n1"
 #endif
 #define CPU_CODE_FLAGS(arch)                                                                       \
@@ -366,6 +372,7 @@ struct standalone_plan {
 struct standalone_spec {
     struct build_target target;
     struct arch_list archs; /* of a GPU: the library runs on all; target.arch is one of them */
+    const char *processors; /* of a CPU: those that it runs on, as for cpu_check_processors() */
     const char *name;       /* of the library and of its functions */
     const struct standalone_plan *plans; /* plans of fewest tokens first */
     int count;

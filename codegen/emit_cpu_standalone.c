@@ -28,13 +28,20 @@ static void define_segment(const struct standalone_spec *s, const struct standal
     buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
 }
 
+static void add_processors(const struct filling *f, struct buf *out)
+{
+    buf_adds(out, f->spec->processors);
+}
+
 static const struct placeholder placeholders[] = {
+    {.name = "@ARCH@", .add = add_processors},
     {.name = "@VARIABLES@",
      .text =
          "CC = cc\n"
-         "# The processors that it runs on: this machine's; ARCH=" CPU_ARCH_EXAMPLE
-         " is of many others.\n"
-         "ARCH = native\n"
+         "# The processors that it runs on, as " CPU_ARCH_OPTION " of the compiler takes them.\n"
+         "# native: those like this machine's.  'make ARCH=" CPU_ARCH_EXAMPLE
+         "': those of many machines.\n"
+         "ARCH = @ARCH@\n"
          "CFLAGS = " CPU_CODE_FLAGS("$(ARCH)") "\n"
                                                "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
                                                "LDLIBS = " CPU_LIBRARIES "\n"
@@ -47,7 +54,7 @@ static const struct placeholder placeholders[] = {
              "if(NOT CMAKE_BUILD_TYPE)\n"
              "  set(CMAKE_BUILD_TYPE Release)\n"
              "endif()\n"
-             "set(FUSEPLAN_ARCH native CACHE STRING \"processors, such as " CPU_ARCH_EXAMPLE "\")\n"
+             "set(FUSEPLAN_ARCH @ARCH@ CACHE STRING \"processors, such as " CPU_ARCH_EXAMPLE "\")\n"
              "set(LIBRARIES openblas m -fopenmp)"},
     {.name = "@CMAKE_OBJECTS@",
      .text = "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS(

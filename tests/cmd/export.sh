@@ -12,8 +12,14 @@ make -s -j 2 -C library CFLAGS="$flags"
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed -q -o packed
 
 if [ "$part" = written ]; then
-  [ "$(uname -m)" != x86_64 ] || make -n -C packed ARCH=x86-64-v3 | grep -q -- '-march=x86-64-v3 ' ||
-    fail "the Makefile takes no ARCH"
+  if [ "$(uname -m)" = x86_64 ]; then
+    fuseplan export "$value" --target cpu -b 1 -s 8 -H 2 -W 8 --arch x86-64-v3 -q -o moves
+    make -n -C moves | grep -q -- '-march=x86-64-v3 ' || fail "the Makefile has not the processors of --arch"
+    make -n -C moves ARCH=x86-64-v2 | grep -q -- '-march=x86-64-v2 ' || fail "the Makefile takes no ARCH"
+    grep -q '^set(FUSEPLAN_ARCH x86-64-v3 ' moves/CMakeLists.txt || fail "CMake has not the processors of --arch"
+    make -n -C packed | grep -q -- '-march=native ' || fail "without --arch a library is for another machine"
+    grep -q "'make ARCH=" packed/Makefile || fail "the Makefile does not say how to change the processors"
+  fi
   library/example >out
   grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 

@@ -106,7 +106,12 @@ $ gen --arch ''
 ! fuseplan generate: --arch: the text is empty
 $ gen --target cpu --arch sm_80
 2
-! fuseplan generate: --arch names GPU architectures, and the target is cpu; add --target cuda, or build what is written by 'make ARCH=x86-64-v3' for other processors
+! fuseplan generate: --arch: 'sm_80' names no processors, and the target is cpu; expected what -march of the compiler takes, such as x86-64-v3 or native, or add --target cuda for GPUs
+$ gen --target cpu --arch x86-64-v3,x86-64-v4
+2
+! fuseplan generate: --arch: 'x86-64-v3,x86-64-v4' names no processors, and the target is cpu; expected what -march of the compiler takes, such as x86-64-v3 or native, or add --target cuda for GPUs
+2$ fuseplan bench 32773 -b 1 -s 4 --target cpu --arch x86-64-v3
+! fuseplan bench: --arch names GPU architectures, and the target is cpu, which is measured with code for its own processor; leave --arch out, or add --target cuda
 2$ fuseplan bench 32773 -b 1 -s 4 -W 16 --target cuda --arch sm_80,sm_90a
 ! fuseplan bench: --arch: 'sm_80,sm_90a' names several architectures; name one that the device runs
 === generate bad
