@@ -112,17 +112,19 @@ static void print_baselines(const struct comparison *c)
     for (int i = 0; i < c->given; i++) {
         struct baseline_time b[BASELINES_MAX];
         int n = comparison_ran(c, i) ? beside(c, i, b) : 0;
-        char plan[24];
-        snprintf(plan, sizeof(plan), "%u%s", plan_value(c->plans[i]),
-                 c->padded[i] ? " padded" : "");
+        struct buf plan;
+        buf_init(&plan);
+        plan_add(plan_value(c->plans[i]), &plan);
+        buf_adds(&plan, c->padded[i] ? " padded" : "");
         for (int k = 0; k < n; k++)
             if (is_news(c, i, b[k].plan)) {
                 struct buf line;
                 buf_init(&line);
                 baseline_ratio(&b[k], false, &line);
-                printf("%s%s: %s\n", lines++ == 0 ? "\n" : "", plan, line.ptr);
+                printf("%s%s: %s\n", lines++ == 0 ? "\n" : "", plan.ptr, line.ptr);
                 buf_release(&line);
             }
+        buf_release(&plan);
     }
 }
 

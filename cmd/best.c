@@ -89,7 +89,11 @@ static int default_plan(const struct options *o, struct plan *out, struct status
         const struct build_target build = target_build(target, &w);
         if (!plan_expected(&build, out))
             *out = plan_from_value(VALUE_FUSED);
-        note(o, "the default plan is %u", plan_value(*out));
+        struct buf name;
+        buf_init(&name);
+        plan_add(plan_value(*out), &name);
+        note(o, "the default plan is %s", name.ptr);
+        buf_release(&name);
     }
     workload_release(&w);
     return result;

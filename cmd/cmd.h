@@ -380,9 +380,8 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 
-/* Appends "43690 (unfused: a kernel for each operator)": a plan's value, and what it is known for.
- */
-void plan_add(unsigned value, struct buf *out);
+/* "unfused ", "fused " or "": goes before a baseline's value where plan_add() has no room. */
+const char *plan_word(unsigned value);
 
 /* "0-1 2-6": the segments of two operators or more; "" where there are none. */
 json_t *plan_fused_json(struct plan p);

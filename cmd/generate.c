@@ -26,8 +26,7 @@ const struct command cmd_generate = {
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
         "GPU, --arch defaults to sm_80,sm_90a.  On a CPU it names the processors that the code\n"
-        "runs on, as the compiler does, such as " CPU_ARCH_EXAMPLE
-        " (native).\n"
+        "runs on, as the compiler does, such as " CPU_ARCH_EXAMPLE " (native).\n"
         "With --lengths or --avg-seq-len rows of padding are not computed.\n"
         "A new directory appears as a whole or not at all.\n"
         "An earlier output is replaced, unless there are other files in it or files changed "

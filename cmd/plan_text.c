@@ -1,5 +1,10 @@
 #include "cmd/cmd.h"
 
+const char *plan_word(unsigned value)
+{
+    return value == VALUE_UNFUSED ? "unfused " : value == VALUE_FUSED ? "fused " : "";
+}
+
 json_t *plan_fused_json(struct plan p)
 {
     struct segment s[OP_COUNT];
@@ -10,20 +15,6 @@ json_t *plan_fused_json(struct plan p)
             len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%d-%d", len > 0 ? " " : "",
                             s[i].first, s[i].last);
     return json_string(text);
-}
-
-void plan_add(unsigned value, struct buf *out)
-{
-    static const struct {
-        unsigned value;
-        const char *name;
-    } names[] = {{VALUE_UNFUSED, "unfused: a kernel for each operator"},
-                 {VALUE_FUSED, "attention, norms and activation fused"},
-                 {48920, "the usual best on Hopper"}};
-    buf_addf(out, "%u", value);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (names[i].value == value)
-            buf_addf(out, " (%s)", names[i].name);
 }
 
 char *segment_text(struct segment s, char out[12])

@@ -61,6 +61,9 @@ void baseline_note(const struct options *o, const struct baseline_time *b);
 void sizes_add(const struct workload *w, int value, double ms,
                const struct baseline_time *baselines, int count, const char *verdict);
 
+/* A row that says that nothing is known of a size, of options of one. */
+void sizes_add_unknown(const struct options *one);
+
 /* Prints the table, if it has to be, and forgets it. */
 void sizes_end(const struct options *o);
 

@@ -269,8 +269,8 @@ static void describe_best(const struct tune_state *s, char *out, size_t size)
                          : snprintf(out, size, "best %u %.*f ms", plan_value(best->plan),
                                     ms_decimals(best->outcome.ms), best->outcome.ms);
     if (best != NULL && other != NULL && !plan_equal(best->plan, other->plan))
-        snprintf(out + n, size - (size_t)n, ", ~%.2fx %u", other->outcome.ms / best->outcome.ms,
-                 plan_value(other->plan));
+        snprintf(out + n, size - (size_t)n, ", ~%.2fx %s%u", other->outcome.ms / best->outcome.ms,
+                 plan_word(plan_value(other->plan)), plan_value(other->plan));
 }
 
 void progress_search(void *ctx, const struct tune_state *s)

@@ -137,6 +137,8 @@ static int run(const struct options *o, struct status *st)
         relaxing.mask = mask.ptr;
         code = db_study_read(s.db, s.study, compare, &relaxing, st);
     }
+    if (code != 0 && st->code == STATUS_NOT_FOUND)
+        sizes_add_unknown(o);
     if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top));

@@ -22,6 +22,9 @@ void search_print(const struct options *o, const struct workload *w, enum target
 /* Prints "verdict" and how the best plan compares with each baseline; first, if a time is unstable,
  * that there is no winner, and what to do.  elsewhere: the times are of another device. */
 void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere);
+
+/* Why the times cannot be relied on, and of which plan that is; "" if they can. */
+const char *verdict_doubt(const struct tune_report *r, unsigned *value);
 bool verdict_is_certain(const struct tune_report *r);
 const char *verdict_word(const struct tune_report *r); /* "faster", "a tie", ... */
 

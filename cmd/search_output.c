@@ -225,13 +225,27 @@ static void print_certainty(const struct tune_report *r)
                "", c->roofline);
 }
 
-/* What speaks against the times of the best plan and the baselines. */
+/* What speaks against the times of the baselines, beside what the verdict says. */
 static void print_unstable(const struct tune_report *r)
 {
-    unstable_print((unsigned)r->best.value, r->unstable);
-    for (int i = 0; i < r->baseline_count; i++)
-        if ((int)plan_value(r->baselines[i].plan) != r->best.value)
-            unstable_print(plan_value(r->baselines[i].plan), r->baselines[i].unstable);
+    unsigned said;
+    verdict_doubt(r, &said);
+    for (int i = 0; i < r->baseline_count; i++) {
+        unsigned value = plan_value(r->baselines[i].plan);
+        if (value != said && (int)value != r->best.value)
+            unstable_print(value, r->baselines[i].unstable);
+    }
+}
+
+static void print_baseline(const struct baseline_time *b)
+{
+    struct buf name;
+    int digits = ms_decimals(b->ms.median);
+    buf_init(&name);
+    plan_add(plan_value(b->plan), &name);
+    printf("%-12s %s: %.*f ms [%.*f, %.*f]\n", "baseline", name.ptr, digits, b->ms.median, digits,
+           b->ms.low, digits, b->ms.high);
+    buf_release(&name);
 }
 
 static void print_best(const struct workload *w, const struct tune_report *r)
@@ -248,13 +262,10 @@ static void print_best(const struct workload *w, const struct tune_report *r)
            1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
     printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
            b->measured_utc + strcspn(b->measured_utc, "T") + 1);
-    for (int i = 0; i < r->baseline_count; i++) {
-        const struct interval *ms = &r->baselines[i].ms;
-        int digits = ms_decimals(ms->median);
-        if (isfinite(ms->median) && (int)plan_value(r->baselines[i].plan) != b->value)
-            printf("baseline %-5u  %.*f ms [%.*f, %.*f]\n", plan_value(r->baselines[i].plan),
-                   digits, ms->median, digits, ms->low, digits, ms->high);
-    }
+    for (int i = 0; i < r->baseline_count; i++)
+        if (isfinite(r->baselines[i].ms.median) &&
+            (int)plan_value(r->baselines[i].plan) != b->value)
+            print_baseline(&r->baselines[i]);
     print_unstable(r);
     buf_release(&name);
 }

@@ -8,14 +8,26 @@ enum { RATIOS = 2 };
 static struct {
     json_t *rows; /* null: there are none */
     unsigned baselines[RATIOS];
-    int count; /* of baselines, as those of the first row */
+    int count;    /* of baselines, as those of the first row that has some */
+    bool missing; /* a row has no plan */
 } sizes;
+
+static void add_row(int batch, int seq_len, int value, double us, const char *verdict,
+                    json_t *ratios)
+{
+    if (sizes.rows == NULL)
+        sizes.rows = json_array();
+    sizes.missing = sizes.missing || value < 0;
+    json_array_append_new(sizes.rows,
+                          json_pack("{si si so so ss so}", "batch", batch, "seq_len", seq_len,
+                                    "value", value >= 0 ? json_integer(value) : json_null(), "us",
+                                    json_number(us), "verdict", verdict, "ratios", ratios));
+}
 
 void sizes_add(const struct workload *w, int value, double ms,
                const struct baseline_time *baselines, int count, const char *verdict)
 {
-    if (sizes.rows == NULL) {
-        sizes.rows = json_array();
+    if (sizes.count == 0) {
         sizes.count = count < RATIOS ? count : RATIOS;
         for (int i = 0; i < sizes.count; i++)
             sizes.baselines[i] = plan_value(baselines[i].plan);
@@ -23,17 +35,20 @@ void sizes_add(const struct workload *w, int value, double ms,
     json_t *ratios = json_array();
     for (int i = 0; i < sizes.count && i < count; i++)
         json_array_append_new(ratios, json_number(baselines[i].speedup.median));
-    json_array_append_new(sizes.rows,
-                          json_pack("{si si so so ss so}", "batch", w->batch, "seq_len", w->seq_len,
-                                    "value", value >= 0 ? json_integer(value) : json_null(), "us",
-                                    json_number(1e3 * ms / w->layers), "verdict", verdict, "ratios",
-                                    ratios));
+    add_row(w->batch, w->seq_len, value, 1e3 * ms / w->layers, verdict, ratios);
+}
+
+void sizes_add_unknown(const struct options *one)
+{
+    add_row(one->batch, one->seq_len, -1, NAN, "nothing known", json_array());
 }
 
 void sizes_end(const struct options *o)
 {
-    static const struct next_step next = {"export best", OPTS_WORKLOAD | OPT(DB),
-                                          " -o encoder --build   # one C library of all sizes"};
+    static const struct next_step next[] = {
+        {"search", OPTS_SEARCHED, "   # measures what has no plan"},
+        {"export best", OPTS_WORKLOAD | OPT(DB),
+         " -o encoder --build   # one C library of all sizes"}};
     enum format format = o->format;
     bool several = o->batches.count * o->seq_lens.count > 1;
     char titles[RATIOS][24];
@@ -48,8 +63,8 @@ void sizes_end(const struct options *o)
     json_t *row;
     if (sizes.rows != NULL && (format == FORMAT_MARKDOWN || (format == FORMAT_TABLE && several))) {
         for (int k = 0; k < sizes.count; k++) {
-            snprintf(titles[k], sizeof(titles[k]), "x %s%u",
-                     sizes.baselines[k] == VALUE_UNFUSED ? "unfused " : "", sizes.baselines[k]);
+            snprintf(titles[k], sizeof(titles[k]), "x %s%u", plan_word(sizes.baselines[k]),
+                     sizes.baselines[k]);
             columns[n++] = (struct column){keys[k], titles[k], 2};
         }
         columns[n++] = (struct column){"verdict", "verdict", 0};
@@ -59,8 +74,10 @@ void sizes_end(const struct options *o)
         json_array_foreach(sizes.rows, i, row) output_row(&out, json_incref(row));
         output_end(&out);
         if (several)
-            next_print(o, &next, 1);
+            next_print(o, sizes.missing ? next : next + 1, 1);
     }
     json_decref(sizes.rows);
     sizes.rows = NULL;
+    sizes.count = 0;
+    sizes.missing = false;
 }

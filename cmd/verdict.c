@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* Why the times cannot be relied on; "" if they can. */
-static const char *doubt_of(const struct tune_report *r, unsigned *value)
+const char *verdict_doubt(const struct tune_report *r, unsigned *value)
 {
     *value = (unsigned)r->best.value;
     for (int i = 0; i < r->baseline_count && r->unstable[0] == '\0'; i++)
@@ -19,7 +18,7 @@ static const char *doubt_of(const struct tune_report *r, unsigned *value)
 bool verdict_is_certain(const struct tune_report *r)
 {
     unsigned value;
-    return r->best.value >= 0 && doubt_of(r, &value)[0] == '\0';
+    return r->best.value >= 0 && verdict_doubt(r, &value)[0] == '\0';
 }
 
 const char *verdict_word(const struct tune_report *r)
@@ -65,16 +64,25 @@ static void print_ratios(const struct tune_report *r, const char *label)
         printf("%-12s the fastest of the plans measured\n", label);
 }
 
+static void print_doubt(unsigned value, const char *doubt)
+{
+    struct buf name;
+    buf_init(&name);
+    plan_add(value, &name);
+    printf("%-12s no winner: the time of %s is unstable: %s\n", "verdict", name.ptr, doubt);
+    buf_release(&name);
+}
+
 void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere)
 {
     unsigned value;
-    const char *doubt = doubt_of(r, &value);
+    const char *doubt = verdict_doubt(r, &value);
     if (r->best.value < 0) {
         printf("%-12s none: no plan %s\n", "verdict", r->total_trials > 0 ? "ran" : "was tried");
         return;
     }
     if (doubt[0] != '\0') {
-        printf("%-12s no winner: the time of %u is unstable: %s\n", "verdict", value, doubt);
+        print_doubt(value, doubt);
         if (!elsewhere)
             print_again(o, "on a quiet machine ", "times it anew");
     }

@@ -43,6 +43,9 @@ struct plan plan_from_value(unsigned value);
 unsigned plan_value(struct plan p);      /* canonical */
 unsigned plan_canonical(unsigned value); /* the canonical value of the same plan */
 
+/* Appends the value and, where it has one, its name: "43690 (unfused: ...)". */
+void plan_add(unsigned value, struct buf *out);
+
 /* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
 enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
 static inline unsigned plan_key(struct plan p)

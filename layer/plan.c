@@ -55,6 +55,20 @@ unsigned plan_canonical(unsigned value)
     return plan_value(plan_from_value(value));
 }
 
+void plan_add(unsigned value, struct buf *out)
+{
+    static const struct {
+        unsigned value;
+        const char *name;
+    } names[] = {{VALUE_UNFUSED, "unfused: a kernel for each operator"},
+                 {VALUE_FUSED, "attention, norms and activation fused"},
+                 {48920, "the usual best on Hopper"}};
+    buf_addf(out, "%u", value);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (names[i].value == value)
+            buf_addf(out, " (%s)", names[i].name);
+}
+
 /* A bit for each operator that ends a segment.  The lowest one is the first to be taken and
  * cleared. */
 static unsigned segment_ends(struct plan p)
