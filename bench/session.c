@@ -83,9 +83,10 @@ static int share_masks(const struct workload *w, int *out, struct status *st)
     if (n >= 0)
         n = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
     *out = fd;
-    return n >= 0 ? 0
-                  : status_set(st, STATUS_ENVIRONMENT, "cannot copy the mask for the worker: %s",
-                               strerror(errno));
+    return n >= 0
+               ? 0
+               : status_set(st, STATUS_ENVIRONMENT,
+                            "cannot copy the attention mask for the worker: %s", strerror(errno));
 }
 
 /* A verdict holds for one choice and its binary on one machine, workload, mask and set of inputs

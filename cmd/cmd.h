@@ -380,9 +380,6 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 
-/* "unfused ", "fused " or "": goes before a baseline's value where plan_add() has no room. */
-const char *plan_word(unsigned value);
-
 /* "0-1 2-6": the segments of two operators or more; "" where there are none. */
 json_t *plan_fused_json(struct plan p);
 

@@ -150,7 +150,7 @@ out:
 static void list_masks(struct buf *out)
 {
     enum { SUMMARY_MAX = 71 }; /* what a line of 100 columns leaves */
-    buf_adds(out, "masks:\n");
+    buf_adds(out, "attention masks:\n");
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
         struct buf summary;

@@ -1,10 +1,5 @@
 #include "cmd/cmd.h"
 
-const char *plan_word(unsigned value)
-{
-    return value == VALUE_UNFUSED ? "unfused " : value == VALUE_FUSED ? "fused " : "";
-}
-
 json_t *plan_fused_json(struct plan p)
 {
     struct segment s[OP_COUNT];

@@ -53,7 +53,8 @@ static void relax(struct relaxing *r, const char *name, const char *stored, cons
 {
     if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
         return;
-    note(r->o, "the answer differs in %s: measured with '%s', asked for '%s'", name, stored, asked);
+    note(r->o, "the answer differs in %s%s: measured with '%s', asked for '%s'",
+         strcmp(name, "mask") == 0 ? "attention " : "", name, stored, asked);
     json_array_append_new(r->names, json_string(name));
 }
 
@@ -160,8 +161,8 @@ const struct command cmd_query = {
     .exits = EXITS_NO_RESULT,
     .about =
         "Only reads the database.  Where the workload was not measured here, answers from another\n"
-        "device of the same model, other inputs, the mask with other parameters, or any device of\n"
-        "the kind, and says what differs.  Exits 3 if nothing is known.\n"
+        "device of the same model, other inputs, the attention mask with other parameters, or any\n"
+        "device of the kind, and says what differs.  Exits 3 if nothing is known.\n"
         "--top N adds the N fastest plans: those timed side by side with the best one by these\n"
         "times, the others by the times of their search.",
     .examples = "fuseplan query -b 1 -s 128 -m causal\n"

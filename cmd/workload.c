@@ -32,17 +32,18 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
                   NPY_HEADER_MAX;
     int result = path != NULL ? file_read(path, most, &npy, st) : 0;
     if (result != 0 && st->code == STATUS_USAGE) /* it is too large */
-        status_prefix(st, "a mask is an array of bool (%d,%d) or (%d,%d,%d)", w->seq_len,
+        status_prefix(st, "an attention mask is an array of bool (%d,%d) or (%d,%d,%d)", w->seq_len,
                       w->seq_len, w->batch, w->seq_len, w->seq_len);
     if (result == 0)
         result = workload_build_mask(w, path != NULL ? &npy : NULL, st);
     if (result == 0 && w->mask.empty_rows > 0)
-        note(o, "%lld rows of mask '%s' keep no key: their attention is zero",
+        note(o, "%lld rows of attention mask '%s' keep no key: their attention is zero",
              (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
     if (result == 0 && path != NULL && mask_name(&w->mask, &w->mask_spec)) {
         buf_reset(&npy);
         mask_text(&w->mask_spec, &npy);
-        note(o, "%s has the bits of mask '%s', and is taken for it", o->mask, npy.ptr);
+        note(o, "%s has the bits of the attention mask '%s', and is taken for it", o->mask,
+             npy.ptr);
     }
     buf_release(&npy);
     return result;

@@ -66,11 +66,11 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.kernel.ordered && f.score_bias)
         return inapplicable(why, "ordered tokens have no distance by their places");
     if (h.kernel.ordered && !t->ordered)
-        return inapplicable(why, "no order of tokens needs fewer blocks of this mask");
+        return inapplicable(why, "no order of tokens needs fewer blocks of this attention mask");
     if (h.kernel.ordered && !h.kernel.draws)
-        return inapplicable(why,
-                            "a part of the mask waits for tiles that were drawn before its own, "
-                            "and this shape draws none");
+        return inapplicable(
+            why, "a part of the attention mask waits for tiles that were drawn before its own, "
+                 "and this shape draws none");
     if (h.kernel.ordered && h.kernel.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");

@@ -46,6 +46,9 @@ unsigned plan_canonical(unsigned value); /* the canonical value of the same plan
 /* Appends the value and, where it has one, its name: "43690 (unfused: ...)". */
 void plan_add(unsigned value, struct buf *out);
 
+/* "unfused ", "fused " or "": goes before a value where there is no room for its name. */
+const char *plan_word(unsigned value);
+
 /* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
 enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
 static inline unsigned plan_key(struct plan p)

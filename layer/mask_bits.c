@@ -50,7 +50,7 @@ static int build_from_file(struct mask_spec *spec, int batch, int seq_len, const
 {
     struct npy a;
     if (npy_parse(npy->ptr, npy->len, &a, st) != 0 || mask_file_check(&a, batch, seq_len, st) != 0)
-        return status_prefix(st, "mask file '%s'", spec->path);
+        return status_prefix(st, "attention mask file '%s'", spec->path);
 
     int matrices = a.ndim == 3 ? batch : 1;
     int64_t s = seq_len, count = matrices;

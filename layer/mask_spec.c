@@ -29,7 +29,7 @@ static int refuse_kind(const char *name, struct status *st)
     for (int k = 0; k < count; k++)
         names[k] = mask_kinds[k].name;
     const char *meant = nearest_word(name, names, count);
-    buf_addf(&message, "unknown mask '%.80s'; ", name);
+    buf_addf(&message, "unknown attention mask '%.80s'; ", name);
     if (meant != NULL)
         buf_addf(&message, "did you mean '%s'? ", meant);
     for (int k = 0; k < count; k++)
@@ -43,11 +43,13 @@ static int refuse_kind(const char *name, struct status *st)
 static int refuse_param(const struct mask_kind *kind, const char *text, struct status *st)
 {
     if (kind->params[0].key == NULL)
-        return status_set(st, STATUS_USAGE, "mask '%s' takes no parameters, found '%.80s'",
-                          kind->name, text);
-    return status_set(st, STATUS_USAGE,
-                      "mask '%s' has no parameter '%.80s'; write it as %s (each may be left out)",
-                      kind->name, text, kind->usage);
+        return status_set(st, STATUS_USAGE,
+                          "attention mask '%s' takes no parameters, found '%.80s'", kind->name,
+                          text);
+    return status_set(
+        st, STATUS_USAGE,
+        "attention mask '%s' has no parameter '%.80s'; write it as %s (each may be left out)",
+        kind->name, text, kind->usage);
 }
 
 /* Parses one "key=value"; text is cut at the '='. */
@@ -64,13 +66,13 @@ static int parse_param(char *text, struct mask_spec *out, struct status *st)
         return refuse_param(kind, text, st);
     if (value == NULL)
         return status_set(st, STATUS_USAGE,
-                          "mask '%s': parameter '%s' has no value; write it as %s", kind->name,
-                          text, kind->usage);
+                          "attention mask '%s': parameter '%s' has no value; write it as %s",
+                          kind->name, text, kind->usage);
     if (out->param[p] != MASK_PARAM_DEFAULT)
-        return status_set(st, STATUS_USAGE, "mask '%s': parameter '%s' is given twice", kind->name,
-                          text);
+        return status_set(st, STATUS_USAGE, "attention mask '%s': parameter '%s' is given twice",
+                          kind->name, text);
     if (number_parse(text, value, kind->params[p].lo, kind->params[p].hi, &out->param[p], st) != 0)
-        return status_prefix(st, "mask '%s'", kind->name);
+        return status_prefix(st, "attention mask '%s'", kind->name);
     return 0;
 }
 
@@ -97,8 +99,8 @@ int mask_parse(const char *text, struct mask_spec *out, struct status *st)
     if (kind == NULL)
         result = refuse_kind(name, st);
     else if (kind->row == NULL && (params == NULL || *params == '\0'))
-        result =
-            status_set(st, STATUS_USAGE, "mask '%.80s' names no file; write %s", text, kind->usage);
+        result = status_set(st, STATUS_USAGE, "attention mask '%.80s' names no file; write %s",
+                            text, kind->usage);
     else if (kind->row == NULL)
         out->path = mem_strdup(params);
     else if (params != NULL)
@@ -136,8 +138,8 @@ int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st)
 {
     if (seq_len < 1 || seq_len > SEQ_LEN_MAX)
         return status_set(st, STATUS_USAGE,
-                          "a mask of sequence length %d cannot be built; give 1 to %d", seq_len,
-                          SEQ_LEN_MAX);
+                          "an attention mask of sequence length %d cannot be built; give 1 to %d",
+                          seq_len, SEQ_LEN_MAX);
     for (int p = 0; p < param_count(spec->kind); p++) {
         int64_t fallback = spec->kind->params[p].fallback;
         if (spec->param[p] == MASK_PARAM_DEFAULT)

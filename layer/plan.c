@@ -55,6 +55,11 @@ unsigned plan_canonical(unsigned value)
     return plan_value(plan_from_value(value));
 }
 
+const char *plan_word(unsigned value)
+{
+    return value == VALUE_UNFUSED ? "unfused " : value == VALUE_FUSED ? "fused " : "";
+}
+
 void plan_add(unsigned value, struct buf *out)
 {
     static const struct {

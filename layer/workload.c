@@ -250,9 +250,10 @@ static int check_local(struct workload *w, struct status *st)
                           "one of %d layers is global; give a number from 2 to %d", w->every,
                           LAYERS_MAX);
     if (local->mask_spec.path != NULL)
-        return status_set(st, STATUS_USAGE,
-                          "the mask of local layers is a file; give one by its name, such as "
-                          "sliding:w=64");
+        return status_set(
+            st, STATUS_USAGE,
+            "the attention mask of local layers is a file; give one by its name, such as "
+            "sliding:w=64");
     struct workload now = *w;
     free(local->lengths);
     now.lengths = duplicate(w->lengths, (size_t)w->batch, sizeof(*w->lengths));

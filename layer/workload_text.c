@@ -124,7 +124,7 @@ static int take_local(char **text, struct workload *w, struct status *st)
         return status_set(st, STATUS_USAGE, "it goes on after its chain");
     const char *rope = w->rope_theta > 0 ? take(text, "local_rope") : "1";
     if (rope == NULL)
-        return status_set(st, STATUS_USAGE, "it lacks 'local_rope=' behind its mask");
+        return status_set(st, STATUS_USAGE, "it lacks 'local_rope=' behind its attention mask");
     if (number_parse_double("local_rope", rope, ROPE_THETA_MIN, ROPE_THETA_MAX, &theta, st) != 0 ||
         take_size(text, "every", &every, st) != 0)
         return -1;
@@ -140,7 +140,7 @@ static int take_chain(char **text, struct workload *w, struct status *st)
         return 0;
     const char *rest = *text, *name = take(text, "chain");
     if (name == NULL)
-        return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", rest);
+        return status_set(st, STATUS_USAGE, "it goes on after its attention mask: '%.80s'", rest);
     w->chain = chain_find(name);
     if (w->chain == NULL || (w->chain == &chain_bert && *text == NULL))
         return status_set(st, STATUS_USAGE, "there is no other chain '%.80s'", name);

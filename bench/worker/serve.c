@@ -20,7 +20,7 @@ static int read_workload(struct worker *k, const json_t *request, struct status 
     if (fstat(k->mask_fd, &info) == 0)
         bits = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, k->mask_fd, 0);
     if (bits == MAP_FAILED)
-        return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
+        return status_set(st, STATUS_LAUNCH, "cannot read the attention mask: %s", strerror(errno));
     return message_to_workload(json_object_get(request, "workload"), bits, &k->w, st);
 }
 

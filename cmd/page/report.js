@@ -309,7 +309,7 @@ function showRoofline() {
   }
   if (points.length === 0) {
     at("roofline-text").textContent = maskKnown ? "No kernel was timed alone." :
-      "The work of a kernel depends on the mask, which was a file; name the workload's options to 'fuseplan report' to have this chart.";
+      "The work of a kernel depends on the attention mask, which was a file; name the workload's options to 'fuseplan report' to have this chart.";
     return;
   }
   const ridge = roof.flops / roof.bytes, low = Math.min(...points.map((point) => point.x), ridge) / 1.5;
@@ -335,19 +335,19 @@ function picture(size, title, paths, caption) {
 function showMask() {
   const mask = data.mask, blocks = mask.blocks;
   if (!maskKnown) {
-    at("mask-text").textContent = `The mask was a file, of which only the hash is stored: ${mask.text}. Name the workload's options to 'fuseplan report' to have it drawn.`;
+    at("mask-text").textContent = `The attention mask was a file, of which only the hash is stored: ${mask.text}. Name the workload's options to 'fuseplan report' to have it drawn.`;
     return;
   }
   const some = blocks.full + blocks.partial, percent = (share) => `${(100 * share).toFixed(1)} %`;
   at("mask-text").textContent = `${mask.text} keeps ${percent(mask.kept_share)} of the pairs of query and key${workload.lengths ? ", padding left out" : ""}. Kernels work on blocks of 64 queries and 64 keys and skip the empty ones: ` +
     `${percent(some / blocks.all)} of the blocks keep a pair. ${workload.batch > 1 ? "Batch row 0 is drawn. " : ""}Queries run down, keys to the right.`;
   const shades = mask.shades.map((path, i) => make("path", { d: path, class: "kept", opacity: (i + 1) / mask.shades.length }));
-  at("mask-picture").append(picture(mask.cells, "The pairs that the mask keeps", shades, ["Pairs: the stronger the colour, the more are kept"]));
+  at("mask-picture").append(picture(mask.cells, "The pairs that the attention mask keeps", shades, ["Pairs: the stronger the colour, the more are kept"]));
   if (blocks.full_path || blocks.partial_path) {
     const drawn = ["full", "partial"].map((kind) => make("path", { d: blocks[`${kind}_path`], class: kind }));
     let lines = "";
     for (let i = 1; i < blocks.across && blocks.across <= 64; i++) lines += `M0 ${i}h${blocks.across}M${i} 0v${blocks.across}`;
-    const svg = picture(blocks.across, "The blocks of the mask", [...drawn, make("path", { d: lines, class: "between" })], [
+    const svg = picture(blocks.across, "The blocks of the attention mask", [...drawn, make("path", { d: lines, class: "between" })], [
       make("span", { class: "swatch full" }), `whole (${blocks.full}), `, make("span", { class: "swatch partial" }), `in part (${blocks.partial}), empty (${blocks.all - some})`]);
     at("mask-picture").append(svg);
   }

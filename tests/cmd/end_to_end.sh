@@ -72,7 +72,7 @@ END
   "$check_json" "$schemas/bench.json" out.json || fail "schema bench: a baseline failed"
   jq -e '.[0].baselines[0] | .value == 43690 and .median_ms == null and .tie == null' out.json >jq.txt ||
     fail "bench: a time of a baseline that failed"
-  grep -q '^fuseplan: baseline 43690 has no time: segment 0-0' said || fail "bench: did not say why a baseline has no time"
+  grep -q '^fuseplan: baseline 43690 (unfused: .*) has no time: segment 0-0' said || fail "bench: did not say why a baseline has no time"
   failures="SELECT (SELECT count(*) FROM trial WHERE status = 'failed' AND kind = 'plan'), (SELECT count(*) FROM failure)"
   expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 >bench.txt
   [ "$(sqlite3 failing.db "$failures")" = "1|0" ] || fail "bench: a stored failure of a plan did not stay"

@@ -40,8 +40,8 @@ END_TEST
 
 static const struct {
     const char *text, *found, *expected; /* fragments of the message */
-} refused[] = {{"", "unknown mask ''", "full, causal, strided:t=N"},
-               {"flash", "unknown mask 'flash'", "file:PATH"},
+} refused[] = {{"", "unknown attention mask ''", "full, causal, strided:t=N"},
+               {"flash", "unknown attention mask 'flash'", "file:PATH"},
                {"causal:t=3", "found 't'", "takes no parameters"},
                {"sliding:w", "parameter 'w' has no value", "sliding:w=N"},
                {"sliding:w=x", "w: 'x'", "whole number"},

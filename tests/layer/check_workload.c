@@ -68,9 +68,9 @@ static const struct {
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-300 dtype=fp32 lengths=full mask=full", "eps: 1e-300"},
     {"b=2 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=9,9", "9"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full", "it lacks 'mask='"},
-    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=none", "unknown mask"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=none", "unknown attention mask"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal mask=full",
-     "it goes on after its mask: 'mask=full'"},
+     "it goes on after its attention mask: 'mask=full'"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert",
      "there is no other chain 'bert'"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre rope=10000",
@@ -100,7 +100,7 @@ static const struct {
      "it lacks 'local_rope='"},
     {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert "
      "local=file:0123 every=2",
-     "the mask of local layers is a file"},
+     "the attention mask of local layers is a file"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=full chain=pre hidden=8",
      "it goes on after its chain"},
 };

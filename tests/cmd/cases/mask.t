@@ -114,11 +114,11 @@ $ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
 2
 === words that are wrong
 2$ fuseplan mask stridd -s 4
-! fuseplan mask: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+! fuseplan mask: unknown attention mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan mask strided:t=0 -s 4
-! fuseplan mask: mask 'strided': t: 0 is out of range; give a number from 1 to 2147483647
+! fuseplan mask: attention mask 'strided': t: 0 is out of range; give a number from 1 to 2147483647
 2$ fuseplan mask strided:q=1 -s 4
-! fuseplan mask: mask 'strided' has no parameter 'q'; write it as strided:t=N (each may be left out)
+! fuseplan mask: attention mask 'strided' has no parameter 'q'; write it as strided:t=N (each may be left out)
 2$ fuseplan mask causal strided -s 4
 ! fuseplan mask: unexpected operand 'strided'; expected NAME, for example: fuseplan mask strided -s 128
 2$ fuseplan mask -s 4
@@ -150,7 +150,7 @@ $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy
   "cover_blocks": null,
   "cover": null
 }
-! fuseplan: file:m.npy has the bits of mask 'causal', and is taken for it
+! fuseplan: file:m.npy has the bits of the attention mask 'causal', and is taken for it
 === mask npy lengths
 $ fuseplan mask causal -s 4 -b 2 --lengths 2,4 --npy m.npy -q && od -A d -t x1 m.npy
 mask      causal at S=4
@@ -177,16 +177,16 @@ cover     none: no order of tokens needs fewer blocks
 0000160
 === files that are wrong
 2$ printf 'not an array' >m.npy; fuseplan mask file:m.npy -s 4
-! fuseplan mask: mask file 'm.npy': it is not a .npy file: it does not start with \x93NUMPY and a version; write it with numpy.save
+! fuseplan mask: attention mask file 'm.npy': it is not a .npy file: it does not start with \x93NUMPY and a version; write it with numpy.save
 1$ fuseplan mask file:none.npy -s 4
 ! fuseplan mask: cannot read 'none.npy': No such file or directory
 2$ fuseplan mask causal -s 4 --npy m.npy -q >/dev/null; fuseplan mask file:m.npy -s 5
-! fuseplan mask: mask file 'm.npy': the array has shape (4,4), expected (5,5) or (1,5,5): give -s 4
+! fuseplan mask: attention mask file 'm.npy': the array has shape (4,4), expected (5,5) or (1,5,5): give -s 4
 $ head -c 66000 /dev/zero >large.npy
 2$ fuseplan mask file:large.npy -s 4
-! fuseplan mask: a mask is an array of bool (4,4) or (1,4,4): 'large.npy' is larger than the 65664 bytes expected at most
+! fuseplan mask: an attention mask is an array of bool (4,4) or (1,4,4): 'large.npy' is larger than the 65664 bytes expected at most
 2$ fuseplan mask causal -s 4 --npy m.npy -q >/dev/null; head -c 135 m.npy >t.npy; fuseplan mask file:t.npy -s 4
-! fuseplan mask: mask file 't.npy': the .npy file is truncated: its shape and type take 16 bytes of data, found 7
+! fuseplan mask: attention mask file 't.npy': the .npy file is truncated: its shape and type take 16 bytes of data, found 7
 ## What NumPy makes of whole numbers.
 $ {
 >   printf '\223NUMPY\001\000\166\000'
@@ -194,4 +194,4 @@ $ {
 >   head -c 32 /dev/zero
 > } >mask.npy
 2$ fuseplan mask file:mask.npy -s 2
-! fuseplan mask: mask file 'mask.npy': the array holds int64, expected bool or uint8; all of it is 0: if it is an additive mask, which keeps all keys then, convert it with mask == 0, else with mask.astype(bool)
+! fuseplan mask: attention mask file 'mask.npy': the array holds int64, expected bool or uint8; all of it is 0: if it is an additive mask, which keeps all keys then, convert it with mask == 0, else with mask.astype(bool)

@@ -11,7 +11,7 @@
 ! fuseplan bench: --fail-above: 0 is out of range; give a number from 0.01 to 1000
 2$ fuseplan bench 1 -b 1 -s 4 -m stridd
 ! fuseplan: 1 names the same plan as 32769
-! fuseplan bench: unknown mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+! fuseplan bench: unknown attention mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan bench 5 -b 1 -s 4 --baseline 43690,70000
 ! fuseplan: 5 names the same plan as 32773
 ! fuseplan bench: --baseline: '70000' is not a fusion mask value: it is above 65535; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits

@@ -10,7 +10,7 @@ value,median_ms
 $ fuseplan query $w -m sliding:w=3 --db a.db 2>said | cut -d, -f1,4; grep mask said
 value,median_ms
 41115,2
-fuseplan: the answer differs in mask: measured with 'sliding:w=2', asked for 'sliding:w=3'
+fuseplan: the answer differs in attention mask: measured with 'sliding:w=2', asked for 'sliding:w=3'
 3$ fuseplan query $w -m causal --db a.db >out 2>&1
 3$ fuseplan query $w -m sliding:w=3 --db none.db
 ! fuseplan query: there is no database at 'none.db' yet: 'fuseplan search' makes one
@@ -215,7 +215,7 @@ ops    implementation                                         alone, us  operato
 
 time         108.000 ms [106.920, 109.080] for 12 layers, 9000.0 us a layer
 measured on  a processor, DATE
-baseline 43690  118.000 ms [116.820, 119.180]
+baseline     43690 (unfused: a kernel for each operator): 118.000 ms [116.820, 119.180]
 measured     4 of 16640 plans
 $ awk 'length > 100 && !/^workload/' report
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --format csv | sed 's/,20[0-9T:.-]*Z/,DATE/g'
@@ -278,12 +278,12 @@ $ export FUSEPLAN_DB=k.db
 $ sqlite3 k.db "UPDATE trial SET status = 'failed', reason_code = 'compile', median_ms = NULL,
 >   ci_low_ms = NULL, ci_high_ms = NULL, reason = CAST(x'1b5d303b6f776e6564079b0a' AS TEXT)
 >   WHERE plan = 43690; VACUUM"
-$ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'baseline 43690 has no time: [^(]*'
-baseline 43690 has no time: \x1b]0;owned\x07\x9b\n 
+$ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'each operator) has no time: [^(]*'
+each operator) has no time: \x1b]0;owned\x07\x9b\n 
 ## Nor do characters that reverse, hide or break text.
 $ sqlite3 k.db "UPDATE trial SET reason = 'a' || char(8238, 8203, 8232, 917569) || 'b' WHERE plan = 43690; VACUUM"
-$ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'baseline 43690 has no time: [^(]*'
-baseline 43690 has no time: a\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\xf3\xa0\x81\x81b 
+$ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'each operator) has no time: [^(]*'
+each operator) has no time: a\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\xf3\xa0\x81\x81b 
 $ cp k.db "$(printf 'm\342\200\256.db')"
 $ fuseplan db info --db m*.db | head -n 1
 path            m\xe2\x80\xae.db

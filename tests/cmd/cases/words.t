@@ -53,7 +53,7 @@ Draw an attention mask and say how dense it is.
 A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' none.
 With lengths, pairs with padding are not kept, and the picture shows batch row 0.
 
-masks:
+attention masks:
   full                       every key
   causal                     keys up to the query's own position
   strided:t=N                causal: the last t keys and every t-th before (t=sqrt(S))
@@ -116,7 +116,7 @@ exit status:
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
 ! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
-! fuseplan query: unknown mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+! fuseplan query: unknown attention mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"
 ! fuseplan translate: '1\x072' is not a fusion mask value: it is not a number; give 0..65535 in decimal, 0x hexadecimal or 0b binary, or 16 binary digits
 2$ fuseplan mask full -s 4 "$(printf -- '-\377')"

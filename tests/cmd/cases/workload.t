@@ -187,19 +187,19 @@ $ $q -b 1,4 -s 128 | grep 'batch\|best plan'
 batch 1, seq-len 128
 best plan    41115 (attention, norms and activation fused)
 batch 4, seq-len 128
-batch  seq-len   plan  us/layer  x unfused 43690  x 41115  verdict
+batch  seq-len   plan  us/layer  x unfused 43690  x fused 41115  verdict
 ! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ $q -b 1,4 -s 128 2>&1 | tail -n 3
-
-batch  seq-len   plan  us/layer  x unfused 43690  x 41115  verdict
-    1      128  41115    9000.0             1.09     1.00  a baseline
+batch  seq-len   plan  us/layer  x unfused 43690  x fused 41115  verdict
+    1      128  41115    9000.0             1.09           1.00  a baseline
+    4      128      -         -                -              -  nothing known
 $ $q -b 1,1 -s 128 --format markdown --top 2
 | rank | value | fused ops | ms | low | high | us/layer | compared | x best |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | 1 | 41115 | 2-6 8-9 10-11 13-14 | 108.000 | 106.920 | 109.080 | 9000.0 | yes | 1.000 |
 | 2 | 32769 | 0-13 | 108.500 | 107.415 | 109.585 | 9041.7 | no | 0.995 |
 
-| batch | seq-len | plan | us/layer | x unfused 43690 | x 41115 | verdict |
+| batch | seq-len | plan | us/layer | x unfused 43690 | x fused 41115 | verdict |
 | --- | --- | --- | --- | --- | --- | --- |
 | 1 | 128 | 41115 | 9000.0 | 1.09 | 1.00 | a baseline |
 2$ fuseplan doctor --format markdown
@@ -215,7 +215,7 @@ $ $q -b 1,1 -s 128 --format markdown --top 2
 ## The mask of the second is refused before the first is measured.
 $ fuseplan mask causal -s 8 --npy m.npy -q >/dev/null
 2$ fuseplan search -b 1 -s 8,16 -m file:m.npy --target cpu
-! fuseplan search: batch 1, seq-len 16: mask file 'm.npy': the array has shape (8,8), expected (16,16) or (1,16,16): give -s 8
+! fuseplan search: batch 1, seq-len 16: attention mask file 'm.npy': the array has shape (8,8), expected (16,16) or (1,16,16): give -s 8
 ## Notes say of which size they are; what holds for all is said once.
 $ fuseplan export 5 -b 1,2 -s 16 -H 1 -W 4 -L 1 --target cpu -o g
 ! fuseplan: 5 names the same plan as 32773
