@@ -13,7 +13,7 @@ exit 0
 $ fuseplan explain default $small --format csv | tail -n +2 | cut -d , -f 1,2 | paste -s -d ' '
 0,0 1,1 2,6 7,7 8,9 10,11 12,12 13,14
 $ fuseplan generate default ${small% -q} -o default 2>&1 | head -n 1; rm -r default
-fuseplan: the default plan is 41115
+fuseplan: the default plan is 41115 (attention, norms and activation fused)
 ## A file of the user's, and one that was changed, stop it.
 $ echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
 $ generate 41115 -o g
@@ -270,7 +270,7 @@ $ head -n 5 g/manifest.json
 ## A plan of more segments in its place.
 $ fuseplan generate 43690 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -o g
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 44 files; 'make -C g && g/plan' builds and runs them
+! fuseplan: wrote 45 files; 'make -C g && g/plan' builds and runs them
 $ ls g | grep -c '^segment_'
 15
 === export
@@ -278,7 +278,7 @@ $ ls g | grep -c '^segment_'
 $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 48 files; 'make -C lib && lib/example' builds the library and runs its example
+! fuseplan: wrote 49 files; 'make -C lib && lib/example' builds the library and runs its example
 $ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
 $ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
@@ -400,8 +400,8 @@ make -s -C lib
 $ for dir in 'a b;c' -dash; do
 >   fuseplan generate 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu -o "$dir" 2>&1 | tail -n 1
 > done
-fuseplan: wrote 37 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
-fuseplan: wrote 37 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
+fuseplan: wrote 38 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
+fuseplan: wrote 38 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
 3$ FUSEPLAN_CACHE=-cache fuseplan search -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --time-limit 0.1 -q >found
 $ echo "exit $?"
 exit 0

@@ -41,5 +41,12 @@ $ sqlite3 k.db "UPDATE workload SET seq_len = 128, mask = 'causal', heads = 12, 
 $ script -qec "fuseplan query --target cpu -b 1,2 -s 128 -m causal 2>/dev/null" typed </dev/null | tr -d '\r' | sed -n '/^next/,$p'
 next:
   fuseplan export best -b 1,2 -s 128 -m causal --target cpu -o encoder --build   # one C library of all sizes
+## They begin with the program as it was called, also where its directory has a blank.
+$ mkdir 'a dir'; ln -s "$(command -v fuseplan)" 'a dir/fuseplan'
+$ script -qec "'a dir/fuseplan' ${q#fuseplan}" typed </dev/null | tr -d '\r' | sed -n 's/^  \(.*\) -o report.html .*/\1/p' | tee step
+'a dir/fuseplan' report -b 1 -s 128 -m causal --target cpu --db k.db
+$ sh -c "$(cat step) -o 'a dir/report.html' -q" && ls 'a dir'
+fuseplan
+report.html
 1$ $q 2>&1 | grep next
 1$ script -qec "$q -q" typed </dev/null | grep next
