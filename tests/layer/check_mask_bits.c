@@ -125,7 +125,8 @@ static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, con
     struct mask m;
     buf_init(&npy);
     npy_write(type, ndim, shape, data, &npy);
-    FAILS(mask_build(&spec, 2, 8, &npy, &m, &st), STATUS_USAGE, "attention mask file 'dir/m.npy': ");
+    FAILS(mask_build(&spec, 2, 8, &npy, &m, &st), STATUS_USAGE,
+          "attention mask file 'dir/m.npy': ");
     const char *end = strstr(st.message, "(2,8,8)");
     ck_assert_msg(strstr(st.message, found) != NULL, "%s", st.message);
     ck_assert_msg(says != NULL ? strstr(st.message, says) != NULL : strcmp(end, "(2,8,8)") == 0,
