@@ -55,7 +55,7 @@ echo "nothing known"
     .[0].median_ms / .[0].speedup < .[0].median_ms and .[1].speedup == 1' out.json >jq.txt ||
     fail "bench: not the baselines"
   fuseplan bench 41115 $workload -q >bench.txt
-  grep -q '^41115: .* \[.*\] times as fast as 43690 (unfused: .*)$' bench.txt || fail "bench: no speed-up"
+  grep -q '^41115 (attention, .*): .* \[.*\] times as fast as 43690 (unfused: .*)$' bench.txt || fail "bench: no speed-up"
   [ "$(grep -c '^41115 .*2-6  *handwritten' bench.txt)" -eq 1 ] || fail "bench: no kernel 2-6"
   grep -q '^41115  sum .*[0-9]$' bench.txt || fail "bench: no sum of the kernels"
   grep -q '^43690  *[0-9-]*  *generated' bench.txt && fail "bench: kernels of a plan not given"
