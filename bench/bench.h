@@ -155,6 +155,8 @@ struct bench_options {
     struct inputs inputs;      /* without trained weights */
     const char *weights;       /* a file of trained weights; null: they are drawn */
     const char *prefix;        /* of the names of its model's tensors; null: there is one model */
+    bool builds_only;          /* for bench_build() alone: no device is asked where arch names the
+                                  GPU, and no worker is started */
     bool afresh;               /* verify also what an earlier session verified */
     double compile_deadline_s; /* of one compilation; 0: 60 */
     double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */

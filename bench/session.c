@@ -170,6 +170,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
                                               .arch = o->arch,
                                               .compiler = o->compiler,
                                               .worker = b->worker.ptr,
+                                              .no_device = o->builds_only && o->arch != 0,
                                               .stop = o->stop};
     if (b->ops->toolchain(&request, &b->cache, &b->toolchain, st) != 0)
         return -1;
@@ -184,7 +185,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .beside = b->ops->builds_beside,
         .stop = o->stop,
-        .compiling = begin_early,
+        .compiling = o->builds_only ? NULL : begin_early,
         .compiling_ctx = b,
         .listener = o->listener,
     };
@@ -225,7 +226,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        bench_check_memory(w, st) != 0 || open_trained(b, o, w, st) != 0 ||
+        (!o->builds_only && bench_check_memory(w, st) != 0) || open_trained(b, o, w, st) != 0 ||
         open_tools(b, o, w, st) != 0 || build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);

@@ -1,5 +1,6 @@
 #include "bench/bench_int.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +44,22 @@ static int set_arch(struct gpu *gpu, int arch, struct status *st)
     return -1;
 }
 
+/* Stands for every GPU of an architecture. */
+static void any_gpu(int arch, struct gpu *out)
+{
+    *out = (struct gpu){.cuda = INT_MAX};
+    gpu_set_arch(out, arch);
+    snprintf(out->where.device, sizeof(out->where.device), "any GPU");
+}
+
 static int toolchain(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
     struct gpu gpu;
     *out = (struct toolchain){0};
-    if (gpu_find(request, &gpu, st) != 0)
+    if (request->no_device)
+        any_gpu(request->arch, &gpu);
+    else if (gpu_find(request, &gpu, st) != 0)
         return -1;
     if (gpu.arch < CUDA_ARCH_MIN)
         return status_set(st, STATUS_ENVIRONMENT,

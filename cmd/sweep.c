@@ -11,6 +11,9 @@ static const struct {
     {{"run", "TABLE", "search the rows, or those of one --shard",
       OPT(DB) | OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
      sweep_run_run},
+    {{"compile", "TABLE", "build what searches of the rows need first; no GPU is needed",
+      OPT(SHARD) | OPT(JOBS) | OPT(EVENTS)},
+     sweep_compile_run},
     {{"script", "slurm TABLE", "write a batch script of --shards tasks",
       OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT)},
      sweep_script_run},
@@ -59,6 +62,7 @@ const struct command cmd_sweep = {
                 "fuseplan sweep run table --target cuda:all   # on a GPU\n"
                 "fuseplan sweep run table --shard 0/4 --save sweep\n"
                 "fuseplan sweep collect table sweep\n"
+                "fuseplan sweep compile table --arch sm_90a   # no GPU is needed\n"
                 "fuseplan sweep script slurm table --shards 4 -o sweep.sbatch",
     .words = list_actions,
     .run = run,

@@ -105,6 +105,7 @@ int saved_shards(const char *dir);
 typedef int sweep_action(const struct options *o, struct status *st);
 sweep_action sweep_plan_run, sweep_collect_run; /* sweep_collect.c */
 sweep_action sweep_run_run;                     /* sweep_run.c */
+sweep_action sweep_compile_run;                 /* sweep_compile.c */
 sweep_action sweep_script_run;                  /* sweep_script.c */
 
 #endif

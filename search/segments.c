@@ -99,6 +99,14 @@ int segment_table_tried(const struct segment_table *t)
     return count;
 }
 
+bool one_knob_apart(const struct choice *a, const struct choice *b)
+{
+    int differ = 0;
+    for (int k = 0; k < a->impl->knob_count; k++)
+        differ += a->schedule.pick[k] != b->schedule.pick[k];
+    return a->impl == b->impl && differ == 1;
+}
+
 /* ---- what the database holds ----------------------------------------------------------------- */
 
 int slot_attempt(const struct slot *slot, const struct choice *c)

@@ -177,14 +177,6 @@ static int run_jobs(struct tuner *t, const struct job_list *list, struct status 
 
 /* ---- what to try next ------------------------------------------------------------------------ */
 
-static bool one_knob_apart(const struct choice *a, const struct choice *b)
-{
-    int differ = 0;
-    for (int k = 0; k < a->impl->knob_count; k++)
-        differ += a->schedule.pick[k] != b->schedule.pick[k];
-    return a->impl == b->impl && differ == 1;
-}
-
 /* Whether an attempt is an untried default, one that failed before or, in a climb, one step from
  * the best. */
 static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)

@@ -83,6 +83,9 @@ bool slot_failed(const struct slot *s);
 /* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
+/* Whether two choices differ in one knob. */
+bool one_knob_apart(const struct choice *a, const struct choice *b);
+
 /* ---- candidate.c: how a plan runs ----------------------------------------------------------- */
 
 /* Plans with the choices that they ran in a search's comparison, or that were found for them. */

@@ -199,6 +199,7 @@ struct toolchain {
 struct toolchain_request {
     int device;
     int arch;                          /* of a GPU, to compile for; 0: the device's own */
+    bool no_device;                    /* no GPU is asked; then `arch` names one */
     const char *compiler;              /* as in bench_options */
     const char *worker;                /* its program; null: the one that belongs to this program */
     const volatile sig_atomic_t *stop; /* as in bench_options */

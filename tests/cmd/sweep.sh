@@ -157,3 +157,37 @@ for visible in 1,0 2; do
   [ "$(grep -c '"state":"done"' out)" = 3 ] || fail "$visible: $(cat out)"
   [ "$(trials)" = "$before" ] || fail "GPUs $visible measured again: $(trials) plans, $before before"
 done
+
+echo "kernels compiled ahead, without a GPU"
+export FUSEPLAN_CACHE="$root/ahead"
+sed -i "2a echo x >>'$root/calls'" nvcc
+workload='-t fp32 -H 2 -W 16 -L 1'
+program=$(command -v fuseplan)
+code=0
+# shellcheck disable=SC2086
+LD_LIBRARY_PATH=$root fuseplan sweep compile table $workload --arch sm_80 --shard 0/2 --format json --events events.ndjson -q >out || code=$?
+[ $code = 0 ] || fail "exit $code"
+"$check_json" "$schemas/sweep-compile.json" out
+"$check_json" "$schemas/events.json" events.ndjson
+[ -s calls ] || fail "nothing was compiled"
+rows=$(grep -c '"state": *"done"' out)
+if [ "$rows" = 0 ] || [ "$rows" = 3 ]; then fail "a shard has $rows of 3 rows"; fi
+: >calls
+row=$(sed -n 's/.*"row": *"\([^"]*\) -H.*/\1/p' out | head -n 1)
+# shellcheck disable=SC2086
+fuseplan sweep compile table $workload --target cuda:all --shard 0/2 -q >out
+[ ! -s calls ] || fail "a GPU of sm_80 wants $(wc -l <calls) other kernels"
+# shellcheck disable=SC2086
+fuseplan search $row $workload --target cuda --budget 3 -q --db ahead.db >out
+found=$(sqlite3 ahead.db "SELECT count(*) FROM trial WHERE kind = 'segment' AND build_s = 0")
+[ "$found" -ge 40 ] || fail "a search of $row found $found kernels, and compiled $(wc -l <calls)"
+code=0
+# shellcheck disable=SC2086
+PATH=/usr/bin:/bin CUDA_HOME=$root/none LD_LIBRARY_PATH=$root "$program" sweep compile table $workload --arch sm_80 >out 2>said || code=$?
+[ $code = 1 ] || fail "no compiler: exit $code"
+code=0
+fuseplan sweep compile table --target cpu --arch sm_80 >out 2>said || code=$?
+[ $code = 2 ] || fail "--arch of a CPU: exit $code"
+code=0
+fuseplan sweep compile table --arch sm_80,sm_90a >out 2>said || code=$?
+[ $code = 2 ] || fail "two architectures: exit $code"
