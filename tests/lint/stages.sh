@@ -104,6 +104,14 @@ echo 'case $* in *--build*) exit 1 ;; esac' >fault.cmake
 ends 'run: check failed in build: the preset release does not build (above)' check
 rm fault.cmake
 
+# What the demo ends with works from where it was called.
+cp -r tree "an owner's tree"
+mkdir -p "an owner's tree/build/release/bin"
+printf '#!/bin/sh\n' >"an owner's tree/build/release/bin/fuseplan"
+chmod +x "an owner's tree/build/release/bin/fuseplan"
+script -qec "\"an owner's tree/run\" demo" /dev/null </dev/null | tr -d '\r' | sed -n 's/^  \(.* install\) .*/\1/p' >step
+sh -c "$(cat step) --help" | grep -q '^usage: ./run' || fail "the demo ends with '$(cat step)'"
+
 # concerns PATTERN FILE: the suites that `./run test` asks for where this file is new.
 concerns() {
   mkdir -p "tree/$(dirname "$2")"

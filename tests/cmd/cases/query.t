@@ -255,6 +255,13 @@ $ ls
 empty.db
 none.db
 times.txt
+=== query mask file
+## A file with the bits of a mask that has a name finds what is stored of it.
+$ known_db k.db
+$ fuseplan mask causal -s 128 --npy f.npy -q >printed
+$ fuseplan query --target cpu -b 1 -s 128 -m file:f.npy --db k.db 2>&1 | grep 'best plan\|is taken'
+fuseplan: file:f.npy has the bits of the attention mask 'causal', and is taken for it
+best plan    41115 (attention, norms and activation fused)
 === report mask file
 ## A page of a mask from a file: its commands name the file, quoted, or its hash if no option did.
 $ known_db k.db
