@@ -101,6 +101,7 @@ class Watch:
         self.layers, self.owner, self.outermost, self.takes_mask = layers, owner, outermost, takes_mask
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
+        self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
         config = getattr(module, "config", None)
         self.fields = {} if config is None else vars(config)  # without the functions around them
         self.names = [name for name, p in inspect.signature(module.forward).parameters.items()
@@ -121,6 +122,8 @@ class Watch:
                 return "use_cache"
         if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
             return "head_mask"
+        if self.reads_last and kwargs.get("attention_mask") is not None:
+            return "attention_mask"
         if self.rope and kwargs.get("position_ids") is not None:
             return "position_ids"
         return self._find_excess(args, kwargs) if self.windows else None
