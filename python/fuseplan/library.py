@@ -114,5 +114,6 @@ def load(directory):
         spec = importlib.util.spec_from_file_location(name, os.path.join(directory, "encoder.py"))
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        module._use_torch()
         _loaded[directory] = module
     return _loaded[directory]
