@@ -261,8 +261,12 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st);
 
-/* Does the same for one segment alone, in layer 0, all of whose inputs and outputs have rows of
- * tokens: its inputs and outputs are files by the names of their tensors. */
+/* Writes what goes into the first layer and comes out of the last one alone: x and y.  Compares
+ * layer 0 with the oracle; bench_compare() compares all. */
+int bench_dump_flow(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
+
+/* Does the same as bench_dump() for one segment alone, in layer 0, all of whose inputs and outputs
+ * have rows of tokens: its inputs and outputs are files by the names of their tensors. */
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st);
 

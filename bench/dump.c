@@ -23,7 +23,8 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
 }
 
 /* A worker that may write there takes the place of the one that runs; on a GPU each may. */
-static int dump_to(struct bench *b, struct runnable what, const char *dir, struct status *st)
+static int dump_to(struct bench *b, struct runnable what, const char *dir, bool whole,
+                   struct status *st)
 {
     json_t *reply;
     bool confined = b->target.kind == TARGET_CPU;
@@ -31,7 +32,8 @@ static int dump_to(struct bench *b, struct runnable what, const char *dir, struc
         client_stop(&b->client);
     b->writable = dir;
     int result = run_request(b, what, LOCK_TO_RUN,
-                             json_pack("{s:s, s:s}", "do", "dump", "dir", dir), &reply, st);
+                             json_pack("{s:s, s:s, s:b}", "do", "dump", "dir", dir, "whole", whole),
+                             &reply, st);
     b->writable = NULL;
     if (confined)
         client_stop(&b->client);
@@ -39,7 +41,7 @@ static int dump_to(struct bench *b, struct runnable what, const char *dir, struc
     return result;
 }
 
-static int dump(struct bench *b, struct runnable what, const char *dir, bool replace,
+static int dump(struct bench *b, struct runnable what, const char *dir, bool replace, bool whole,
                 struct status *st)
 {
     struct fresh_dir s;
@@ -49,8 +51,8 @@ static int dump(struct bench *b, struct runnable what, const char *dir, bool rep
     if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
         status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another", dir);
     else
-        result = dump_to(b, what, s.at, st);
-    if (result == 0)
+        result = dump_to(b, what, s.at, whole, st);
+    if (result == 0 && whole)
         result = write_workload(b, s.at, st);
     if (result == 0)
         result = fresh_dir_commit(&s, replace, st);
@@ -61,11 +63,17 @@ static int dump(struct bench *b, struct runnable what, const char *dir, bool rep
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st)
 {
-    return dump(b, runnable_of(c), dir, replace, st);
+    return dump(b, runnable_of(c), dir, replace, true, st);
+}
+
+int bench_dump_flow(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
+{
+    return dump(b, runnable_of(c), dir, false, false, st);
 }
 
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st)
 {
-    return dump(b, (struct runnable){.choices = c, .count = 1, .alone = true}, dir, replace, st);
+    return dump(b, (struct runnable){.choices = c, .count = 1, .alone = true}, dir, replace, true,
+                st);
 }

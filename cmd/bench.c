@@ -21,7 +21,7 @@ static int check_dump(const struct options *o, struct status *st)
     return force ? 0 : directory_check_vacant("--dump", o->dump, st);
 }
 
-static int parse_values(const struct options *o, struct comparison *c, struct status *st)
+int comparison_read(const struct options *o, struct comparison *c, struct status *st)
 {
     if (o->operand_count == 0)
         return status_set(
@@ -210,8 +210,8 @@ static int check_padded(const struct options *o, const struct session *s, struct
                       "or --avg-seq-len");
 }
 
-static int measure(const struct options *o, struct comparison *c, struct session *s,
-                   struct status *st)
+int comparison_measure(const struct options *o, struct comparison *c, struct session *s,
+                       struct status *st)
 {
     struct history known = {.count = 0};
     struct found_study schedules = {.db = NULL};
@@ -226,16 +226,32 @@ static int measure(const struct options *o, struct comparison *c, struct session
     if ((c->stores && store(c, s, &known, st) != 0) || measure_kernels(c, s, plans, n, st) != 0 ||
         (c->stores && db_search_end(s->db, c->search, "done", st) != 0))
         goto out;
-    session_note_disturbance(o, s);
-    comparison_print(o, c, &s->workload);
-    if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
-        bench_dump(s->bench, &c->candidates[0], o->dump, options_has(o, OPT(FORCE)), st) != 0)
-        goto out;
-    result = verdict(o, c);
+    result = 0;
 out:
     db_close(schedules.db);
     history_release(&known);
     return result;
+}
+
+void comparison_free(struct comparison *c)
+{
+    for (int i = 0; i < c->count; i++)
+        trial_release(&c->trials[i]);
+    kernels_release(&c->kernels);
+    free(c);
+}
+
+static int measure(const struct options *o, struct comparison *c, struct session *s,
+                   struct status *st)
+{
+    if (comparison_measure(o, c, s, st) != 0)
+        return -1;
+    session_note_disturbance(o, s);
+    comparison_print(o, c, &s->workload);
+    if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
+        bench_dump(s->bench, &c->candidates[0], o->dump, options_has(o, OPT(FORCE)), st) != 0)
+        return -1;
+    return verdict(o, c);
 }
 
 /* The plans of the operands. */
@@ -243,14 +259,11 @@ static int run_plans(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
     struct comparison *c = mem_alloc(1, sizeof(*c));
-    int code = parse_values(o, c, st);
+    int code = comparison_read(o, c, st);
     if (code == 0)
         code = measure(o, c, &s, st);
-    for (int i = 0; i < c->count; i++)
-        trial_release(&c->trials[i]);
-    kernels_release(&c->kernels);
+    comparison_free(c);
     session_close(&s);
-    free(c);
     return code;
 }
 

@@ -58,7 +58,22 @@ struct comparison {
     char search[HASH_TEXT_SIZE]; /* the search under which results are stored */
 };
 
+/* Reads the plans of the operands and the baselines. */
+int comparison_read(const struct options *o, struct comparison *c, struct status *st);
+
+/* Measures what comparison_read() read, and stores it if it is to be stored.  Close *s in any case.
+ */
+int comparison_measure(const struct options *o, struct comparison *c, struct session *s,
+                       struct status *st);
+void comparison_free(struct comparison *c); /* of mem_alloc() */
+
 /* ---- bench_output.c: the output -------------------------------------------------------------- */
+
+/* Compares plan i with the baselines; returns their number. */
+int comparison_beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX]);
+
+/* Why the time of plan i cannot be relied on; "" if it can. */
+void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE]);
 
 /* Index; -1: not there. */
 int comparison_find(const struct comparison *c, struct plan p, bool padded);

@@ -46,7 +46,7 @@ static const struct column columns[] = {
     {"earlier_utc", NULL, 0},
 };
 
-static void unstable_of(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
+void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
 {
     struct buf text;
     buf_init(&text);
@@ -55,14 +55,13 @@ static void unstable_of(const struct comparison *c, int i, char out[UNSTABLE_SIZ
     buf_release(&text);
 }
 
-/* Compares plan i with the baselines; returns their number. */
-static int beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
+int comparison_beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
 {
     for (int b = 0; b < c->baselines.count; b++) {
         struct plan p = c->baselines.plans[b];
         int at = comparison_find(c, p, false);
         out[b] = baseline_beside(p, &c->trials[at], &c->trials[i], c->compared_at);
-        unstable_of(c, at, out[b].unstable);
+        comparison_unstable(c, at, out[b].unstable);
     }
     return c->baselines.count;
 }
@@ -74,10 +73,10 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     struct plan p = c->plans[i];
     struct interval ms = {NAN, NAN, NAN};
     struct baseline_time baselines[BASELINES_MAX];
-    int baseline_count = beside(c, i, baselines);
+    int baseline_count = comparison_beside(c, i, baselines);
     const struct earlier *earlier = &c->earlier[i];
     char unstable[UNSTABLE_SIZE];
-    unstable_of(c, i, unstable);
+    comparison_unstable(c, i, unstable);
     if (ok)
         ms = t->ms;
     return json_pack(
@@ -111,7 +110,7 @@ static void print_baselines(const struct comparison *c)
     int lines = 0;
     for (int i = 0; i < c->given; i++) {
         struct baseline_time b[BASELINES_MAX];
-        int n = comparison_ran(c, i) ? beside(c, i, b) : 0;
+        int n = comparison_ran(c, i) ? comparison_beside(c, i, b) : 0;
         struct buf plan;
         buf_init(&plan);
         plan_add(plan_value(c->plans[i]), &plan);
@@ -132,7 +131,7 @@ static void print_unstable(const struct comparison *c)
 {
     for (int i = 0; i < c->count; i++) {
         char unstable[UNSTABLE_SIZE];
-        unstable_of(c, i, unstable);
+        comparison_unstable(c, i, unstable);
         unstable_print(plan_value(c->plans[i]), unstable);
     }
 }
@@ -144,7 +143,7 @@ static void complain(const struct options *o, const struct comparison *c)
             fprintf(stderr, "fuseplan bench: %u: %s\n", plan_value(c->plans[i]),
                     c->trials[i].reason.message);
     struct baseline_time b[BASELINES_MAX];
-    int n = beside(c, 0, b);
+    int n = comparison_beside(c, 0, b);
     for (int k = 0; k < n; k++)
         if (comparison_find(c, b[k].plan, false) >= c->given)
             baseline_note(o, &b[k]);
@@ -168,8 +167,8 @@ static void add_sizes(const struct comparison *c, const struct workload *w)
         struct baseline_time b[BASELINES_MAX];
         char unstable[UNSTABLE_SIZE];
         bool ok = c->trials[i].status == TRIAL_OK;
-        int n = beside(c, i, b);
-        unstable_of(c, i, unstable);
+        int n = comparison_beside(c, i, b);
+        comparison_unstable(c, i, unstable);
         sizes_add(w, (int)plan_value(c->plans[i]), ok ? c->trials[i].ms.median : NAN, b, n,
                   ok && unstable[0] != '\0' ? "unstable" : trial_status_name(c->trials[i].status));
     }

@@ -176,7 +176,7 @@ struct command {
 };
 
 /* In the order of --help: those of every day, then the others. */
-#define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(report) X(doctor)
+#define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(ship) X(report) X(doctor)
 #define COMMANDS_RESEARCH(X)                                                                       \
     X(translate)                                                                                   \
     X(mask)                                                                                        \
@@ -214,7 +214,8 @@ struct column {
     const char *title; /* in tables; null: tables leave the column out */
     int decimals;      /* of reals in tables */
 };
-enum { DECIMALS_MS = -2, DECIMALS_TWO = -3 }; /* as ms_decimals() says; two digits at least */
+/* As ms_decimals() says; two digits at least; "3.1e-07". */
+enum { DECIMALS_MS = -2, DECIMALS_TWO = -3, DECIMALS_SHORT = -4 };
 
 struct output {
     enum format format;

@@ -17,7 +17,8 @@ int each_check(const struct options *o, const struct command *c, struct status *
                               lists[i].name, lists[i].sizes->count, c->name);
     if (o->format == FORMAT_MARKDOWN && !c->each)
         return status_set(st, STATUS_USAGE,
-                          "--format markdown is of search, query and bench, not of %s", c->name);
+                          "--format markdown is of search, query, bench and ship, not of %s",
+                          c->name);
     int workloads = o->batches.count * o->seq_lens.count;
     if (workloads > 1 && options_has(o, OPT(DUMP)))
         return status_set(st, STATUS_USAGE,

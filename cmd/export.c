@@ -1,53 +1,26 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <spawn.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 
-/* make -C DIR */
 static int build(const char *dir, struct status *st)
 {
-    char *argv[] = {(char *)"make", (char *)"-s", (char *)"-C", (char *)dir, NULL};
-    extern char **environ;
-    pid_t pid;
-    child_keep_ends();
-    int status, error = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
-    if (error != 0)
-        return status_set(st, STATUS_ENVIRONMENT, "--build: cannot run make: %s", strerror(error));
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return status_set(st, STATUS_ENVIRONMENT, "--build: cannot wait for make: %s",
-                              strerror(errno));
-    return status == 0 ? 0
-                       : status_set(st, STATUS_ENVIRONMENT,
-                                    "--build: 'make -C %s' failed; the folder is written, and what "
-                                    "is above says what it lacks",
-                                    dir);
-}
-
-static int check_name(const char *name, struct status *st)
-{
-    enum { LONGEST = 40 };
-    bool good = islower((unsigned char)name[0]) != 0 && strlen(name) <= LONGEST;
-    for (const char *c = name; *c != '\0' && good; c++)
-        good = islower((unsigned char)*c) != 0 || isdigit((unsigned char)*c) != 0 || *c == '_';
-    return good ? 0
-                : status_set(st, STATUS_USAGE,
-                             "--name: '%s' cannot begin the names of C functions; give a "
-                             "lower-case letter, then up to %d lower-case letters, digits and '_'",
-                             name, LONGEST - 1);
+    if (library_build(dir, st) == 0)
+        return 0;
+    struct status why = *st;
+    *st = STATUS_INIT;
+    return status_set(st, why.code,
+                      "--build: %s in '%s'; the folder is written, and what is above says what it "
+                      "lacks",
+                      why.message, dir);
 }
 
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     char *dir = place_directory(o, st);
-    bool done = dir != NULL && check_name(name, st) == 0 &&
-                generate_write(o, dir, name, NULL, st) == 0 &&
+    bool done = dir != NULL && library_check_name(name, st) == 0 &&
+                generate_write(o, dir, name, NULL, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(dir, st) == 0);
     free(dir);
     return done ? EXIT_SUCCESS : -1;

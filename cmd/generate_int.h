@@ -84,15 +84,41 @@ char *place_directory(const struct options *o, struct status *st);
  * case. */
 int place_check(const char *dir, bool force, struct names *ours, struct status *st);
 
-/* Writes all files, then removes the files of `ours` that have no successor. */
+/* What has to succeed before written files get into their directory.  at: the staging directory
+ * that has them; what else it has then gets there, too. */
+struct finish {
+    int (*run)(void *ctx, const char *at, struct status *st);
+    void *ctx;
+};
+
+/* Writes all files, then removes the files of `ours` that have no successor.  finish: may be null;
+ * it runs with the signals that the caller had. */
 int place_write(const char *dir, const struct names *ours, const struct standalone *p,
-                const json_t *manifest, struct status *st);
+                const json_t *manifest, const struct finish *finish, struct status *st);
 
 /* ---- generate_write.c ------------------------------------------------------------------------ */
 
-/* Writes what the options name into a directory and notes what was taken and how to build it.
- * inputs: a program's; null: a library, whose functions begin with `name`. */
+/* Writes what the options name into a directory and notes what was taken and, without `finish`, how
+ * to build it.  inputs: a program's; null: a library, whose functions begin with `name`. */
 int generate_write(const struct options *o, const char *dir, const char *name,
-                   const struct drawing *inputs, struct status *st);
+                   const struct drawing *inputs, const struct finish *finish, struct status *st);
+
+/* ---- library.c: an exported library, built and run as its user does -------------------------- */
+
+/* STATUS_USAGE unless C functions can have names that begin so. */
+int library_check_name(const char *name, struct status *st);
+
+/* Runs make in its directory, which prints what it says.  STATUS_INTERRUPTED after session_stop. */
+int library_build(const char *dir, struct status *st);
+
+/* What its example is given. */
+struct library_example {
+    const char *weights, *prefix; /* a file; of the names in it, or null */
+    const char *input, *output;   /* files of x and y */
+    const char *gpu;              /* the identifier of the one that it sees; null: it sees all */
+};
+
+/* Runs the example, which says on standard error why it fails. */
+int library_run(const char *dir, const struct library_example *e, struct status *st);
 
 #endif

@@ -179,32 +179,45 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
 }
 
 /* Removes what an earlier output has and the new one has not. */
-static int remove_stale(const char *dir, const struct names *ours, const struct standalone *p,
+static int remove_stale(const char *dir, const struct names *ours, const struct names *now,
                         struct status *st)
 {
     int result = 0;
     for (int i = 0; i < ours->count && result == 0; i++) {
-        bool stays = strcmp(ours->items[i], manifest_name) == 0;
-        for (int k = 0; k < p->count; k++)
-            stays |= strcmp(ours->items[i], p->files[k].name) == 0;
         char *path = join(dir, ours->items[i]);
-        if (!stays)
+        if (!names_have(now, ours->items[i]))
             result = file_remove_all(path, st);
         free(path);
     }
     return result;
 }
 
+/* before: the signals that the caller had. */
+static int run_finish(const struct finish *f, const char *at, const sigset_t *before,
+                      struct status *st)
+{
+    sigset_t ignored;
+    if (f == NULL)
+        return 0;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    int result = f->run(f->ctx, at, st);
+    file_hold_signals(&ignored);
+    return result;
+}
+
 int place_write(const char *dir, const struct names *ours, const struct standalone *p,
-                const json_t *manifest, struct status *st)
+                const json_t *manifest, const struct finish *finish, struct status *st)
 {
     struct fresh_dir s;
+    struct names now = {.count = 0};
     sigset_t before;
     int result = -1;
     file_hold_signals(&before);
     if (fresh_dir_open(dir, &s, st) == 0) {
-        if (fill(s.at, p, manifest, st) == 0 && fresh_dir_commit(&s, true, st) == 0)
-            result = remove_stale(s.dir, ours, p, st);
+        if (fill(s.at, p, manifest, st) == 0 && run_finish(finish, s.at, &before, st) == 0 &&
+            directory_list(s.at, &now, st) == 0 && fresh_dir_commit(&s, true, st) == 0)
+            result = remove_stale(s.dir, ours, &now, st);
+        names_release(&now);
         fresh_dir_release(&s);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -29,7 +29,7 @@ static int check_apart(const struct standalone *p, const char *name, struct stat
 }
 
 int generate_write(const struct options *o, const char *dir, const char *name,
-                   const struct drawing *inputs, struct status *st)
+                   const struct drawing *inputs, const struct finish *finish, struct status *st)
 {
     struct choosing c = {.count = 0};
     struct standalone out = {.count = 0};
@@ -45,10 +45,11 @@ int generate_write(const struct options *o, const char *dir, const char *name,
     if (check_apart(&out, name, st) != 0)
         goto out;
     manifest = inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);
-    if (place_write(dir, &ours, &out, manifest, st) != 0)
+    if (place_write(dir, &ours, &out, manifest, finish, st) != 0)
         goto out;
     choosing_note(o, &c);
-    note_written(o, out.count + 1, dir, inputs != NULL);
+    if (finish == NULL)
+        note_written(o, out.count + 1, dir, inputs != NULL);
     result = 0;
 out:
     names_release(&ours);

@@ -31,6 +31,8 @@ void cell_add(const json_t *value, int decimals, const char *none, struct buf *o
         buf_addf(out, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value) && decimals == DECIMALS_ALL)
         buf_addf(out, "%.*g", JSON_DIGITS, json_real_value(value));
+    else if (json_is_real(value) && decimals == DECIMALS_SHORT)
+        buf_addf(out, "%.2g", json_real_value(value));
     else if (json_is_real(value))
         buf_addf(out, "%.*f", decimals_of(json_real_value(value), decimals),
                  json_real_value(value));

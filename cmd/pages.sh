@@ -15,7 +15,7 @@ page() {
     sub(/^usage: /, "") { print $0 "\n.SH DESCRIPTION\n.nf"; next }
     /^[a-z ]*:$/ { print ".fi\n.SH " toupper(substr($0, 1, length($0) - 1)) "\n.nf"; next }
     { print }
-    END { print ".fi\n.SH SEE ALSO" }'
+    END { print ".fi\n.SH SEE ALSO\n.nh" }'
 }
 
 man=$share/man/man1

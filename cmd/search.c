@@ -3,31 +3,6 @@
 
 #include <stdlib.h>
 
-static int search(const struct options *o, const struct tune_options *tune_options,
-                  struct session *s, struct status *st)
-{
-    struct tune_report report;
-    if (session_open(o, 0, DB_WRITE, s, st) != 0)
-        return -1;
-    int result = options_has(o, OPT(AGAIN)) ? tune_again(s->bench, s->db, tune_options, &report, st)
-                                            : tune(s->bench, s->db, tune_options, &report, st);
-    if (result != 0)
-        return -1;
-    search_print(o, &s->workload, s->target.kind, &report, json_array(), NULL);
-    int code = session_stop != 0 ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
-    if (session_stop != 0)
-        note(o, "interrupted; all results are stored, and the same command goes on from here");
-    else if (report.best.value < 0 && report.total_trials == 0)
-        note(o, "no plan was tried within the time limit; raise --time-limit");
-    else if (report.best.value < 0)
-        note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
-    else if (report.new_trials == 0 && report.stopped_by == search_stop_names[STOP_TIME] &&
-             verdict_is_certain(&report))
-        note(o, "an earlier search spent as much time as --time-limit allows; raise it to go on");
-    tune_report_release(&report);
-    return code;
-}
-
 /* Says which plans are searched, if the values of --space are not canonical. */
 static void note_space(const struct options *o)
 {
@@ -47,10 +22,12 @@ static void note_space(const struct options *o)
     free(plans);
 }
 
-static int run(const struct options *o, struct status *st)
+int search_run(const struct options *o, struct session *s, struct tune_report *out,
+               struct status *st)
 {
-    struct session s = {.bench = NULL};
     struct best_plan best;
+    *s = (struct session){.bench = NULL};
+    *out = (struct tune_report){.best.value = -1};
     struct tune_options t = {.search = {.strategy = &strategies[o->strategies.items[0]],
                                         .space_lo = o->space[0],
                                         .space_hi = o->space[1],
@@ -81,7 +58,36 @@ static int run(const struct options *o, struct status *st)
     if (session_best(o, &best, st) != 0 || baselines_from_options(o, &best, &t.baselines, st) != 0)
         return -1;
     note_space(o);
-    int code = search(o, &t, &s, st);
+    if (session_open(o, 0, DB_WRITE, s, st) != 0)
+        return -1;
+    return options_has(o, OPT(AGAIN)) ? tune_again(s->bench, s->db, &t, out, st)
+                                      : tune(s->bench, s->db, &t, out, st);
+}
+
+int search_end(const struct options *o, const struct tune_report *r)
+{
+    if (session_stop != 0)
+        note(o, "interrupted; all results are stored, and the same command goes on from here");
+    else if (r->best.value < 0 && r->total_trials == 0)
+        note(o, "no plan was tried within the time limit; raise --time-limit");
+    else if (r->best.value < 0)
+        note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
+    else if (r->new_trials == 0 && r->stopped_by == search_stop_names[STOP_TIME] &&
+             verdict_is_certain(r))
+        note(o, "an earlier search spent as much time as --time-limit allows; raise it to go on");
+    return session_stop != 0 ? EXIT_INTERRUPTED : r->best.value < 0 ? EXIT_NO_RESULT : EXIT_SUCCESS;
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    struct session s;
+    struct tune_report report;
+    int code = search_run(o, &s, &report, st);
+    if (code == 0) {
+        search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL);
+        code = search_end(o, &report);
+        tune_report_release(&report);
+    }
     session_close(&s);
     return code;
 }

@@ -4,6 +4,15 @@
 
 #include "cmd/cmd.h"
 
+/* ---- search.c -------------------------------------------------------------------------------- */
+
+/* Searches as the options say.  Close *s in any case, and release *out after a 0. */
+int search_run(const struct options *o, struct session *s, struct tune_report *out,
+               struct status *st);
+
+/* Notes why a search ended without a plan or could go on; returns its exit status. */
+int search_end(const struct options *o, const struct tune_report *r);
+
 /* ---- search_output.c: the best plan, explained ----------------------------------------------- */
 
 json_t *best_json(const struct workload *w, const struct db_best *b);

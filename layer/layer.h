@@ -121,6 +121,8 @@ struct dtype_info {
     double tolerance; /* the most that norm(error) / norm(result) of a segment may be */
 };
 extern const struct dtype_info dtypes[DTYPE_COUNT];
+
+enum { LAYER_FACTOR = 4 };                    /* a layer's tolerance over a segment's */
 enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
 
 /* The largest sizes that a workload may have; SEQ_LEN_MAX is that of seq_len. */

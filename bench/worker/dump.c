@@ -166,7 +166,8 @@ static int dump_tensor(struct worker *k, int layer, int t, const char *name, con
     return write_npy(dir, name, NPY_FLOAT32, 3, shape, values, st);
 }
 
-static int dump_plan(struct worker *k, struct program *p, const char *dir, struct status *st)
+static int dump_plan(struct worker *k, struct program *p, const char *dir, bool whole,
+                     struct status *st)
 {
     const struct chain *c = k->w.chain;
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
@@ -181,7 +182,7 @@ static int dump_plan(struct worker *k, struct program *p, const char *dir, struc
             dump_tensor(k, p->layers - 1, out, in == TENSOR_X ? "y" : "yn", dir, st) != 0)
             return -1;
     }
-    return dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st);
+    return whole ? dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st) : 0;
 }
 
 /* Of a segment that was verified: layer 0's tensors hold its inputs. */
@@ -199,9 +200,10 @@ static int dump_segment(struct worker *k, struct program *p, const char *dir, st
     return result == 0 ? dump_weights(k, 1, segment_weights(c, s), dir, st) : -1;
 }
 
-int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st)
+int dump_program(struct worker *k, struct program *p, const char *dir, bool whole,
+                 struct status *st)
 {
     worker_doing(k, p->alone ? "running the segment" : "running the plan");
-    int result = p->alone ? dump_segment(k, p, dir, st) : dump_plan(k, p, dir, st);
-    return result == 0 ? dump_masks(&k->w, dir, st) : -1;
+    int result = p->alone ? dump_segment(k, p, dir, st) : dump_plan(k, p, dir, whole, st);
+    return result == 0 && whole ? dump_masks(&k->w, dir, st) : result;
 }

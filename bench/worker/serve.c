@@ -83,7 +83,8 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 
 /* ---- dump ------------------------------------------------------------------------------------ */
 
-/* Of a candidate that is verified first, all layers of a plan. */
+/* Of a candidate that is verified first: all layers of a plan, or if not the whole is asked for,
+ * because it was verified before, layer 0. */
 static int do_dump(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     (void)reply;
@@ -91,11 +92,13 @@ static int do_dump(struct worker *k, const json_t *request, json_t *reply, struc
     k->candidate = 0;
     tensors_trim(&k->tensors, 0);
     int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st);
-    program.all_rows = true;
+    const char *dir = json_string_value(json_object_get(request, "dir"));
+    bool whole = json_is_true(json_object_get(request, "whole"));
+    program.all_rows = whole;
     if (result == 0)
-        result = verify_program(k, &program, k->w.layers, st);
+        result = verify_program(k, &program, whole ? k->w.layers : 1, st);
     if (result == 0)
-        result = dump_program(k, &program, json_string_value(json_object_get(request, "dir")), st);
+        result = dump_program(k, &program, dir, whole, st);
     else if (st->code == STATUS_WRONG)
         tensors_refill(&k->tensors, &k->reference.in[0]);
     program_release(k, &program);

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { LAYER_FACTOR = 4 }; /* a layer's tolerance over a segment's */
-
 /* Compares the device's tensor with the oracle's; raises *worst to its error. */
 static int compare(struct worker *k, int layer, int t, const struct oracle_results *right,
                    double tolerance, double *worst, struct status *st)

@@ -341,9 +341,11 @@ struct sampling_progress sampling_progress(const struct contender *contenders, i
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 
-/* Runs a program once and writes its inputs and outputs, the mask and the weights that it reads as
- * .npy files into dir: see bench_dump() and bench_dump_segment(). */
-int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st);
+/* Runs a program once and writes its inputs and outputs, and with `whole` the mask and the weights
+ * that it reads, as .npy files into dir: see bench_dump(), bench_dump_segment() and
+ * bench_dump_flow(). */
+int dump_program(struct worker *k, struct program *p, const char *dir, bool whole,
+                 struct status *st);
 
 /* ---- serve.c: requests and replies ----------------------------------------------------------- */
 

@@ -81,7 +81,7 @@ $ rm -r ../home/.config
 2$ fuseplan config list batch
 ! fuseplan config: unexpected operand 'batch'; expected list, for example: fuseplan config list
 2$ fuseplan config list --budget 3
-! fuseplan config: option '--budget' belongs to search, replay and sweep, not to config
+! fuseplan config: option '--budget' belongs to search, ship, replay and sweep, not to config
 === settings in a command
 ## The workload of the file; a printed command has all of it, and a command has what its line says.
 $ known_db k.db
@@ -226,7 +226,7 @@ $ try() { printf "$@" >fuseplan.conf; fuseplan config list; }
 $ try '[fuseplan]\npreset = bert-bse\n' 2>&1 | cut -c 1-100
 fuseplan config: fuseplan.conf:2: unknown preset 'bert-bse'; did you mean 'bert-base'? expected bert
 2$ try '[fuseplan]\nmask = strded\n'
-! fuseplan config: fuseplan.conf:2: unknown mask 'strded'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
+! fuseplan config: fuseplan.conf:2: unknown attention mask 'strded'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ try '[fuseplan]\ntarget = tpu\n'
 ! fuseplan config: fuseplan.conf:2: unknown target 'tpu'; expected cpu, cuda or cuda:N
 2$ try '[fuseplan]\ngate = yes\n'

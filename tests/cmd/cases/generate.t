@@ -384,16 +384,16 @@ $ for CODE in 0 2; do
 >   timeout 60 $export; echo $?
 >   timeout 60 env --ignore-signal=CHLD $export; echo $?
 > done
-make -s -C lib
 0
-make -s -C lib
 0
-make -s -C lib
 1
-make -s -C lib
 1
-! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
-! fuseplan export: --build: 'make -C lib' failed; the folder is written, and what is above says what it lacks
+! make -s -C lib
+! make -s -C lib
+! make -s -C lib
+! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
+! make -s -C lib
+! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
 === names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
 ## copied, and no compiler takes the name for an option.

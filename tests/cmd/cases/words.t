@@ -8,6 +8,7 @@
 !   query        Print the best plan known for a workload, measuring nothing
 !   explain      Draw a plan's kernels, say what limits them and how its neighbours compare
 !   export       Write a plan as a C library, to be linked into other programs
+!   ship         Make a C library of a HuggingFace model: search, export, build, verify
 !   report       Write a page that shows what was measured: plans, kernels, the search
 !   doctor       Check what this machine has, and say what to do about what it lacks
 ! 
@@ -29,7 +30,7 @@
 $ fuseplan help | sed -n 5p
   search       Find the fastest plan of a workload
 2$ fuseplan --help serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 $ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
@@ -80,9 +81,9 @@ exit status:
   2                          the command line or a file that it names is wrong; nothing was done
 === what is unknown, and where an option belongs
 2$ fuseplan serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan frobnicate
-! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan translate 5 --format xml
 ! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson, csv or markdown
 2$ fuseplan bench 5 -z
@@ -90,16 +91,16 @@ exit status:
 2$ fuseplan bench 5 --batchs 1
 ! fuseplan bench: unknown option '--batchs'; did you mean '--batch'?
 2$ fuseplan translate 5 -b 1
-! fuseplan translate: option '--batch' belongs to search, query, explain, export, report, mask, generate, bench, train, predict, sweep, db and config, not to translate
+! fuseplan translate: option '--batch' belongs to search, query, explain, export, ship, report, mask, generate, bench, train, predict, sweep, db and config, not to translate
 2$ fuseplan translate 5 --quiet=1
 ! fuseplan translate: option '--quiet' takes no argument
 2$ fuseplan bench 5 -b
 ! fuseplan bench: option '-b' needs an argument
 ## What is wrong with an option, and where it belongs.
 2$ fuseplan translate 5 --budget 1
-! fuseplan translate: option '--budget' belongs to search, replay and sweep, not to translate
+! fuseplan translate: option '--budget' belongs to search, ship, replay and sweep, not to translate
 2$ fuseplan doctor -o x
-! fuseplan doctor: option '--output' belongs to export, report, generate, sweep and db, not to doctor
+! fuseplan doctor: option '--output' belongs to export, ship, report, generate, sweep and db, not to doctor
 2$ fuseplan query --he 3
 ! fuseplan query: option '--he' is ambiguous: it may be --heads, --head-size or --help
 2$ fuseplan query --seq 3 --ba=1 --head
@@ -114,7 +115,7 @@ exit status:
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
-! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
 ! fuseplan query: unknown attention mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"

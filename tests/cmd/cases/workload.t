@@ -203,7 +203,7 @@ $ $q -b 1,1 -s 128 --format markdown --top 2
 | --- | --- | --- | --- | --- | --- | --- |
 | 1 | 128 | 41115 | 9000.0 | 1.09 | 1.00 | a baseline |
 2$ fuseplan doctor --format markdown
-! fuseplan doctor: --format markdown is of search, query and bench, not of doctor
+! fuseplan doctor: --format markdown is of search, query, bench and ship, not of doctor
 2$ $q -b 1,2 -s 128,70000
 ! fuseplan query: batch 1, seq-len 70000: seq_len is 70000: the workload would take 1.3 TiB of memory; give at most 65536
 2$ $q -b 1,,2 -s 128

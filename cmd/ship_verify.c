@@ -1,0 +1,186 @@
+#include "cmd/ship_int.h"
+
+#include "base/npy.h"
+#include "cmd/bench_int.h"
+#include "cmd/generate_int.h"
+#include "cmd/plans.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static json_t *text_or_null(const char *text)
+{
+    return text[0] != '\0' ? json_string(text) : json_null();
+}
+
+/* what: "unfused".  beside: the plan's speed over the unfused one's. */
+static json_t *row_of(const char *what, const struct workload *w, const struct comparison *c, int i,
+                      const struct baseline_time *beside)
+{
+    const struct trial *t = &c->trials[i];
+    bool ok = t->status == TRIAL_OK;
+    struct interval ms = {NAN, NAN, NAN};
+    char unstable[UNSTABLE_SIZE];
+    comparison_unstable(c, i, unstable);
+    if (ok)
+        ms = t->ms;
+    return json_pack(
+        "{si si ss si so so so so so so so so so so so}", "batch", w->batch, "seq_len", w->seq_len,
+        "row", what, "value", (int)plan_value(c->plans[i]), "fused", plan_fused_json(c->plans[i]),
+        "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
+        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "speedup",
+        json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
+        "speedup_high", json_number(beside->speedup.high), "unstable", text_or_null(unstable),
+        "error", json_number(ok ? t->error : NAN), "allowed",
+        json_number(LAYER_FACTOR * dtypes[w->dtype].tolerance));
+}
+
+/* The best plan is the one given, the unfused one the only baseline. */
+static void add_rows(const struct workload *w, const struct comparison *c, double difference,
+                     json_t *rows)
+{
+    struct baseline_time itself, beside[BASELINES_MAX];
+    int unfused = comparison_find(c, plan_from_value(VALUE_UNFUSED), false);
+    const struct trial *t = &c->trials[unfused];
+    comparison_beside(c, 0, beside);
+    itself = baseline_beside(c->plans[unfused], t, t, c->compared_at);
+    json_array_append_new(rows, row_of("unfused", w, c, unfused, &itself));
+    json_array_append_new(rows, row_of("best", w, c, 0, &beside[0]));
+    json_t *library = row_of("library", w, c, 0, &beside[0]);
+    static const char *const times[] = {"median_ms", "ci_low_ms",   "ci_high_ms",   "us_per_layer",
+                                        "speedup",   "speedup_low", "speedup_high", "unstable"};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        json_object_set_new(library, times[i], json_null());
+    json_object_set_new(library, "error", json_number(difference));
+    json_array_append_new(rows, library);
+}
+
+/* ---- the library ----------------------------------------------------------------------------- */
+
+static int read_array(const char *dir, const char *name, const struct workload *w,
+                      struct buf *bytes, struct npy *out, struct status *st)
+{
+    enum { HEADER_MOST = 65536 };
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, name);
+    size_t most =
+        sizeof(float) * (size_t)w->batch * (size_t)w->seq_len * (size_t)workload_hidden(w);
+    int result = file_read(path.ptr, most + HEADER_MOST, bytes, st) != 0
+                     ? -1
+                     : npy_parse(bytes->ptr, bytes->len, out, st);
+    buf_release(&path);
+    return result;
+}
+
+/* ||library - plan|| / ||plan|| of y; NaN or infinite where a value is. */
+static int difference_of(const char *dir, const struct workload *w, double *out, struct status *st)
+{
+    struct buf plan_bytes, library_bytes;
+    struct npy plan, library;
+    double error = 0, norm = 0;
+    buf_init(&plan_bytes);
+    buf_init(&library_bytes);
+    int result = read_array(dir, "y.npy", w, &plan_bytes, &plan, st) != 0 ||
+                         read_array(dir, "library.npy", w, &library_bytes, &library, st) != 0
+                     ? -1
+                     : 0;
+    if (result == 0 && npy_count(&plan) != npy_count(&library))
+        result = status_set(st, STATUS_WRONG, "the library's result has another size");
+    for (int64_t i = 0; result == 0 && i < npy_count(&plan); i++) {
+        double right = npy_value(&plan, i), d = npy_value(&library, i) - right;
+        error += d * d;
+        norm += right * right;
+    }
+    *out = error == 0 ? 0 : sqrt(error / norm);
+    buf_release(&library_bytes);
+    buf_release(&plan_bytes);
+    return result;
+}
+
+/* Runs the library on the input that the best plan has, in files below `dir`. */
+static int run_library(const struct options *o, const struct session *s, const char *at,
+                       const char *dir, struct status *st)
+{
+    struct buf x, y;
+    buf_init(&x);
+    buf_init(&y);
+    buf_addf(&x, "%s/x.npy", dir);
+    buf_addf(&y, "%s/library.npy", dir);
+    const char *uuid = bench_fingerprint(s->bench)->uuid;
+    bool other = s->target.kind == TARGET_CUDA && s->target.device > 0;
+    const struct library_example e = {.weights = o->weights,
+                                      .prefix = o->prefix,
+                                      .input = x.ptr,
+                                      .output = y.ptr,
+                                      .gpu = other ? uuid : NULL};
+    int result = library_run(at, &e, st);
+    buf_release(&y);
+    buf_release(&x);
+    return result;
+}
+
+static int compare_library(const struct options *o, struct session *s, const struct comparison *c,
+                           const char *at, double *difference, struct status *st)
+{
+    struct status ignored = STATUS_INIT;
+    struct buf dir;
+    double most = LAYER_FACTOR * dtypes[s->workload.dtype].tolerance;
+    buf_init(&dir);
+    buf_addf(&dir, "%s/verified", at);
+    progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
+    int result = bench_dump_flow(s->bench, &c->candidates[0], dir.ptr, st) != 0 ||
+                         run_library(o, s, at, dir.ptr, st) != 0 ||
+                         difference_of(dir.ptr, &s->workload, difference, st) != 0
+                     ? -1
+                     : 0;
+    if (result == 0 && !(*difference <= most))
+        result = status_set(st, STATUS_WRONG,
+                            "the library's result differs from that of plan %u by %.2g of its "
+                            "norm; %.2g is allowed",
+                            plan_value(c->plans[0]), *difference, most);
+    file_remove_all(dir.ptr, result == 0 ? st : &ignored);
+    buf_release(&dir);
+    return st->code == STATUS_OK ? 0 : -1;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int measure(const struct options *o, struct comparison *c, struct session *s,
+                   struct status *st)
+{
+    if (comparison_read(o, c, st) != 0)
+        return -1;
+    c->wants_kernels = false;
+    if (comparison_measure(o, c, s, st) != 0)
+        return -1;
+    const struct trial *best = &c->trials[0];
+    return best->status == TRIAL_OK
+               ? 0
+               : status_set(st, STATUS_WRONG, "the best plan, %u, gives no valid result: %s",
+                            plan_value(c->plans[0]), best->reason.message);
+}
+
+int ship_verify(const struct options *one, const char *at, json_t *rows, struct status *st)
+{
+    const char *operands[] = {BEST_WORD};
+    char unfused[16];
+    struct options o = *one;
+    struct session s = {.bench = NULL};
+    struct comparison *c = mem_alloc(1, sizeof(*c));
+    double difference = 0;
+    snprintf(unfused, sizeof(unfused), "%d", VALUE_UNFUSED);
+    o.operands = operands;
+    o.operand_count = 1;
+    o.baseline = unfused;
+    int result = measure(&o, c, &s, st);
+    if (result == 0)
+        result = compare_library(&o, &s, c, at, &difference, st);
+    if (result == 0)
+        add_rows(&s.workload, c, difference, rows);
+    comparison_free(c);
+    session_close(&s);
+    return result;
+}

@@ -1,0 +1,113 @@
+#!/bin/sh
+# ship.sh FUSEPLAN CHECK_JSON SOURCE: from a model's directory to a library that is verified on its weights, for the CPU.
+set -eu
+. "$(dirname "$0")/suite.sh"
+check_json=$2 source=$3 families=$3/tests/data/families
+mkdir bert
+cp "$families/bert/config.json" bert
+gzip -dc "$families/bert/model.safetensors.gz" >bert/model.safetensors
+ship='fuseplan ship --target cpu --budget 2 -q'
+
+# expect CODE COMMAND...
+expect() {
+  wanted=$1 code=0
+  shift
+  "$@" >out 2>said || code=$?
+  [ "$code" -eq "$wanted" ] || fail "exit $code, expected $wanted: $*: $(cat said)"
+}
+
+echo "one size"
+expect 0 $ship --model bert -b 1 -s 8 -o library --format json
+cp out out.json
+"$check_json" "$source/docs/schemas/ship.json" out.json || fail "schema ship"
+jq -e 'map(.row) == ["unfused", "best", "library"] and (map(.error <= .allowed) | all) and .[1].error > 0 and
+  .[2].error == 0 and .[0].value == 43690 and .[1].value == .[2].value and .[1].speedup > 0' out.json >jq.txt ||
+  fail "rows: $(cat out.json)"
+for file in libencoder.a libencoder.so example encoder.h manifest.json; do
+  [ -e library/$file ] || fail "no library/$file"
+done
+[ ! -e library/verified ] || fail "what was compared is still there"
+library/example --weights bert/model.safetensors >out || fail "the library's example"
+
+echo "several sizes, in the place of it"
+expect 0 $ship --model bert -b 1,2 -s 8 -o library
+[ "$(grep -c '^ *[12]  *8  *\(unfused\|best\|library\) ' out)" -eq 6 ] || fail "rows: $(cat out)"
+jq -e '.plans | length == 2' library/manifest.json >jq.txt || fail "the library has not both sizes"
+[ -e library/example ] || fail "what was built is gone"
+before=$(cat library/manifest.json library/libencoder.a | cksum)
+
+# unchanged: the directory is as it was, and nothing is beside it.
+unchanged() {
+  [ "$(cat library/manifest.json library/libencoder.a | cksum)" = "$before" ] || fail "$1: the directory was changed"
+  [ ! -e new ] || fail "$1: it wrote"
+  [ -z "$(find . -maxdepth 2 -name '.*' ! -name . -newer out)" ] || fail "$1: it left something"
+}
+
+# A make of ours, in front of the system's.
+real=$(command -v make)
+mkdir bin
+make_does() {
+  printf '#!/bin/sh\n%s\n' "$1" >bin/make
+  chmod +x bin/make
+}
+
+echo "a library that computes something else"
+# its example hands its input on
+# shellcheck disable=SC2016
+make_does "$real"' "$@" && cat >"$3/example" <<"END"
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  [ "$1" != --input ] || x=$2
+  [ "$1" != --output ] || y=$2
+  shift
+done
+cp "$x" "$y"
+END'
+PATH=$root/bin:$PATH expect 3 $ship --model bert -b 1 -s 8 -o library
+grep -q "nothing is written: the library's result differs from that of plan [0-9]* by .* of its norm; 4e-05 is allowed" said ||
+  fail "$(cat said)"
+unchanged "wrong"
+
+echo "a library that cannot be built"
+make_does 'echo "no such compiler" >&2; exit 2'
+for directory in library new; do
+  PATH=$root/bin:$PATH expect 1 $ship --model bert -b 1 -s 8 -o $directory
+  grep -q "the library cannot be built, and nothing is written: make failed" said || fail "$(cat said)"
+  unchanged "not built"
+done
+
+echo "interrupt"
+# shellcheck disable=SC2016
+make_does 'kill -INT $PPID; exec sleep 5'
+PATH=$root/bin:$PATH expect 130 fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 8 -o new
+grep -q 'nothing is written; what the search measured is stored, and the same command goes on from here' said ||
+  fail "$(cat said)"
+unchanged "interrupted"
+
+echo "wrong uses"
+expect 2 $ship -b 1 -s 8 -o new
+grep -q 'no model is given; add --model DIR' said || fail "$(cat said)"
+expect 2 $ship --model bert/config.json -b 1 -s 8 -o new
+grep -q "'bert/config.json' names no weights, on which the library is verified; name a directory" said || fail "$(cat said)"
+expect 2 $ship --model bert --weights none -b 1 -s 8 -o new
+grep -q "cannot read the weights 'none': No such file" said || fail "$(cat said)"
+expect 2 $ship --model bert -H 1 -b 1 -s 8 -o new
+grep -q "the weights '.*bert/model.safetensors': " said || fail "$(cat said)"
+expect 2 $ship --model bert -b 1 -s 8 -o new --name 1st
+expect 2 $ship --model bert -b 1 -s 8
+mkdir others
+touch others/mine
+expect 2 $ship --model bert -b 1 -s 8 -o others
+grep -q "'others' holds what fuseplan did not write or what was changed since: 'mine'" said || fail "$(cat said)"
+unchanged "wrong uses"
+
+echo "norms before, weights elsewhere, another name, other processors"
+mkdir vit
+cp "$families/vit/config.json" vit
+gzip -dc "$families/vit/model.safetensors.gz" >vit.safetensors
+processors=native
+[ "$(uname -m)" != x86_64 ] || processors=x86-64-v2
+expect 0 $ship --model vit --weights vit.safetensors -b 1 -s 8 -o vit_library --name vit --arch $processors
+grep -q -e "$processors" vit_library/Makefile || fail "the library is for other processors"
+[ -e vit_library/libvit.so ] || fail "the library has another name"
+echo "all well"
