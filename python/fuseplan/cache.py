@@ -36,14 +36,18 @@ def _digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def _is_whole(path, digest):
+    return all(os.path.exists(os.path.join(path, name)) for name in (_LIBRARY, "encoder.py")) and _digest(
+        os.path.join(path, _LIBRARY)) == digest
+
+
 def find(request):
     """(directory of the library, what is known of it), or None if there is none, or none that is whole."""
     try:
         with open(os.path.join(directory(), request + ".json"), encoding="utf-8") as file:
             about = json.load(file)
         path = os.path.join(directory(), about["directory"])
-        whole = _digest(os.path.join(path, _LIBRARY)) == about["digest"]
-        return (path, about) if whole and os.path.exists(os.path.join(path, "encoder.py")) else None
+        return (path, about) if _is_whole(path, about["digest"]) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -66,9 +70,10 @@ def store(request, build, **about):
         with open(os.path.join(source, "manifest.json"), "rb") as file:
             content = hashlib.sha256(request.encode() + file.read() + digest.encode()).hexdigest()[:32]
         path = os.path.join(directory(), content)
-        if os.path.exists(path):  # damaged, or find() would have had it
-            os.rename(path, os.path.join(made, "old"))
-        os.rename(source, path)
+        if not _is_whole(path, digest):  # else a search has found the plans that were there, and others may load it
+            if os.path.exists(path):
+                os.rename(path, os.path.join(made, "old"))
+            os.rename(source, path)
         text = json.dumps({**about, "directory": content, "digest": digest})
         with open(os.path.join(made, "request"), "w", encoding="utf-8") as file:
             file.write(text)

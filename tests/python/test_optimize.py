@@ -506,12 +506,18 @@ class Cache(common.Case):
         model, search, searched = models.draw(), library._search, []
         try:
             library._search = lambda parts, time_limit, progress: searched.append(time_limit) or True
-            for time_limit in None, 2, 1, None, 2, 3:
+            kept = self.place_of(optimize(model, SHAPES))
+            for time_limit in 2, 1, None, 2, 3:
                 optimize(model, SHAPES, time_limit)
         finally:
             library._search = search
         self.assertEqual(searched, [2, 3])
         self.assertIn('searched for 3 s', explain(model))
+        self.assertEqual(self.place_of(model), kept)  # of the same plans: no process that loads it finds it gone
+
+    def place_of(self, model):
+        path = os.path.join(os.path.dirname(model.encoder.layer.stack.engine.module._path), 'libencoder.so')
+        return path, os.stat(path).st_ino
 
     def test_no_program(self):
         with mock.patch.dict(os.environ, FUSEPLAN='/nowhere/fuseplan'):
