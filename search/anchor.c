@@ -45,6 +45,16 @@ static const struct ratio *nearer(const struct ratio *a, const struct ratio *b, 
     return fabs(log(b->value / drift)) < fabs(log(a->value / drift)) ? b : a;
 }
 
+static void say_drift(const struct tuner *t, double drift)
+{
+    struct buf name;
+    buf_init(&name);
+    plan_add(plan_value(t->anchor.candidate.plan), &name);
+    tuner_say(t, "note: plan %s takes %.3f times what it took at first; times of plans are %s",
+              name.ptr, drift, drift != 1 ? "divided by that" : "taken as they are again");
+    buf_release(&name);
+}
+
 int anchor_check(struct tuner *t, struct status *st)
 {
     struct anchor_plan *a = &t->anchor;
@@ -62,9 +72,7 @@ int anchor_check(struct tuner *t, struct status *st)
             isnan(second.value) ? a->drift : drift_of(nearer(&first, &second, a->drift), a->drift);
     }
     if (drift != a->drift)
-        tuner_say(t, "note: plan %u takes %.3f times what it took at first; times of plans are %s",
-                  plan_value(a->candidate.plan), drift,
-                  drift != 1 ? "divided by that" : "taken as they are again");
+        say_drift(t, drift);
     a->drift = drift;
     return 0;
 }
