@@ -84,13 +84,15 @@ void search_release(struct search_process *p);
 struct saving {
     char *path; /* of the own file, owned; null: nothing is saved */
     char hash[HASH_TEXT_SIZE];
+    double ended_s, took_s; /* the last writing; 0: there was none */
 };
 
 /* Makes the directory, and takes what texts of the shard hold into the database. */
 int saving_begin(const struct options *o, const char *db, struct saving *out, struct status *st);
 
-/* Writes what the database holds, if that has changed. */
-int saving_write(struct saving *s, const char *db, struct status *st);
+/* Writes what the database holds, if that has changed.  Writing takes at most a twentieth of the
+ * time: a text has all rows so far.  last: what was not written for that reason is. */
+int saving_write(struct saving *s, const char *db, bool last, struct status *st);
 void saving_release(struct saving *s);
 
 /* Adds the texts of a directory whose names begin with `prefix`, each alone.  A text that cannot be

@@ -153,7 +153,7 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
     s->ended++;
     progress_row(row->text + 1, sweep_state_names[row->state], slot->target);
     tell_rows(s);
-    return saving_write(&s->saving, s->db, st);
+    return saving_write(&s->saving, s->db, false, st);
 }
 
 static void stop_all(struct sweep *s)
@@ -207,12 +207,12 @@ static int search_rows(struct sweep *s, struct status *st)
         told = told || session_stop != 0 || failed;
         if (busy && !failed && clock_seconds() - s->saved_s > SAVE_EVERY_S) {
             s->saved_s = clock_seconds();
-            failed = saving_write(&s->saving, s->db, st) != 0;
+            failed = saving_write(&s->saving, s->db, false, st) != 0;
         }
         if (busy)
             nanosleep(&pause, NULL);
     }
-    return failed ? -1 : 0;
+    return failed ? -1 : saving_write(&s->saving, s->db, true, st);
 }
 
 /* ---- the action ------------------------------------------------------------------------------ */

@@ -94,12 +94,14 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
     return result;
 }
 
-int saving_write(struct saving *s, const char *db_file, struct status *st)
+int saving_write(struct saving *s, const char *db_file, bool last, struct status *st)
 {
+    const double times = 20;
+    double begin = clock_seconds();
     struct buf text;
     struct db *db = NULL;
     char hash[HASH_TEXT_SIZE];
-    if (s->path == NULL)
+    if (s->path == NULL || (last ? s->ended_s == 0 : begin < s->ended_s + times * s->took_s))
         return 0;
     buf_init(&text);
     int result = db_open(db_file, DB_READ, &db, st);
@@ -112,6 +114,8 @@ int saving_write(struct saving *s, const char *db_file, struct status *st)
             memcpy(s->hash, hash, sizeof(hash));
     }
     buf_release(&text);
+    s->ended_s = clock_seconds();
+    s->took_s = s->ended_s - begin;
     return result;
 }
 
