@@ -159,6 +159,7 @@ for visible in 1,0 2; do
 done
 
 echo "kernels compiled ahead, without a GPU"
+rm -f fuseplan.conf
 export FUSEPLAN_CACHE="$root/ahead"
 sed -i "2a echo x >>'$root/calls'" nvcc
 workload='-t fp32 -H 2 -W 16 -L 1'
@@ -178,7 +179,7 @@ row=$(sed -n 's/.*"row": *"\([^"]*\) -H.*/\1/p' out | head -n 1)
 fuseplan sweep compile table $workload --target cuda:all --shard 0/2 -q >out
 [ ! -s calls ] || fail "a GPU of sm_80 wants $(wc -l <calls) other kernels"
 # shellcheck disable=SC2086
-fuseplan search $row $workload --target cuda --budget 3 -q --db ahead.db >out
+fuseplan search $row $workload --target cuda --budget 3 -q --db ahead.db >out 2>said || fail "exit $?: $(cat out)"
 found=$(sqlite3 ahead.db "SELECT count(*) FROM trial WHERE kind = 'segment' AND build_s = 0")
 [ "$found" -ge 40 ] || fail "a search of $row found $found kernels, and compiled $(wc -l <calls)"
 code=0
