@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,27 @@ static void read_array(const struct trained *t, const struct workload *w, int la
 void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out)
 {
     read_array(t, w, layer, id, out);
+}
+
+char *trained_fingerprint(const struct trained *t, const struct workload *w,
+                          char out[FINGERPRINT_SIZE])
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < w->layers * WEIGHT_GAMMA2; i++) {
+        int layer = i / WEIGHT_GAMMA2, id = i % WEIGHT_GAMMA2;
+        int64_t n = weight_elements(id, w);
+        float *values = mem_alloc((size_t)n + 1, sizeof(*values));
+        if (n > 0)
+            trained_read(t, w, layer, id, values);
+        for (int64_t k = 0; k < n; k++) {
+            uint32_t bits;
+            memcpy(&bits, values + k, sizeof(bits));
+            sum += splitmix64(((uint64_t)(layer * 16 + id) << 40) + (uint64_t)k) * bits;
+        }
+        free(values);
+    }
+    snprintf(out, FINGERPRINT_SIZE, "%016llx", (unsigned long long)sum);
+    return out;
 }
 
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,

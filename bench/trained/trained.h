@@ -42,6 +42,44 @@ void trained_read(const struct trained *t, const struct workload *w, int layer, 
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta);
 
+/* 16 hexadecimal digits of the layers' arrays 0..9 in fp32, as they are read, all but the norm that
+ * may be the model's last: the sum over layers l, arrays a and elements i, modulo 2^64, of
+ * splitmix64((l * 16 + a) * 2^40 + i) times the bits of the element.  It does not depend on how a
+ * file names, splits or orders them.  w: as checked. */
+enum { FINGERPRINT_SIZE = 17 };
+char *trained_fingerprint(const struct trained *t, const struct workload *w,
+                          char out[FINGERPRINT_SIZE]);
+
+/* ---- calibration.c: calibration.json, which fuseplan.calibrate() of Python writes ------------ */
+
+struct calibration {
+    char *path, *model; /* owned; the fingerprint of the weights that were calibrated */
+    int layers;
+    float (*scale)[GEMM_COUNT]; /* (layers), owned: of the GEMMs' inputs, powers of two */
+};
+
+/* STATUS_USAGE if the file cannot be read or is not as docs/schemas/calibration.json says.  Release
+ * *out in any case. */
+int calibration_read(const char *path, struct calibration *out, struct status *st);
+void calibration_release(struct calibration *c);
+
+/* STATUS_USAGE unless it was made of these weights, with the workload's layers. */
+int calibration_check(const struct calibration *c, const struct trained *t,
+                      const struct workload *w, struct status *st);
+
+/* ---- sentences.c: rows of sentences, which fuseplan.write_rows() of Python writes ------------ */
+
+struct sentences {
+    int count, columns, longest;
+    int *lengths;      /* (count), owned: tokens of each */
+    int64_t tokens;    /* of all */
+    const float *rows; /* (tokens, columns), owned: what the first layer gets */
+};
+
+/* STATUS_USAGE if the file cannot be read, or is not of such rows.  Release *out in any case. */
+int sentences_read(const char *path, struct sentences *out, struct status *st);
+void sentences_release(struct sentences *s);
+
 /* ---- model_config.c: a model's config.json --------------------------------------------------- */
 
 /* Of layers of a second kind; see workload_add_local(). */

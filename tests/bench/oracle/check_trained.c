@@ -165,6 +165,49 @@ START_TEST(the_worker_reads_the_same_file)
 }
 END_TEST
 
+/* The fingerprint adds up what weights are, in whatever order: of one bit more it is another. */
+START_TEST(a_calibration_is_of_its_weights)
+{
+    struct trained *t;
+    char first[FINGERPRINT_SIZE], other[FINGERPRINT_SIZE];
+    struct calibration c = {.path = (char *)"c.json", .layers = 1, .scale = mem_alloc(1, 16)};
+    OK(trained_open(path, NULL, &t, &st));
+    OK(trained_check(t, &w, &st));
+    c.model = trained_fingerprint(t, &w, first);
+    ck_assert_uint_eq(strlen(first), 16);
+    OK(calibration_check(&c, t, &w, &st));
+    c.layers = 2;
+    FAILS(calibration_check(&c, t, &w, &st), STATUS_USAGE, "it has 2 layers, and the model 1");
+    c.layers = 1;
+    trained_close(t);
+
+    uint64_t sum = 0;
+    for (int id = 0; id < WEIGHT_GAMMA2; id++) {
+        int64_t n = weight_elements(id, &w);
+        float *values = mem_alloc((size_t)n, sizeof(*values));
+        struct inputs in = {.seed = 0};
+        OK(trained_open(path, NULL, &t, &st));
+        in.trained = t;
+        inputs_weight(&w, in, 0, id, values);
+        for (int64_t i = n; i-- > 0;) {
+            uint32_t bits;
+            memcpy(&bits, &values[i], sizeof(bits));
+            sum += bits * splitmix64(((uint64_t)id << 40) + (uint64_t)i);
+        }
+        trained_close(t);
+        free(values);
+    }
+    snprintf(other, sizeof(other), "%016llx", (unsigned long long)sum);
+    ck_assert_str_eq(first, other);
+
+    write_model(1);
+    OK(trained_open(path, NULL, &t, &st));
+    FAILS(calibration_check(&c, t, &w, &st), STATUS_USAGE, "of another model");
+    trained_close(t);
+    free(c.scale);
+}
+END_TEST
+
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       ONCE(values_that_are_not_finite_are_refused), ONCE(path_that_is_not_utf8_is_refused),
-      ONCE(the_worker_reads_the_same_file))
+      ONCE(the_worker_reads_the_same_file), ONCE(a_calibration_is_of_its_weights))

@@ -1,0 +1,136 @@
+/* Files of fuseplan.calibrate() and of fuseplan.write_rows(). */
+#include "bench/trained/trained.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+static struct status st;
+static struct calibration c;
+
+#define TENSOR(amax, scale)                                                                        \
+    "{\"amax\": " amax ", \"quantile\": 1.5, \"rms\": 0.25, \"scale\": " scale "}"
+#define GOOD TENSOR("1.75", "0.0078125")
+#define LAYER(x)                                                                                   \
+    "{\"x\": " x ", \"context\": " GOOD ", \"norm1\": " GOOD ", \"activation\": " GOOD "}"
+#define FILE_OF(list) "{\"version\": 1, \"model\": \"0123456789abcdef\", \"layers\": [" list "]}"
+
+static int read_text(const char *text)
+{
+    const char *path = test_path("calibration.json");
+    OK(file_write(path, text, strlen(text), &st));
+    calibration_release(&c);
+    return calibration_read(path, &c, &st);
+}
+
+START_TEST(scales_are_read)
+{
+    OK(read_text(FILE_OF(LAYER(TENSOR("224", "1")) "," LAYER(TENSOR("0", "1")))));
+    ck_assert_int_eq(c.layers, 2);
+    ck_assert_str_eq(c.model, "0123456789abcdef");
+    ck_assert_float_eq(c.scale[0][GEMM_QKV], 1);
+    ck_assert_float_eq(c.scale[1][GEMM_FFN2], 0x1p-7f);
+    calibration_release(&c);
+}
+END_TEST
+
+static const struct {
+    const char *text, *error;
+} wrong[] = {
+    {"[]", "it is not a JSON object"},
+    {"{", "it is not a JSON object: "},
+    {"{\"model\": \"0\", \"layers\": [1]}", "no 'version' of 1"},
+    {"{\"version\": 2, \"model\": \"0\", \"layers\": [1]}", "no 'version' of 1"},
+    {"{\"version\": 1, \"layers\": [1]}", "no text 'model' or no list 'layers'"},
+    {FILE_OF(""), "no text 'model' or no list 'layers'"},
+    {FILE_OF("1"), "layer 0: 'x' is missing"},
+    {FILE_OF(LAYER(GOOD) ",{\"x\": " GOOD ", \"norm1\": " GOOD "}"),
+     "layer 1: 'context' is missing; expected an object"},
+    {FILE_OF("{\"gelu\": 1, \"x\": " GOOD ", \"context\": " GOOD ", \"norm1\": " GOOD
+             ", \"activation\": " GOOD "}"),
+     "layer 0 has 5 tensors; expected x, context, norm1 and activation"},
+    {FILE_OF(LAYER("7")), "layer 0: 'x' is something else; expected an object"},
+    {FILE_OF(LAYER(TENSOR("-1", "1"))), "layer 0: 'x': 'amax' is something else"},
+    {FILE_OF(LAYER("{\"amax\": 1, \"rms\": 1, \"scale\": 1}")), "'quantile' is missing"},
+    {FILE_OF(LAYER(TENSOR("336", "3"))), "its scale is 3; expected a power of two"},
+    {FILE_OF(LAYER(TENSOR("1", "0"))), "its scale is 0; expected a power of two"},
+    {FILE_OF(LAYER(TENSOR("225", "1"))), "its amax is 225, by its scale of 1 225; expected"},
+    {FILE_OF(LAYER(TENSOR("112", "1"))), "its amax is 112, by its scale of 1 112; expected"},
+    {FILE_OF(LAYER(TENSOR("0", "2"))), "or for 0 a scale of 1"},
+};
+
+START_TEST(wrong_files_are_refused)
+{
+    FAILS(read_text(wrong[_i].text), STATUS_USAGE, wrong[_i].error);
+    ck_assert_ptr_nonnull(strstr(st.message, "--calibration: '"));
+    calibration_release(&c);
+}
+END_TEST
+
+START_TEST(a_missing_file_is_refused)
+{
+    FAILS(calibration_read(test_path("none"), &c, &st), STATUS_ENVIRONMENT, "--calibration: ");
+    calibration_release(&c);
+}
+END_TEST
+
+/* ---- rows of sentences ----------------------------------------------------------------------- */
+
+/* Rows of two columns, and lengths. */
+static int read_rows(struct sentences *out, const char *names, const float *rows, int tokens,
+                     const int *lengths, int count)
+{
+    struct buf header, whole;
+    int data = tokens * 2 * (int)sizeof(float);
+    buf_init(&header);
+    buf_init(&whole);
+    buf_addf(&header,
+             "{\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,2],\"data_offsets\":[0,%d]},"
+             "\"lengths\":{\"dtype\":\"I32\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",
+             names, tokens, data, count, data, data + 4 * count);
+    uint64_t len = header.len;
+    buf_add(&whole, &len, sizeof(len));
+    buf_add(&whole, header.ptr, header.len);
+    buf_add(&whole, rows, (size_t)data);
+    buf_add(&whole, lengths, 4 * (size_t)count);
+    const char *path = test_path("rows.safetensors");
+    OK(file_write(path, whole.ptr, whole.len, &st));
+    buf_release(&whole);
+    buf_release(&header);
+    return sentences_read(path, out, &st);
+}
+
+START_TEST(rows_are_read)
+{
+    const float rows[] = {1, 2, 3, 4, 5, 6};
+    struct sentences s;
+    OK(read_rows(&s, "rows", rows, 3, (const int[]){1, 2}, 2));
+    ck_assert(s.count == 2 && s.columns == 2 && s.longest == 2 && s.tokens == 3);
+    ck_assert(s.lengths[0] == 1 && s.lengths[1] == 2);
+    for (int i = 0; i < 6; i++)
+        ck_assert_float_eq(s.rows[i], rows[i]);
+    sentences_release(&s);
+}
+END_TEST
+
+START_TEST(wrong_rows_are_refused)
+{
+    const float rows[] = {1, 2, 3, 4}, no_number[] = {1, 2, NAN, 4};
+    struct sentences s;
+    FAILS(read_rows(&s, "x", rows, 2, (const int[]){2}, 1), STATUS_USAGE, "it has not the two");
+    sentences_release(&s);
+    FAILS(read_rows(&s, "rows", rows, 2, (const int[]){1, 2}, 2), STATUS_USAGE, "whose sum is");
+    sentences_release(&s);
+    FAILS(read_rows(&s, "rows", rows, 2, (const int[]){0, 2}, 2), STATUS_USAGE, "1 or more");
+    sentences_release(&s);
+    FAILS(read_rows(&s, "rows", rows, 0, (const int[]){0}, 0), STATUS_USAGE, "no sentences");
+    sentences_release(&s);
+    FAILS(read_rows(&s, "rows", no_number, 2, (const int[]){2}, 1), STATUS_USAGE, "a NaN");
+    sentences_release(&s);
+    FAILS(sentences_read(test_path("none"), &s, &st), STATUS_USAGE, "--input: cannot read '");
+    sentences_release(&s);
+}
+END_TEST
+
+SUITE("calibration", test_dir_setup, test_dir_teardown, ONCE(scales_are_read),
+      LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong)), ONCE(a_missing_file_is_refused),
+      ONCE(rows_are_read), ONCE(wrong_rows_are_refused))
