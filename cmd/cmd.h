@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(MODEL) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
     X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
-    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
@@ -77,7 +77,8 @@ struct options {
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *model, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
-        *weights, *prefix, *data, *name, *compiler, *arch, *save, *db, *events;
+        *weights, *prefix, *input, *calibration, *data, *name, *compiler, *arch, *save, *db,
+        *events;
     char *model_weights; /* of --model's directory, owned: --weights, where that is not given */
     enum dtype dtype;    /* only if given: the default depends on the target */
     enum ranges ranges;  /* --init */
@@ -180,7 +181,8 @@ struct command {
 #define COMMANDS_RESEARCH(X)                                                                       \
     X(translate)                                                                                   \
     X(mask)                                                                                        \
-    X(generate) X(bench) X(replay) X(train) X(predict) X(sweep) X(db) X(config) X(completion)
+    X(generate)                                                                                    \
+    X(bench) X(accuracy) X(replay) X(train) X(predict) X(sweep) X(db) X(config) X(completion)
 #define COMMANDS(X) COMMANDS_DAILY(X) COMMANDS_RESEARCH(X)
 
 #define X(name)     extern const struct command cmd_##name;

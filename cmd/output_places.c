@@ -29,7 +29,7 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
         {"--output", o->output}, {"--npy", o->npy}, {"--svg", o->svg}, {"--events", o->events}};
     char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
     const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;
-    const char *const read[] = {db, o->data, o->weights, mask};
+    const char *const read[] = {db, o->data, o->weights, o->input, o->calibration, mask};
     int result = 0;
     for (size_t i = 0; i < ARRAY_LEN(written) && result == 0; i++) {
         bool same = false;

@@ -10,8 +10,8 @@ import importlib
 
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
          "doctor": "replace", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
-         "tune_in_background": "tuning", "Unsupported": "finder",
-         "ProgramError": "program"}
+         "tune_in_background": "tuning", "calibrate": "calibration", "write_rows": "calibration",
+         "Unsupported": "finder", "ProgramError": "program"}
 __all__ = list(_FROM)
 
 

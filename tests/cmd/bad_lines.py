@@ -17,7 +17,7 @@ import tempfile
 LIMIT_S = 60
 CONTRACT = 0, 1, 2, 3, 4, 130
 COMMANDS = b'''translate mask generate export ship bench search query explain train predict replay db doctor help completion
-report config'''.split()
+report config accuracy'''.split()
 OPTIONS = b'''-b --batch -s --mask -L --eps -t --lengths --target --segments --npy -o --baseline --dump --space --budget
 --strategy --quantile --arch -j --db --format --top -q -v -h --help --force --dry-run --he --hepl --version -V -x -- -
 --no-such --format= --batch=1 -b1 -qv --mask=file:'''.split()

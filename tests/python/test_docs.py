@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import tempfile
 import unittest
 
 import common
@@ -31,8 +32,13 @@ class Docs(common.Case):
         path = find_minilm()
         code = code.replace('"all-MiniLM-L6-v2"', repr(path)) if path else code[:code.index('from sentence_')]
         names = {}
-        with contextlib.redirect_stdout(out):
-            exec(code, names)
+        before = os.getcwd()
+        with contextlib.redirect_stdout(out), tempfile.TemporaryDirectory() as directory:
+            os.chdir(directory)
+            try:
+                exec(code, names)
+            finally:
+                os.chdir(before)
         self.assertEqual((names['run'].error, names['run'].shapes), (None, [(8, 100)]))
         self.assertIn('encoder.layer: 2 layers post, 12 heads of 64, ffn 3072, fp32', out.getvalue())
         self.assertIn("(8, 100): {'calls': 1", out.getvalue())

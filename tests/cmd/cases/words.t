@@ -17,6 +17,7 @@
 !   mask         Draw an attention mask and say how dense it is
 !   generate     Write the sources of a plan, with a program that runs and times it
 !   bench        Build, verify and time plans side by side
+!   accuracy     Say what a model loses by fp16, bf16 and fp8, on its weights and real sentences
 !   replay       Judge strategies on recorded spaces
 !   train        Train the model of a workload, or one from a file of times
 !   predict      Predict the time of plans with a trained model
@@ -30,7 +31,7 @@
 $ fuseplan help | sed -n 5p
   search       Find the fastest plan of a workload
 2$ fuseplan --help serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, accuracy, replay, train, predict, sweep, db, config or completion
 $ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
 fuseplan 0.1.0
 ## No line of help has more than 100 columns.
@@ -81,9 +82,9 @@ exit status:
   2                          the command line or a file that it names is wrong; nothing was done
 === what is unknown, and where an option belongs
 2$ fuseplan serch
-! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, accuracy, replay, train, predict, sweep, db, config or completion
 2$ fuseplan frobnicate
-! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'frobnicate'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, accuracy, replay, train, predict, sweep, db, config or completion
 2$ fuseplan translate 5 --format xml
 ! fuseplan translate: unknown --format 'xml'; expected table, json, ndjson, csv or markdown
 2$ fuseplan bench 5 -z
@@ -115,7 +116,7 @@ exit status:
 === words escaped
 ## Control characters and bytes that are no UTF-8 do not reach the terminal.
 2$ fuseplan "$(printf 'bad\ncommand\033[31m')"
-! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, replay, train, predict, sweep, db, config or completion
+! fuseplan: unknown command 'bad\ncommand\x1b[31m'; expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, accuracy, replay, train, predict, sweep, db, config or completion
 2$ fuseplan query -b 1 -s 4 -m "$(printf 'mask\377\302\233\t')"
 ! fuseplan query: unknown attention mask 'mask\xff\xc2\x9b\t'; the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
 2$ fuseplan translate "$(printf '1\0072')"

@@ -1,0 +1,187 @@
+"""calibrate(), write_rows(): what the program must know of real sentences, which it has no tokenizer for."""
+
+import contextlib
+import json
+import math
+import os
+
+import numpy as np
+import torch
+
+from . import finder, probe
+from .finder import Unsupported
+from .pack import pack_layers
+from .stack import Layers
+
+TENSORS = ("x", "context", "norm1", "activation")  # the inputs of a layer's GEMMs: qkv, out, ffn1, ffn2
+WEIGHTS = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2")
+_BATCH = 64
+
+
+def calibrate(model, sentences, path, *, tokenizer=None):
+    """Runs sentences through a model, and writes calibration.json for `fuseplan accuracy`: the scales by which the
+    inputs of its GEMMs are stored in e4m3.  Returns what it wrote.
+
+    model: a SentenceTransformer, or a HuggingFace model with its tokenizer; with PyTorch's own layers.
+    sentences: some hundred strings, of the kind that the model will get."""
+    base, stack, tokenizer, most = _open(model, tokenizer)
+    seen = [{name: _Seen(f"layer {i}: {name}") for name in TENSORS} for i in range(len(stack.layers))]
+    hooks, tokens = [], 0
+    try:
+        for i, of in enumerate(seen):
+            for name, module in zip(TENSORS, _readers(stack, i)):
+                hooks.append(module.register_forward_pre_hook(
+                    lambda _, args, kwargs, one=of[name]: one.add(_first(args, kwargs)), with_kwargs=True))
+        for batch in _batches(sentences, tokenizer, most):
+            tokens += sum(len(ids) for _, ids in batch)
+            _run(base, batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    found = {"version": 1, "model": _hash(stack), "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
+             "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
+    _write(path, (json.dumps(found, indent=1) + "\n").encode())
+    return found
+
+
+def write_rows(model, sentences, path, *, tokenizer=None):
+    """Writes what a model's first layer gets of sentences, for `fuseplan accuracy --input`: a file of safetensors
+    with rows (tokens,D), one sentence behind the other, and lengths (sentences)."""
+    from safetensors.torch import save_file
+    base, stack, tokenizer, most = _open(model, tokenizer)
+    rows, last = [None] * len(sentences), []
+
+    def keep(_, args, kwargs):
+        last.append(_first(args, kwargs).float().cpu())
+        raise _Enough
+
+    hook = stack.layers[0].register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        for batch in _batches(sentences, tokenizer, most):
+            with contextlib.suppress(_Enough):
+                _run(base, batch)
+            for (place, _), row in zip(batch, last.pop().reshape(len(batch), -1, stack.hidden)):
+                rows[place] = row
+    finally:
+        hook.remove()
+    lengths = torch.tensor([len(row) for row in rows], dtype=torch.int32)
+    save_file({"rows": torch.cat(rows).contiguous(), "lengths": lengths}, str(path))
+
+
+class _Enough(Exception):
+    """The layers need not run."""
+
+
+class _Seen:
+    """Counts the magnitudes of a tensor's values in fp16, of which there are 31744."""
+
+    def __init__(self, name):
+        self.name, self.counts, self.squares = name, torch.zeros(1 << 15, dtype=torch.int64), 0.0
+
+    def add(self, t):
+        bits = t.detach().abs().half().flatten().view(torch.int16).long()
+        self.counts += torch.bincount(bits, minlength=1 << 15).cpu()
+        self.squares += float(t.detach().double().square().sum())
+
+    def summary(self):
+        n = int(self.counts.sum())
+        if n == 0:
+            raise Unsupported(f"{self.name}: no call of the model reached it")
+        if int(self.counts[0x7c00:].sum()) > 0:
+            raise Unsupported(f"{self.name} has values that are not finite in fp16; e4m3 is made of values in fp16")
+        values = torch.arange(1 << 15, dtype=torch.int16).view(torch.float16).double()
+        amax = float(values[int(self.counts.nonzero().max())])
+        place = torch.searchsorted(self.counts.cumsum(0), math.ceil(0.9999 * n))
+        return {"amax": amax, "quantile": float(values[place]), "rms": math.sqrt(self.squares / n),
+                "scale": scale_of(amax)}
+
+
+def scale_of(amax):
+    """The power of two by which amax comes into (112,224], half of e4m3's range; 1 for 0."""
+    if amax == 0:
+        return 1.0
+    fraction, exponent = math.frexp(amax / 224)
+    return math.ldexp(1.0, exponent if fraction > 0.5 else exponent - 1)
+
+
+def _open(model, tokenizer):
+    """The model in it, its only stack, the tokenizer, and the most tokens of a sentence."""
+    base = finder.unwrap(model)
+    finder.check_whole(base)
+    if any(isinstance(module, Layers) for module in base.modules()):
+        raise Unsupported("the model's layers are fuseplan's: call restore() first")
+    stacks, _ = finder.find_stacks(base)
+    if len(stacks) > 1:
+        raise Unsupported(f"the model has layers at {' and '.join(stack.path for stack in stacks)}: give the part of "
+                          "it that is meant")
+    tokenizer = tokenizer or (model.tokenizer if base is not model else None)
+    if tokenizer is None:
+        raise Unsupported(f"the model is a {type(model).__name__}, without a tokenizer: give tokenizer=")
+    limits = [getattr(model, "max_seq_length", None), probe.longest(base), tokenizer.model_max_length]
+    return base, stacks[0], tokenizer, min(limit for limit in limits if limit)
+
+
+def _readers(stack, i):
+    """The modules whose inputs are TENSORS."""
+    for paths in (stack.family.qkv, stack.family.out, stack.family.up, stack.family.down):
+        part = stack.part(i, paths)
+        part = part[0] if isinstance(part, list) else part
+        if isinstance(part, torch.nn.MultiheadAttention):
+            raise Unsupported("a torch.nn.MultiheadAttention calls no module for its products, so that nothing shows "
+                              "their inputs: give a model of transformers")
+        yield part
+
+
+def _first(args, kwargs):
+    return next(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
+
+
+def _batches(sentences, tokenizer, most):
+    """Lists of (place, ids), of one length each: there is no padding, whose rows would be counted."""
+    if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
+        raise TypeError("sentences: expected a list of str")
+    if len(sentences) == 0:
+        raise ValueError("sentences is empty: give some hundred, of the kind that the model will get")
+    by_length = {}
+    for place, ids in enumerate(tokenizer(list(sentences), truncation=True, max_length=most)["input_ids"]):
+        by_length.setdefault(len(ids), []).append((place, ids))
+    for same in by_length.values():
+        for begin in range(0, len(same), _BATCH):
+            yield same[begin:begin + _BATCH]
+
+
+def _run(base, batch):
+    device = next(base.parameters()).device
+    ids = torch.tensor([ids for _, ids in batch], device=device)
+    with torch.no_grad():
+        probe.run_model(base, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+
+
+# ---- whose weights these are -----------------------------------------------------------------------
+
+
+def _hash(stack):
+    """As trained_fingerprint() of the program computes it, from the weights as a library takes them, in fp32."""
+    total = 0
+    for i, layer in enumerate(pack_layers(stack, torch.float32)):
+        for number, name in enumerate(WEIGHTS):
+            if name in layer:
+                bits = layer[name].contiguous().cpu().numpy().view(np.uint32).ravel().astype(np.uint64)
+                places = np.arange(bits.size, dtype=np.uint64) + np.uint64((i * 16 + number) << 40)
+                total += int((_splitmix64(places) * bits).sum(dtype=np.uint64))
+    return f"{total % 2 ** 64:016x}"
+
+
+def _splitmix64(x):
+    x = x + np.uint64(0x9e3779b97f4a7c15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+    return x ^ (x >> np.uint64(31))
+
+
+def _write(path, content):
+    """A reader sees the whole file or the one before."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)

@@ -1,0 +1,86 @@
+#!/bin/sh
+# accuracy.sh FUSEPLAN CHECK_JSON SCHEMAS FAMILIES: `accuracy` on small models of HuggingFace: its JSON is as its schema
+# says, and it refuses what says nothing about accuracy.
+set -eu
+. "$(dirname "$0")/suite.sh"
+check_json=$2 schemas=$3 families=$4
+
+# rows COLUMNS LENGTH...: rows.safetensors, of numbers that look like those of a layer's input
+rows() {
+  python3 - "$@" <<'END'
+import json, math, struct, sys
+columns, lengths = int(sys.argv[1]), [int(n) for n in sys.argv[2:]]
+rows = b''.join(struct.pack('<f', math.sin(i * i)) for i in range(columns * sum(lengths)))
+shapes = {'rows': ('F32', [sum(lengths), columns], 0, len(rows)),
+          'lengths': ('I32', [len(lengths)], len(rows), len(rows) + 4 * len(lengths))}
+head = json.dumps({n: {'dtype': t, 'shape': s, 'data_offsets': [b, e]} for n, (t, s, b, e) in shapes.items()}).encode()
+with open('rows.safetensors', 'wb') as file:
+    file.write(struct.pack('<Q', len(head)) + head + rows + struct.pack(f'<{len(lengths)}i', *lengths))
+END
+}
+
+# calibrate MODEL LAYERS SCALE
+calibrate() {
+  jq -n --arg model "$1" --argjson layers "$2" --argjson scale "$3" '{amax: ($scale * 224), quantile: 1, rms: 1,
+    scale: $scale} as $t | {version: 1, model: $model, layers: [range($layers) | {x: $t, context: $t, norm1: $t,
+    activation: $t}]}' >calibration.json
+}
+
+model() {
+  cp "$families/$1/config.json" .
+  gzip -dc "$families/$1/model.safetensors.gz" >model.safetensors
+}
+
+accuracy() { fuseplan accuracy --model . --input rows.safetensors "$@"; }
+
+refused() { # TEXT COMMAND...
+  text=$1 code=0
+  shift
+  "$@" >out 2>said || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code, not 2: $*"
+  grep -q "^fuseplan accuracy: .*$text" said || fail "did not say '$text'"
+  [ ! -s out ] || fail "printed something: $*"
+}
+
+model bert
+rows 48 5 1 12 7
+refused 'no weights: drawn ones say nothing about accuracy' fuseplan accuracy --model config.json \
+  --input rows.safetensors
+refused 'no sentences: fuseplan has no tokenizer' fuseplan accuracy --model .
+refused "an attention mask of a file is for one sequence length" accuracy -m file:rows.safetensors
+calibrate 0000000000000000 2 0.015625
+refused 'of another model, or in another type' accuracy --calibration calibration.json
+right=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
+calibrate "$right" 3 0.015625
+refused 'it has 3 layers, and the model 2' accuracy --calibration calibration.json
+refused 'which the command reads\|that the command reads' accuracy --events rows.safetensors
+
+calibrate "$right" 2 0.015625
+"$check_json" "$schemas/calibration.json" calibration.json || fail "schema of calibrations"
+accuracy --calibration calibration.json --format json >out.json 2>said
+"$check_json" "$schemas/accuracy.json" out.json || fail "schema"
+grep -q '4 sentences, 25 tokens, 2 layers' said || fail "did not count the sentences"
+grep -q warning said && fail "warned of saturation"
+jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2", "qkv out ffn1 ffn2",
+  "qkv out ffn1 ffn2"] and all(.[]; .errors | length == 2) and .[0].errors[1] < 1e-6 and .[1].errors[1] < 2e-3 and
+  .[7].errors[1] > 5 * .[1].errors[1] and .[7].errors[1] < 0.2' out.json >jq.txt || fail "errors"
+
+# Scales that are too small saturate, which is said; without a calibration there is no fp8.
+calibrate "$right" 2 0.0009765625
+accuracy --calibration calibration.json --format csv >out.csv 2>said
+grep -q "warning: layer 0: 0\.[0-9]* of 'x' is beyond e4m3's range" said || fail "no warning of saturation"
+[ "$(wc -l <out.csv)" -eq 10 ] || fail "CSV: not a line a row"
+accuracy >table.txt 2>said
+grep -q 'fp8 is left out' said || fail "did not say why fp8 is missing"
+[ "$(wc -l <table.txt)" -eq 4 ] || fail "not three rows"
+rows 32 4
+refused 'rows have 32 columns, and the layers 48' accuracy
+
+# Layers of two kinds, gates, rotations and norms before.
+model modernbert
+columns=$(jq .hidden_size config.json)
+# shellcheck disable=SC2046
+rows "$columns" $(seq 1 12)
+accuracy --format json -q >out.json
+"$check_json" "$schemas/accuracy.json" out.json || fail "schema"
+jq -e '.[0].errors[-1] < 1e-6 and .[1].errors[-1] < 5e-3' out.json >jq.txt || fail "errors of ModernBERT"

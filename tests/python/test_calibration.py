@@ -1,0 +1,121 @@
+"""calibrate() and write_rows(), and what `fuseplan accuracy` makes of their files."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from safetensors.torch import load_file
+
+import common
+import fuseplan
+import models
+from fuseplan import calibration, finder, optimize, probe, program
+
+SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'schemas')
+CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'cmd', 'check_json.py')
+TEXTS = [' '.join(str((i * j) % 50 + 3) for j in range(1, 2 + i * 7 % 12)) for i in range(20)]
+
+
+class Words:
+    """A tokenizer of numbers."""
+    model_max_length = 10
+
+    def __call__(self, texts, truncation, max_length):
+        return {'input_ids': [[int(word) for word in text.split()][:max_length] for text in texts]}
+
+
+class Calibration(common.Case):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.path = os.path.join(self.directory, 'calibration.json')
+        self.rows = os.path.join(self.directory, 'rows.safetensors')
+
+    def accuracy(self, model, calibrated=True):
+        model.save_pretrained(self.directory)
+        fuseplan.write_rows(model, TEXTS, self.rows, tokenizer=Words())
+        command = [program.find(), 'accuracy', '--model', self.directory, '--input', self.rows, '--format', 'json', '-q']
+        command += ['--calibration', self.path] if calibrated else []
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_families(self):
+        for name in 'bert', 'mpnet', 't5, gated', 'eurobert', 'modernbert', 'gpt2', 'nomic':
+            if not models.has(name):
+                continue
+            with self.subTest(name):
+                model = models.draw(name)
+                found = fuseplan.calibrate(model, TEXTS, self.path, tokenizer=Words())
+                with open(self.path, encoding='utf-8') as file:
+                    self.assertEqual(json.load(file), found)
+                subprocess.run([sys.executable, CHECK, os.path.join(SCHEMAS, 'calibration.json'), self.path], check=True)
+                self.assertEqual(found['tokens'], sum(min(len(text.split()), 10) for text in TEXTS))
+                rows = {(row['precision'], row['gemms']): row for row in self.accuracy(model)}
+                self.assertLess(rows['fp32', '']['errors'][-1], 2e-6)
+                self.assertLess(rows['fp8', 'qkv out ffn1 ffn2']['errors'][-1], 0.3)
+                self.assertEqual(rows['fp8', 'qkv out ffn1 ffn2']['saturated_most'], 0)
+
+    def test_numbers(self):
+        model, seen = models.draw(), []
+        layer = model.encoder.layer[1]
+        with layer.output.dense.register_forward_pre_hook(lambda _, args: seen.append(args[0].flatten())):
+            for text in TEXTS:
+                ids = Words()([text], True, 10)['input_ids']
+                model(input_ids=torch.tensor(ids))
+        found = fuseplan.calibrate(model, TEXTS, self.path, tokenizer=Words())['layers'][1]['activation']
+        values = torch.cat(seen).abs()
+        self.assertEqual(found['amax'], float(values.max().half()))
+        self.assertAlmostEqual(found['rms'], float(values.square().mean().sqrt()), places=6)
+        place = math.ceil(0.9999 * len(values)) - 1
+        self.assertAlmostEqual(found['quantile'], float(values.half().sort()[0][place]))
+        self.assertTrue(112 < found['amax'] / found['scale'] <= 224)
+
+    def test_rows(self):
+        model = models.draw()
+        fuseplan.write_rows(model, TEXTS, self.rows, tokenizer=Words())
+        file, at = load_file(self.rows), 0
+        self.assertEqual(file['lengths'].tolist(), [min(len(text.split()), 10) for text in TEXTS])
+        for text in TEXTS:
+            ids = torch.tensor(Words()([text], True, 10)['input_ids'])
+            call = probe.record(model, finder.find_stacks(model)[0], lambda ids=ids: model(input_ids=ids))[0]
+            self.assertNear(file['rows'][at:at + ids.shape[1]], call.x[0], 1e-6)
+            at += ids.shape[1]
+
+    def test_scales(self):
+        for amax, scale in (0, 1), (224, 1), (224.1, 2), (112, 0.5), (1.75, 2 ** -7):
+            self.assertEqual(calibration.scale_of(amax), scale)
+
+    def test_another_model(self):
+        model = models.draw()
+        fuseplan.calibrate(model, TEXTS, self.path, tokenizer=Words())
+        model.encoder.layer[2].output.dense.weight[0, 0] += 1
+        with self.assertRaisesRegex(AssertionError, 'of another model'):
+            self.accuracy(model)
+
+    def test_refused(self):
+        def calibrate(*args, **kwargs):
+            return fuseplan.calibrate(*args, **{'path': self.path, 'tokenizer': Words(), **kwargs})
+        model = models.draw()
+        self.assertRefused('without a tokenizer', calibrate, model, TEXTS, tokenizer=None)
+        self.assertRefused('expected a list of str', calibrate, model, 'one', kind=TypeError)
+        self.assertRefused('is empty', calibrate, model, [], kind=ValueError)
+        model.encoder.layer[0].intermediate.dense.weight *= 1e6
+        self.assertRefused('layer 0: activation has values that are not finite', calibrate, model, TEXTS)
+        self.assertFalse(os.path.exists(self.path))
+        model = models.draw()
+        optimize(model, [(2, 16)])
+        self.assertRefused('call restore() first', calibrate, model, TEXTS)
+        layers = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)
+        self.assertRefused('MultiheadAttention', calibrate, torch.nn.TransformerEncoder(layers, 2).eval(), TEXTS)
+
+
+if __name__ == '__main__':
+    unittest.main()
