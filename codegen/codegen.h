@@ -365,7 +365,6 @@ struct standalone_plan {
     const struct workload *full;     /* the same without lengths, which a call gives; mask built */
     const struct candidate *candidate;
     const char *measured_on; /* the device that chose the schedules; null: default schedules */
-    bool local;              /* of local layers, whose workloads these are */
 };
 
 /* All plans differ in batch and seq_len alone. */

@@ -146,6 +146,10 @@ struct library_target {
                              int segment, struct buf *out);
     void (*define_segment)(const struct standalone_spec *s, const struct standalone_plan *p,
                            int segment, struct buf *out);
+    /* The tiles of a kind of layers, as PREFIXquery_tiles, if a segment reads any; null: none does.
+     * Returns whether there are any. */
+    bool (*add_tiles)(const struct standalone_plan *p, int kind, const char *prefix,
+                      struct buf *out);
 };
 
 /* What texts are filled in with. */
@@ -202,8 +206,10 @@ void add_library_symbol(const struct standalone_spec *s, const struct choice *c,
 
 bool calls_library(const struct standalone_spec *s);
 
-/* "static const int NAME[] = {...};" */
-void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
-void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out);
+/* "static const int PREFIXNAME[] = {...};" */
+void add_ints(const char *prefix, const char *name, const int *values, int64_t count,
+              struct buf *out);
+void add_words(const char *prefix, const char *name, const uint64_t *values, int64_t count,
+               struct buf *out);
 
 #endif

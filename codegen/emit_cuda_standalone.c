@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* A plan has one attention at most. */
-static void add_tiles(const struct workload *w, const struct tiling *t, struct buf *out)
+static void add_tiling(const struct workload *w, const struct tiling *t, const char *prefix,
+                       struct buf *out)
 {
     struct query_tiles q;
     query_tiles_build(w, t, &q);
@@ -11,21 +11,43 @@ static void add_tiles(const struct workload *w, const struct tiling *t, struct b
     int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
     int64_t rest_ints = (q.rest_count + TILE_HEAD) * q.entry_ints;
     int64_t tokens = ordered ? (int64_t)q.parts * w->blocks.blocks * MASK_BLOCK : 0;
-    add_ints("tiles", q.tile, (int64_t)q.count * TILE_INTS, out);
-    add_ints("tile_head", q.head, head_ints, out);
-    add_ints("tile_rest", q.rest, rest_ints, out);
+    add_ints(prefix, "tiles", q.tile, (int64_t)q.count * TILE_INTS, out);
+    add_ints(prefix, "tile_head", q.head, head_ints, out);
+    add_ints(prefix, "tile_rest", q.rest, rest_ints, out);
     if (ordered) {
-        add_words("tile_words", q.words, q.word_blocks * MASK_BLOCK, out);
-        add_ints("query_token", q.query_token, tokens, out);
-        add_ints("key_token", q.key_token, tokens, out);
+        add_words(prefix, "tile_words", q.words, q.word_blocks * MASK_BLOCK, out);
+        add_ints(prefix, "query_token", q.query_token, tokens, out);
+        add_ints(prefix, "key_token", q.key_token, tokens, out);
     }
     buf_addf(out,
-             "static const struct plan_tiles query_tiles = {%d, %d, %d, %d, tiles, tile_head, "
-             "tile_rest,\n    %s, %lld, %lld, %lld};\n",
-             q.count, q.parts, q.rows, q.entry_ints,
-             ordered ? "tile_words, query_token, key_token" : "0, 0, 0", (long long)q.rest_count,
-             (long long)q.word_blocks, (long long)tokens);
+             "static const struct plan_tiles %squery_tiles = {\n    %d, %d, %d, %d, %stiles, "
+             "%stile_head, %stile_rest,\n    ",
+             prefix, q.count, q.parts, q.rows, q.entry_ints, prefix, prefix, prefix);
+    if (ordered)
+        buf_addf(out, "%stile_words, %squery_token, %skey_token", prefix, prefix, prefix);
+    else
+        buf_adds(out, "0, 0, 0");
+    buf_addf(out, ", %lld, %lld, %lld};\n", (long long)q.rest_count, (long long)q.word_blocks,
+             (long long)tokens);
     query_tiles_release(&q);
+}
+
+/* A plan has one attention at most. */
+static bool add_tiles(const struct standalone_plan *p, int kind, const char *prefix,
+                      struct buf *out)
+{
+    const struct workload *w = workload_of_kind(p->full, kind);
+    for (int i = 0; i < p->candidate->count; i++) {
+        struct cuda_launch l;
+        if (p->candidate->choices[i].impl->library)
+            continue;
+        choice_launch(&p->candidate->choices[i], w, &l);
+        if (l.tiling.rows > 0) {
+            add_tiling(w, &l.tiling, prefix, out);
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool has_maps(const struct cuda_launch *l)
@@ -91,8 +113,6 @@ static void declare_function(const struct standalone_spec *s, const struct stand
     buf_adds(out, "(void);\n");
     if (has_maps(&l))
         add_maps(c, &l, out);
-    if (l.tiling.rows > 0)
-        add_tiles(p->full, &l.tiling, out);
 }
 
 static void define_product(const struct choice *c, struct buf *out)
@@ -123,8 +143,8 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
         add_gemm(c, &l.operands, out);
     else
         buf_adds(out, "0, {0}, ");
-    buf_addf(out, "%s, %lld, %lld, %lld, 0},\n", l.tiling.rows > 0 ? "&query_tiles" : "0",
-             (long long)l.tiles, (long long)l.sync_words, (long long)l.workspace_bytes);
+    buf_addf(out, "%lld, %lld, %lld, 0},\n", (long long)l.tiles, (long long)l.sync_words,
+             (long long)l.workspace_bytes);
 }
 
 static void define_segment(const struct standalone_spec *s, const struct standalone_plan *p,
@@ -227,4 +247,5 @@ const struct library_target cuda_library = {
     .placeholders = placeholders,
     .declare_function = declare_function,
     .define_segment = define_segment,
+    .add_tiles = add_tiles,
 };

@@ -136,17 +136,9 @@ static void add_plan(const struct filling *f, const struct standalone_plan *p,
     for (int i = 0; i < p->candidate->count; i++)
         add_segment(f, &p->candidate->choices[i], out);
     buf_init(&name);
-    buf_addf(&name, "plan_b%d_s%d%s.c", p->workload->batch, p->workload->seq_len,
-             p->local ? "_local" : "");
+    buf_addf(&name, "plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
     add_plan_source(f->spec, f->target, p, add_file(out, name.ptr));
     buf_release(&name);
-    if (p->workload->local == NULL)
-        return;
-    struct standalone_plan local = *p;
-    local.workload = p->workload->local;
-    local.full = p->full->local;
-    local.local = true;
-    add_plan(f, &local, out);
 }
 
 /* Moves the files of another output behind the files of `to`. */

@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-/* "encoder_plan_b1_s128", and behind it "_local" of local layers */
+/* "encoder_plan_b1_s128" */
 static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
-                          bool local, struct buf *out)
+                          struct buf *out)
 {
-    buf_addf(out, "%s_plan_b%d_s%d%s", s->name, p->workload->batch, p->workload->seq_len,
-             local ? "_local" : "");
+    buf_addf(out, "%s_plan_b%d_s%d", s->name, p->workload->batch, p->workload->seq_len);
 }
 
 /* "text", or a null pointer. */
@@ -34,11 +33,6 @@ static void add_title(const struct standalone_plan *p, struct buf *out)
     plan_translate(plan_value(p->candidate->plan), out);
     buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
     workload_text(w, out);
-    if (p->local) {
-        buf_adds(out, ".\n * What its local layers have of their own: the mask, and all that "
-                      "follows from it. */\n");
-        return;
-    }
     buf_addf(out,
              ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
              "%.4g MB. */\n",
@@ -55,22 +49,42 @@ static void add_placement(const struct standalone_plan *p, struct buf *out)
     buf_addf(out, "},\n    .tensor_elements = %lld,\n", (long long)places.elements);
 }
 
-static void add_mask(const struct block_lists *l, struct buf *out)
+/* In front of the names of a kind's arrays. */
+static const char *const prefixes[KINDS_MAX] = {"", "local_"};
+
+/* Appends the arrays of a kind's mask, and to `members` its struct plan_mask. */
+static void add_mask(const struct library_target *target, const struct standalone_plan *p, int kind,
+                     struct buf *members, struct buf *out)
 {
-    int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
-    buf_adds(out, "/* The mask as lists of 64x64 blocks, see abi.h. */\n");
-    add_ints("start", l->start, rows + 1, out);
-    add_ints("full", l->full, rows, out);
-    add_ints("key_block", l->key_block, entries, out);
-    add_ints("bits", l->bits, entries, out);
-    add_words("words", l->words, l->bit_blocks * MASK_BLOCK, out);
+    const struct block_lists *l = &workload_of_kind(p->full, kind)->blocks;
+    const int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
+    const char *name = prefixes[kind];
+    buf_addf(out, "/* The mask%s as lists of 64x64 blocks, see abi.h. */\n",
+             kind > 0 ? " of local layers" : "");
+    add_ints(name, "start", l->start, rows + 1, out);
+    add_ints(name, "full", l->full, rows, out);
+    add_ints(name, "key_block", l->key_block, entries, out);
+    add_ints(name, "bits", l->bits, entries, out);
+    add_words(name, "words", l->words, l->bit_blocks * MASK_BLOCK, out);
+    buf_addf(members,
+             "        {.lists = {.lists = %d,\n                   .blocks = %d,\n"
+             "                   .start = %sstart,\n                   .full = %sfull,\n"
+             "                   .key_block = %skey_block,\n                   .bits = %sbits,\n"
+             "                   .words = %swords},\n"
+             "         .entries = %lld,\n         .words = %lld",
+             l->lists, l->blocks, name, name, name, name, name, (long long)entries,
+             (long long)l->bit_blocks);
+    if (target->add_tiles != NULL && target->add_tiles(p, kind, name, out))
+        buf_addf(members, ",\n         .tiles = &%squery_tiles", name);
+    buf_adds(members, "},\n");
 }
 
 void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
                      const struct standalone_plan *p, struct buf *out)
 {
     const struct workload *w = p->workload;
-    const struct block_lists *l = &p->full->blocks;
+    struct buf masks;
+    buf_init(&masks);
     add_title(p, out);
     buf_adds(out, "#include \"plan.h\"\n\n");
     for (int i = 0; i < p->candidate->count; i++)
@@ -79,14 +93,10 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
     for (int i = 0; i < p->candidate->count; i++)
         target->define_segment(s, p, i, out);
     buf_adds(out, "};\n\n");
-    add_mask(l, out);
-    if (w->local != NULL) {
-        buf_adds(out, "extern const struct plan ");
-        add_plan_name(s, p, true, out);
-        buf_adds(out, ";\n");
-    }
+    for (int kind = 0; kind < workload_kinds(w); kind++)
+        add_mask(target, p, kind, &masks, out);
     buf_adds(out, "const struct plan ");
-    add_plan_name(s, p, p->local, out);
+    add_plan_name(s, p, out);
     buf_addf(
         out,
         " = {\n    .about = {.batch = %d,\n              .seq_len = %d,\n"
@@ -101,19 +111,8 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
     add_string(p->measured_on, out);
     buf_adds(out, "},\n    .segments = segments,\n");
     add_placement(p, out);
-    buf_addf(out,
-             "    .mask = {.lists = %d,\n             .blocks = %d,\n             .start = start,\n"
-             "             .full = full,\n             .key_block = key_block,\n"
-             "             .bits = bits,\n             .words = words},\n"
-             "    .mask_entries = %d,\n    .mask_words = %lld,\n",
-             l->lists, l->blocks, l->start[(int64_t)l->lists * l->blocks],
-             (long long)l->bit_blocks);
-    if (w->local != NULL) {
-        buf_adds(out, "    .local = &");
-        add_plan_name(s, p, true, out);
-        buf_adds(out, ",\n");
-    }
-    buf_adds(out, "};\n");
+    buf_addf(out, "    .masks = {\n%s    },\n};\n", masks.ptr);
+    buf_release(&masks);
 }
 
 /* ---- plans.c --------------------------------------------------------------------------------- */
@@ -158,13 +157,13 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
              "/* The library's plans, and what all of them share. */\n#include \"plan.h\"\n\n");
     for (int i = 0; i < s->count; i++) {
         buf_adds(out, "extern const struct plan ");
-        add_plan_name(s, &s->plans[i], false, out);
+        add_plan_name(s, &s->plans[i], out);
         buf_adds(out, ";\n");
     }
     buf_addf(out, "\nconst struct plan *const %s_plans[] = {\n", s->name);
     for (int i = 0; i < s->count; i++) {
         buf_adds(out, "    &");
-        add_plan_name(s, &s->plans[i], false, out);
+        add_plan_name(s, &s->plans[i], out);
         buf_adds(out, ",\n");
     }
     buf_init(&upper);
@@ -224,7 +223,7 @@ void add_drawn(const struct standalone_spec *s, struct buf *out)
     }
     buf_adds(out, "};\n\n/* Real tokens of each sequence; null: all of them. */\n");
     if (w->lengths != NULL)
-        add_ints("lengths", w->lengths, w->batch, out);
+        add_ints("", "lengths", w->lengths, w->batch, out);
     buf_addf(out, "static const int *const drawn_lengths = %s;\n\n#endif\n",
              w->lengths != NULL ? "lengths" : "0");
 }

@@ -37,17 +37,19 @@ void add_library_symbol(const struct standalone_spec *s, const struct choice *c,
     choice_symbol(c, out);
 }
 
-void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
+void add_ints(const char *prefix, const char *name, const int *values, int64_t count,
+              struct buf *out)
 {
-    buf_addf(out, "static const int %s[] = {", name);
+    buf_addf(out, "static const int %s%s[] = {", prefix, name);
     for (int64_t i = 0; i < count; i++)
         buf_addf(out, "%s%d", i == 0 ? "" : i % 16 == 0 ? ",\n    " : ", ", values[i]);
     buf_adds(out, count > 0 ? "};\n" : "0};\n");
 }
 
-void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out)
+void add_words(const char *prefix, const char *name, const uint64_t *values, int64_t count,
+               struct buf *out)
 {
-    buf_addf(out, "static const fp_word %s[] = {", name);
+    buf_addf(out, "static const fp_word %s%s[] = {", prefix, name);
     for (int64_t i = 0; i < count; i++) {
         const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
         buf_addf(out, "%s0x%llx", separator, (unsigned long long)values[i]);

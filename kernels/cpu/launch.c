@@ -44,49 +44,55 @@ float *encoder_scratch(size_t count)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+/* Lists for each sequence. */
+static void carve_lists(const struct plan_mask *m, size_t batch, struct carving *c,
+                        struct run_mask *out)
+{
+    size_t rows = batch * (size_t)m->lists.blocks;
+    size_t entries = (m->lists.lists > 1 ? 1 : batch) * (size_t)m->entries;
+    size_t words = ((size_t)m->words + rows) * FP_BLOCK;
+    out->start = encoder_carve(c, (rows + 1) * sizeof(int));
+    out->full = encoder_carve(c, rows * sizeof(int));
+    out->key_block = encoder_carve(c, entries * sizeof(int));
+    out->bits = encoder_carve(c, entries * sizeof(int));
+    out->words = encoder_carve(c, words * sizeof(uint64_t));
+}
+
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
 {
-    const struct fp_blocks *m = &p->mask;
-    size_t batch = (size_t)p->about.batch, rows = batch * (size_t)m->blocks;
-    size_t entries =
-        (m->lists > 1 ? 1 : batch) * (size_t)p->mask_entries; /* lists for each sequence */
-    size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
-    if (!r->local)
-        r->space.lengths = encoder_carve(c, batch * sizeof(int));
-    if (p->about.packed != 0 && !r->local) {
+    size_t batch = (size_t)p->about.batch;
+    r->space.lengths = encoder_carve(c, batch * sizeof(int));
+    if (p->about.packed != 0) {
         r->space.unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
         r->space.offset = encoder_carve(c, (batch + 1) * sizeof(int));
     }
-    r->space.start = encoder_carve(c, (rows + 1) * sizeof(int));
-    r->space.full = encoder_carve(c, rows * sizeof(int));
-    r->space.key_block = encoder_carve(c, entries * sizeof(int));
-    r->space.bits = encoder_carve(c, entries * sizeof(int));
-    r->space.words = encoder_carve(c, words * sizeof(uint64_t));
+    for (int kind = 0; kind < encoder_kinds(); kind++)
+        carve_lists(&p->masks[kind], batch, c, &r->masks[kind]);
 }
 
 /* A list for each sequence. */
-static void cut_lists(const struct run *r, struct fp_blocks *out)
+static void cut_lists(const struct plan_mask *m, const int *lengths, int lists,
+                      struct run_mask *out)
 {
-    const struct fp_blocks *from = &r->plan->mask;
-    const struct lengths_space *s = &r->space;
-    int lists = r->plan->about.batch, spare = (int)r->plan->mask_words;
-    memcpy(s->words, from->words, (size_t)spare * FP_BLOCK * sizeof(*s->words));
-    s->start[0] = 0;
+    const struct fp_blocks *from = &m->lists;
+    int spare = (int)m->words;
+    memcpy(out->words, from->words, (size_t)spare * FP_BLOCK * sizeof(*out->words));
+    out->start[0] = 0;
     for (int at = 0; at < lists * from->blocks; at++) {
-        int b = at / from->blocks, block = at % from->blocks, entry = s->start[at];
-        struct fp_list_row row = {.key_block = s->key_block + entry, .bits = s->bits + entry};
-        fp_cut_row(from, from->lists > 1 ? at : block, block * FP_BLOCK, s->lengths[b], spare + at,
-                   s->words + (size_t)(spare + at) * FP_BLOCK, &row);
-        s->start[at + 1] = entry + row.count;
-        s->full[at] = row.full;
+        int b = at / from->blocks, block = at % from->blocks, entry = out->start[at];
+        struct fp_list_row row = {.key_block = out->key_block + entry, .bits = out->bits + entry};
+        fp_cut_row(from, from->lists > 1 ? at : block, block * FP_BLOCK, lengths[b], spare + at,
+                   out->words + (size_t)(spare + at) * FP_BLOCK, &row);
+        out->start[at + 1] = entry + row.count;
+        out->full[at] = row.full;
     }
-    *out =
-        (struct fp_blocks){lists, from->blocks, s->start, s->full, s->key_block, s->bits, s->words};
+    out->lists = (struct fp_blocks){lists,          from->blocks, out->start, out->full,
+                                    out->key_block, out->bits,    out->words};
 }
 
 static void list_tokens(struct run *r)
 {
-    const struct lengths_space *s = &r->space;
+    const struct run_space *s = &r->space;
     int n = 0;
     for (int b = 0; b < r->plan->about.batch; b++) {
         s->offset[b] = n;
@@ -166,23 +172,19 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
     return ENCODER_OK;
 }
 
-void encoder_share_lengths(const struct run *r, struct run *local)
-{
-    local->space.lengths = r->space.lengths;
-    local->space.unpacked = r->space.unpacked;
-    local->space.offset = r->space.offset;
-}
-
 int encoder_begin(struct run *r)
 {
-    r->args.mask = r->plan->mask;
-    if (!r->padded)
-        return ENCODER_OK;
-    for (int b = 0; b < r->plan->about.batch && !r->local; b++)
+    const int batch = r->plan->about.batch;
+    for (int b = 0; b < batch && r->padded; b++)
         r->space.lengths[b] = encoder_length(r, b);
-    r->args.lengths = r->space.lengths;
-    cut_lists(r, &r->args.mask);
-    if (r->packed && !r->local)
+    for (int kind = 0; kind < encoder_kinds(); kind++)
+        if (r->padded)
+            cut_lists(&r->plan->masks[kind], r->space.lengths, batch, &r->masks[kind]);
+        else
+            r->masks[kind].lists = r->plan->masks[kind].lists;
+    if (r->padded)
+        r->args.lengths = r->space.lengths;
+    if (r->packed)
         list_tokens(r);
     return ENCODER_OK;
 }
@@ -190,7 +192,7 @@ int encoder_begin(struct run *r)
 int encoder_launch(struct run *r, int layer, int segment)
 {
     const struct plan_segment *s = &r->plan->segments[segment];
-    (void)layer;
+    r->args.mask = r->masks[encoder_kind(layer)].lists;
     memcpy(r->args.knob, s->knob, sizeof(r->args.knob));
     s->run(&r->args);
     return ENCODER_OK;

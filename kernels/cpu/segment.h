@@ -11,10 +11,15 @@ struct plan_segment {
     int knob[6];
 };
 
-/* A call's lists for its lengths, in the workspace. */
-struct lengths_space {
+/* A call's lengths, in the workspace. */
+struct run_space {
     int *lengths;           /* (the plan's batch) */
     int *unpacked, *offset; /* as in fp_args */
+};
+
+/* The mask of a kind of layers in a call, and space in the workspace for lists for its lengths. */
+struct run_mask {
+    struct fp_blocks lists; /* as in fp_args */
     int *start, *full, *key_block, *bits;
     fp_word *words;
 };

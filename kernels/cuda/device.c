@@ -126,10 +126,8 @@ static int open_plan(struct encoder *e, int index, const struct room *room)
             status = fit(&p->segments[s], room, &state->fitted[s]);
         else
             status = p->segments[s].product->by->open(e, index, s);
-    if (status == ENCODER_OK)
-        status = encoder_mask_open(p, &state->masks[0]);
-    if (status == ENCODER_OK && p->local != NULL)
-        status = encoder_mask_open(p->local, &state->masks[1]);
+    for (int kind = 0; kind < encoder_kinds() && status == ENCODER_OK; kind++)
+        status = encoder_mask_open(&p->masks[kind], &state->masks[kind]);
     return status;
 }
 
@@ -185,8 +183,8 @@ void encoder_device_close(struct encoder *e)
     for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {
         struct plan_state *state = &e->device->plans[i];
         products_close(e, i);
-        encoder_device_free(state->masks[0].memory);
-        encoder_device_free(state->masks[1].memory);
+        for (int kind = 0; kind < KINDS; kind++)
+            encoder_device_free(state->masks[kind].memory);
         free(state->products);
         free(state->fitted);
     }

@@ -1,20 +1,15 @@
 /* What of a run depends on its target: GPUs, by CUDA's runtime. */
 #include "launch.h"
 
-void encoder_share_lengths(const struct run *r, struct run *local)
-{
-    local->space.lengths = r->space.lengths;
-}
-
 int encoder_begin(struct run *r)
 {
-    const struct plan_mask *m = &r->e->device->plans[r->index].masks[r->local];
+    const struct device_mask *masks = r->e->device->plans[r->index].masks;
     r->args.tokens = r->plan->about.batch * r->plan->about.seq_len;
-    r->args.mask = m->mask;
-    r->args.tiles = m->tiles;
-    if (r->padded)
-        return encoder_lengths_begin(r);
-    return r->local ? ENCODER_OK : encoder_clear(r);
+    for (int kind = 0; kind < encoder_kinds(); kind++) {
+        r->masks[kind].lists = masks[kind].lists;
+        r->masks[kind].tiles = masks[kind].tiles;
+    }
+    return r->padded ? encoder_lengths_begin(r) : encoder_clear(r);
 }
 
 static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a)
@@ -74,6 +69,8 @@ int encoder_launch(struct run *r, int layer, int segment)
 {
     const struct plan_segment *s = &r->plan->segments[segment];
     const struct plan_state *state = &r->e->device->plans[r->index];
+    r->args.mask = r->masks[encoder_kind(layer)].lists;
+    r->args.tiles = r->masks[encoder_kind(layer)].tiles;
     r->args.early = next_begins_early(r, segment);
     if (s->kernel != NULL)
         return launch_kernel(r, s, &state->fitted[segment]);

@@ -17,16 +17,16 @@ struct fitted {
     bool alone; /* a multiprocessor holds one of its thread blocks */
 };
 
-/* The mask of a kind of layers. */
-struct plan_mask {
-    void *memory;          /* in one block of device memory */
-    struct fp_blocks mask; /* device pointers */
-    struct fp_tiles tiles; /* likewise; count is 0 where no kernel reads tiles */
+/* A struct plan_mask on the device. */
+struct device_mask {
+    void *memory; /* in one block */
+    struct fp_blocks lists;
+    struct fp_tiles tiles; /* count is 0 where no kernel reads tiles */
 };
 
 /* What a handle keeps for a plan. */
 struct plan_state {
-    struct plan_mask masks[2]; /* of global and of local layers */
+    struct device_mask masks[KINDS];
     struct fitted *fitted;     /* (kernels) */
     struct product **products; /* (layers, kernels), null where a kernel runs */
 };
@@ -54,7 +54,7 @@ int encoder_check(cudaError_t error, const char *what);
 
 /* ---- mask.c: the mask on the device, and lists for lengths ----------------------------------- */
 
-int encoder_mask_open(const struct plan *p, struct plan_mask *out);
+int encoder_mask_open(const struct plan_mask *m, struct device_mask *out);
 
 /* Clears the counters of a call that is not padded. */
 int encoder_clear(const struct run *r);

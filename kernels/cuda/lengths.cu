@@ -55,6 +55,8 @@ static __device__ int scan(int x, int *all)
 static __device__ void list_tokens(const fp_cut_lists &c)
 {
     int real = 0;
+    if (c.unpacked == nullptr)
+        return;
     for (int first = 0; first < c.batch; first += (int)blockDim.x) {
         int b = first + (int)threadIdx.x, all, length = b < c.batch ? c.lengths[b] : 0;
         int end = real + scan(length, &all);

@@ -21,33 +21,24 @@ static void *upload(struct upload *u, const void *from, long count, size_t each)
     return at;
 }
 
-static void upload_mask(struct upload *u, const struct plan *p, const int *order,
-                        struct fp_blocks *out)
+static void upload_lists(struct upload *u, const struct plan_mask *m, const int *order,
+                         struct fp_blocks *out)
 {
-    const struct fp_blocks *m = &p->mask;
-    long rows = (long)m->lists * m->blocks;
-    *out = *m;
+    const struct fp_blocks *from = &m->lists;
+    long rows = (long)from->lists * from->blocks;
+    *out = *from;
     out->order = upload(u, order, rows, sizeof(int));
-    out->start = upload(u, m->start, rows + 1, sizeof(int));
-    out->full = upload(u, m->full, rows, sizeof(int));
-    out->key_block = upload(u, m->key_block, p->mask_entries, sizeof(int));
-    out->bits = upload(u, m->bits, p->mask_entries, sizeof(int));
-    out->words = upload(u, m->words, p->mask_words * FP_BLOCK, sizeof(fp_word));
-}
-
-/* A plan has one attention at most. */
-static const struct plan_tiles *tiles_of(const struct plan *p)
-{
-    for (int s = 0; s < p->about.kernels; s++)
-        if (p->segments[s].query_tiles != NULL)
-            return p->segments[s].query_tiles;
-    return NULL;
+    out->start = upload(u, from->start, rows + 1, sizeof(int));
+    out->full = upload(u, from->full, rows, sizeof(int));
+    out->key_block = upload(u, from->key_block, m->entries, sizeof(int));
+    out->bits = upload(u, from->bits, m->entries, sizeof(int));
+    out->words = upload(u, from->words, m->words * FP_BLOCK, sizeof(fp_word));
 }
 
 enum { HEAD = 32 }; /* entries of a tile that lie in fp_tiles.head; lanes read as many behind */
 
-static void upload_tiles(struct upload *u, const struct plan_tiles *t, const struct fp_blocks *mask,
-                         struct fp_tiles *out)
+static void upload_tiles(struct upload *u, const struct plan_tiles *t,
+                         const struct fp_blocks *lists, struct fp_tiles *out)
 {
     size_t entry = (size_t)t->entry_ints * sizeof(int);
     out->count = t->count;
@@ -55,7 +46,7 @@ static void upload_tiles(struct upload *u, const struct plan_tiles *t, const str
     out->tile = upload(u, t->tile, t->count, 4 * sizeof(int));
     out->head = upload(u, t->head, (long)t->count * HEAD, entry);
     out->rest = upload(u, t->rest, t->rest_entries + HEAD, entry);
-    out->words = mask->words;
+    out->words = lists->words;
     if (t->words == NULL)
         return;
     out->words = upload(u, t->words, t->word_blocks * FP_BLOCK, sizeof(fp_word));
@@ -63,12 +54,12 @@ static void upload_tiles(struct upload *u, const struct plan_tiles *t, const str
     out->key_token = upload(u, t->key_token, t->tokens, sizeof(int));
 }
 
-static void upload_all(struct upload *u, const struct plan *p, const int *order,
-                       struct plan_mask *out)
+static void upload_all(struct upload *u, const struct plan_mask *m, const int *order,
+                       struct device_mask *out)
 {
-    upload_mask(u, p, order, &out->mask);
-    if (tiles_of(p) != NULL)
-        upload_tiles(u, tiles_of(p), &out->mask, &out->tiles);
+    upload_lists(u, m, order, &out->lists);
+    if (m->tiles != NULL)
+        upload_tiles(u, m->tiles, &out->lists, &out->tiles);
 }
 
 /* The query blocks, the blocks with the most key blocks first, so that the last lists are short.
@@ -84,37 +75,36 @@ static int *sort_blocks(const struct fp_blocks *m)
     return order;
 }
 
-int encoder_mask_open(const struct plan *p, struct plan_mask *out)
+int encoder_mask_open(const struct plan_mask *m, struct device_mask *out)
 {
-    int *order = sort_blocks(&p->mask);
+    int *order = sort_blocks(&m->lists);
     struct upload u = {.status = ENCODER_OK};
     if (order == NULL)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
-    upload_all(&u, p, order, out);
+    upload_all(&u, m, order, out);
     u.status = encoder_device_allocate(u.to.used, &out->memory);
     u.to = (struct carving){.base = out->memory};
     if (u.status == ENCODER_OK)
-        upload_all(&u, p, order, out);
+        upload_all(&u, m, order, out);
     free(order);
     return u.status;
 }
 
 /* ---- in each call ---------------------------------------------------------------------------- */
 
-/* How many sequences share a list of the mask, and a row of its tiles. */
-static int sequences(const struct plan *p)
+/* How many sequences of a batch share a list of the mask, and a row of its tiles. */
+static int sequences(const struct plan_mask *m, int batch)
 {
-    return p->mask.lists > 1 ? 1 : p->about.batch;
+    return m->lists.lists > 1 ? 1 : batch;
 }
 
 /* Lists for each sequence. */
-static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_lists *out)
+static void carve_lists(const struct plan_mask *m, int batch, struct carving *c,
+                        struct fp_cut_lists *out)
 {
-    size_t batch = (size_t)p->about.batch, rows = batch * (size_t)p->mask.blocks;
-    size_t entries = (size_t)sequences(p) * (size_t)p->mask_entries;
-    size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
-    out->unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
-    out->offset = encoder_carve(c, (batch + 1) * sizeof(int));
+    size_t rows = (size_t)batch * (size_t)m->lists.blocks;
+    size_t entries = (size_t)sequences(m, batch) * (size_t)m->entries;
+    size_t words = ((size_t)m->words + rows) * FP_BLOCK;
     out->start = encoder_carve(c, (rows + 1) * sizeof(int));
     out->full = encoder_carve(c, rows * sizeof(int));
     out->key_block = encoder_carve(c, entries * sizeof(int));
@@ -122,17 +112,18 @@ static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_l
     out->words = encoder_carve(c, words * sizeof(fp_word));
 }
 
-static long tile_words(const struct plan *p, const struct plan_tiles *t)
+static long tile_words(const struct plan_mask *m)
 {
-    return t->words != NULL ? t->word_blocks : p->mask_words;
+    return m->tiles->words != NULL ? m->tiles->word_blocks : m->words;
 }
 
-static void carve_tiles(const struct plan *p, const struct plan_tiles *t, struct carving *c,
+static void carve_tiles(const struct plan_mask *m, int batch, struct carving *c,
                         struct fp_cut_tiles *out)
 {
-    size_t count = (size_t)(t->count * sequences(p)), entry = (size_t)t->entry_ints * sizeof(int);
-    size_t rest = (size_t)t->rest_entries * (size_t)sequences(p);
-    size_t words = (size_t)tile_words(p, t) + (count * HEAD + rest) * (size_t)t->rows;
+    const struct plan_tiles *t = m->tiles;
+    size_t each = (size_t)sequences(m, batch), count = (size_t)t->count * each;
+    size_t rest = (size_t)t->rest_entries * each, entry = (size_t)t->entry_ints * sizeof(int);
+    size_t words = (size_t)tile_words(m) + (count * HEAD + rest) * (size_t)t->rows;
     out->tile = encoder_carve(c, count * 4 * sizeof(int));
     out->head = encoder_carve(c, count * HEAD * entry);
     out->rest = encoder_carve(c, (rest + HEAD) * entry);
@@ -148,15 +139,19 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
         workspace_bytes =
             of->workspace_bytes > workspace_bytes ? of->workspace_bytes : workspace_bytes;
     }
+    const size_t batch = (size_t)p->about.batch;
     r->space.sync_bytes = (size_t)sync_words * sizeof(unsigned);
-    if (!r->local) {
-        r->args.sync = encoder_carve(c, r->space.sync_bytes);
-        r->args.workspace = encoder_carve(c, (size_t)workspace_bytes);
-        r->space.lengths = encoder_carve(c, (size_t)p->about.batch * sizeof(int));
+    r->args.sync = encoder_carve(c, r->space.sync_bytes);
+    r->args.workspace = encoder_carve(c, (size_t)workspace_bytes);
+    r->space.lengths = encoder_carve(c, batch * sizeof(int));
+    r->space.unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
+    r->space.offset = encoder_carve(c, (batch + 1) * sizeof(int));
+    for (int kind = 0; kind < encoder_kinds(); kind++) {
+        const struct plan_mask *m = &p->masks[kind];
+        carve_lists(m, p->about.batch, c, &r->masks[kind].cut_lists);
+        if (m->tiles != NULL)
+            carve_tiles(m, p->about.batch, c, &r->masks[kind].cut_tiles);
     }
-    carve_lists(p, c, &r->space.lists);
-    if (tiles_of(p) != NULL)
-        carve_tiles(p, tiles_of(p), c, &r->space.tiles);
 }
 
 /* Behind the segments a kernel may begin before the last one has ended, and waits by itself. */
@@ -232,66 +227,67 @@ static int real_tokens(const struct run *r)
     return sum;
 }
 
-static int cut_lists(struct run *r)
+/* The first kind's kernel clears the counters, takes the call's lengths and lists tokens, too: no
+ * mask decides these. */
+static int cut_lists(struct run *r, int kind)
 {
     enum { THREADS = 1024 };
-    struct fp_cut_lists *c = &r->space.lists;
-    c->clearing = clearing_of(r);
-    c->given = (struct fp_given_lengths){.batch = r->call->batch,
-                                         .seq_len = r->call->seq_len,
-                                         .count = r->plan->about.batch,
-                                         .from = r->call->device_lengths,
-                                         .to = r->space.lengths};
+    const struct plan_mask *m = &r->plan->masks[kind];
+    struct run_mask *mask = &r->masks[kind];
+    struct fp_cut_lists *c = &mask->cut_lists;
+    if (kind == 0) {
+        c->clearing = clearing_of(r);
+        c->given = (struct fp_given_lengths){.batch = r->call->batch,
+                                             .seq_len = r->call->seq_len,
+                                             .count = r->plan->about.batch,
+                                             .from = r->call->device_lengths,
+                                             .to = r->space.lengths};
+        c->unpacked = r->space.unpacked;
+        c->offset = r->space.offset;
+    }
     c->batch = r->plan->about.batch;
     c->seq_len = r->plan->about.seq_len;
     c->lengths = r->space.lengths;
-    c->from = r->args.mask;
-    c->from_words = (int)r->plan->mask_words;
-    int status = copy_words(r, c->words, c->from.words, r->plan->mask_words);
+    c->from = mask->lists;
+    c->from_words = (int)m->words;
+    int status = copy_words(r, c->words, c->from.words, m->words);
     if (status == ENCODER_OK)
         status = launch(r, (const void *)encoder_cut_lists, c, 1, THREADS);
-    r->args.lengths = c->lengths;
-    r->args.mask = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
-                                      c->key_block, c->bits,        c->words, NULL};
-    if (r->packed) {
-        r->args.unpacked = c->unpacked;
-        r->args.offset = c->offset;
-    }
-    if (encoder_rows_given(r))
-        r->args.tokens = real_tokens(r);
-    else if (r->packed)
-        r->args.live = c->offset + c->batch;
+    mask->lists = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
+                                     c->key_block, c->bits,        c->words, NULL};
     return status;
 }
 
-static int cut_tiles(struct run *r, const struct plan_tiles *t)
+static int cut_tiles(struct run *r, int kind)
 {
     enum { THREADS = 64 };
-    const struct plan *p = r->plan;
-    struct fp_cut_tiles *c = &r->space.tiles;
-    c->batch = p->about.batch;
-    c->seq_len = p->about.seq_len;
-    c->blocks = p->mask.blocks;
-    c->lists = p->mask.lists;
+    const struct plan_mask *m = &r->plan->masks[kind];
+    const struct plan_tiles *t = m->tiles;
+    struct run_mask *mask = &r->masks[kind];
+    struct fp_cut_tiles *c = &mask->cut_tiles;
+    c->batch = r->plan->about.batch;
+    c->seq_len = r->plan->about.seq_len;
+    c->blocks = m->lists.blocks;
+    c->lists = m->lists.lists;
     c->lengths = r->space.lengths;
-    c->from = r->args.tiles;
+    c->from = mask->tiles;
     c->rows = t->rows;
     c->entry_ints = t->entry_ints;
     c->rest_entries = (int)t->rest_entries;
-    c->from_words = (int)tile_words(p, t);
-    int count = t->count * sequences(p);
-    int status = copy_words(r, c->words, c->from.words, tile_words(p, t));
+    c->from_words = (int)tile_words(m);
+    int count = t->count * sequences(m, c->batch);
+    int status = copy_words(r, c->words, c->from.words, tile_words(m));
     if (status == ENCODER_OK)
         status =
             launch(r, (const void *)encoder_cut_tiles, c, (count + THREADS - 1) / THREADS, THREADS);
-    r->args.tiles = (struct fp_tiles){.count = count,
-                                      .parts = t->parts,
-                                      .tile = c->tile,
-                                      .head = c->head,
-                                      .rest = c->rest,
-                                      .words = c->words,
-                                      .query_token = c->from.query_token,
-                                      .key_token = c->from.key_token};
+    mask->tiles = (struct fp_tiles){.count = count,
+                                    .parts = t->parts,
+                                    .tile = c->tile,
+                                    .head = c->head,
+                                    .rest = c->rest,
+                                    .words = c->words,
+                                    .query_token = c->from.query_token,
+                                    .key_token = c->from.key_token};
     return status;
 }
 
@@ -304,7 +300,7 @@ static int move_rows(const struct run *r, bool in, void *call, void *layers)
                           .pieces = l->hidden * l->element_bytes / 16,
                           .in = in,
                           .lengths = r->space.lengths,
-                          .offset = r->packed ? r->space.lists.offset : NULL,
+                          .offset = r->packed ? r->space.offset : NULL,
                           .pitch = r->plan->about.seq_len,
                           .call = call,
                           .layers = layers};
@@ -342,9 +338,20 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
 
 int encoder_lengths_begin(struct run *r)
 {
-    const struct plan_tiles *t = tiles_of(r->plan);
-    int status = cut_lists(r);
-    if (status == ENCODER_OK && t != NULL)
-        status = cut_tiles(r, t);
+    int status = ENCODER_OK;
+    for (int kind = 0; kind < encoder_kinds() && status == ENCODER_OK; kind++) {
+        status = cut_lists(r, kind);
+        if (status == ENCODER_OK && r->plan->masks[kind].tiles != NULL)
+            status = cut_tiles(r, kind);
+    }
+    r->args.lengths = r->space.lengths;
+    if (r->packed) {
+        r->args.unpacked = r->space.unpacked;
+        r->args.offset = r->space.offset;
+    }
+    if (encoder_rows_given(r))
+        r->args.tokens = real_tokens(r);
+    else if (r->packed)
+        r->args.live = r->space.offset + r->plan->about.batch;
     return status;
 }

@@ -49,16 +49,15 @@ struct plan_product {
 };
 
 struct plan_segment {
-    const void *kernel;                   /* null: it runs as a product */
-    int threads, shared_bytes;            /* of a thread block */
-    bool cooperative;                     /* thread blocks meet in it */
-    bool persistent;                      /* no more thread blocks than the GPU holds at once */
-    bool at_once;                         /* all thread blocks: they wait for each other */
-    int cluster;                          /* thread blocks; 0: the launch gives none */
-    const struct plan_map *maps;          /* (PLAN_MAPS); null: it takes none */
-    struct plan_gemm gemm;                /* with maps */
-    const struct plan_tiles *query_tiles; /* null: it reads none */
-    long tiles;                           /* more thread blocks would idle */
+    const void *kernel;          /* null: it runs as a product */
+    int threads, shared_bytes;   /* of a thread block */
+    bool cooperative;            /* thread blocks meet in it */
+    bool persistent;             /* no more thread blocks than the GPU holds at once */
+    bool at_once;                /* all thread blocks: they wait for each other */
+    int cluster;                 /* thread blocks; 0: the launch gives none */
+    const struct plan_map *maps; /* (PLAN_MAPS); null: it takes none */
+    struct plan_gemm gemm;       /* with maps */
+    long tiles;                  /* more thread blocks would idle */
     long sync_words, workspace_bytes;
     const struct plan_product *product;
 };
@@ -85,9 +84,9 @@ struct fp_cut_lists {
     const int *lengths; /* (batch) */
     struct fp_blocks from;
     int from_words; /* blocks of its words, which `words` begins with */
-    int *unpacked, *start, *full, *key_block, *bits;
-    int *offset; /* this and unpacked: as in fp_args */
+    int *start, *full, *key_block, *bits;
     fp_word *words;
+    int *unpacked, *offset; /* as in fp_args; null: they are not made */
 };
 
 /* The rows of a call's x or y and where the layers have them, in pieces of 16 bytes. */
@@ -122,12 +121,19 @@ struct fp_cut_tiles {
     fp_word *words;
 };
 
-/* A call's part of the workspace. */
-struct lengths_space {
+/* A call's lengths and counters, in the workspace. */
+struct run_space {
     size_t sync_bytes; /* of fp_args.sync */
     int *lengths;
-    struct fp_cut_lists lists;
-    struct fp_cut_tiles tiles;
+    int *unpacked, *offset; /* as in fp_args */
+};
+
+/* The mask of a kind of layers in a call, and space in the workspace for lists for its lengths. */
+struct run_mask {
+    struct fp_blocks lists; /* as in fp_args */
+    struct fp_tiles tiles;  /* likewise */
+    struct fp_cut_lists cut_lists;
+    struct fp_cut_tiles cut_tiles;
 };
 
 /* Lengths go to the device as arguments of a kernel, so that a call neither copies from memory that

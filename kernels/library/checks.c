@@ -123,7 +123,12 @@ bool encoder_has(unsigned function)
     return (encoder_library.functions & function) != 0;
 }
 
-bool encoder_is_local(int layer)
+int encoder_kinds(void)
+{
+    return encoder_library.global_every > 0 ? 2 : 1;
+}
+
+int encoder_kind(int layer)
 {
     const int every = encoder_library.global_every;
     return every > 0 && layer % every != 0;

@@ -7,58 +7,38 @@ static void *output_of(const struct run *r, int layer, void *y, void *flow)
     return flow == NULL || (r->e->layers - 1 - layer) % 2 == 0 ? y : flow;
 }
 
-/* local: what runs local layers, if there are any.  A layer's output is the next one's input;
- * likewise its norm, where norms stand before. */
-static int run_layers(struct run *r, struct run *local)
+/* A layer's output is the next one's input; likewise its norm, where norms stand before. */
+static int run_layers(struct run *r)
 {
     bool pre = encoder_has(ENCODER_PRE);
     void *x = r->x, *n = pre ? output_of(r, -1, r->yn, r->flow_n) : NULL;
     int status = pre ? encoder_normalise(r, x, n) : ENCODER_OK;
     for (int layer = 0; layer < r->e->layers && status == ENCODER_OK; layer++) {
         void *y = output_of(r, layer, r->y, r->flow), *yn = output_of(r, layer, r->yn, r->flow_n);
-        struct run *of = encoder_is_local(layer) ? local : r;
-        of->args.tensor[TENSOR_X] = x;
-        of->args.tensor[TENSOR_N] = n;
+        r->args.tensor[TENSOR_X] = x;
+        r->args.tensor[TENSOR_N] = n;
         if (pre)
-            of->args.tensor[TENSOR_SUM] = y;
-        of->args.tensor[TENSOR_Y] = pre ? yn : y;
+            r->args.tensor[TENSOR_SUM] = y;
+        r->args.tensor[TENSOR_Y] = pre ? yn : y;
         for (int i = 0; i < FIRST_GAMMA; i++)
-            of->args.weight[i] = r->e->weight[layer * WEIGHTS + i];
-        of->args.weight[SCORE_BIAS] = r->e->score_bias[r->index];
-        of->began = of->began || r->began;
+            r->args.weight[i] = r->e->weight[layer * WEIGHTS + i];
+        r->args.weight[SCORE_BIAS] = r->e->score_bias[r->index];
         for (int s = 0; s < r->plan->about.kernels && status == ENCODER_OK; s++)
-            status = encoder_launch(of, layer, s);
+            status = encoder_launch(r, layer, s);
         x = y;
         n = yn;
     }
     return status;
 }
 
-/* Sets what runs local layers: all but mask and lists are the same.  Without such layers *out is
- * *r. */
-static int begin_local(const struct run *r, struct run *out)
-{
-    *out = *r;
-    if (r->plan->local == NULL)
-        return ENCODER_OK;
-    out->plan = r->plan->local;
-    out->local = true;
-    out->space = r->local_space;
-    encoder_share_lengths(r, out);
-    return encoder_begin(out);
-}
-
 /* A call whose x the layers do not read where it lies is padded: its plan is larger, or packed. */
 int encoder_work(struct run *r)
 {
-    struct run local;
     int status = encoder_begin(r);
-    if (status == ENCODER_OK)
-        status = begin_local(r, &local);
     if (status == ENCODER_OK && r->x != r->call->x)
         status = encoder_take_x(r);
     if (status == ENCODER_OK)
-        status = run_layers(r, &local);
+        status = run_layers(r);
     if (status == ENCODER_OK && r->padded)
         status = encoder_give(r, r->y, r->call->y);
     if (status == ENCODER_OK && r->padded && r->call->yn != NULL)

@@ -65,11 +65,6 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
     r->y = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
     r->yn = !encoder_has(ENCODER_PRE) ? NULL : encoder_carve(&c, batch_bytes(p));
     encoder_carve_run(p, &c, r);
-    if (p->local != NULL) {
-        struct run local = {.plan = p->local, .local = true};
-        encoder_carve_run(p->local, &c, &local);
-        r->local_space = local.space;
-    }
     return c.used;
 }
 

@@ -97,7 +97,7 @@ static size_t distances(int seq_len)
 /* The first layer that has a layer's weight: rotations are those of its kind. */
 static int owner(int layer, int id)
 {
-    return id < ROPE ? layer : id == ROPE && encoder_is_local(layer) ? 1 : 0;
+    return id < ROPE ? layer : id == ROPE ? encoder_kind(layer) : 0;
 }
 
 /* Gives all weights their places: those that layers share once, the score bias for each plan. */
@@ -170,7 +170,7 @@ static int copy_weights(const struct encoder_model *m, struct encoder *e)
         void *to = (void *)(uintptr_t)e->weight[i];
         if (to == NULL || owner(layer, id) != layer)
             continue;
-        status = id == ROPE ? copy_rope(m, encoder_is_local(layer), to)
+        status = id == ROPE ? copy_rope(m, encoder_kind(layer) == 1, to)
                             : encoder_device_copy(to, weight_of(m, layer, id), weight_bytes(id),
                                                   m->on_device != 0);
     }

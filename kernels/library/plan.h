@@ -14,6 +14,17 @@ enum { TENSORS = 17, TENSOR_X = 0, TENSOR_SUM = 14, TENSOR_Y = 15, TENSOR_N = 16
  * before FIRST_GAMMA. */
 enum { ROPE = 12, SCORE_BIAS, FIRST_GAMMA, FIRST_BETA, WEIGHTS };
 
+/* Kinds of layers: global ones, and local ones if there are any. */
+enum { KINDS = 2 };
+
+/* What a kind of layers has of its own in a plan: its mask, of sequences without padding, in host
+ * memory. */
+struct plan_mask {
+    struct fp_blocks lists;
+    long entries, words;            /* key blocks in the lists; blocks of their words */
+    const struct plan_tiles *tiles; /* of a GPU; null: no segment reads tiles */
+};
+
 /* A plan_bB_sS.c holds one. */
 struct plan {
     struct encoder_plan about;
@@ -23,10 +34,8 @@ struct plan {
      * the same time share memory.  Where tensor 0 has a place, layers write their outputs to it and
      * to the call's y in turn, otherwise to y; likewise tensor 16 and yn. */
     long tensor_at[TENSORS];
-    long tensor_elements;          /* of all places */
-    struct fp_blocks mask;         /* of sequences without padding, in host memory */
-    long mask_entries, mask_words; /* key blocks in its lists; blocks of its words */
-    const struct plan *local; /* what local layers run: the same with their mask; null: none are */
+    long tensor_elements; /* of all places */
+    struct plan_mask masks[KINDS];
 };
 
 /* plans.c */
@@ -63,10 +72,9 @@ struct run {
     bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
     bool packed;  /* and the layers run without rows of padding */
     struct fp_args args;
-    struct lengths_space space;
-    struct lengths_space local_space; /* of local layers: all but the lengths */
-    bool began;                       /* a segment of this run was launched */
-    bool local;                       /* it runs the plan of local layers */
+    struct run_space space;
+    struct run_mask masks[KINDS];
+    bool began; /* a segment of this run was launched */
 };
 
 /* Real tokens of a sequence of the plan's batch, which may have more sequences than the call's. */
@@ -88,7 +96,9 @@ bool encoder_on_cpu(void);
 /* Whether layers have this one of enum encoder_functions. */
 bool encoder_has(unsigned function);
 
-bool encoder_is_local(int layer);
+/* How many kinds of layers there are; that of a layer, 0: global. */
+int encoder_kinds(void);
+int encoder_kind(int layer);
 
 /* Parts of a block of memory, one after another.  A null base counts the bytes. */
 struct carving {
@@ -109,19 +119,15 @@ int encoder_start(void);
 /* Whether the process is such a child. */
 bool encoder_is_forked(void);
 
-/* ---- launch.c: a run, in the target's way
- * --------------------------------------------------------
+/* ---- launch.c: a run, in the target's way -------------------------------------------------------
  *
  * Functions that can fail return an enum encoder_status, here and below. */
 
-/* Takes the target's part of the workspace: r->space, and of the arguments what is there.  Local
- * layers share with the others what depends on no mask. */
+/* Takes the target's part of the workspace: r->space, r->masks, and of the arguments what is
+ * there. */
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
 
-/* Gives the run of local layers what the lengths of the call alone say. */
-void encoder_share_lengths(const struct run *r, struct run *local);
-
-/* Fills in what the arguments of all layers share, and starts work on lengths. */
+/* Fills in the masks and what the arguments of all layers share, and starts work on lengths. */
 int encoder_begin(struct run *r);
 
 /* Copies the real rows of the call's x to r->x. */

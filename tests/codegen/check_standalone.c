@@ -21,9 +21,11 @@ static int occurrences(const char *text, const char *part)
     return count;
 }
 
-/* The plan 7-8 with all else alone.  impl: of segment 7-8, with this schedule.  Without a library,
- * unless that is asked for.  tokens: tuned packed, with so many; 0: all, not packed. */
-static void emit(const char *impl, const char *schedule, int tokens, struct standalone *out)
+/* A plan that fuses operators `fused` alone.  impl: of that segment, with this schedule.  Without a
+ * library, unless that is asked for.  tokens: tuned packed, with so many; 0: all, not packed.
+ * local_mask: of every other layer; null: all are global. */
+static void emit_plan(const char *fused, const char *impl, const char *schedule, int tokens,
+                      const char *local_mask, struct standalone *out)
 {
     bool library = strcmp(impl, "library") == 0;
     struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
@@ -36,12 +38,14 @@ static void emit(const char *impl, const char *schedule, int tokens, struct stan
     w.batch = 1;
     w.seq_len = 65;
     w.dtype = DTYPE_FP16;
+    if (local_mask != NULL)
+        ck_assert_int_eq(workload_add_local(&w, local_mask, 0, 2, &st), 0);
     ck_assert_int_eq(workload_check(&w, &st), 0);
     ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
-    ck_assert_int_eq(plan_parse_segments("7-8", false, &p, &st), 0);
+    ck_assert_int_eq(plan_parse_segments(fused, false, &p, &st), 0);
     candidate_default(&t, p, &c);
     for (int i = 0; i < c.count; i++)
-        if (c.choices[i].segment.first == 7) {
+        if (c.choices[i].segment.first < c.choices[i].segment.last) {
             struct choice *choice = &c.choices[i];
             choice->impl = impl_find(TARGET_CUDA, impl);
             ck_assert_int_eq(schedule_parse(choice->impl, schedule, &choice->schedule, &st), 0);
@@ -57,6 +61,11 @@ static void emit(const char *impl, const char *schedule, int tokens, struct stan
                                          .count = 1};
     standalone_emit(&spec, out);
     workload_release(&w);
+}
+
+static void emit(const char *impl, const char *schedule, int tokens, struct standalone *out)
+{
+    emit_plan("7-8", impl, schedule, tokens, NULL, out);
 }
 
 START_TEST(products_need_cublaslt_and_name_their_algorithm)
@@ -84,9 +93,29 @@ START_TEST(maps_are_in_the_plan)
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
     ck_assert_int_eq(occurrences(plan, "maps_07_08"), 2);
     ck_assert_int_eq(
-        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 0, 48, 32, 0, 0},"), 1);
+        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 48, 32, 0, 0},"), 1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
     ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}},"), 1);
+    standalone_release(&p);
+}
+END_TEST
+
+/* Kinds of layers differ in their masks, and share all else: 65 tokens by themselves alone are in
+ * two blocks of 64, and all pairs of them in four. */
+START_TEST(kinds_of_layers_share_a_plan)
+{
+    struct standalone p;
+    emit_plan("2-6", "hopper_attention", "", 0, "sliding:w=0", &p);
+    const char *plan = file_of(&p, "plan_b1_s65.c");
+    int files = 0;
+    for (int i = 0; i < p.count; i++)
+        files += strncmp(p.files[i].name, "plan_", strlen("plan_")) == 0;
+    ck_assert_int_eq(files, 1);
+    ck_assert_int_eq(occurrences(plan, "const struct plan_segment segments[]"), 1);
+    ck_assert_int_eq(occurrences(plan, "static const int start[] = {0, 2, 4};"), 1);
+    ck_assert_int_eq(occurrences(plan, "static const int local_start[] = {0, 1, 2};"), 1);
+    ck_assert_int_eq(occurrences(plan, ".tiles = &query_tiles},"), 1);
+    ck_assert_int_eq(occurrences(plan, ".tiles = &local_query_tiles},"), 1);
     standalone_release(&p);
 }
 END_TEST
@@ -136,5 +165,5 @@ START_TEST(names_begin_with_the_library_s)
 END_TEST
 
 SUITE("standalone", NULL, NULL, ONCE(products_need_cublaslt_and_name_their_algorithm),
-      ONCE(maps_are_in_the_plan), ONCE(segments_share_kernels),
+      ONCE(maps_are_in_the_plan), ONCE(kinds_of_layers_share_a_plan), ONCE(segments_share_kernels),
       ONCE(names_begin_with_the_library_s))

@@ -151,9 +151,9 @@ void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
 static const struct plan_segment segments[] = {
     {.workspace_bytes = 33554432, .product = &segment_00_00_qkv_gemm_library_product},
     {(const void *)encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm,
-     128, 55296, true, false, false, 0, 0, {0}, 0, 1, 34, 0, 0},
+     128, 55296, true, false, false, 0, 0, {0}, 1, 34, 0, 0},
     {(const void *)encoder_segment_13_14_ffn2_bias_residual_layernorm2,
-     128, 0, false, false, false, 0, 0, {0}, 0, 1, 32, 0, 0},
+     128, 0, false, false, false, 0, 0, {0}, 1, 32, 0, 0},
 };
 void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
 void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
@@ -251,15 +251,17 @@ const struct plan encoder_plan_b1_s4 = {
     .segments = segments,
     .tensor_at = {-1, 0, 256, -1, -1, -1, -1, 0, 256, -1, 512, -1, 0, 256, -1, -1, -1},
     .tensor_elements = 768,
-    .mask = {.lists = 1,
-             .blocks = 1,
-             .start = start,
-             .full = full,
-             .key_block = key_block,
-             .bits = bits,
-             .words = words},
-    .mask_entries = 1,
-    .mask_words = 1,
+    .masks = {
+        {.lists = {.lists = 1,
+                   .blocks = 1,
+                   .start = start,
+                   .full = full,
+                   .key_block = key_block,
+                   .bits = bits,
+                   .words = words},
+         .entries = 1,
+         .words = 1},
+    },
 };
 $ head -n 5 g/manifest.json
 {
