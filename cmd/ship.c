@@ -219,9 +219,11 @@ const struct command cmd_ship = {
         "library's own example runs these weights, and its result is compared with the plan's.\n"
         "The directory appears once all of it has succeeded, and else not at all.  Exits 3 if a\n"
         "result is wrong.",
-    .examples = "fuseplan ship --model bert-base-uncased -b 8 -s 512 -o bert\n"
-                "fuseplan ship --model bert-base-uncased -b 1,8 -s 128 -o bert --time-limit 3m\n"
-                "fuseplan ship --model clip:vision_config --prefix vision_model -b 1 -s 50 -o clip",
+    .examples = "fuseplan ship --model bert-base-uncased -b 8 -s 512 -o bert   # needs a model\n"
+                "fuseplan ship --model bert-base-uncased -b 1,8 -s 128 -o bert --time-limit 3m   # "
+                "needs a model\n"
+                "fuseplan ship --model clip:vision_config --prefix vision_model -b 1 -s 50 -o v   "
+                "# needs a model",
     .whole = whole,
     .run = run,
 };
