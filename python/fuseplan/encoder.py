@@ -92,7 +92,7 @@ def _check(status):
 
 # ---- PyTorch
 
-torch = None  # until _use_torch() has imported it
+torch = None  # until _use_torch() has imported it: at once where the program has, else with the first tensor or model
 _loading = threading.Lock()
 
 
@@ -785,3 +785,7 @@ def encoder_from(model, check_mask=True, mask="full"):
     alone = whole is model or head.endswith(_TOKEN_HEADS)
     model.encoder = Encoder(model, check_mask, None if alone else head).eval()
     return whole
+
+
+if sys.modules.get("torch"):
+    _use_torch()
