@@ -99,7 +99,24 @@ mkdir others
 touch others/mine
 expect 2 $ship --model bert -b 1 -s 8 -o others
 grep -q "'others' holds what fuseplan did not write or what was changed since: 'mine'" said || fail "$(cat said)"
+# of a large model the index of its shards
+mkdir shards
+cp bert/config.json shards
+cp bert/model.safetensors shards/model-00001-of-00001.safetensors
+length=$(od -A n -t u8 -N 8 bert/model.safetensors | tr -d ' ')
+tail -c +9 bert/model.safetensors | head -c "$length" |
+  jq '{weight_map: (del(.__metadata__) | map_values("model-00001-of-00001.safetensors"))}' \
+    >shards/model.safetensors.index.json
+expect 2 fuseplan bench 41115 --target cpu --model shards -L 3 -b 1 -s 8
+grep -q "shards/model.safetensors.index.json' has 2 layers, and the workload has 3" said || fail "$(cat said)"
+expect 2 $ship --model bert --preset bert-tiny -b 1 -s 8 -o new
+expect 2 $ship --model bert --layers 2 -b 1 -s 8 -o new
 unchanged "wrong uses"
+
+echo "in a table"
+echo '--model bert -b 1,2 -s 8' >table
+expect 0 fuseplan sweep plan table --target cpu --format csv
+grep -q '^-b 1 -s 8 --model bert,[^,]*,[^,]*,[0-9]' out || fail "$(cat out)"
 
 echo "norms before, weights elsewhere, another name, other processors"
 mkdir vit
