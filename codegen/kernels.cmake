@@ -27,6 +27,7 @@ foreach(folder cpu cuda library)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)
   endforeach()
 endforeach()
+list(APPEND library_files layer/rotations.h)
 list(APPEND library_export python/fuseplan/encoder.py)
 list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
 list(APPEND cpu_kernels kernels/activations.h)

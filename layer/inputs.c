@@ -1,6 +1,5 @@
 #include "layer/layer.h"
-
-#include <math.h>
+#include "layer/rotations.h"
 
 const char *const ranges_names[RANGES_COUNT] = {
     [RANGES_UNIFORM] = "uniform", [RANGES_WIDE] = "wide"};
@@ -16,12 +15,5 @@ struct drawn weight_drawn(const struct weight *weight, enum ranges ranges)
 
 void rope_table(const struct workload *w, float *out)
 {
-    const double factor = w->rope_factor > 0 ? w->rope_factor : 1, theta = factor * w->rope_theta;
-    const double first = pow(factor, -2.0 / w->head_size);
-    for (int s = 0; s < w->seq_len; s++)
-        for (int c = 0; c < w->head_size / 2; c++) {
-            double angle = s * (first * pow(theta, -2.0 * c / w->head_size));
-            *out++ = (float)cos(angle);
-            *out++ = (float)sin(angle);
-        }
+    fp_rotations(w->seq_len, w->head_size, w->rope_theta, w->rope_factor, out);
 }

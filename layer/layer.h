@@ -272,10 +272,7 @@ struct drawn {
 };
 struct drawn weight_drawn(const struct weight *weight, enum ranges ranges);
 
-/* The rotations of rotary embeddings, (S,W): of place s and pair c < W/2 the cosine and the sine of
- * s * rope_theta^(-2c/W), at columns 2c and 2c+1.  With a factor f, as GTE has it for longer
- * sequences, of s * (f rope_theta)^(-2c/W) / f^(2/W): NTK-aware, so that the shortest wave is
- * about as long as it was, and the longest f times as long. */
+/* The rotations of rotary embeddings, (S,W), as layer/rotations.h says. */
 void rope_table(const struct workload *w, float *out);
 
 /* ---- cost.c: the least that a segment costs -----------------------------------------------------

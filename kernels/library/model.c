@@ -1,7 +1,7 @@
 /* A model's weights on the device. */
 #include "plan.h"
+#include "rotations.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
@@ -123,17 +123,10 @@ static size_t place_weights(const struct encoder_model *m, void *base, struct en
 static int compute_rope(const struct encoder_model *m, double base, void *to)
 {
     const struct encoder_info *l = &encoder_library;
-    const double factor = m->rope_factor > 0 ? m->rope_factor : 1, theta = factor * base;
-    const double first = pow(factor, -2.0 / l->head_size);
     float *table = malloc(weight_bytes(ROPE));
     if (table == NULL)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
-    for (int s = 0; s < l->seq_len; s++)
-        for (int c = 0; c < l->head_size; c += 2) {
-            double angle = s * (first * pow(theta, -(double)c / l->head_size));
-            table[(size_t)s * (size_t)l->head_size + (size_t)c] = (float)cos(angle);
-            table[(size_t)s * (size_t)l->head_size + (size_t)c + 1] = (float)sin(angle);
-        }
+    fp_rotations(l->seq_len, l->head_size, base, m->rope_factor, table);
     int status = encoder_device_copy(to, table, weight_bytes(ROPE), false);
     free(table);
     return status;

@@ -272,7 +272,7 @@ $ head -n 5 g/manifest.json
 ## A plan of more segments in its place.
 $ fuseplan generate 43690 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -o g
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 45 files; 'make -C g && g/plan' builds and runs them
+! fuseplan: wrote 46 files; 'make -C g && g/plan' builds and runs them
 $ ls g | grep -c '^segment_'
 15
 === export
@@ -280,7 +280,7 @@ $ ls g | grep -c '^segment_'
 $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 49 files; 'make -C lib && lib/example' builds the library and runs its example
+! fuseplan: wrote 50 files; 'make -C lib && lib/example' builds the library and runs its example
 $ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
 $ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
@@ -402,8 +402,8 @@ $ for CODE in 0 2; do
 $ for dir in 'a b;c' -dash; do
 >   fuseplan generate 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu -o "$dir" 2>&1 | tail -n 1
 > done
-fuseplan: wrote 38 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
-fuseplan: wrote 38 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
+fuseplan: wrote 39 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
+fuseplan: wrote 39 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
 3$ FUSEPLAN_CACHE=-cache fuseplan search -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --time-limit 0.1 -q >found
 $ echo "exit $?"
 exit 0
