@@ -115,25 +115,26 @@ static int dump_weight(const struct workload *w, int layer, int id, float *value
     return result;
 }
 
-/* Whether a layer is the first that has a weight: a table of rotations belongs to a kind of layers,
- * another table to all of them. */
-static bool is_first(const struct workload *w, int layer, int id)
+/* How many layers have a weight of their own, of the first so many: a table of rotations belongs to
+ * a kind of layers, another table to all of them. */
+static int owners(const struct workload *w, int layers, int id)
 {
     const struct weight *weight = &w->chain->weights[id];
     if (!weight->table)
-        return true;
-    return layer < (weight->draw == WEIGHT_ROTATION ? workload_kinds(w) : 1);
+        return layers;
+    return weight->draw == WEIGHT_ROTATION ? workload_kinds(w) : 1;
 }
 
-/* set: the weights of a layer, as bits.  Tables are written once. */
+/* Of the first so many layers, and the tables of all.  set: the weights of a layer, as bits. */
 static int dump_weights(struct worker *k, int layers, uint32_t set, const char *dir,
                         struct status *st)
 {
+    const int most = layers > workload_kinds(&k->w) ? layers : workload_kinds(&k->w);
     int result = 0;
-    for (int i = 0; i < layers * WEIGHT_MAX && result == 0; i++) {
+    for (int i = 0; i < most * WEIGHT_MAX && result == 0; i++) {
         int layer = i / WEIGHT_MAX, id = i % WEIGHT_MAX;
         const struct weight *weight = &k->w.chain->weights[id];
-        if ((set >> id & 1) == 0 || weight->name == NULL || !is_first(&k->w, layer, id))
+        if ((set >> id & 1) == 0 || weight->name == NULL || layer >= owners(&k->w, layers, id))
             continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         inputs_weight(&k->w, k->tensors.inputs, layer, id, values);
