@@ -262,6 +262,14 @@ static const struct {
               {128, "", false},
               {128, "tile=128x128", true},
               {32, "tile=64x96", true},
+              {32, "tile=64x96_cluster2x1", true},
+              {64, "tile=96x192_swap_pingpong", true},
+              {48, "tile=64x96", true},
+              {48, "tile=64x64", false},
+              {48, "tile=96x192_swap_pingpong", true},
+              {96, "tile=64x96_cluster2x1", true},
+              {96, "tile=96x192_swap_pingpong", true},
+              {96, "tile=128x128", false},
               {24, "tile=64x96", false}};
 
 /* The tile of a thread block has both columns of each pair. */

@@ -104,7 +104,7 @@ static void write_kinds(const struct build_target *t, int apart)
 /* Tiles of whole heads, whose q and k are turned. */
 static void write_turned(void)
 {
-    static const int head_sizes[] = {32, 64, 128};
+    static const int head_sizes[] = {32, 48, 64, 96, 128};
     struct build_target t = hopper;
     t.chain = chain_find("rope");
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
