@@ -62,7 +62,7 @@ static int build(struct bench *b, const struct options *o, struct compiled *out,
 {
     const struct tune_options search = search_of(o);
     struct choice *choices;
-    out->kernels = choices_ahead(bench_target(b), &search, &choices);
+    out->kernels = choices_ahead(b, &search, &choices);
     struct status *results = mem_alloc((size_t)out->kernels + 1, sizeof(*results));
     int result = bench_build(b, choices, out->kernels, results, st);
     for (int i = 0; i < out->kernels && result == 0; i++) {

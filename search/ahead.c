@@ -66,15 +66,14 @@ static void choose_slots(struct ahead *a, const struct tune_options *o, const st
         add_plan(a, space[expected]);
 }
 
-int choices_ahead(const struct build_target *target, const struct tune_options *o,
-                  struct choice **out)
+int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out)
 {
     struct segment_table table;
     struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
-    segment_table_init(&table, target);
+    segment_table_init(&table, bench_target(b));
     struct ahead a = {.table = &table};
-    int expected = expected_plan(&table, target->workload, space, space_count);
+    int expected = expected_plan(&table, bench_workload(b), space, space_count);
     choose_slots(&a, o, space, space_count, expected);
     for (int i = 0; i < SLOT_COUNT; i++)
         for (int k = 0; k < table.slots[i].count && a.wanted[i]; k++)

@@ -71,12 +71,11 @@ int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
                struct tune_report *out, struct status *st);
 /* ---- ahead.c ------------------------------------------------------------------------------- */
 
-/* The choices that a search of the target's workload would build first, and their number: the
+/* The choices that a search of the bench's workload would build first, and their number: the
  * defaults of the segments that stage 1 times first, of the baselines and of the plan that is
  * expected to be the fastest, whose other schedules are there too; where nothing is expected, of
  * all segments.  *out is owned by the caller. */
-int choices_ahead(const struct build_target *target, const struct tune_options *o,
-                  struct choice **out);
+int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out);
 
 void tune_report_release(struct tune_report *r);
 

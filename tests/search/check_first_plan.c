@@ -1,4 +1,5 @@
-/* The first plan of tune(), on a fake bench. */
+/* The first plan of tune(), and what is compiled before it, on a fake bench. */
+#include "search/tuner_int.h"
 #include "tests/workload.h"
 #include "tune_guided.h"
 
@@ -108,6 +109,66 @@ START_TEST(first_plan_is_timed_again_on_a_gpu)
 }
 END_TEST
 
+/* ---- what is compiled beforehand ------------------------------------------------------------- */
+
+/* How many of the choices are of a slot; all of them are distinct. */
+static int of_slot(const struct choice *choices, int count, int slot)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        n += slot_of(choices[i].segment, choices[i].impl->handwritten) == slot;
+        for (int k = 0; k < i; k++)
+            ck_assert(!choice_equal(&choices[i], &choices[k]));
+    }
+    return n;
+}
+
+static int ahead(struct choice **out)
+{
+    return choices_ahead(bench, &options, out);
+}
+
+/* The defaults of the segments that are timed first, and all that a step changes of the expected
+ * plan's. */
+START_TEST(expected_plan_is_compiled_beforehand)
+{
+    struct choice *choices;
+    int slots[OP_COUNT], steps = 0;
+    expect_times();
+    int count = ahead(&choices), n = plan_slots(plan_from_value(EXPECTED_VALUE), slots);
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_ge(of_slot(choices, count, slots[i]), 1);
+        steps += of_slot(choices, count, slots[i]) > 3;
+    }
+    ck_assert_int_ge(steps, 3);
+    n = plan_slots(plan_from_value(VALUE_UNFUSED), slots);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_ge(of_slot(choices, count, slots[i]), 1);
+    ck_assert_int_eq(of_slot(choices, count, slot_of((struct segment){7, 14}, false)), 0);
+    free(choices);
+}
+END_TEST
+
+/* Where nothing is expected any segment of the space may be wanted, by its defaults alone. */
+START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
+{
+    struct choice *choices;
+    int count = ahead(&choices);
+    ck_assert_int_ge(of_slot(choices, count, slot_of((struct segment){7, 14}, false)), 1);
+    free(choices);
+    options.search.space_lo = options.search.space_hi = VALUE_UNFUSED;
+    options.baselines.count = 0;
+    int slots[OP_COUNT], n = plan_slots(plan_from_value(VALUE_UNFUSED), slots), own = 0;
+    count = ahead(&choices);
+    for (int i = 0; i < n; i++)
+        own += of_slot(choices, count, slots[i]);
+    ck_assert_int_eq(own, count);
+    free(choices);
+}
+END_TEST
+
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
-      ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2))
+      ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
+      ONCE(expected_plan_is_compiled_beforehand),
+      ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected))
