@@ -82,8 +82,8 @@ typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 
 /* Calls row() for each other study on the same target, with the same protocol and inputs, of
- * layers of the same heads, ffn and number and of as many tokens, the newest first; the caller
- * compares the rest.  The text lives until row() returns; row() must not use db. */
+ * layers of the same heads, ffn and number, the newest first; the caller compares the rest.  The
+ * text lives until row() returns; row() must not use db. */
 typedef void db_study_beside(void *ctx, int64_t study, const char *workload_text);
 int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
                       struct status *st);

@@ -39,7 +39,6 @@ X(STUDIES_BESIDE,
   "SELECT study.id AS study, workload.text AS text FROM study AS own"
   " JOIN workload AS asked ON asked.id = own.workload JOIN study ON study.target = own.target"
   " JOIN workload ON workload.id = study.workload WHERE own.id = ? AND study.id <> own.id"
-  " AND workload.batch * workload.seq_len = asked.batch * asked.seq_len"
   " AND workload.heads = asked.heads AND workload.head_size = asked.head_size"
   " AND workload.ffn = asked.ffn AND workload.layers = asked.layers"
   " AND study.protocol = own.protocol AND study.seed = own.seed AND study.init = own.init"

@@ -1,8 +1,9 @@
 /* The first plan is measured before any segment is timed alone, so that a search that is
  * interrupted, or whose time is over, soon has a plan to print.  Each implementation may say how
  * long its default takes; then the plan of the least sum of these times comes first.  If no plan
- * has a time for every segment, or the expected plan does not run, it is the baseline that takes
- * the fewest compilers.
+ * has a time for every segment, it is the best plan of the nearest workload, by its schedules
+ * there. If there is none, or the plan does not run, it is the baseline that takes the fewest
+ * compilers.
  *
  * The trial is stored if the search ends before it has measured this plan again, but not beyond the
  * budget.  On a CPU it is not measured again by the same schedules.  On a GPU it is: the trial
@@ -24,19 +25,25 @@ static double expected_ms(const struct tuner *t, int slot)
     return choice_expected_us(&s->attempts[0].choice, bench_workload(t->bench)) / 1000;
 }
 
-/* False: too little is known, or the baselines spend the budget. */
+/* False: too little is known. */
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
     struct segment_times expected;
     struct status fails = STATUS_INIT;
-    int budget = t->o->search.budget;
-    if (budget > 0 && budget <= t->o->baselines.count)
-        return false;
     for (int i = 0; i < SLOT_COUNT; i++)
         expected.ms[i] = expected_ms(t, i);
     int plan = additive_best(t->space, t->space_count, &expected);
     return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
            plan_candidate(&t->segments, NULL, t->space[plan], out, &fails) == 0;
+}
+
+/* The plan that is expected to be the fastest, else that of the nearest workload; 1, 0 or -1. */
+static int choose(struct tuner *t, struct candidate *out, struct status *st)
+{
+    int budget = t->o->search.budget;
+    if (budget > 0 && budget <= t->o->baselines.count)
+        return 0; /* the baselines spend it */
+    return choose_expected(t, out) ? 1 : nearest_plan(t, out, st);
 }
 
 static int measure(struct tuner *t, struct status *st)
@@ -60,11 +67,10 @@ int first_plan_measure(struct tuner *t, struct status *st)
     struct first_plan *f = &t->first;
     if (is_exhaustive(t) || history_best(&t->history) >= 0 || !(t->clock() < t->end))
         return 0;
-    if (choose_expected(t, &f->candidate)) {
-        if (measure(t, st) != 0)
-            return -1;
-        f->expected = f->ran;
-    }
+    int chosen = choose(t, &f->candidate, st);
+    if (chosen < 0 || (chosen > 0 && measure(t, st) != 0))
+        return -1;
+    f->expected = f->ran;
     return !f->ran && cheapest_baseline(t, &f->candidate) ? measure(t, st) : 0;
 }
 

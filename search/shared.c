@@ -65,9 +65,7 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
     return workload_tokens(a) == workload_tokens(b);
 }
 
-/* Whether layers compute the same in the same sizes, types and number.  The base of rotary
- * embeddings only fills a table, and changes no time. */
-static bool same_layers(const struct workload *a, const struct workload *b)
+bool same_layers(const struct workload *a, const struct workload *b)
 {
     return a->chain == b->chain && a->heads == b->heads && a->head_size == b->head_size &&
            a->hidden == b->hidden && a->ffn == b->ffn && a->layers == b->layers &&
@@ -115,7 +113,8 @@ static void note_study(void *ctx, int64_t study, const char *workload_text)
     struct shared *s = ctx;
     struct beside b = {.study = study};
     struct status unreadable = STATUS_INIT; /* of another version */
-    if (workload_parse(workload_text, &b.workload, &unreadable) != 0) {
+    if (workload_parse(workload_text, &b.workload, &unreadable) != 0 ||
+        !same_tokens(&b.workload, bench_workload(s->t->bench))) {
         workload_release(&b.workload);
         return;
     }

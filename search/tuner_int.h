@@ -44,7 +44,7 @@ struct tuner {
         struct trial trial;        /* released here while `owned` */
         struct observation known;  /* what it says */
         double climb;              /* seconds; when its schedules were first tried */
-        bool ran, owned, expected; /* expected: it was chosen for what is expected */
+        bool ran, owned, expected; /* expected: it was chosen for its time, as a baseline is not */
     } first;
     struct anchor_plan {
         struct candidate candidate; /* of no choices: there is none yet */
@@ -168,12 +168,22 @@ void say_baselines(const struct tuner *t);
 
 /* ---- shared.c: segment times of studies of other workloads ----------------------------------- */
 
+/* Whether layers compute the same in the same sizes, types and number.  The base of rotary
+ * embeddings only fills a table, and changes no time. */
+bool same_layers(const struct workload *a, const struct workload *b);
+
 /* Whether a segment takes the same time in both workloads, on the same target. */
 bool segment_shared(struct segment s, const struct workload *a, const struct workload *b);
 
 /* Takes the times of segments that do not depend on what differs, after two of them were timed
  * again.  If one of these takes another time here, none is taken. */
 int take_shared(struct tuner *t, struct status *st);
+
+/* ---- nearest.c ------------------------------------------------------------------------------ */
+
+/* The best plan of the workload of equal layers that is nearest in tokens and sequence length, on
+ * the same target, as it ran there.  1, 0 if there is none in the space, or -1. */
+int nearest_plan(const struct tuner *t, struct candidate *out, struct status *st);
 
 /* ---- evaluator.c: stage 2's evaluator -------------------------------------------------------- */
 

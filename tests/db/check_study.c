@@ -136,8 +136,8 @@ static void add_text(void *ctx, int64_t id, const char *text)
     buf_addf(ctx, "%s;", text);
 }
 
-/* Only studies that may share the time of a segment are read: a table of workloads has hundreds. */
-START_TEST(beside_are_studies_of_as_many_tokens)
+/* A table of workloads has hundreds of studies. */
+START_TEST(beside_are_studies_of_equal_layers)
 {
     struct db_workload mask = a_workload, halves = a_workload, twice = a_workload,
                        heads = a_workload;
@@ -156,7 +156,7 @@ START_TEST(beside_are_studies_of_as_many_tokens)
         OK(db_study(db, others[i], &a_target, "1", &id, &st));
     buf_init(&texts);
     OK(db_studies_beside(db, study, add_text, &texts, &st));
-    ck_assert_str_eq(texts.ptr, "halves;mask;");
+    ck_assert_str_eq(texts.ptr, "twice;halves;mask;");
     buf_release(&texts);
 }
 END_TEST
@@ -264,7 +264,7 @@ END_TEST
 SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
       ONCE(find_prefers_the_study_most_like_what_is_asked_for),
-      ONCE(find_prefers_the_device_to_its_driver), ONCE(beside_are_studies_of_as_many_tokens),
+      ONCE(find_prefers_the_device_to_its_driver), ONCE(beside_are_studies_of_equal_layers),
       ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),
       ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own),
       ONCE(model_replaces_the_one_of_its_name))

@@ -109,6 +109,26 @@ START_TEST(first_plan_is_timed_again_on_a_gpu)
 }
 END_TEST
 
+/* Nothing is expected on a CPU: the best plan of another mask comes first, by its schedules there,
+ * and of a workload of four times as many tokens a baseline. */
+START_TEST(plan_of_the_nearest_workload_is_the_first)
+{
+    bool near = _i == 0;
+    run();
+    int best = report.best.value, first = near ? best : 41115;
+    ck_assert_int_ne(best, 41115);
+    mask_spec_release(&fake.workload.mask_spec);
+    OK(mask_parse("causal", &fake.workload.mask_spec, &st));
+    fake.workload.seq_len *= near ? 1 : 4;
+    OK(workload_check(&fake.workload, &st));
+    fake.stop_at_call = fake.calls + 2;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(report.best.value, first);
+    ck_assert_int_eq(report.new_trials, 1);
+}
+END_TEST
+
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
 
 /* How many of the choices are of a slot; all of them are distinct. */
@@ -170,5 +190,6 @@ END_TEST
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
       ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
+      LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2),
       ONCE(expected_plan_is_compiled_beforehand),
       ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected))
