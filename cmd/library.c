@@ -59,7 +59,9 @@ static int run(char *const *argv, char *const *env, bool mute, struct status *st
 
 int library_build(const char *dir, struct status *st)
 {
-    char *argv[] = {(char *)"make", (char *)"-s", (char *)"-C", (char *)dir, NULL};
+    char jobs[16];
+    snprintf(jobs, sizeof(jobs), "-j%d", cpu_threads());
+    char *argv[] = {(char *)"make", (char *)"-s", (char *)"-C", (char *)dir, jobs, NULL};
     return run(argv, environ, false, st);
 }
 
