@@ -100,7 +100,7 @@ bool machine_is_crowded(struct tuner *t)
     bool crowded = !is_exhaustive(t) && d.measured >= ENOUGH && 2 * d.crowded > d.measured;
     if (crowded && !t->told.crowded)
         tuner_say(t, "the machine is busy: other schedules, and most segments of several stages, "
-                     "are left to a search on a quieter one");
+                     "are left to a longer search on a quieter one");
     t->told.crowded |= crowded;
     return crowded;
 }
