@@ -69,7 +69,7 @@ struct options {
     int batch, seq_len;              /* the first number of each list */
     struct sizes batches, seq_lens;
     int heads, head_size, hidden, layers, ffn, avg_seq_len;
-    double eps, rope, rope_factor; /* of rotary embeddings the base and the factor; 0: none */
+    double eps, rope, rope_factor; /* of rotary embeddings the base, 0: none, and the factor */
     double local_rope;             /* 0: rope */
     int global_every;
     const char *local_mask;          /* null or "none": layers are of one kind */

@@ -142,7 +142,7 @@ struct workload {
     int hidden; /* D where it is not heads * head_size and the chain says so; else 0 */
     double eps;
     double rope_theta;  /* the base of rotary embeddings; 0 where the chain has none */
-    double rope_factor; /* by which their longest wave is longer, as rope_table() says; 0: none */
+    double rope_factor; /* by which their longest wave is longer; 0: not given, as 1 */
     enum dtype dtype;
     int *lengths; /* (batch) real tokens of each row, owned; null: all are seq_len */
     struct mask_spec mask_spec;

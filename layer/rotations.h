@@ -8,7 +8,7 @@
 /* out (S,W): of place s and pair c < W/2 the cosine and the sine of s * theta^(-2c/W), at columns
  * 2c and 2c+1.  With a factor f, as GTE has it for longer sequences, of
  * s * (f theta)^(-2c/W) / f^(2/W): NTK-aware, so that the shortest wave is about as long as it was,
- * and the longest f times as long.  factor 0: none, as 1. */
+ * and the longest f times as long.  factor 0: not given, as 1. */
 static inline void fp_rotations(int seq_len, int head_size, double theta, double factor, float *out)
 {
     const double f = factor > 0 ? factor : 1, first = pow(f, -2.0 / head_size);

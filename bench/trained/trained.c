@@ -100,7 +100,10 @@ int trained_check(const struct trained *t, const struct workload *w, struct stat
                                                                        : ENCODER_FP32);
     char error[WEIGHTS_ERROR];
     if (weights_check(&t->file, &as, error) != 0)
-        return status_set(st, STATUS_USAGE, "the weights '%s': %s", t->path, error);
+        return status_set(st, STATUS_USAGE,
+                          "the weights '%s': %s; --model takes sizes and functions "
+                          "from the model's config.json",
+                          t->path, error);
     if (weights_layers(&t->file, &as) < w->layers)
         return status_set(st, STATUS_USAGE,
                           "the file of weights '%s' has %d layers, and the workload has %d; give "

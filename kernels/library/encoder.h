@@ -86,7 +86,7 @@ struct encoder_info {
     int seq_len;        /* of the longest plan */
     unsigned functions; /* ENCODER_PRE and others: in what layers differ from BERT's */
     double rope_theta;  /* of the workload that was tuned; 0: layers turn no heads */
-    double rope_factor; /* likewise; 0: none */
+    double rope_factor; /* likewise; 0: not given, as 1 */
     int global_every;   /* layers 0, N, 2N, ... of a model are global, the others local; 0: all */
     double local_rope_theta; /* as rope_theta, of local layers */
 };
@@ -154,7 +154,7 @@ struct encoder_model {
     const float *score_bias; /* (heads, 2S-1), S likewise: number h, j-i + S-1 is added
                               * to the score of query i and key j of head h, before the mask */
     int hidden;              /* D, that of encoder_describe(); 0: heads * head_size */
-    double rope_factor;      /* of rotary embeddings, 1..1e6; 0: none */
+    double rope_factor;      /* of rotary embeddings, 1..1e6; 0: not given, as 1 */
     double local_rope_theta; /* as rope_theta, of local layers */
     const float *local_rope; /* as rope, likewise */
 };

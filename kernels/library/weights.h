@@ -63,7 +63,7 @@ struct weights_as {
     int heads, head_size, hidden, ffn, layers;
     int seq_len;        /* for WEIGHTS_BIAS_TABLE alone */
     unsigned functions; /* enum encoder_functions */
-    double rope_factor; /* of rotary embeddings; 0: not known */
+    double rope_factor; /* of rotary embeddings; 0: not given */
 };
 
 /* Arrays beside the twelve of struct encoder_weights, which have its order.  Those are row-major

@@ -34,7 +34,7 @@ enum traits {
     UNSCALED = 128,          /* scores are not divided by sqrt(W) */
     SECOND_ACTIVATED = 256,  /* of a gate in one tensor the second half */
     ALIBI_BOTH_WAYS = 512,   /* -slope * |i-j|, not slope * (j-i) */
-    SCALED_ROTATIONS = 1024, /* by a factor of config.json, which the file does not say */
+    SCALED_ROTATIONS = 1024, /* by a factor, which config.json says, if there is one */
     BARE_FIRST = 2048,       /* layer 0 has no first norm */
     BARE_NORMS = 4096        /* layernorms may lack their bias */
 };

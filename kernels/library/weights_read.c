@@ -84,9 +84,9 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                                   (as->functions >> i & 1) != 0 ? "with them" : "without");
     if (has(f, SCALED_ROTATIONS) && !(as->rope_factor > 0))
         return weights_refuse(error,
-                              "its layers are those of %s, whose rotary embeddings have a factor, "
-                              "as the model's config.json says; give --model, or the factor with "
-                              "the base, such as --rope 500000:2, 1 where there is none",
+                              "its layers are those of %s, whose rotary embeddings may have a "
+                              "factor; expected layers with a rope_factor: that of the model's "
+                              "config.json, 1 where it has none",
                               f->family->name);
     if ((as->functions & ENCODER_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)
         return weights_refuse(error, "'%s', the last norm, is missing", f->family->finals[0]);

@@ -69,7 +69,7 @@ if [ "$part" = written ]; then
   gzip -dc "$source/tests/data/families/gte/model.safetensors.gz" >gte.safetensors
   fuseplan bench "$value" --target cpu -b 1 -s 8 -H 3 -W 16 --ffn 64 -L 2 --gate --rope 100 --weights gte.safetensors -q \
     2>said && fail "bench turns a GTE's heads by other angles"
-  grep -q "those of GTE, whose rotary embeddings have a factor" said || fail "$(cat said)"
+  grep -q "those of GTE, whose rotary embeddings may have a factor" said || fail "$(cat said)"
   fuseplan bench "$value" --target cpu -b 1 -s 8 --model "$source/tests/data/families/gte/config.json" \
     --weights gte.safetensors --baseline none -q >out || fail "bench of GTE: $(cat out)"
 

@@ -205,7 +205,7 @@ static const struct {
     {"opt", "relu", "those of OPT, with norms before"},
     {"opt-post", "pre+relu", "those of OPT, without norms before"},
     {"wav2vec2", "pre", "'encoder.layer_norm', the last norm, is missing"},
-    {"gte", "gate+rope", "those of GTE, whose rotary embeddings have a factor"},
+    {"gte", "gate+rope", "those of GTE, whose rotary embeddings may have a factor"},
 };
 
 START_TEST(other_layers_are_refused)
