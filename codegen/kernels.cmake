@@ -4,7 +4,8 @@ set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
 set(cpu_library device.c launch.c segment.h)
 set(cpu_host host.h)
-set(cuda_kernels abi.h attention.cuh attention.h common.cuh gemm.cuh gemm.h handwritten.cuh heads.cuh hopper.cuh
+set(cuda_kernels abi.h attention.cuh attention.h attention_rows.cuh attention_scores.cuh common.cuh
+  gemm.cuh gemm.h handwritten.cuh heads.cuh hopper.cuh
   hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh
   hopper_attention_copy.cuh hopper_attention_finish.cuh
   hopper_attention_load.cuh hopper_attention_softmax.cuh hopper_attention_tiles.cuh

@@ -35,7 +35,7 @@ struct fp_attention {
  *
  * element: bytes of one; tensor_cores: they multiply, else FFMA does. */
 
-/* Columns that a row of attention.cuh has in shared memory: those behind the head's are zeros. */
+/* Columns that a row of attention_rows.cuh has: those behind the head's are zeros. */
 FP_CONSTANT int fp_attention_columns(int head_size)
 {
     return (head_size + 15) / 16 * 16;
