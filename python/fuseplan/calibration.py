@@ -24,6 +24,7 @@ def calibrate(model, sentences, path, *, tokenizer=None):
 
     model: a SentenceTransformer, or a HuggingFace model with its tokenizer; with PyTorch's own layers.
     sentences: some hundred strings, of the kind that the model will get."""
+    sentences = _strings(sentences)
     base, stack, tokenizer, most = _open(model, tokenizer)
     seen = [{name: _Seen(f"layer {i}: {name}") for name in TENSORS} for i in range(len(stack.layers))]
     hooks, tokens = [], 0
@@ -48,6 +49,7 @@ def write_rows(model, sentences, path, *, tokenizer=None):
     """Writes what a model's first layer gets of sentences, for `fuseplan accuracy --input`: a file of safetensors
     with rows (tokens,D), one sentence behind the other, and lengths (sentences)."""
     from safetensors.torch import save_file
+    sentences = _strings(sentences)
     base, stack, tokenizer, most = _open(model, tokenizer)
     rows, last = [None] * len(sentences), []
 
@@ -136,14 +138,19 @@ def _first(args, kwargs):
     return next(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
 
 
+def _strings(sentences):
+    texts = [] if isinstance(sentences, str) else list(sentences)
+    if isinstance(sentences, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("sentences: expected a list of str")
+    if not texts:
+        raise ValueError("sentences is empty: give some hundred, of the kind that the model will get")
+    return texts
+
+
 def _batches(sentences, tokenizer, most):
     """Lists of (place, ids), of one length each: there is no padding, whose rows would be counted."""
-    if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
-        raise TypeError("sentences: expected a list of str")
-    if len(sentences) == 0:
-        raise ValueError("sentences is empty: give some hundred, of the kind that the model will get")
     by_length = {}
-    for place, ids in enumerate(tokenizer(list(sentences), truncation=True, max_length=most)["input_ids"]):
+    for place, ids in enumerate(tokenizer(sentences, truncation=True, max_length=most)["input_ids"]):
         by_length.setdefault(len(ids), []).append((place, ids))
     for same in by_length.values():
         for begin in range(0, len(same), _BATCH):

@@ -80,7 +80,7 @@ class Calibration(common.Case):
 
     def test_rows(self):
         model = models.draw()
-        fuseplan.write_rows(model, TEXTS, self.rows, tokenizer=Words())
+        fuseplan.write_rows(model, (text for text in TEXTS), self.rows, tokenizer=Words())
         file, at = load_file(self.rows), 0
         self.assertEqual(file['lengths'].tolist(), [min(len(text.split()), 10) for text in TEXTS])
         for text in TEXTS:
