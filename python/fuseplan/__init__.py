@@ -9,7 +9,7 @@
 import importlib
 
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
-         "doctor": "replace", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
+         "doctor": "machine", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
          "tune_in_background": "tuning", "calibrate": "calibration", "write_rows": "calibration",
          "Unsupported": "finder", "ProgramError": "program"}
 __all__ = list(_FROM)
@@ -18,4 +18,9 @@ __all__ = list(_FROM)
 def __getattr__(name):  # PyTorch is imported when something is used
     if name not in _FROM:
         raise AttributeError(f"module 'fuseplan' has no attribute '{name}'")
-    return getattr(importlib.import_module("." + _FROM[name], __name__), name)
+    try:
+        return getattr(importlib.import_module("." + _FROM[name], __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(f"fuseplan.{name} needs PyTorch, which this Python does not have", name="torch") from None

@@ -1,6 +1,5 @@
 """optimize(), restore(), explain(), stats(), doctor()."""
 
-import json
 import re
 import sys
 import weakref
@@ -277,11 +276,3 @@ def stats(model):
                                       "plan": engine.sizes[index] if index >= 0 else "in pieces"}
         found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls)}
     return found
-
-
-def doctor():
-    """What this machine has for fuseplan and what it lacks: a dict of program (its path), version, torch, gpu (its name
-    or None), and checks, a list of dicts as `fuseplan doctor --format json` writes it."""
-    checks = json.loads(program.run("doctor", "--format", "json", check=False))
-    return {"program": program.find(), "version": program.run("--version").strip(), "torch": torch.__version__,
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None, "checks": checks}

@@ -5,10 +5,11 @@ set -eu
 FUSEPLAN=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 python=${3:-python3}
 cd "$2/tests/python"
+export FUSEPLAN PYTHONDONTWRITEBYTECODE=1
+[ $# -gt 2 ] || export PYTHONPATH="$2/python${PYTHONPATH:+:$PYTHONPATH}"
+"$python" without_torch.py
 "$python" -c 'import torch, transformers' 2>/dev/null || {
   echo "skipped: $python has no torch and transformers; './run check-python' makes one that has"
   exit 77
 }
-export FUSEPLAN PYTHONDONTWRITEBYTECODE=1
-[ $# -gt 2 ] || export PYTHONPATH="$2/python${PYTHONPATH:+:$PYTHONPATH}"
 exec "$python" -m unittest
