@@ -376,7 +376,7 @@ $ export='fuseplan export 41115 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu 
 $ mkdir bin
 $ cat >bin/make <<'END'
 > #!/bin/sh
-> echo "make $*"
+> echo "make $*" | sed 's/ -j[1-9][0-9]*$/ -jN/'
 > exit "$CODE"
 > END
 $ chmod +x bin/make
@@ -390,11 +390,11 @@ $ for CODE in 0 2; do
 0
 1
 1
-! make -s -C lib
-! make -s -C lib
-! make -s -C lib
+! make -s -C lib -jN
+! make -s -C lib -jN
+! make -s -C lib -jN
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
-! make -s -C lib
+! make -s -C lib -jN
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
 === names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
