@@ -297,8 +297,7 @@ static int check_options(const struct options *o, struct status *st)
 
 int bench_attention(const struct options *o, struct status *st)
 {
-    struct attention_table t = {.rows = json_array(),
-                                .workloads = o->batches.count * o->seq_lens.count};
+    struct attention_table t = {.rows = json_array(), .workloads = options_workloads(o)};
     int code = -1;
     if (check_options(o, st) == 0)
         code = each_workload(o, "bench", measure, &t, st);

@@ -106,8 +106,8 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
                   struct status *st);
 void options_release(struct options *o);
 
-/* In next.c: append " -b 1 -m causal": of a set of options those given, as given; and "fuseplan
- * search -b 1 -m causal", with the program as it was called. */
+/* In options_text.c: append " -b 1 -m causal": of a set of options those given, as given; and
+ * "fuseplan search -b 1 -m causal", with the program as it was called. */
 void options_words(const struct options *o, option_bits set, struct buf *out);
 void options_command(const struct options *o, const char *command, option_bits set,
                      struct buf *out);

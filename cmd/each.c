@@ -19,7 +19,7 @@ int each_check(const struct options *o, const struct command *c, struct status *
         return status_set(st, STATUS_USAGE,
                           "--format markdown is of search, query, bench and ship, not of %s",
                           c->name);
-    int workloads = o->batches.count * o->seq_lens.count;
+    int workloads = options_workloads(o);
     if (workloads > 1 && options_has(o, OPT(DUMP)))
         return status_set(st, STATUS_USAGE,
                           "--dump writes one workload, and %d are asked for; give one batch size "
@@ -40,7 +40,7 @@ struct options each_part(const struct options *o, int part)
 /* Finds a size that is refused, before anything is done for the first one. */
 static int check_workloads(const struct options *o, struct status *st)
 {
-    int parts = o->batches.count * o->seq_lens.count, result = 0;
+    int parts = options_workloads(o), result = 0;
     for (int i = 0; i < parts && result == 0; i++) {
         struct options one = each_part(o, i);
         struct target_name target;
@@ -67,7 +67,7 @@ static void share_time(const struct options *o, double begun, int left, struct o
 int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
                   struct status *st)
 {
-    int parts = o->batches.count * o->seq_lens.count, worst = EXIT_SUCCESS;
+    int parts = options_workloads(o), worst = EXIT_SUCCESS;
     double begun = clock_seconds();
     if (parts <= 1) {
         struct options one = *o;
@@ -95,14 +95,14 @@ int each_workload(const struct options *o, const char *command, each_step *step,
 static int run_part(void *ctx, const struct options *one, struct status *st)
 {
     const struct command *c = ctx;
-    if (one->batches.count * one->seq_lens.count > 1)
+    if (options_workloads(one) > 1)
         output_part(one);
     return c->run(one, st);
 }
 
 int each_run(const struct options *o, const struct command *c, struct status *st)
 {
-    int parts = o->batches.count * o->seq_lens.count;
+    int parts = options_workloads(o);
     if (parts > 1 && check_workloads(o, st) != 0)
         return -1;
     if (c->whole != NULL && c->whole(o))

@@ -78,7 +78,7 @@ static int by_tokens(const void *a, const void *b)
 
 int choosing_open(const struct options *o, struct choosing *out, struct status *st)
 {
-    int parts = o->batches.count * o->seq_lens.count;
+    int parts = options_workloads(o);
     *out =
         (struct choosing){.count = parts > 1 ? parts : 1}; /* without sizes one that is refused */
     out->parts = mem_alloc((size_t)out->count, sizeof(*out->parts));

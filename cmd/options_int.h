@@ -53,7 +53,13 @@ void settings_free(struct settings *s);
 
 /* ---- each.c: several workloads at once ------------------------------------------------------- */
 
-/* The options of one of the workloads, 0..batches * seq_lens - 1. */
+/* How many workloads the lists of sizes make; 0: a size is missing. */
+static inline int options_workloads(const struct options *o)
+{
+    return o->batches.count * o->seq_lens.count;
+}
+
+/* The options of one of the workloads, 0..options_workloads() - 1. */
 struct options each_part(const struct options *o, int part);
 
 /* STATUS_USAGE if several sizes are given to a command that takes one. */

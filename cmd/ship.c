@@ -58,7 +58,7 @@ static int check(const struct options *o, const char *dir, const char *name, str
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) == 0 &&
         trained_open(o->weights, o->prefix, &t, st) == 0)
         result = 0;
-    for (int i = 0; i < o->batches.count * o->seq_lens.count && result == 0; i++) {
+    for (int i = 0; i < options_workloads(o) && result == 0; i++) {
         struct options one = each_part(o, i);
         result = check_weights(&one, t, st);
     }
@@ -150,7 +150,7 @@ static void print(const struct options *o, const json_t *rows)
 {
     enum { SIZES = 2 };
     bool table = o->format == FORMAT_TABLE;
-    int left_out = table && o->batches.count * o->seq_lens.count == 1 ? SIZES : 0;
+    int left_out = table && options_workloads(o) == 1 ? SIZES : 0;
     struct output out;
     size_t i;
     json_t *row;

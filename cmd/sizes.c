@@ -1,3 +1,4 @@
+#include "cmd/options_int.h"
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
@@ -50,7 +51,7 @@ void sizes_end(const struct options *o)
         {"export best", OPTS_WORKLOAD | OPT(DB),
          " -o encoder --build   # one C library of all sizes"}};
     enum format format = o->format;
-    bool several = o->batches.count * o->seq_lens.count > 1;
+    bool several = options_workloads(o) > 1;
     char titles[RATIOS][24];
     struct column columns[8] = {{"batch", "batch", 0},
                                 {"seq_len", "seq-len", 0},

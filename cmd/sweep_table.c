@@ -111,7 +111,7 @@ static int add_words(struct table *t, struct names *words, const char *target, s
     struct options o = p->o;
     if (!options_has(&o, OPT(TARGET)))
         o.target = target;
-    int parts = o.batches.count * o.seq_lens.count, result = parts > 0 ? 0 : add_row(t, &o, st);
+    int parts = options_workloads(&o), result = parts > 0 ? 0 : add_row(t, &o, st);
     for (int i = 0; i < parts && result == 0; i++) {
         struct options one = each_part(&o, i);
         result = add_row(t, &one, st);
