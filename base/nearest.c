@@ -35,7 +35,7 @@ const char *nearest_word(const char *word, const char *const *list, int n)
     if (len == 0 || len > WORD_MAX)
         return NULL;
     const char *best = NULL;
-    int limit = 2 + (int)len / 3;
+    int limit = 1 + ((int)len + 1) / 3;
     for (int i = 0; i < n; i++) {
         int edits = strlen(list[i]) <= WORD_MAX ? distance(word, list[i]) : limit;
         if (edits < limit) {

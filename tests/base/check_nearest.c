@@ -16,6 +16,7 @@ static const struct {
              {"f", NULL},
              {"", NULL},
              {"flash", NULL},
+             {"ball", NULL}, /* half of it is other letters */
              {"a_word_much_longer_than_any_that_could_ever_be_meant", NULL}};
 
 START_TEST(finds_the_nearest_word)

@@ -204,7 +204,7 @@ $ try() { printf "$@" >fuseplan.conf; fuseplan config list; }
 2$ try '[fuseplan]\nbacth = 8\n'
 ! fuseplan config: fuseplan.conf:2: unknown setting 'bacth'; did you mean 'batch'? 'fuseplan config list' prints all settings
 2$ try '[fuseplan]\n\n\nbudget = 8\n'
-! fuseplan config: fuseplan.conf:4: unknown setting 'budget'; did you mean 'target'? 'fuseplan config list' prints all settings
+! fuseplan config: fuseplan.conf:4: unknown setting 'budget'; 'fuseplan config list' prints all settings
 2$ try '[fuseplan]\nbatch = 8\nheads = 2\nBatch = 8\n'
 ! fuseplan config: fuseplan.conf:4: 'batch' is given a second time, after line 2; keep one
 2$ try '[fuseplan]\nbatch\n'

@@ -9,7 +9,7 @@ $ for eps in 1e-300; do fuseplan query -b 1 -s 4 --eps $eps; echo $?; done
 2
 ! fuseplan query: --eps: 1e-300 is out of range; give a number from 1e-37 to 1
 2$ fuseplan query -b 1 -s 4 --dtype fp64
-! fuseplan query: unknown --dtype 'fp64'; did you mean 'fp32'? expected fp32, tf32, fp16 or bf16
+! fuseplan query: unknown --dtype 'fp64'; expected fp32, tf32, fp16 or bf16
 2$ fuseplan query -b 1 -s 4 --dtype fp16 --target cpu
 ! fuseplan query: the cpu target has no element type fp16; expected fp32
 2$ fuseplan query -b 1 -s 4 --target tpu
