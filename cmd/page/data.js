@@ -133,6 +133,11 @@ function fillTable(table, columns, rows, attributesOf) {
       column.text(row, i)))))));
 }
 
+/* Options in a table, where no line ends within one. */
+function optionsText(options) {
+  return options.split(/ (?=-)/).flatMap((option, i) => [i > 0 ? " " : "", make("span", { class: "together" }, option)]);
+}
+
 function fillList(list, pairs) {
   for (const [name, ...value] of pairs)
     if (value[0]) list.append(make("dt", {}, name), make("dd", {}, ...value));

@@ -42,10 +42,10 @@ function showHead() {
 function showIndex() {
   at("index").hidden = pages.length < 2;
   fillTable(at("workloads"), [
-    { title: "workload", text: (page, i) => page === data ? page.options : make("a", { href: `?workload=${i}` }, page.options) },
+    { title: "workload", text: (page, i) => make(page === data ? "span" : "a", page === data ? {} : { href: `?workload=${i}` }, ...optionsText(page.options)) },
     { title: "device", text: (page) => page.device.name },
     { title: "best plan", number: true, text: (page) => String(page.best.value) },
-    { title: "us a layer", number: true, text: (page) => page.best.us_per_layer.toFixed(1) },
+    { title: "µs a layer", number: true, text: (page) => page.best.us_per_layer.toFixed(1) },
     { title: "times as fast as unfused", number: true, text: (page) => {
       const unfused = page.baselines.find((baseline) => baseline.value === 43690);
       return unfused && known(unfused.speedup) ? unfused.speedup.toFixed(2) : "-";
