@@ -70,7 +70,9 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
     if (result == 0) {
         print_rows(o, rows);
         if (json_array_size(rows) == 0)
-            note(o, "nothing stored is meant");
+            note(o,
+                 "nothing that is stored agrees with these options; 'fuseplan db list' prints what "
+                 "there is");
         else if (what.dry_run)
             note(o, "nothing was forgotten: --dry-run");
     }

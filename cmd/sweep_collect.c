@@ -17,8 +17,10 @@ static void say_open(const struct options *o, const struct table *t, int open)
     if (open == 0)
         note(o, "all %d rows are done", t->count);
     else if (o->shards > 1 && list.len > 0)
-        note(o, "%d of %d rows are done; to run what is missing: sbatch --array=%s",
-             t->count - open, t->count, list.ptr);
+        note(o,
+             "%d of %d rows are done; to run again: shards %s of %d, in Slurm 'sbatch "
+             "--array=%s FILE'",
+             t->count - open, t->count, list.ptr, o->shards, list.ptr);
     else
         note(o, "%d of %d rows are done", t->count - open, t->count);
     buf_release(&list);

@@ -84,7 +84,7 @@ for ((round = 0; round < 4; round++)); do
   fuseplan sweep collect "$root/table" "$root/sweep" $options >out 2>said || code=$?
   [ $code != 0 ] || break
   [ $code = 3 ] || fail "collect: exit $code"
-  again=$(sed -n 's/.*sbatch --array=//p' said)
+  again=$(sed -n 's/.*sbatch --array=\([0-9,]*\) .*/\1/p' said)
   echo "shards $again again"
   work "$again"
   wait_for is_done

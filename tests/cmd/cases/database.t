@@ -13,9 +13,9 @@ $ w='-b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu'
 3$ fuseplan db forget $w --db none.db
 ! fuseplan db: there is no database at 'none.db' yet: 'fuseplan search' makes one
 $ fuseplan db forget $w -L 2 --db a.db
-! fuseplan: nothing stored is meant
+! fuseplan: nothing that is stored agrees with these options; 'fuseplan db list' prints what there is
 $ fuseplan db forget --failed --target cpu --db a.db
-! fuseplan: nothing stored is meant
+! fuseplan: nothing that is stored agrees with these options; 'fuseplan db list' prints what there is
 $ fuseplan db forget $w --dry-run --db a.db
 workload                                 protocol  forgotten  measured                  device
 -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1  1                 2  2026-01-01T00:00:01.000Z  a processor
