@@ -3,10 +3,16 @@
 
 #include <stdlib.h>
 
-static int build(const char *dir, struct status *st)
+static int build(const struct options *o, const char *dir, struct status *st)
 {
-    if (library_build(dir, st) == 0)
+    if (library_build(dir, st) == 0) {
+        struct buf path;
+        buf_init(&path);
+        buf_add_path(&path, dir);
+        note(o, "built the library; '%s/example' runs its example", path.ptr);
+        buf_release(&path);
         return 0;
+    }
     struct status why = *st;
     *st = STATUS_INIT;
     return status_set(st, why.code,
@@ -21,7 +27,7 @@ static int run(const struct options *o, struct status *st)
     char *dir = place_directory(o, st);
     bool done = dir != NULL && library_check_name(name, st) == 0 &&
                 generate_write(o, dir, name, NULL, NULL, st) == 0 &&
-                (!options_has(o, OPT(BUILD)) || build(dir, st) == 0);
+                (!options_has(o, OPT(BUILD)) || build(o, dir, st) == 0);
     free(dir);
     return done ? EXIT_SUCCESS : -1;
 }

@@ -9,9 +9,12 @@ static void note_written(const struct options *o, int files, const char *dir, bo
     struct buf path;
     buf_init(&path);
     buf_add_path(&path, dir);
-    note(o, "wrote %d files; 'make -C %s && %s/%s' builds %s", files, path.ptr, path.ptr,
-         program ? "plan" : "example",
-         program ? "and runs them" : "the library and runs its example");
+    if (options_has(o, OPT(BUILD)))
+        note(o, "wrote %d files; make builds them", files);
+    else
+        note(o, "wrote %d files; 'make -C %s && %s/%s' builds %s", files, path.ptr, path.ptr,
+             program ? "plan" : "example",
+             program ? "and runs them" : "the library and runs its example");
     buf_release(&path);
 }
 

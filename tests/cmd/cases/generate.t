@@ -396,6 +396,10 @@ $ for CODE in 0 2; do
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
 ! make -s -C lib -jN
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
+$ CODE=0 ${export%%-q*} -o lib --build 2>&1 | tail -n 3
+fuseplan: wrote 50 files; make builds them
+make -s -C lib -jN
+fuseplan: built the library; 'lib/example' runs its example
 === names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
 ## copied, and no compiler takes the name for an option.
