@@ -45,6 +45,7 @@ __extension__ typedef unsigned __int128 option_bits; /* bits */
      OPT(NORM_KIND) | OPT(ACTIVATION) | OPT(GATE) | OPT(ROPE) | OPT(SCORE_BIAS) |                  \
      OPT(LOCAL_MASK) | OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY) | OPT(DTYPE) | OPT(LENGTHS) |           \
      OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
+#define OPTS_SEARCHED (OPTS_WORKLOAD | OPT(INIT) | OPT(DB))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_MARKDOWN };
 

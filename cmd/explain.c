@@ -28,8 +28,13 @@ static int open_stored(const struct options *o, struct session *s, struct measur
     s->study = found.study;
     if (found.db != NULL)
         return db_study_read(s->db, s->study, read_device, m, st);
-    if (strcmp(o->operands[0], BEST_WORD) != 0) /* else the failure says it */
-        note(o, "no times of this workload are stored; 'fuseplan search' measures it");
+    if (strcmp(o->operands[0], BEST_WORD) != 0) { /* else the failure says it */
+        struct buf search;
+        buf_init(&search);
+        options_command(o, "search", OPTS_SEARCHED, &search);
+        note(o, "no times of this workload are stored; '%s' measures it", search.ptr);
+        buf_release(&search);
+    }
     return 0;
 }
 

@@ -246,6 +246,7 @@ void progress_step(void *ctx, const struct step *step)
     (void)ctx;
     double now = clock_seconds();
     pthread_mutex_lock(&shown.lock);
+    shown.line.best[0] = '\0'; /* of a search that is over */
     progress_work(&shown.line, step, now);
     write_step(now);
     pthread_mutex_unlock(&shown.lock);

@@ -26,8 +26,6 @@ void search_print(const struct options *o, const struct workload *w, enum target
  */
 
 /* The options that name what was searched. */
-#define OPTS_SEARCHED (OPTS_WORKLOAD | OPT(INIT) | OPT(DB))
-
 /* Prints "verdict" and how the best plan compares with each baseline; first, if a time is unstable,
  * that there is no winner, and what to do.  elsewhere: the times are of another device. */
 void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere);

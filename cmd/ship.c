@@ -169,6 +169,25 @@ static void print(const struct options *o, const json_t *rows)
          "of the\nlast layer's output, from the best plan's");
 }
 
+/* What to do with the library. */
+static void note_use(const struct options *o, const char *dir, const char *name)
+{
+    struct buf path, run;
+    buf_init(&path);
+    buf_init(&run);
+    buf_add_path(&path, dir);
+    buf_addf(&run, "%s/example --weights ", path.ptr);
+    buf_add_word(&run, o->weights);
+    if (o->prefix != NULL) {
+        buf_adds(&run, " --prefix ");
+        buf_add_word(&run, o->prefix);
+    }
+    note(o, "'%s' runs it; '%s/%s.h' and '%s/%s.py' say how C and Python call it", run.ptr,
+         path.ptr, name, path.ptr, name);
+    buf_release(&run);
+    buf_release(&path);
+}
+
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
@@ -183,6 +202,7 @@ static int run(const struct options *o, struct status *st)
         print(o, s.rows);
         note(o, "'%s' has the library, built, and verified on the weights of '%s'", dir,
              o->weights);
+        note_use(o, dir, name);
     }
     if (code < 0 && st->code == STATUS_INTERRUPTED)
         note(o, "nothing is written; what the search measured is stored, and the same command goes "

@@ -140,6 +140,19 @@ static struct db_study near_here(const struct options *o, struct target_name tar
                              .init = ranges_names[o->ranges]};
 }
 
+/* Says what is missing, the search that measures it, and what is known. */
+static void refuse_missing(const struct options *o, struct db *db, const struct status *missing,
+                           struct status *st)
+{
+    struct status with = STATUS_INIT;
+    struct buf search;
+    buf_init(&search);
+    options_command(o, "search", OPTS_SEARCHED, &search);
+    status_set(&with, missing->code, "%s; '%s' measures it", missing->message, search.ptr);
+    known_refuse(db, &with, st);
+    buf_release(&search);
+}
+
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st)
 {
@@ -151,7 +164,7 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     struct status missing = STATUS_INIT;
     int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, &missing);
     if (missing.code == STATUS_NOT_FOUND)
-        known_refuse(db, &missing, st);
+        refuse_missing(o, db, &missing, st);
     else if (result != 0)
         *st = missing;
     buf_release(&key);

@@ -85,8 +85,7 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
         query_null(&q);
     int found = query_one_int(&q, study, st);
     if (found == 0)
-        return status_set(st, STATUS_NOT_FOUND,
-                          "nothing is stored in '%s' for %s on %s; 'fuseplan search' measures it",
+        return status_set(st, STATUS_NOT_FOUND, "nothing is stored in '%s' for %s on %s",
                           db_path(db), workload_text, target_kind);
     return found < 0 ? -1 : 0;
 }

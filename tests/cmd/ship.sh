@@ -27,7 +27,10 @@ for file in libencoder.a libencoder.so example encoder.h manifest.json; do
   [ -e library/$file ] || fail "no library/$file"
 done
 [ ! -e library/verified ] || fail "what was compared is still there"
-library/example --weights bert/model.safetensors >out || fail "the library's example"
+expect 0 fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 8 -o library
+run=$(sed -n "s/^fuseplan: '\(.*\)' runs it; 'library\/encoder.h' and 'library\/encoder.py' .*/\1/p" said)
+[ -n "$run" ] || fail "no command runs the library: $(cat said)"
+$run >out || fail "$run"
 
 echo "several sizes, in the place of it"
 expect 0 $ship --model bert -b 1,2 -s 8 -o library

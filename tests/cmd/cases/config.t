@@ -99,7 +99,7 @@ value
 $ fuseplan query -v 2>&1 >out | grep set
 fuseplan: set by files: --batch 1 (fuseplan.conf:4), --seq-len 128 (fuseplan.conf:5), --mask causal (fuseplan.conf:6), --target cpu (fuseplan.conf:3)
 $ fuseplan query -b 2 -m full 2>&1 | tail -n 1
-fuseplan query: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+fuseplan query: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 2 -s 128 -m full --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ fuseplan mask sliding | head -n 2
 mask      sliding:w=11 at S=128
 elements  17.2 % kept (2812 of 16384)

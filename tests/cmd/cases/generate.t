@@ -335,7 +335,7 @@ plan
 ! fuseplan export: there is no database at 'none.db' yet: 'fuseplan search' makes one
 $ known_db k.db
 3$ fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db
-! fuseplan export: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan export: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 2 -s 128 -m causal --target cpu --db k.db' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ fuseplan export best,default --target cpu -b 1,2 -s 128 -m causal -q -o either --db k.db
 $ jq -c '.plans[] | [.workload.batch, .value, .measured_on]' either/manifest.json
 [1,41115,"a processor"]

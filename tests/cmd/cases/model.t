@@ -79,7 +79,7 @@ $ known_db k.db
 3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 128 -m causal
 ! fuseplan predict: there is no model of b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu in 'k.db'; 'fuseplan search' or 'fuseplan train' of this workload makes one
 3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 9
-! fuseplan predict: nothing is stored in 'k.db' for b=1 s=9 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan predict: nothing is stored in 'k.db' for b=1 s=9 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 9 --target cpu --db k.db' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 === model damaged
 ## A model of a file is its rows, which another program changed.
 $ printf '0100010111011101 2\n1010001000001011 3\n' >times

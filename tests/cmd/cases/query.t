@@ -57,13 +57,13 @@ fuseplan: the best plan known is 41115 (attention, norms and activation fused): 
 $ known_db k.db
 $ export FUSEPLAN_DB=k.db
 3$ fuseplan bench best --target cpu -b 1 -s 128
-! fuseplan bench: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan bench: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 3$ fuseplan generate best --target cpu -b 1 -s 128 -o d
-! fuseplan generate: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan generate: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 3$ fuseplan bench 1 --target cpu -b 1 -s 128 --baseline best -q
-! fuseplan bench: --baseline: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan bench: --baseline: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 3$ fuseplan query --target cpu -b 1 -s 128
-! fuseplan query: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 2$ fuseplan bench best
 ! fuseplan bench: the batch size or the sequence length is not given; add -b N and -s N
 2$ fuseplan predict best
@@ -165,7 +165,7 @@ $ fuseplan explain 32769 --target cpu -b 2 -s 64 -m strided:t=8 --lengths 64,40 
 | reads     ffn2_bias_residual 312.0 KiB, gamma2 3.0 KiB, beta2 3.0 KiB                          |
 | writes    layernorm2 312.0 KiB                                                                 |
 +------------------------------------------------------------------------------------------------+
-! fuseplan: no times of this workload are stored; 'fuseplan search' measures it
+! fuseplan: no times of this workload are stored; 'fuseplan search -b 2 -s 64 -m strided:t=8 --lengths 64,40 --target cpu' measures it
 3$ fuseplan explain best --target cpu -b 1 -s 64 --db k.db
 ! fuseplan explain: there is no database at 'k.db' yet: 'fuseplan search' makes one
 === small times

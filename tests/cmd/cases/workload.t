@@ -180,15 +180,15 @@ $ $q -b 1 -s 128,128 --format json | head -n 1
 $ $q -b 1,2 -s 128,64 --format csv | cut -d, -f1-5
 batch,seq_len,value,fused,handwritten
 1,128,41115,2-6 8-9 10-11 13-14,true
-! fuseplan query: batch 1, seq-len 64: nothing is stored in 'k.db' for b=1 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
-! fuseplan query: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
-! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 1, seq-len 64: nothing is stored in 'k.db' for b=1 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 1 -s 64 -m causal --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 2 -s 128 -m causal --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 2, seq-len 64: nothing is stored in 'k.db' for b=2 s=64 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 2 -s 64 -m causal --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ $q -b 1,4 -s 128 | grep 'batch\|best plan'
 batch 1, seq-len 128
 best plan    41115 (attention, norms and activation fused)
 batch 4, seq-len 128
 batch  seq-len   plan  us/layer  x unfused 43690  x fused 41115  verdict
-! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+! fuseplan query: batch 4, seq-len 128: nothing is stored in 'k.db' for b=4 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 4 -s 128 -m causal --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 $ $q -b 1,4 -s 128 2>&1 | tail -n 3
 batch  seq-len   plan  us/layer  x unfused 43690  x fused 41115  verdict
     1      128  41115    9000.0             1.09           1.00  a baseline
