@@ -159,12 +159,12 @@ void help_command(const struct command *c, bool all, FILE *out)
     struct buf usage, more;
     buf_init(&usage);
     buf_init(&more);
-    bool few = !all && (c->required & OPT(BATCH)) != 0;
+    bool sizes = (c->options & OPT(HEADS)) != 0 && c != &cmd_config, few = !all && sizes;
     add_usage(c, &usage);
     fprintf(out, "usage: %s\n\n%s.\n", usage.ptr, c->summary);
     if (c->about != NULL)
         fprintf(out, "\n%s\n", c->about);
-    if (c->more != NULL && !few)
+    if (c->more != NULL && (!few || (c->required & OPT(BATCH)) == 0))
         c->more(&more);
     fprintf(out, "%s%s", more.len > 0 ? "\n" : "", more.ptr);
     print_options(out, c, few ? c->options & ~rare : c->options);

@@ -46,6 +46,12 @@ none is wider
 $ fuseplan query --help all | grep -e --head
   -H, --heads N              attention heads (12)
   -W, --head-size N          columns of a head (64)
+$ for c in accuracy bench db explain export generate predict query report search ship sweep train; do
+>   fuseplan $c --help | grep -c -e --head-size -e --rope
+> done | sort -u
+0
+$ fuseplan sweep --help | grep -e '^  collect '
+  collect TABLE DIR...  store the texts of --save; print what is missing
 === help mask
 $ fuseplan mask --help | sed '/^options/,/^examples/d'
 usage: fuseplan mask NAME -s N [OPTION...]
