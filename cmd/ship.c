@@ -238,7 +238,8 @@ const struct command cmd_ship = {
         "compared with the oracle on the weights of model.safetensors, and timed; then the\n"
         "library's own example runs these weights, and its result is compared with the plan's.\n"
         "The directory appears once all of it has succeeded, and else not at all.  Exits 3 if a\n"
-        "result is wrong.",
+        "result is wrong.\n"
+        "'hf download NAME config.json model.safetensors --local-dir DIR' fetches a model.",
     .examples = "fuseplan ship --model bert-base-uncased -b 8 -s 512 -o bert   # needs a model\n"
                 "fuseplan ship --model bert-base-uncased -b 1,8 -s 128 -o bert --time-limit 3m   # "
                 "needs a model\n"

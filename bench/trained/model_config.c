@@ -236,9 +236,13 @@ static int parse(const char *path, const struct buf *text, const char *part,
     json_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
     const struct config c = {path, part != NULL ? json_object_get(whole, part) : whole, st};
     int result = json_is_object(c.fields) ? read_config(&c, out)
-                 : whole == NULL ? config_refuse(&c, "it is not a JSON object: %s", error.text)
-                 : part != NULL  ? config_refuse(&c, "it has no object '%s'", part)
-                                 : config_refuse(&c, "it is not a JSON object");
+                 : whole == NULL
+                     ? config_refuse(&c,
+                                     "it is not a JSON object: %s; name config.json or its "
+                                     "directory",
+                                     error.text)
+                 : part != NULL ? config_refuse(&c, "it has no object '%s'", part)
+                                : config_refuse(&c, "it is not a JSON object");
     json_decref(whole);
     return result;
 }
@@ -264,7 +268,8 @@ static int refuse_file(const char *path, bool is_dir, struct status *st)
     *st = STATUS_INIT;
     return status_set(st, STATUS_USAGE,
                       "--model: %s '%s'; name the directory of a HuggingFace model, which has "
-                      "config.json and model.safetensors, or a config.json",
+                      "config.json and model.safetensors, or a config.json; 'hf download NAME "
+                      "config.json model.safetensors --local-dir DIR' fetches one",
                       is_dir ? "there is no file" : "there is no", path);
 }
 

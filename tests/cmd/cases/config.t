@@ -170,7 +170,7 @@ heads,3,fuseplan.conf:3
 score-bias,none,fuseplan.conf:4
 avg-seq-len,9,~/.config/fuseplan/fuseplan.conf:5
 $ fuseplan config list --model x 2>&1 | tail -n 1
-fuseplan config: --model: there is no 'x'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json
+fuseplan config: --model: there is no 'x'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json; 'hf download NAME config.json model.safetensors --local-dir DIR' fetches one
 === without files
 ## For programs: FUSEPLAN_CONFIG.
 $ printf '[fuseplan]\ndb = k.db\nheads = 4\n' >fuseplan.conf

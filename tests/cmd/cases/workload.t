@@ -142,11 +142,11 @@ its model_type 'siglip' is of several models; choose one by ':vision_config' or 
 2$ fuseplan query -b 1 -s 4 --model siglip.json:audio_config
 ! fuseplan query: --model: 'siglip.json': it has no object 'audio_config'
 2$ echo '[' >config.json; fuseplan query -b 1 -s 4 --model config.json
-! fuseplan query: --model: 'config.json': it is not a JSON object: ']' expected near end of file
+! fuseplan query: --model: 'config.json': it is not a JSON object: ']' expected near end of file; name config.json or its directory
 2$ fuseplan query -b 1 -s 4 --model none.json
-! fuseplan query: --model: there is no 'none.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json
+! fuseplan query: --model: there is no 'none.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json; 'hf download NAME config.json model.safetensors --local-dir DIR' fetches one
 2$ mkdir empty; fuseplan query -b 1 -s 4 --model empty
-! fuseplan query: --model: there is no file 'empty/config.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json
+! fuseplan query: --model: there is no file 'empty/config.json'; name the directory of a HuggingFace model, which has config.json and model.safetensors, or a config.json; 'hf download NAME config.json model.safetensors --local-dir DIR' fetches one
 $ mv siglip.json empty/config.json && workload --model empty:text_config
 h=12 w=64 f=3072 l=12 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu_tanh
 ## Weights beside it are those of bench.
