@@ -105,6 +105,28 @@ static json_t *top_json(const struct workload *w, const struct top_plan *plans, 
     return rows;
 }
 
+/* Says which plan the search found faster than the best one, which won among others, and how to
+ * compare the two. */
+static void note_faster(const struct options *o, const struct top_plan *plans, int count)
+{
+    int i = 1;
+    while (i < count && (plans[i].compared || plans[i].times_best >= 1))
+        i++;
+    if (i >= count)
+        return;
+    struct buf verb, command;
+    buf_init(&verb);
+    buf_init(&command);
+    buf_addf(&verb, "bench %u %u", plan_value(plans[0].plan), plan_value(plans[i].plan));
+    options_command(o, verb.ptr, OPTS_SEARCHED, &command);
+    note(o,
+         "%u took less time in its search than %u, but the two were not timed side by side; '%s' "
+         "does that",
+         plan_value(plans[i].plan), plan_value(plans[0].plan), command.ptr);
+    buf_release(&command);
+    buf_release(&verb);
+}
+
 /* Reads the N fastest plans of --top; null without it. */
 static int read_top(const struct options *o, const struct session *s, const struct db_best *best,
                     json_t **out, struct status *st)
@@ -113,8 +135,10 @@ static int read_top(const struct options *o, const struct session *s, const stru
         return 0;
     struct top_plan *plans = mem_alloc((size_t)o->top, sizeof(*plans));
     int count = 0, result = study_top(s->db, s->study, best, o->top, plans, &count, st);
-    if (result == 0)
+    if (result == 0) {
+        note_faster(o, plans, count);
         *out = top_json(&s->workload, plans, count);
+    }
     free(plans);
     return result;
 }

@@ -29,6 +29,8 @@ rank  value  fused ops                     ms      low     high  us/layer  compa
    1  41115  2-6 8-9 10-11 13-14      108.000  106.920  109.080    9000.0  yes        1.000
    2  32769  0-13                     108.500  107.415  109.585    9041.7  no         0.995
    3  36507  0-2 3-5 8-9 10-11 13-14  112.000  110.880  113.120    9333.3  yes        1.037
+$ fuseplan query --target cpu -b 1 -s 128 -m causal --top 9 2>&1 >out | grep side
+fuseplan: 32769 took less time in its search than 41115, but the two were not timed side by side; 'fuseplan bench 41115 32769 -b 1 -s 128 -m causal --target cpu' does that
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --top 9 --format csv
 rank,value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,us_per_layer,compared,times_best
 1,41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,9000,true,1
