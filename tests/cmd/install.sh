@@ -30,10 +30,13 @@ unset PREFIX DESTDIR
 
 # run_in DIR ARGUMENT...: as typed there.
 run_in() {
-  (cd "$1" && shift && PATH=$root/tools:$PATH && "$run" "$@")
+  (cd "$1" && shift && env PATH="$root/tools:$PATH" "$run" "$@")
 }
 
-run_in "$root/a b,c&d" install PREFIX=fuseplan >/dev/null
+run_in "$root/a b,c&d" install PREFIX=fuseplan >"$root/said"
+grep -q "^'$prefix/bin' is not on your PATH: export PATH='$prefix/bin':\$PATH\$" "$root/said" ||
+  fail "nothing says that the program is not on PATH: $(cat "$root/said")"
+PATH=$PATH:$prefix/bin run_in "$root/a b,c&d" install PREFIX=fuseplan | grep "not on your PATH" && fail "it is on PATH"
 for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fuseplan.1 share/man/man1/fuseplan-search.1 \
   share/bash-completion/completions/fuseplan share/zsh/site-functions/_fuseplan \
   share/fish/vendor_completions.d/fuseplan.fish share/fuseplan/python/pyproject.toml \
