@@ -36,33 +36,49 @@ struct reading {
     char *comparison; /* the newest so far, owned */
 };
 
-/* Whether a row has a choice for each segment of its plan, and this version knows them. */
-static bool choices_of(const struct db_trial *row, const struct build_target *target,
-                       struct candidate *out)
+/* Reads a choice for each segment of out->plan; -1 with the reason if one is missing, or this
+ * version does not know it. */
+static int read_choices(const struct db_choice *from, int count, const struct build_target *target,
+                        struct candidate *out, struct status *st)
 {
     int slots[OP_COUNT];
-    struct status other_version = STATUS_INIT;
-    *out = (struct candidate){.plan = plan_from_value((unsigned)row->value),
-                              .packed = row->packed != 0,
-                              .count = row->choice_count};
-    if (plan_slots(out->plan, slots) != out->count)
-        return false;
-    for (int i = 0; i < out->count; i++) {
-        const struct db_choice *from = &row->choices[i];
+    out->count = count;
+    if (plan_slots(out->plan, slots) != count)
+        return status_set(st, STATUS_UNFIT, "a segment has no choice");
+    for (int i = 0; i < count; i++) {
         struct choice *c = &out->choices[i];
-        if (choice_parse(target->kind, target->chain, from->segment, from->impl, from->schedule, c,
-                         &other_version) != 0 ||
-            slot_of(c->segment, c->impl->handwritten) != slots[i])
-            return false;
+        if (choice_parse(target->kind, target->chain, from[i].segment, from[i].impl,
+                         from[i].schedule, c, st) != 0)
+            return -1;
+        if (slot_of(c->segment, c->impl->handwritten) != slots[i])
+            return status_set(st, STATUS_UNFIT, "%s runs no segment of the plan", from[i].impl);
     }
-    return true;
+    return 0;
+}
+
+int candidate_of_best(const struct db_best *b, const struct build_target *target,
+                      struct candidate *out, struct status *st)
+{
+    *out = (struct candidate){.plan = plan_from_value((unsigned)b->value), .packed = b->packed};
+    if (read_choices(b->choices, b->choice_count, target, out, st) != 0)
+        return -1;
+    for (int i = 0; i < out->count; i++) {
+        const char *why;
+        struct segment s = out->choices[i].segment;
+        if (!choice_applicable(&out->choices[i], target, &why))
+            return status_set(st, STATUS_UNFIT, "ops %d-%d do not run by %s here: %s", s.first,
+                              s.last, out->choices[i].impl->name, why);
+    }
+    return 0;
 }
 
 /* The rows of a comparison stand together, the newest last. */
 static int read_final(void *ctx, const struct db_trial *row)
 {
     struct reading *r = ctx;
-    struct candidate c;
+    struct status other_version = STATUS_INIT;
+    struct candidate c = {.plan = plan_from_value((unsigned)row->value),
+                          .packed = row->packed != 0};
     if (strcmp(row->strategy, "bench") == 0 || row->status != TRIAL_OK)
         return 0;
     if (r->comparison == NULL || strcmp(r->comparison, row->comparison) != 0) {
@@ -70,7 +86,7 @@ static int read_final(void *ctx, const struct db_trial *row)
         r->comparison = mem_strdup(row->comparison);
         r->out->count = 0;
     }
-    if (choices_of(row, r->target, &c))
+    if (read_choices(row->choices, row->choice_count, r->target, &c, &other_version) == 0)
         fitted_keep(r->out, &c);
     return 0;
 }

@@ -1,9 +1,10 @@
 /* The first plan is measured before any segment is timed alone, so that a search that is
- * interrupted, or whose time is over, soon has a plan to print.  Each implementation may say how
- * long its default takes; then the plan of the least sum of these times comes first.  If no plan
- * has a time for every segment, it is the best plan of the nearest workload, by its schedules
- * there. If there is none, or the plan does not run, it is the baseline that takes the fewest
- * compilers.
+ * interrupted, or whose time is over, soon has a plan to print.  It is the plan that was found
+ * elsewhere, if the search is given one; its choices are then tried as defaults are.  Else each
+ * implementation may say how long its default takes; then the plan of the least sum of these times
+ * comes first.  If no plan has a time for every segment, it is the best plan of the nearest
+ * workload, by its schedules there.  If there is none, or the plan does not run, it is the baseline
+ * that takes the fewest compilers.
  *
  * The trial is stored if the search ends before it has measured this plan again, but not beyond the
  * budget.  On a CPU it is not measured again by the same schedules.  On a GPU it is: the trial
@@ -25,6 +26,32 @@ static double expected_ms(const struct tuner *t, int slot)
     return choice_expected_us(&s->attempts[0].choice, bench_workload(t->bench)) / 1000;
 }
 
+/* Stage 1 times these choices as it times defaults. */
+static void add_to_defaults(struct segment_table *t, const struct candidate *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        const struct choice *choice = &c->choices[i];
+        struct slot *slot = &t->slots[slot_of(choice->segment, choice->impl->handwritten)];
+        int attempt = slot_attempt(slot, choice);
+        if (attempt >= 0)
+            slot->attempts[attempt].usual = true;
+    }
+}
+
+/* False: there is none in the space. */
+static bool choose_given(struct tuner *t, struct candidate *out)
+{
+    const struct candidate *given = t->o->first;
+    for (int i = 0; given != NULL && i < t->space_count; i++)
+        if (plan_equal(t->space[i], given->plan) && !history_has(&t->history, given->plan)) {
+            add_to_defaults(&t->segments, given);
+            *out = *given;
+            out->packed = t->segments.packed;
+            return true;
+        }
+    return false;
+}
+
 /* False: too little is known. */
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
@@ -40,9 +67,6 @@ static bool choose_expected(const struct tuner *t, struct candidate *out)
 /* The plan that is expected to be the fastest, else that of the nearest workload; 1, 0 or -1. */
 static int choose(struct tuner *t, struct candidate *out, struct status *st)
 {
-    int budget = t->o->search.budget;
-    if (budget > 0 && budget <= t->o->baselines.count)
-        return 0; /* the baselines spend it */
     return choose_expected(t, out) ? 1 : nearest_plan(t, out, st);
 }
 
@@ -65,9 +89,13 @@ static int measure(struct tuner *t, struct status *st)
 int first_plan_measure(struct tuner *t, struct status *st)
 {
     struct first_plan *f = &t->first;
+    int budget = t->o->search.budget;
+    bool room = budget <= 0 || budget > t->o->baselines.count; /* else the baselines spend it */
     if (is_exhaustive(t) || history_best(&t->history) >= 0 || !(t->clock() < t->end))
         return 0;
-    int chosen = choose(t, &f->candidate, st);
+    if (room && choose_given(t, &f->candidate) && measure(t, st) != 0)
+        return -1;
+    int chosen = room && !f->ran ? choose(t, &f->candidate, st) : 0;
     if (chosen < 0 || (chosen > 0 && measure(t, st) != 0))
         return -1;
     f->expected = f->ran;

@@ -56,6 +56,11 @@ struct choice_source {
 int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
                     struct status *st);
 
+/* A best plan with its choices.  -1 with the reason where this version does not know one of them,
+ * or the target does not run it. */
+int candidate_of_best(const struct db_best *b, const struct build_target *target,
+                      struct candidate *out, struct status *st);
+
 /* ---- learned.c: what a study has taught ------------------------------------------------------ */
 
 /* Adds the plans stored for a study to a history. */

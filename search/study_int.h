@@ -31,7 +31,7 @@ struct interval row_us(const struct db_trial *row);
 
 struct attempt {
     struct choice choice;
-    bool usual; /* the default of its implementation */
+    bool usual; /* the default of its implementation, or given with a first plan */
     bool tried;
     bool failed_before; /* its stored failure does not count: see segment_table */
     double ms;          /* NaN if it failed or was censored */

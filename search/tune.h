@@ -31,9 +31,10 @@ struct tune_options {
     struct search_options search; /* time_limit_s is for all phases; an exhaustive search uses no
                                      strategy */
     enum rigor rigor;
-    struct baselines baselines; /* measured even if the budget is spent */
-    bool retry_failed;          /* measure what is stored as failed again, before anything new */
-    double (*clock)(void);      /* in seconds, never backwards; null: clock_seconds() */
+    struct baselines baselines;    /* measured even if the budget is spent */
+    const struct candidate *first; /* what a search begins with that knows no plan; may be null */
+    bool retry_failed;             /* measure what is stored as failed again, before anything new */
+    double (*clock)(void);         /* in seconds, never backwards; null: clock_seconds() */
     /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*step)(void *ctx, const struct tune_state *state);
@@ -51,6 +52,7 @@ struct tune_report {
     int failed_trials, censored_trials; /* among total_trials */
     int space, space_trials;            /* in the space; stored of the space */
     const char *stopped_by;             /* of search_stop_names; null after tune_again() */
+    const char *pack; /* the file that the best plan is read from; null: it was measured here */
     double seconds;
     int proposed[SIGNAL_COUNT]; /* plans by what proposed them here; all others: SIGNAL_NONE */
     enum signal best_by;        /* what proposed the best plan */

@@ -187,9 +187,101 @@ START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
 }
 END_TEST
 
+/* ---- a plan that was found elsewhere --------------------------------------------------------- */
+
+enum { GIVEN_VALUE = 40804 };
+
+/* The plan by the last choice of each segment, which is no default where there are several. */
+static struct candidate by_last_choices(void)
+{
+    enum { MOST = 512 };
+    static struct choice choices[MOST];
+    struct candidate c = {.plan = plan_from_value(GIVEN_VALUE)};
+    int slots[OP_COUNT];
+    c.count = plan_slots(c.plan, slots);
+    for (int i = 0; i < c.count; i++) {
+        int n = choices_for(bench_target(bench), slot_segment(slots[i]),
+                            slots[i] == SLOT_HANDWRITTEN, MOST, choices);
+        ck_assert_int_le(n, MOST);
+        c.choices[i] = choices[n - 1];
+    }
+    return c;
+}
+
+struct looking {
+    const struct candidate *given;
+    bool timed[OP_COUNT]; /* of its choices */
+};
+
+static int note_timed(void *ctx, const struct db_trial *row)
+{
+    struct looking *l = ctx;
+    for (int i = 0; i < l->given->count; i++) {
+        struct buf schedule;
+        buf_init(&schedule);
+        schedule_text(l->given->choices[i].impl, &l->given->choices[i].schedule, &schedule);
+        l->timed[i] |=
+            segment_index(row->choices[0].segment) == segment_index(l->given->choices[i].segment) &&
+            strcmp(row->choices[0].impl, l->given->choices[i].impl->name) == 0 &&
+            strcmp(row->choices[0].schedule, schedule.ptr) == 0;
+        buf_release(&schedule);
+    }
+    return 0;
+}
+
+START_TEST(given_plan_is_the_first)
+{
+    const struct candidate given = by_last_choices();
+    struct looking looking = {.given = &given};
+    int64_t study;
+    options.first = &given;
+    fake.stop_at_call = 2;
+    run();
+    ck_assert_int_eq(report.best.value, GIVEN_VALUE);
+    for (int i = 0; i < given.count; i++) {
+        struct buf schedule;
+        buf_init(&schedule);
+        schedule_text(given.choices[i].impl, &given.choices[i].schedule, &schedule);
+        ck_assert_str_eq(report.best.choices[i].schedule, schedule.ptr);
+        buf_release(&schedule);
+    }
+    fake.stop = 0;
+    db_close(db);
+    OK(db_open(test_path("another"), DB_WRITE, &db, &st));
+    run();
+    OK(study_open(bench, db, &study, &st));
+    OK(db_trials(db, study, DB_TRIAL_SEGMENT, note_timed, &looking, &st));
+    for (int i = 0; i < given.count; i++)
+        ck_assert_msg(looking.timed[i], "the choice of segment %d was not timed alone", i);
+}
+END_TEST
+
+/* _i: it fails; it is outside of the space; a plan is known. */
+START_TEST(given_plan_that_does_not_serve)
+{
+    const struct candidate given = by_last_choices();
+    options.first = &given;
+    if (_i == 0)
+        fake.broken_value = GIVEN_VALUE;
+    if (_i == 1)
+        options.search.space_lo = options.search.space_hi = 41115;
+    if (_i == 2) {
+        options.first = NULL;
+        fake.stop_at_call = 2;
+        run();
+        fake.calls = fake.stop = 0;
+        options.first = &given;
+    }
+    fake.stop_at_call = _i == 0 ? 3 : 2;
+    run();
+    ck_assert_int_eq(report.best.value, 41115);
+}
+END_TEST
+
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
       ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
       LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2),
       ONCE(expected_plan_is_compiled_beforehand),
-      ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected))
+      ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected),
+      ONCE(given_plan_is_the_first), LOOP(given_plan_that_does_not_serve, 0, 3))
