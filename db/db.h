@@ -266,6 +266,11 @@ int db_merge(struct db *db, const char *const *paths, int count, struct db_moved
 /* Appends the text of all results. */
 int db_export(struct db *db, struct buf *out, struct status *st);
 
+/* Appends those lines of it that say what the best plans are, where they won a comparison: of each
+ * study its searches, the trial by which the plan won, and those of its choices alone.
+ * STATUS_NOT_FOUND if there is none. */
+int db_export_pack(struct db *db, struct buf *out, struct status *st);
+
 /* Adds results as db_merge() does: of all files or nothing.  A path "-" is standard input.
  * STATUS_USAGE with file and line if a text is not as described. */
 int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,

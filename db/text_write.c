@@ -227,11 +227,17 @@ static int add_trial(struct lines *l, const struct query *q, enum db_trial_kind 
     return result;
 }
 
-static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, struct status *st)
+/* plan: a trial of a plan, of which only it and those of its choices are added; 0: all are. */
+static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, int64_t plan,
+                      struct status *st)
 {
     struct query q = query_start(l->db, SQL_TRIALS);
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
+    if (plan > 0)
+        query_int(&q, plan);
+    else
+        query_null(&q);
     int found;
     while ((found = query_row(&q, st)) > 0)
         if (add_trial(l, &q, kind, st) != 0) {
@@ -242,15 +248,34 @@ static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, s
     return found;
 }
 
-static int add_all_of_study(void *ctx, struct db_listed *study, struct status *st)
+/* plan: as add_trials() takes it. */
+static int add_of_study(struct lines *l, const struct db_listed *study, int64_t plan,
+                        struct status *st)
 {
-    struct lines *l = ctx;
     step_tell(&l->db->listener, &(struct step){"exporting workload", ++l->studies, 0, NAN});
     add_study(l, study);
     int result = add_searches(l, study->study, st);
     for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL && result == 0; kind++)
-        result = add_trials(l, study->study, (enum db_trial_kind)kind, st);
+        result = add_trials(l, study->study, (enum db_trial_kind)kind, plan, st);
     return result;
+}
+
+static int add_all_of_study(void *ctx, struct db_listed *study, struct status *st)
+{
+    return add_of_study(ctx, study, 0, st);
+}
+
+static int add_best_of_study(void *ctx, struct db_listed *study, struct status *st)
+{
+    struct lines *l = ctx;
+    struct db_best best = {.value = -1};
+    int64_t plan = 0;
+    int found = db_winner(l->db, study->study, &best, &plan, st);
+    bool won = found > 0 && best.final;
+    db_best_release(&best);
+    if (won)
+        return add_of_study(l, study, plan, st);
+    return found < 0 ? -1 : 0;
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
@@ -277,16 +302,33 @@ static void add_sorted(const struct lines *l, struct buf *out)
     free(sorted);
 }
 
-int db_export(struct db *db, struct buf *out, struct status *st)
+/* Returns how many studies it has added, or -1. */
+static int64_t export(struct db *db, db_studies_row *row, struct buf *out, struct status *st)
 {
     struct lines l = {.db = db};
     if (db_begin_read(db, st) != 0) /* all reads see one snapshot */
         return -1;
     buf_init(&l.text);
-    int result = db_end(db, db_studies(db, add_all_of_study, &l, st), st);
+    int result = db_end(db, db_studies(db, row, &l, st), st);
     if (result == 0)
         add_sorted(&l, out);
     buf_release(&l.text);
     free(l.starts);
-    return result;
+    return result == 0 ? l.studies : -1;
+}
+
+int db_export(struct db *db, struct buf *out, struct status *st)
+{
+    return export(db, add_all_of_study, out, st) >= 0 ? 0 : -1;
+}
+
+int db_export_pack(struct db *db, struct buf *out, struct status *st)
+{
+    int64_t studies = export(db, add_best_of_study, out, st);
+    if (studies != 0)
+        return studies > 0 ? 0 : -1;
+    return status_set(
+        st, STATUS_NOT_FOUND,
+        "no plan in '%s' has won the finals of a search; 'fuseplan search' holds them",
+        db_path(db));
 }

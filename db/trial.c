@@ -282,6 +282,7 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     struct query q = query_start(db, SQL_TRIALS);
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
+    query_null(&q);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
         struct db_trial t;

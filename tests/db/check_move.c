@@ -38,6 +38,70 @@ START_TEST(export_import_export)
 }
 END_TEST
 
+/* ---- packs ----------------------------------------------------------------------------------- */
+
+/* Whether each line of a text is one of another text. */
+static void assert_lines_of(const char *part, const char *whole)
+{
+    char *lines = strdup(part), *rest = lines, *line;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        ck_assert_msg(strstr(whole, line) != NULL, "%s", line);
+    free(lines);
+}
+
+/* Of a study whose best plan won a comparison the winner and its choices alone; nothing of others.
+ */
+START_TEST(pack_has_winners)
+{
+    int64_t study, open;
+    char id[HASH_TEXT_SIZE];
+    struct db_choice choices[OP_COUNT], faster[OP_COUNT];
+    struct buf pack;
+    struct status missing = STATUS_INIT;
+    struct db_best best;
+    struct db_workload other = a_workload;
+    struct db *db = open_named("a.db", &study);
+    buf_init(&pack);
+    other.text = "another";
+    OK(db_study(db, &other, &a_target, "2", &open, &st));
+    add_plan_at(db, open, 41115, 2, NULL);
+    ck_assert_int_eq(db_export_pack(db, &pack, &missing), -1);
+    ck_assert_int_eq(missing.code, STATUS_NOT_FOUND);
+
+    OK(db_search_start(db, study, "guided", "{}", id, &st));
+    struct db_trial finals[] = {trial_of_plan(41115, choices), trial_of_plan(43690, faster)};
+    for (int i = 0; i < 2; i++) {
+        struct db_trial *t = &finals[i];
+        OK(db_trial_add(db, study, t, &st));
+        t->kind = DB_TRIAL_FINAL;
+        t->search = t->comparison = id;
+        t->median_ms = t->ci_low_ms = t->ci_high_ms = 2 - i;
+        t->sample_count = 0;
+    }
+    OK(db_trials_add(db, study, finals, 2, &st));
+    for (int last = 8; last <= 9; last++) { /* 8 alone is a segment of 43690 */
+        const struct db_choice one = {{8, (int8_t)last}, "generated", "rows=8"};
+        struct db_trial alone = segment_trial(&one, 1);
+        OK(db_trial_add(db, study, &alone, &st));
+    }
+    buf_reset(&pack);
+    OK(db_export_pack(db, &pack, &st));
+    char *all = text_of(db);
+    assert_lines_of(pack.ptr, all);
+    struct db_moved moved = import_text("b.db", pack.ptr);
+    ck_assert_int_eq(moved.added, 2);
+    db_close(db);
+    db = open_named("b.db", &study);
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 43690);
+    ck_assert(best.final);
+    db_best_release(&best);
+    db_close(db);
+    free(all);
+    buf_release(&pack);
+}
+END_TEST
+
 /* ---- what import refuses --------------------------------------------------------------------- */
 
 /* In the text of fill(), the first `what` becomes `with`. */
@@ -176,5 +240,6 @@ START_TEST(pipe_is_read_once)
 END_TEST
 
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
+      ONCE(pack_has_winners),
       LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)), ONCE(line_is_told),
       ONCE(pipe_is_read_once))
