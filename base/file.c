@@ -149,6 +149,19 @@ bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+int program_directory(struct buf *out, struct status *st)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot find the directory of this program: %s",
+                          strerror(errno));
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    buf_adds(out, self);
+    return 0;
+}
+
 bool file_may_run(const char *dir)
 {
     struct statvfs fs;

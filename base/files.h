@@ -35,6 +35,9 @@ int file_remove_all(const char *path, struct status *st);
 
 bool file_exists(const char *path);
 
+/* Appends the directory of the running program. */
+int program_directory(struct buf *out, struct status *st);
+
 /* Whether a name ends in a suffix and has something in front of it: "a.c", not ".c". */
 bool file_has_suffix(const char *name, const char *suffix);
 

@@ -29,7 +29,7 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
             "no operand given; expected VALUE... or --op attention, for example: %.*s",
             (int)strcspn(cmd_bench.examples, "\n"), cmd_bench.examples);
     struct best_plan best;
-    if (session_best(o, &best, st) != 0)
+    if (session_best(o, SCOPE_STORED, &best, st) != 0)
         return -1;
     c->stores = o->weights == NULL;
     for (int i = 0; i < o->operand_count; i++) {
@@ -198,7 +198,7 @@ static int open_study(const struct options *o, const struct comparison *c, struc
     if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0)
         return -1;
     return c->stores ? study_open(s->bench, s->db, &s->study, st)
-                     : study_find_known(o, s->target, &s->workload, known, st);
+                     : study_find_known(o, SCOPE_STORED, s->target, &s->workload, known, st);
 }
 
 static int check_padded(const struct options *o, const struct session *s, struct status *st)
@@ -228,7 +228,7 @@ int comparison_measure(const struct options *o, struct comparison *c, struct ses
         goto out;
     result = 0;
 out:
-    db_close(schedules.db);
+    found_study_close(&schedules);
     history_release(&known);
     return result;
 }

@@ -8,6 +8,7 @@
  *   us/step    time * units / steps; units are multiprocessors of a GPU, threads on a CPU */
 #include "cmd/bench_int.h"
 #include "cmd/options_int.h"
+#include "cmd/plans.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static struct plan plan_with(struct segment attention)
 static int find_study(const struct options *o, struct session *s, struct status *st)
 {
     struct found_study found;
-    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
+    if (study_find_known(o, SCOPE_STORED, s->target, &s->workload, &found, st) != 0)
         return -1;
     db_close(s->db);
     s->db = found.db;

@@ -17,6 +17,7 @@ int best_of_study(const struct session *s, struct db_best *out, struct status *s
 struct noting {
     const struct options *o;
     const struct db_best *best;
+    const char *pack; /* that it is from; null: the database */
     struct fingerprint here;
     char unstable[UNSTABLE_SIZE];
 };
@@ -33,20 +34,24 @@ static void note_best(void *ctx, const struct db_study *study)
     note(n->o, "the best plan known is %s%s: %.*f ms on '%s'%s", name.ptr,
          n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
          device, elsewhere ? ", another device than the one here" : "");
+    if (n->pack != NULL)
+        pack_note(n->o, "it is", n->pack, study, n->best, &n->here);
     if (n->unstable[0] != '\0')
         note(n->o, "its time is unstable, and it may not be the fastest: %s", n->unstable);
     buf_release(&name);
 }
 
-static int find_best(const struct options *o, struct best_plan *out, struct status *st)
+static int find_best(const struct options *o, enum scope scope, struct best_plan *out,
+                     struct status *st)
 {
     struct session s;
     struct db_best best = {.value = -1};
     struct noting noting = {.o = o, .best = &best};
     int result = -1;
-    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &best, st) == 0 &&
+    if (session_open_study(o, DB_READ, scope, &s, st) == 0 && best_of_study(&s, &best, st) == 0 &&
         plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) == 0) {
         fingerprint_device(s.target, &noting.here);
+        noting.pack = s.pack;
         result = db_study_read(s.db, s.study, note_best, &noting, st);
         *out = (struct best_plan){.known = true,
                                   .plan = plan_from_value((unsigned)best.value),
@@ -69,13 +74,14 @@ static bool lists_best(const char *list)
     return false;
 }
 
-int session_best(const struct options *o, struct best_plan *out, struct status *st)
+int session_best(const struct options *o, enum scope scope, struct best_plan *out,
+                 struct status *st)
 {
     *out = (struct best_plan){.known = false};
     for (int i = 0; i < o->operand_count; i++)
         if (strcmp(o->operands[i], BEST_WORD) == 0)
-            return find_best(o, out, st);
-    if (o->baseline == NULL || !lists_best(o->baseline) || find_best(o, out, st) == 0)
+            return find_best(o, scope, out, st);
+    if (o->baseline == NULL || !lists_best(o->baseline) || find_best(o, scope, out, st) == 0)
         return 0;
     return status_prefix(st, "--baseline");
 }

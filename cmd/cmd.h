@@ -25,7 +25,7 @@
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
     X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(SHARD) X(SHARDS) X(SAVE) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
-    X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
+    X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(PACK) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -317,6 +317,10 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 int study_near_workload(const struct options *o, struct db *db, struct target_name target,
                         const struct workload *w, int64_t *study, struct status *st);
 
+/* The first of these alone: the workload on the device here or another of its model. */
+int study_of_device(const struct options *o, struct db *db, struct target_name target,
+                    const struct workload *w, int64_t *study, struct status *st);
+
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
 /* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
@@ -337,6 +341,7 @@ struct session {
     struct bench *bench; /* null: no device is open */
     struct db *db;
     int64_t study; /* 0: none is open */
+    char *pack;    /* the file that the database was read from, owned; null: it is none */
 };
 
 /* From then on the first SIGINT, SIGTERM or SIGHUP sets session_stop, the second ends fuseplan. */
@@ -351,25 +356,19 @@ int operand_open(const char *path, struct db **out, struct status *st);
 int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *out,
                  struct status *st);
 
-/* Opens the workload, the database and the study that study_of_workload() finds; opens no device.
- * Close *out in any case. */
-int session_open_study(const struct options *o, enum db_mode mode, struct session *out,
-                       struct status *st);
-
-/* session_open_study() to read.  Where no plan of the workload ran, takes a study that stands in
- * for it: see study_near_workload(). */
-int session_open_near(const struct options *o, struct session *out, struct status *st);
-void session_close(struct session *s);
-
-/* The study of a workload and the database that has it, which the caller closes. */
-struct found_study {
-    struct db *db; /* null: none is found */
-    int64_t study;
+/* Where to look for a study of a workload. */
+enum scope {
+    SCOPE_STORED, /* in the database: study_of_workload() */
+    SCOPE_KNOWN,  /* in packs too, before the database is asked for other devices: packs_find() */
+    SCOPE_NEAR    /* in both; where no plan of the workload ran, a study that stands in for it is as
+                     good: study_near_workload() */
 };
 
-/* Finds it to read, for a command that does without: 0 where nothing is known. */
-int study_find_known(const struct options *o, struct target_name target, const struct workload *w,
-                     struct found_study *out, struct status *st);
+/* Opens the workload and its study; opens no device.  mode: of the database, to read unless the
+ * scope is SCOPE_STORED.  Close *out in any case. */
+int session_open_study(const struct options *o, enum db_mode mode, enum scope scope,
+                       struct session *out, struct status *st);
+void session_close(struct session *s);
 
 /* Notes what makes the times so far doubtful: other processes on the GPU, a clock slowed down. */
 void session_note_disturbance(const struct options *o, const struct session *s);

@@ -17,7 +17,7 @@ static const struct {
      false,
      db_merge_run},
     {{"export", "", "write all results as text, a sorted line each, to --output or standard output",
-      OPT(OUTPUT)},
+      OPT(OUTPUT) | OPT(PACK)},
      true,
      db_export_run},
     {{"import", "FILE...", "add the results of such texts: all of them or nothing", 0},
@@ -55,7 +55,7 @@ const struct command cmd_db = {
     .operands = "ACTION [FILE...]",
     .summary = "List, check, keep and move what is stored",
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(OUTPUT) | OPT(FAILED) |
-               OPT(OLDER_PROTOCOL) | OPT(DRY_RUN),
+               OPT(OLDER_PROTOCOL) | OPT(DRY_RUN) | OPT(PACK),
     .exits = EXITS_NO_RESULT,
     .about =
         "Of two different results for one thing the one measured later stays, so that results\n"
@@ -65,6 +65,7 @@ const struct command cmd_db = {
     .examples = "fuseplan db list\n"
                 "fuseplan db forget --failed --dry-run\n"
                 "fuseplan db export -o results.ndjson\n"
+                "fuseplan db export --pack -o h100.ndjson\n"
                 "fuseplan db import results.ndjson --db other.db\n"
                 "fuseplan db merge other.db",
     .words = list_actions,

@@ -83,7 +83,8 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
     buf_init(&text);
     int result = o->output != NULL ? file_check_writable("--output", o->output, st) : 0;
     if (result == 0)
-        result = db_export(s->db, &text, st);
+        result = options_has(o, OPT(PACK)) ? db_export_pack(s->db, &text, st)
+                                           : db_export(s->db, &text, st);
     if (result == 0 && o->output != NULL)
         result = file_write(o->output, text.ptr, text.len, st);
     else if (result == 0 && fwrite(text.ptr, 1, text.len, stdout) != text.len)

@@ -22,10 +22,13 @@ static int open_stored(const struct options *o, struct session *s, struct measur
                        struct status *st)
 {
     struct found_study found;
-    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
+    if (study_find_known(o, SCOPE_KNOWN, s->target, &s->workload, &found, st) != 0)
         return -1;
     s->db = found.db;
     s->study = found.study;
+    s->pack = found.pack;
+    if (found.pack != NULL)
+        note(o, "what is stored is from the pack '%s'", found.pack);
     if (found.db != NULL)
         return db_study_read(s->db, s->study, read_device, m, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) { /* else the failure says it */
@@ -69,8 +72,9 @@ static int find_plan(const struct options *o, struct plan *out, struct status *s
     struct options quiet = *o;
     struct best_plan best;
     quiet.given |= OPT(QUIET);
-    return session_best(&quiet, &best, st) == 0 ? plan_from_text(o, o->operands[0], &best, out, st)
-                                                : -1;
+    return session_best(&quiet, SCOPE_KNOWN, &best, st) == 0
+               ? plan_from_text(o, o->operands[0], &best, out, st)
+               : -1;
 }
 
 static int run(const struct options *o, struct status *st)

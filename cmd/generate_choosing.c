@@ -38,12 +38,13 @@ static int choose_plan(const struct options *o, struct best_plan *best, struct p
                        struct status *st)
 {
     if (strcmp(o->operands[0], EITHER_WORD) != 0)
-        return session_best(o, best, st) != 0 ? -1
-                                              : plan_from_text(o, o->operands[0], best, out, st);
+        return session_best(o, SCOPE_KNOWN, best, st) != 0
+                   ? -1
+                   : plan_from_text(o, o->operands[0], best, out, st);
     struct options one = *o;
     struct status missing = STATUS_INIT;
     one.operands = (const char *[]){BEST_WORD};
-    if (session_best(&one, best, &missing) == 0)
+    if (session_best(&one, SCOPE_KNOWN, best, &missing) == 0)
         return plan_from_text(o, BEST_WORD, best, out, st);
     if (missing.code == STATUS_NOT_FOUND)
         return plan_from_text(o, DEFAULT_WORD, best, out, st);

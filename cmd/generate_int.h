@@ -13,6 +13,7 @@ struct schedules {
     int measured;                /* how many of its choices have a stored time */
     char *device;                /* the device that was measured, owned; null: nothing is stored */
     char *libraries;             /* that it was measured with, owned; null with `device` */
+    char *pack;                  /* that all this is from, owned; null: the database */
     bool elsewhere;              /* whether `device` differs from the device of this machine */
     int device_arch;             /* architecture of `device`; 0: it is no GPU */
     bool replaced[OP_COUNT];     /* a faster choice is known, but not every architecture runs it */

@@ -1,4 +1,5 @@
 #include "cmd/generate_int.h"
+#include "cmd/plans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,14 +97,16 @@ int schedules_choose(const struct options *o, const struct choosing *c, struct c
 {
     struct found_study found;
     part->schedules.target = c->build.kind;
-    int result = study_find_known(o, c->target, &part->workload, &found, st);
+    int result = study_find_known(o, SCOPE_KNOWN, c->target, &part->workload, &found, st);
     const struct choice_source from = {
         .db = found.db, .study = found.study, .target = &c->build, .archs = &c->archs};
     if (result == 0)
         result = study_candidate(&from, part->plan, &part->schedules.candidate, st);
     if (result == 0 && found.db != NULL)
         result = read_study(found.db, found.study, c, part, st);
-    db_close(found.db);
+    part->schedules.pack = found.pack;
+    found.pack = NULL;
+    found_study_close(&found);
     return result;
 }
 
@@ -113,6 +116,7 @@ void schedules_release(struct schedules *s)
         json_decref(s->resources[i]);
         free(s->failed[i]);
     }
+    free(s->pack);
     free(s->device);
     free(s->libraries);
     *s = (struct schedules){.measured = 0};
@@ -174,6 +178,8 @@ void schedules_note(const struct options *o, const struct choosing *c, const str
         return;
     }
     const char *where = s->elsewhere ? ", another device than the one here" : "";
+    if (s->pack != NULL)
+        note(o, "schedules are from the pack '%s'", s->pack);
     if (note_replaced(o, c, s)) {
         note_failed(o, s);
         return;

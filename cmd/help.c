@@ -22,6 +22,7 @@ static const struct help_variable {
     const char *means;
 } variables[] = {
     {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},
+    {"FUSEPLAN_WISDOM", OPT(DB), "the directory of packs of plans (those of the installation)"},
     {"FUSEPLAN_CONFIG", OPT(DB),
      "off: no fuseplan.conf is read; places: only what it says of places"},
     {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},

@@ -304,6 +304,7 @@ static const struct row option_rows[] = {
     [OPTION_FAILED] = {{"failed", 0, NULL, "only trials that failed", NULL}, NULL, 0, 0, 0},
     [OPTION_OLDER_PROTOCOL] = {{"older-protocol", 0, NULL, "only results of an older protocol than this fuseplan's", NULL}, NULL, 0, 0, 0},
     [OPTION_DRY_RUN] = {{"dry-run", 0, NULL, "change nothing, print what would change", NULL}, NULL, 0, 0, 0},
+    [OPTION_PACK] = {{"pack", 0, NULL, "only what says which plan is the best of each workload", NULL}, NULL, 0, 0, 0},
     [OPTION_QUIET] = {{"quiet", 'q', NULL, "print only results and errors", NULL}, NULL, 0, 0, 0},
     [OPTION_VERBOSE] = {{"verbose", 'v', NULL, "also print device, compiler and database", NULL}, NULL, 0, 0, 0},
     [OPTION_HELP] = {{"help", 'h', NULL, "print this text; '--help all': with all options", NULL}, NULL, 0, 0, 0},

@@ -1,8 +1,40 @@
-/* cmd, continued: plans that options name, and baselines. */
+/* cmd, continued: plans that options name, where they are known, and baselines. */
 #ifndef FUSEPLAN_CMD_PLANS_H
 #define FUSEPLAN_CMD_PLANS_H
 
 #include "cmd/cmd.h"
+
+/* ---- workload.c, session.c: a study of the database or of a pack ----------------------------- */
+
+/* The study of a workload and the database that has it. */
+struct found_study {
+    struct db *db; /* owned; null: none is found */
+    int64_t study;
+    char *pack; /* as that of struct session */
+};
+void found_study_close(struct found_study *f);
+
+/* Finds a study to read, for a command that does without: 0 where nothing is known.  Close *out in
+ * any case. */
+int study_find_known(const struct options *o, enum scope scope, struct target_name target,
+                     const struct workload *w, struct found_study *out, struct status *st);
+
+/* ---- packs.c: best plans that come with the program ---------------------------------------------
+ *
+ * A pack is a text of `db export --pack`. */
+
+/* Finds the workload in packs, as measured on a device of the model of the one here, if the plan's
+ * choices are valid here; of several the one measured last.  out->db is null where there is none.
+ * A pack that cannot be read is noted.  Close *out in any case. */
+void packs_find(const struct options *o, struct target_name target, const struct workload *w,
+                struct found_study *out);
+
+/* Opens a pack as a database that is gone once it is closed.  STATUS_USAGE names file and line. */
+int pack_open(const char *path, struct db **out, struct status *st);
+
+/* Notes that `what`, such as "it is", is from a pack. */
+void pack_note(const struct options *o, const char *what, const char *pack,
+               const struct db_study *s, const struct db_best *b, const struct fingerprint *here);
 
 /* ---- best.c: plans as operands --------------------------------------------------------------- */
 
@@ -19,7 +51,8 @@ struct best_plan {
 
 /* Finds it, and says which one it is, if an operand or --baseline is "best"; else out->known is
  * false.  STATUS_NOT_FOUND if none is known. */
-int session_best(const struct options *o, struct best_plan *out, struct status *st);
+int session_best(const struct options *o, enum scope scope, struct best_plan *out,
+                 struct status *st);
 
 /* Reads a plan: a value, "default" or, where it is known, "best".  The default plan is the one that
  * is expected to be the fastest, by default schedules. */

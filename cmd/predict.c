@@ -31,7 +31,7 @@ static void add_values(struct asked *a, unsigned lo, unsigned hi)
 static int parse_values(const struct options *o, bool workload, struct asked *a, struct status *st)
 {
     struct best_plan best = {.known = false};
-    if (workload && session_best(o, &best, st) != 0)
+    if (workload && session_best(o, SCOPE_STORED, &best, st) != 0)
         return -1;
     for (int i = 0; i < o->operand_count; i++) {
         const char *text = o->operands[i];
@@ -153,8 +153,8 @@ static int fetch(const struct options *o, bool workload, struct session *s, stru
                  struct segment_times *times, struct status *st)
 {
     struct status missing = STATUS_INIT;
-    if ((workload ? session_open_study(o, DB_READ, s, st) : db_open(o->db, DB_READ, &s->db, st)) !=
-        0)
+    if ((workload ? session_open_study(o, DB_READ, SCOPE_STORED, s, st)
+                  : db_open(o->db, DB_READ, &s->db, st)) != 0)
         return -1;
     struct build_target build = target_build(s->target, &s->workload);
     if (workload && study_segments(s->db, s->study, &build, times, st) != 0)

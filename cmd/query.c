@@ -18,6 +18,7 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     static bool stored[PLAN_KEYS];
     const struct db_best *b = &r->best;
     memset(stored, 0, sizeof(stored));
+    r->pack = s->pack;
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
@@ -36,7 +37,9 @@ static int read_baselines(struct db *db, int64_t study, struct tune_report *r, s
     if (plan_unstable(db, study, r->best.value, r->best.final ? r->best.comparison : "",
                       r->unstable, st) != 0)
         return -1;
-    return baselines_of_best(db, study, &r->best, r->baselines, &r->baseline_count, st);
+    return r->pack != NULL
+               ? 0 /* it has none */
+               : baselines_of_best(db, study, &r->best, r->baselines, &r->baseline_count, st);
 }
 
 /* ---- how the stored answer differs from the request ------------------------------------------ */
@@ -46,6 +49,8 @@ struct relaxing {
     struct fingerprint here;
     const char *mask; /* asked for */
     json_t *names;
+    const char *pack; /* that answers; null: the database does */
+    const struct db_best *best;
 };
 
 /* Nothing where the texts are equal or one is empty: unknown. */
@@ -71,6 +76,8 @@ static void compare(void *ctx, const struct db_study *s)
 {
     struct relaxing *r = ctx;
     const struct fingerprint *here = &r->here;
+    if (r->pack != NULL)
+        pack_note(r->o, "the answer is", r->pack, s, r->best, here);
     relax(r, "mask", s->mask, r->mask);
     relax(r, "device", s->target.device, here->device);
     relax(r, "uuid", s->target.uuid, here->uuid);
@@ -154,10 +161,13 @@ static int run(const struct options *o, struct status *st)
     struct buf mask;
     buf_init(&mask);
     int code = -1;
-    if (session_open_near(o, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
-        fill(o, &s, &report, st) == 0 && read_baselines(s.db, s.study, &report, st) == 0 &&
+    if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) == 0 &&
+        best_of_study(&s, &report.best, st) == 0 && fill(o, &s, &report, st) == 0 &&
+        read_baselines(s.db, s.study, &report, st) == 0 &&
         read_top(o, &s, &report.best, &top, st) == 0) {
         fingerprint_device(s.target, &relaxing.here);
+        relaxing.pack = s.pack;
+        relaxing.best = &report.best;
         mask_text(&s.workload.mask_spec, &mask);
         relaxing.mask = mask.ptr;
         code = db_study_read(s.db, s.study, compare, &relaxing, st);

@@ -22,6 +22,54 @@ static void note_space(const struct options *o)
     free(plans);
 }
 
+/* ---- a plan of a pack ------------------------------------------------------------------------ */
+
+struct beginning {
+    const struct options *o;
+    struct found_study pack;
+    struct db_best best;
+    struct fingerprint here;
+};
+
+static void note_beginning(void *ctx, const struct db_study *s)
+{
+    const struct beginning *b = ctx;
+    pack_note(b->o, "the search begins with a plan", b->pack.pack, s, &b->best, &b->here);
+}
+
+/* The plan that a pack has for a workload of which the database knows none on this device; 1 with
+ * *out, 0 or -1. */
+static int find_first(const struct options *o, const struct session *s, struct candidate *out,
+                      struct status *st)
+{
+    struct beginning b = {.o = o, .best = {.value = -1}};
+    struct status none = STATUS_INIT;
+    int64_t study;
+    int known = study_of_device(o, s->db, s->target, &s->workload, &study, st);
+    if (known == 0)
+        packs_find(o, s->target, &s->workload, &b.pack);
+    fingerprint_device(s->target, &b.here);
+    bool found = b.pack.db != NULL && db_best(b.pack.db, b.pack.study, &b.best, &none) == 0 &&
+                 candidate_of_best(&b.best, bench_target(s->bench), out, &none) == 0 &&
+                 db_study_read(b.pack.db, b.pack.study, note_beginning, &b, &none) == 0;
+    db_best_release(&b.best);
+    found_study_close(&b.pack);
+    return known < 0 ? -1 : found;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int search(const struct options *o, struct session *s, struct tune_options *t,
+                  struct tune_report *out, struct status *st)
+{
+    struct candidate first;
+    if (options_has(o, OPT(AGAIN)))
+        return tune_again(s->bench, s->db, t, out, st);
+    int found = find_first(o, s, &first, st);
+    t->first = found > 0 ? &first : NULL;
+    return found < 0 ? -1 : tune(s->bench, s->db, t, out, st);
+}
+
 int search_run(const struct options *o, struct session *s, struct tune_report *out,
                struct status *st)
 {
@@ -55,13 +103,13 @@ int search_run(const struct options *o, struct session *s, struct tune_report *o
         return status_set(st, STATUS_USAGE,
                           "--again times nothing but the best plan and the baselines, and "
                           "--retry-failed what failed; leave one of them out");
-    if (session_best(o, &best, st) != 0 || baselines_from_options(o, &best, &t.baselines, st) != 0)
+    if (session_best(o, SCOPE_STORED, &best, st) != 0 ||
+        baselines_from_options(o, &best, &t.baselines, st) != 0)
         return -1;
     note_space(o);
     if (session_open(o, 0, DB_WRITE, s, st) != 0)
         return -1;
-    return options_has(o, OPT(AGAIN)) ? tune_again(s->bench, s->db, &t, out, st)
-                                      : tune(s->bench, s->db, &t, out, st);
+    return search(o, s, &t, out, st);
 }
 
 int search_end(const struct options *o, const struct tune_report *r)

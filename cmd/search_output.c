@@ -73,12 +73,13 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
-    return json_pack("{so so so so so so sb so so so sO}", "workload", workload_json(w, target),
+    return json_pack("{so so so so so so sb so so so sO so*}", "workload", workload_json(w, target),
                      "best", best, "baselines", baselines_json(r->baselines, r->baseline_count),
                      "trials", trials, "model", model, "certainty", certainty_json(&r->certainty),
                      "indistinct", r->indistinct, "drift", json_number(r->drift), "stopped_by",
                      r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
-                     json_number(r->seconds), "relaxed", relaxed);
+                     json_number(r->seconds), "relaxed", relaxed, "pack",
+                     r->pack != NULL ? json_text(r->pack) : NULL);
 }
 
 /* ---- CSV: one line --------------------------------------------------------------------------- */
@@ -280,7 +281,8 @@ static void print_text(const struct options *o, const struct workload *w, enum t
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
     if (r->best.value >= 0)
         print_best(w, r);
-    print_counts(r);
+    if (r->pack == NULL)
+        print_counts(r);
     print_noise(r);
     if (options_has(o, OPT(VERBOSE)))
         print_signals(r);
@@ -337,7 +339,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     sizes_add(w, r->best.value, r->best.value >= 0 ? r->best.median_ms : NAN, r->baselines,
               r->baseline_count, verdict_word(r));
     if (o->format == FORMAT_TABLE)
-        print_text(o, w, target, r, json_array_size(relaxed) > 0);
+        print_text(o, w, target, r, json_array_size(relaxed) > 0 || r->pack != NULL);
     else if (o->format == FORMAT_CSV && top == NULL)
         print_csv(w, r);
     else if (o->format != FORMAT_CSV && o->format != FORMAT_MARKDOWN)
@@ -348,7 +350,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     json_decref(top);
     for (int i = 0; i < r->baseline_count; i++)
         baseline_note(o, &r->baselines[i]);
-    if (r->best.value >= 0)
+    if (r->best.value >= 0 && r->pack == NULL)
         next_print(o, next_steps, ARRAY_LEN(next_steps));
     json_decref(relaxed);
 }

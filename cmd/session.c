@@ -1,6 +1,8 @@
 #include "cmd/cmd.h"
+#include "cmd/plans.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 volatile sig_atomic_t session_stop;
 
@@ -105,63 +107,77 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
     return 0;
 }
 
-/* near: a study that stands in is as good, see study_near_workload(). */
-static int find_study(const struct options *o, enum db_mode mode, bool near,
+/* In a database that may be null; 1, 0 or -1. */
+static int find_stored(const struct options *o, struct db *db, enum scope scope,
+                       struct target_name target, const struct workload *w, struct found_study *out,
+                       struct status *st)
+{
+    struct found_study pack = {.db = NULL};
+    int found = 0;
+    if (db != NULL && scope != SCOPE_STORED)
+        found = study_of_device(o, db, target, w, &out->study, st);
+    if (found == 0 && scope != SCOPE_STORED)
+        packs_find(o, target, w, &pack);
+    if (pack.db != NULL) {
+        *out = pack;
+        return 1;
+    }
+    if (db != NULL && found == 0 && scope == SCOPE_NEAR)
+        found = study_near_workload(o, db, target, w, &out->study, st);
+    if (db != NULL && found == 0)
+        found = study_of_workload(o, db, target, w, &out->study, st) == 0 ? 1 : -1;
+    if (found > 0)
+        out->db = db;
+    return found;
+}
+
+static int find_study(const struct options *o, enum db_mode mode, enum scope scope,
                       struct target_name target, const struct workload *w, struct found_study *out,
                       struct status *st)
 {
+    struct status missing = STATUS_INIT;
+    struct db *db = NULL;
     *out = (struct found_study){.db = NULL};
-    if (db_open(o->db, mode, &out->db, st) != 0)
-        return -1;
-    int found = near ? study_near_workload(o, out->db, target, w, &out->study, st) : 0;
-    if (found == 0)
-        found = study_of_workload(o, out->db, target, w, &out->study, st);
-    if (found >= 0)
-        return 0;
-    db_close(out->db);
-    out->db = NULL;
-    return -1;
+    int result = db_open(o->db, mode, &db, &missing);
+    if (result == 0 || missing.code == STATUS_NOT_FOUND)
+        result = find_stored(o, db, scope, target, w, out, st) < 0 ? -1 : 0;
+    if (out->db != db)
+        db_close(db);
+    if (out->db == NULL && st->code == STATUS_OK)
+        *st = missing;
+    return out->db != NULL ? 0 : -1;
 }
 
-int study_find_known(const struct options *o, struct target_name target, const struct workload *w,
-                     struct found_study *out, struct status *st)
+int study_find_known(const struct options *o, enum scope scope, struct target_name target,
+                     const struct workload *w, struct found_study *out, struct status *st)
 {
     struct status missing = STATUS_INIT;
-    if (find_study(o, DB_READ, false, target, w, out, &missing) == 0 ||
+    if (find_study(o, DB_READ, scope, target, w, out, &missing) == 0 ||
         missing.code == STATUS_NOT_FOUND)
         return 0;
     *st = missing;
     return -1;
 }
 
-static int open_study(const struct options *o, enum db_mode mode, bool near, struct session *s,
-                      struct status *st)
+int session_open_study(const struct options *o, enum db_mode mode, enum scope scope,
+                       struct session *s, struct status *st)
 {
     struct found_study found = {.db = NULL};
     *s = (struct session){.bench = NULL};
     if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
-        find_study(o, mode, near, s->target, &s->workload, &found, st) != 0)
+        find_study(o, mode, scope, s->target, &s->workload, &found, st) != 0)
         return -1;
     s->db = found.db;
     s->study = found.study;
+    s->pack = found.pack;
     return 0;
-}
-
-int session_open_study(const struct options *o, enum db_mode mode, struct session *s,
-                       struct status *st)
-{
-    return open_study(o, mode, false, s, st);
-}
-
-int session_open_near(const struct options *o, struct session *s, struct status *st)
-{
-    return open_study(o, DB_READ, true, s, st);
 }
 
 void session_close(struct session *s)
 {
     bench_close(s->bench);
     db_close(s->db);
+    free(s->pack);
     workload_release(&s->workload);
 }
 

@@ -6,23 +6,26 @@ static const struct {
     sweep_action *run;
 } rows[] = {
     {{"plan", "TABLE", "print rows, their shards and what is known; measure nothing",
-      OPT(DB) | OPT(SHARDS)},
+      OPTS_ROW | OPT(DB) | OPT(SHARDS)},
      sweep_plan_run},
     {{"run", "TABLE", "search the rows, or those of one --shard",
-      OPT(DB) | OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
+      OPTS_ROW | OPT(DB) | OPT(SHARD) | OPT(SAVE) | OPT(JOBS) | OPT(EVENTS)},
      sweep_run_run},
     {{"compile", "TABLE", "build what searches of the rows need first; no GPU is needed",
-      OPT(SHARD) | OPT(JOBS) | OPT(EVENTS)},
+      OPTS_ROW | OPT(SHARD) | OPT(JOBS) | OPT(EVENTS)},
      sweep_compile_run},
     {{"script", "slurm TABLE", "write a batch script of --shards tasks",
-      OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT)},
+      OPTS_ROW | OPT(SHARDS) | OPT(SAVE) | OPT(JOBS) | OPT(OUTPUT)},
      sweep_script_run},
     {{"collect", "TABLE DIR...", "store the texts of --save; print what is missing",
-      OPT(DB) | OPT(SHARDS)},
+      OPTS_ROW | OPT(DB) | OPT(SHARDS)},
      sweep_collect_run},
+    {{"verify", "PACK...", "run the plans of packs here; compare their times with the packs'",
+      OPT(TARGET) | OPT(COMPILER) | OPT(JOBS) | OPT(EVENTS)},
+     sweep_verify_run},
 };
 
-static const struct actions actions = ACTIONS("sweep", rows, OPTS_COMMON | OPTS_ROW);
+static const struct actions actions = ACTIONS("sweep", rows, OPTS_COMMON);
 
 static void list_actions(struct buf *out)
 {
@@ -56,13 +59,17 @@ const struct command cmd_sweep = {
         "--target cuda:all, or cuda:0,2, searches on several GPUs, a row on each at a time.\n"
         "Exits 0 if every row has a plan, 3 if some have none, 130 if it was stopped: then the\n"
         "same command goes on.  Exits 1 if the machine failed or a search was ended by a signal:\n"
-        "trying again may help.  Exits 2 if the table is wrong.",
+        "trying again may help.  Exits 2 if the table is wrong.\n"
+        "PACK is a text of 'fuseplan db export --pack'.  Of its rows measured on a device of the\n"
+        "model of the one here each must run, be right, and take the pack's time within 3 %; else\n"
+        "verify exits 3.",
     .more = help_actions,
     .examples = "fuseplan sweep plan table --shards 4\n"
                 "fuseplan sweep run table --target cuda:all   # on a GPU\n"
                 "fuseplan sweep run table --shard 0/4 --save sweep\n"
                 "fuseplan sweep collect table sweep\n"
                 "fuseplan sweep compile table --arch sm_90a   # no GPU is needed\n"
+                "fuseplan sweep verify h100.ndjson   # needs a pack\n"
                 "fuseplan sweep script slurm table --shards 4 -o sweep.sbatch",
     .words = list_actions,
     .run = run,

@@ -109,5 +109,6 @@ sweep_action sweep_plan_run, sweep_collect_run; /* sweep_collect.c */
 sweep_action sweep_run_run;                     /* sweep_run.c */
 sweep_action sweep_compile_run;                 /* sweep_compile.c */
 sweep_action sweep_script_run;                  /* sweep_script.c */
+sweep_action sweep_verify_run;                  /* sweep_verify.c */
 
 #endif

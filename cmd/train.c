@@ -50,7 +50,7 @@ static int train_workload(const struct options *o, const struct model_options *o
                           struct learned *out, struct status *st)
 {
     struct session s;
-    int result = session_open_study(o, DB_UPDATE, &s, st);
+    int result = session_open_study(o, DB_UPDATE, SCOPE_STORED, &s, st);
     if (result == 0) {
         struct build_target build = target_build(s.target, &s.workload);
         result = study_learn(s.db, s.study, &build, options, out, st);

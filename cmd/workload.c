@@ -1,5 +1,7 @@
 #include "cmd/cmd.h"
+#include "cmd/plans.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
@@ -171,19 +173,22 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     return result;
 }
 
-int study_near_workload(const struct options *o, struct db *db, struct target_name target,
-                        const struct workload *w, int64_t *study, struct status *st)
+/* Which studies stand in, the best first. */
+static const struct step_near {
+    bool same_device, family;
+} steps[] = {{true, false}, {true, true}, {false, false}, {false, true}};
+
+/* The first that the first `count` steps find. */
+static int find_near(const struct options *o, struct db *db, struct target_name target,
+                     const struct workload *w, size_t count, int64_t *study, struct status *st)
 {
-    static const struct {
-        bool same_device, family;
-    } steps[] = {{true, false}, {true, true}, {false, false}, {false, true}};
     struct buf key;
     buf_init(&key);
     const struct db_workload asked = db_workload_of(w, &key);
     struct fingerprint here;
     struct db_study near = near_here(o, target, &here);
     int found = 0;
-    for (size_t i = 0; i < ARRAY_LEN(steps) && found == 0; i++) {
+    for (size_t i = 0; i < count && found == 0; i++) {
         struct db_wanted wanted = {.workload = &asked,
                                    .target_kind = target_names[target.kind],
                                    .near = &near,
@@ -193,6 +198,25 @@ int study_near_workload(const struct options *o, struct db *db, struct target_na
     }
     buf_release(&key);
     return found;
+}
+
+int study_near_workload(const struct options *o, struct db *db, struct target_name target,
+                        const struct workload *w, int64_t *study, struct status *st)
+{
+    return find_near(o, db, target, w, ARRAY_LEN(steps), study, st);
+}
+
+int study_of_device(const struct options *o, struct db *db, struct target_name target,
+                    const struct workload *w, int64_t *study, struct status *st)
+{
+    return find_near(o, db, target, w, 1, study, st);
+}
+
+void found_study_close(struct found_study *f)
+{
+    db_close(f->db);
+    free(f->pack);
+    *f = (struct found_study){.db = NULL};
 }
 
 int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,

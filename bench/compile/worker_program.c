@@ -2,7 +2,6 @@
 #include "bench/compile/compile.h"
 #include "bench/wire/wire.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +17,13 @@ int worker_find(const char *option, struct buf *path, struct status *st)
     if (option != NULL) {
         buf_adds(path, option);
     } else {
-        char self[4096];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        if (n < 0)
-            return status_set(st, STATUS_ENVIRONMENT,
-                              "cannot find the directory of this program: %s", strerror(errno));
-        self[n] = '\0';
-        *strrchr(self, '/') = '\0';
-        buf_addf(path, "%s/%s", self, worker_name);
+        if (program_directory(path, st) != 0)
+            return -1;
+        size_t directory = path->len;
+        buf_addf(path, "/%s", worker_name);
         if (!file_exists(path->ptr)) {
-            buf_reset(path);
-            buf_addf(path, "%s/../libexec/fuseplan/%s", self, worker_name);
+            path->len = directory;
+            buf_addf(path, "/../libexec/fuseplan/%s", worker_name);
         }
     }
     if (access(path->ptr, X_OK) == 0)

@@ -11,7 +11,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 export CASES PATH HOME="$root/home" LC_ALL=C
 umask 022
-unset FUSEPLAN_DB FUSEPLAN_CACHE FUSEPLAN_CONFIG XDG_DATA_HOME XDG_CACHE_HOME XDG_CONFIG_HOME
+unset FUSEPLAN_DB FUSEPLAN_WISDOM FUSEPLAN_CACHE FUSEPLAN_CONFIG XDG_DATA_HOME XDG_CACHE_HOME XDG_CONFIG_HOME
 
 # known_db FILE: makes a database with two workloads of "a processor".  b=1 s=128 causal has plans 43690, 41115 and 36507
 # timed side by side, and plan 32769, which was only searched; b=2 s=64 with 8 heads has plan 43690, measured before.

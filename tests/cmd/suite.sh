@@ -7,7 +7,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
 export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" FUSEPLAN_CONFIG=off LC_ALL=C
-unset CFLAGS LDFLAGS LDLIBS MAKEFLAGS
+unset FUSEPLAN_WISDOM CFLAGS LDFLAGS LDLIBS MAKEFLAGS
 # shared with other suites: what they compiled
 mkdir cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries

@@ -16,7 +16,7 @@
 set -eu
 real=$1 source=$(cd "$2" && pwd) part=$3
 shift 3
-marks='# (on a GPU|needs known workloads|needs nvcc|needs NumPy|needs PyTorch|needs another machine|needs a model|takes hours|in fish)$'
+marks='# (on a GPU|needs known workloads|needs nvcc|needs NumPy|needs PyTorch|needs another machine|needs a model|needs a pack|takes hours|in fish)$'
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 unset FUSEPLAN_DB FUSEPLAN_CACHE FUSEPLAN_CONFIG FUSEPLAN_CC CC XDG_DATA_HOME XDG_CACHE_HOME XDG_CONFIG_HOME

@@ -1,0 +1,137 @@
+#!/bin/sh
+# packs.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_GPU: a pack made on this machine answers where the database knows nothing:
+# query, export and generate at once, search as its first plan; sweep verify runs what it says.
+set -eu
+. "$(dirname "$0")/suite.sh"
+check_json=$2 schemas=$3 fake=$4
+export FUSEPLAN_LOCK_DIR="$root"
+mkdir wisdom
+export FUSEPLAN_WISDOM="$root/wisdom"
+workload='-b 1 -s 8 -m causal -H 1 -W 8 -L 1 --target cpu'
+searched='--space 41100..41101 --baseline none'
+# shellcheck disable=SC2086 # words
+on() { # COMMAND [ARGUMENT...]: of the workload
+  command=$1
+  shift
+  fuseplan "$command" $workload "$@" 2>said
+}
+# exits CODE MESSAGE COMMAND...: fails so, and says that
+exits() {
+  expected=$1 message=$2 code=0
+  shift 2
+  "$@" >out 2>said || code=$?
+  [ $code = "$expected" ] || fail "'$*' exits $code, expected $expected"
+  grep -q -- "$message" said || fail "'$*' does not say '$message'"
+}
+
+echo "a pack is a part of an export"
+# shellcheck disable=SC2086
+on search $searched -q >out || fail "exit $?"
+fuseplan db export --pack -o wisdom/cpu.ndjson
+fuseplan db export -o all.ndjson
+LC_ALL=C comm -23 wisdom/cpu.ndjson all.ndjson >out
+[ ! -s out ] || fail "lines that 'db export' has not: $(cat out)"
+fuseplan db import wisdom/cpu.ndjson --db imported.db -q >out
+value=$(on query --format csv | awk -F, 'NR == 2 { print $1, $4 }')
+[ "$(on query --db imported.db --format csv | awk -F, 'NR == 2 { print $1, $4 }')" = "$value" ] || fail "imported: another plan"
+fuseplan db forget --db imported.db -q -b 1 -s 8 -m causal -H 1 -W 8 -L 1 --target cpu >out
+exits 3 'no plan in .* has won' fuseplan db export --pack --db imported.db
+
+echo "an empty database and cache"
+export FUSEPLAN_DB="$root/new.db"
+on query --format json >query.json || fail "exit $?"
+"$check_json" "$schemas/search.json" query.json
+grep -q "the answer is from the pack '$root/wisdom/cpu.ndjson', measured on '" said || fail "query does not say it"
+grep -q "\"pack\": \"$root/wisdom/cpu.ndjson\"" query.json || fail "$(cat query.json)"
+[ "$(on query --format csv | awk -F, 'NR == 2 { print $1, $4 }')" = "$value" ] || fail "another plan"
+on query --top 3 >out || fail "exit $?"
+[ ! -e new.db ] || fail "a query made a database"
+on export best,default -o library >out || fail "exit $?"
+grep -q "it is from the pack '$root/wisdom/cpu.ndjson'" said || fail "export does not say it"
+grep -q 'segments run with the fastest schedules known' said || fail "export has other schedules"
+on explain best >out || fail "exit $?"
+grep -q 'is from the pack' said || fail "explain does not say it"
+exits 3 'no database' on bench best
+
+echo "a search begins with it"
+# shellcheck disable=SC2086
+on search $searched --events events.ndjson --format json >search.json || fail "exit $?"
+grep -q "the search begins with a plan from the pack" said || fail "search does not say it"
+grep -q '"pack"' search.json && fail "the answer of a search is measured here"
+[ "$(sqlite3 new.db "SELECT count(*) FROM trial WHERE kind = 'plan'")" = 2 ] || fail "not both plans are measured"
+on query >out
+grep -q 'pack' said && fail "the database knows more than the pack"
+# shellcheck disable=SC2086
+on search $searched >out || fail "exit $?"
+grep -q 'pack' said && fail "the second search needs no pack"
+
+echo "rows that do not count"
+export FUSEPLAN_DB="$root/none.db"
+mv wisdom pack
+cp -R pack wisdom
+sed -i 's/"device":"[^"]*"/"device":"another"/' wisdom/cpu.ndjson
+exits 3 "has this workload of 'another', and the device here is" on query -v
+on query >out && fail "a pack of another device answers"
+grep -q pack said && fail "without -v nothing is said of other devices"
+cp pack/cpu.ndjson wisdom/
+for other in '-s 9' '-m full' '--gate' '-W 16' '--norm pre' '--lengths 7'; do
+  # shellcheck disable=SC2086
+  on query -q $other >out && fail "the pack answers $other"
+done
+sed -i 's/\("trial":"final".*\)generated [^"]*"/\1generated unknown=1"/' wisdom/cpu.ndjson
+grep -q 'unknown=1' wisdom/cpu.ndjson || fail "no generated segment in $(cat wisdom/cpu.ndjson)"
+exits 3 "the plan of the pack '.*' is left out: .*unknown" on query -v
+head -c 700 pack/cpu.ndjson >wisdom/cut.ndjson
+exits 3 "a pack is left out: '.*/cut.ndjson', line [23]: .*cut short" on query
+exits 2 "cut.ndjson', line [23]: .*cut short" fuseplan sweep verify wisdom/cut.ndjson
+exits 2 "cut.ndjson', line [23]: .*cut short" fuseplan db import wisdom/cut.ndjson
+echo "no pack" >wisdom/README
+cp pack/cpu.ndjson wisdom/right.ndjson
+on query >out || fail "beside a damaged pack a whole one does not answer"
+FUSEPLAN_WISDOM=$root/nowhere exits 3 "FUSEPLAN_WISDOM is '.*nowhere', and there is no such directory" on query
+rm -r wisdom
+mkdir wisdom
+on query >out && fail "no pack answers"
+grep -q pack said && fail "a directory without packs is silent"
+
+echo "verify"
+pack_with() { # LOW HIGH: the pack with such an interval of the plan's time
+  sed "/\"final\"/s/\"ci_low_ms\":[^,]*,\"ci_high_ms\":[^,]*/\"ci_low_ms\":$1,\"ci_high_ms\":$2/" pack/cpu.ndjson
+}
+pack_with 1e-9 1e9 >right.ndjson
+fuseplan sweep verify right.ndjson --format json >verified.json 2>said || fail "exit $?: $(cat verified.json)"
+"$check_json" "$schemas/sweep-verify.json" verified.json
+grep -q '"state": "confirmed"' verified.json || fail "$(cat verified.json)"
+median=$(sed -n 's/.*"final".*"median_ms":\([^,]*\).*/\1/p' pack/cpu.ndjson)
+sed "s/\"median_ms\":$median/\"median_ms\":1e8/" right.ndjson | sed 's/"ci_low_ms":1e-9/"ci_low_ms":1e8/' >slow.ndjson
+code=0
+fuseplan sweep verify right.ndjson slow.ndjson --format ndjson >out 2>said || code=$?
+[ $code = 3 ] || fail "a time that differs: exit $code"
+grep -q 'slow.ndjson.*"state":"differs"' out || fail "$(cat out)"
+sed 's/"device":"[^"]*"/"device":"another"/' right.ndjson >another.ndjson
+exits 3 'no row was measured on a device' fuseplan sweep verify another.ndjson
+grep -q elsewhere out || fail "$(cat out)"
+sed 's/\("trial":"final".*\)generated [^"]*"/\1generated unknown=1"/' right.ndjson >unknown.ndjson
+code=0
+fuseplan sweep verify unknown.ndjson --format ndjson >out 2>said || code=$?
+[ $code = 3 ] || fail "a choice that is unknown: exit $code"
+grep -q '"state":"failed".*unknown' out || fail "$(cat out)"
+exits 2 "takes no option '--batch'" fuseplan sweep verify right.ndjson -b 1
+exits 2 "needs PACK" fuseplan sweep verify
+exits 2 "unknown target 'gpu'" fuseplan sweep verify right.ndjson --target gpu
+exits 2 "'db list' takes no option '--pack'" fuseplan db list --pack
+
+echo "a GPU"
+unset FUSEPLAN_TEST_BINARIES
+use_fake_gpu "$fake" right
+workload='-t fp32 -b 1 -s 5 -H 2 -W 16 -L 1 --target cuda'
+# shellcheck disable=SC2086
+on search $searched -q --db gpu.db >out || fail "exit $?"
+fuseplan db export --pack --db gpu.db -o wisdom/gpu.ndjson
+value=$(on query --db gpu.db --format csv | awk -F, 'NR == 2 { print $1, $4 }')
+[ "$(on query --format csv | awk -F, 'NR == 2 { print $1, $4 }')" = "$value" ] || fail "another plan: $(cat said)"
+export FUSEPLAN_CACHE="$root/empty"
+# shellcheck disable=SC2086
+on search $searched >out || fail "exit $?"
+grep -q "the search begins with a plan from the pack" said || fail "search does not say it"
+echo "all well"
