@@ -1,5 +1,6 @@
 #!/bin/sh
 # ship.sh FUSEPLAN CHECK_JSON SOURCE: from a model's directory to a library that is verified on its weights, for the CPU.
+# shellcheck disable=SC2086 # $ship is words
 set -eu
 . "$(dirname "$0")/suite.sh"
 check_json=$2 source=$3 families=$3/tests/data/families
