@@ -80,12 +80,13 @@ static json_t *row_json(const struct accuracy *a, int layers)
     double most;
     json_t *errors = json_array(), *saturated = saturated_json(a, layers, &most);
     for (int l = 0; l < layers; l++)
-        json_array_append_new(errors, json_real(a->errors[l]));
+        json_array_append_new(errors, json_number(a->errors[l]));
     const char *scales = a->gemms == 0 ? NULL : a->by_column ? "column" : "tensor";
-    return json_pack("{ss so ss? so sf sf sf so so so}", "precision", a->precision, "gemms",
+    return json_pack("{ss so ss? so so so so so so so}", "precision", a->precision, "gemms",
                      gemms_json(a->gemms), "weight_scales", scales, "errors", errors, "cosine_mean",
-                     a->cosine_mean, "cosine_least", a->cosine_least, "sentence_cosine",
-                     a->sentence_cosine, "agreement", json_number(a->agreement), "saturated_most",
+                     json_number(a->cosine_mean), "cosine_least", json_number(a->cosine_least),
+                     "sentence_cosine", json_number(a->sentence_cosine), "agreement",
+                     json_number(a->agreement), "saturated_most",
                      a->gemms != 0 ? json_real(most) : json_null(), "saturated", saturated);
 }
 
@@ -98,6 +99,20 @@ static void print(const struct options *o, const struct accuracy_list *list, int
     for (int i = 0; i < list->count; i++)
         output_row(&out, row_json(&list->items[i], layers));
     output_end(&out);
+}
+
+/* All that fp8 does not store in e4m3 is fp16, and is as here. */
+static void warn_of_overflow(const struct options *o, const struct accuracy_list *list, int layers)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct accuracy *a = &list->items[i];
+        int l = 0;
+        while (l < layers && isfinite(a->errors[l]))
+            l++;
+        if (l < layers && a->gemms == 0)
+            note(o, "warning: %s: values of layer %d are NaN or infinite: the model overflows it",
+                 a->precision, l);
+    }
 }
 
 /* Of all four GEMMs by one scale a tensor. */
@@ -187,8 +202,9 @@ static int run(const struct options *o, struct status *st)
                               o->calibration != NULL ? &r.calibration : NULL, &listener, &list, st);
     if (result == 0) {
         progress_hide();
-        note(o, "%d sentences, %lld tokens, %d layers", r.sentences.count,
+        note(o, "sentences: %d, tokens: %lld, layers: %d", r.sentences.count,
              (long long)r.sentences.tokens, r.w.layers);
+        warn_of_overflow(o, &list, r.w.layers);
         warn_of_saturation(o, &list, r.w.layers);
         print(o, &list, r.w.layers);
     }

@@ -39,7 +39,7 @@ static void count_beyond(const struct taking *t, int gemm, int64_t n, const doub
 {
     int64_t beyond = 0;
     for (int64_t i = 0; i < n; i++)
-        beyond += fabs(values[i]) > (double)E4M3_MOST * t->rounding->scale[gemm] ? 1 : 0;
+        beyond += fabs(values[i]) <= (double)E4M3_MOST * t->rounding->scale[gemm] ? 0 : 1; /* NaN */
 #pragma omp atomic
     t->v->beyond[t->layer][gemm] += beyond;
 #pragma omp atomic

@@ -11,6 +11,7 @@
 
 enum { ACCURACY_MAX = 9 };
 
+/* Errors and cosines are NaN or infinite where a rounded value is one. */
 struct accuracy {
     const char *precision;  /* "fp32", "fp16", "bf16", "fp8" */
     unsigned gemms;         /* bits: of e4m3 operands; all else is fp16 then */

@@ -50,7 +50,7 @@ void compare_rows(struct run *r, struct variant *v, int layer)
             if (layer == last) {
                 double is = cosine(multiply(out + at, exact + at, columns));
                 v->cosines += is;
-                v->least = fmin(v->least, is);
+                v->least = is >= v->least || isnan(v->least) ? v->least : is;
             }
         }
 }
@@ -82,7 +82,7 @@ void pool(struct run *r, struct variant *v)
             squares += sum[c] * sum[c];
         for (int c = 0; c < columns; c++)
             v->pooled[(int64_t)sentence * columns + c] =
-                squares > 0 ? (float)(sum[c] / sqrt(squares)) : 0;
+                squares == 0 ? 0 : (float)(sum[c] / sqrt(squares));
     }
     free(sum);
 }
@@ -95,7 +95,7 @@ void summarise(const struct run *r, const struct variant *v, const int *nearest,
     a->errors = mem_alloc((size_t)r->model->layers, sizeof(*a->errors));
     a->saturated = mem_alloc((size_t)r->model->layers, sizeof(*a->saturated));
     for (int l = 0; l < r->model->layers; l++) {
-        a->errors[l] = r->norms[l] > 0 ? sqrt(v->off[l] / r->norms[l]) : 0;
+        a->errors[l] = v->off[l] == 0 ? 0 : sqrt(v->off[l] / r->norms[l]);
         for (int g = 0; g < GEMM_COUNT; g++)
             a->saturated[l][g] =
                 v->seen[l][g] > 0 ? (double)v->beyond[l][g] / (double)v->seen[l][g] : 0;

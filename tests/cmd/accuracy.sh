@@ -59,7 +59,7 @@ calibrate "$right" 2 0.015625
 "$check_json" "$schemas/calibration.json" calibration.json || fail "schema of calibrations"
 accuracy --calibration calibration.json --format json >out.json 2>said
 "$check_json" "$schemas/accuracy.json" out.json || fail "schema"
-grep -q '4 sentences, 25 tokens, 2 layers' said || fail "did not count the sentences"
+grep -q 'sentences: 4, tokens: 25, layers: 2' said || fail "did not count the sentences"
 grep -q warning said && fail "warned of saturation"
 jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2", "qkv out ffn1 ffn2",
   "qkv out ffn1 ffn2"] and all(.[]; .errors | length == 2) and .[0].errors[1] < 1e-6 and .[1].errors[1] < 2e-3 and
@@ -75,6 +75,25 @@ grep -q 'fp8 is left out' said || fail "did not say why fp8 is missing"
 [ "$(wc -l <table.txt)" -eq 4 ] || fail "not three rows"
 rows 32 4
 refused 'rows have 32 columns, and the layers 48' accuracy
+
+# Values beyond fp16's range: no error is a number, and none is left out.
+rows 48 5 1 12 7
+python3 - <<'END'
+import json, struct
+with open('model.safetensors', 'rb+') as file:
+    size, = struct.unpack('<Q', file.read(8))
+    head = json.loads(file.read(size))
+    for name, value in ('bias', 65000), ('weight', 300):
+        begin, end = head[f'encoder.layer.1.intermediate.dense.{name}']['data_offsets']
+        file.seek(8 + size + begin)
+        file.write(b''.join(struct.pack('<f', value * (i % 3 - 1 or 1)) for i in range((end - begin) // 4)))
+END
+accuracy --format json >out.json 2>said
+"$check_json" "$schemas/accuracy.json" out.json || fail "schema of overflow"
+grep -q 'warning: fp16: values of layer 1 are NaN or infinite' said || fail "no warning of overflow: $(cat said)"
+jq -e 'map(.precision) == ["fp32", "fp16", "bf16"] and .[1].errors[0] < 2e-3 and .[1].errors[1] == null and
+  .[1].cosine_mean == null and .[1].cosine_least == null and .[1].sentence_cosine == null and
+  .[2].errors[1] != null' out.json >jq.txt || fail "overflow: $(cat out.json)"
 
 # Layers of two kinds, gates, rotations and norms before.
 model modernbert
