@@ -35,16 +35,20 @@ static int check_model(const struct options *o, struct status *st)
         o->model);
 }
 
-/* Whether the weights fit one of the workloads. */
-static int check_weights(const struct options *one, const struct trained *t, struct status *st)
+/* Whether the weights fit one of the workloads, and --arch its target. */
+static int check_workload(const struct options *one, const struct trained *t, struct status *st)
 {
     struct options quiet = *one;
     struct target_name target;
+    struct arch_list archs;
     struct workload w;
     quiet.given |= OPT(QUIET); /* notes come with the search */
     int result = workload_from_options(&quiet, false, &target, &w, st);
     if (result == 0)
         result = trained_check(t, &w, st);
+    if (result == 0 && one->arch != NULL)
+        result = target.kind == TARGET_CPU ? cpu_check_processors(one->arch, st)
+                                           : archs_from_options(one, target.kind, &archs, st);
     workload_release(&w);
     return result;
 }
@@ -60,7 +64,7 @@ static int check(const struct options *o, const char *dir, const char *name, str
         result = 0;
     for (int i = 0; i < options_workloads(o) && result == 0; i++) {
         struct options one = each_part(o, i);
-        result = check_weights(&one, t, st);
+        result = check_workload(&one, t, st);
     }
     trained_close(t);
     names_release(&ours);
@@ -110,10 +114,12 @@ static int finish(void *ctx, const char *at, struct status *st)
     int code = each_workload(s->o, "ship", verify_step, s, st);
     if (code < 0)
         return status_prefix(st, "nothing is written");
-    return code == EXIT_SUCCESS
-               ? 0
-               : status_set(st, code == EXIT_INTERRUPTED ? STATUS_INTERRUPTED : STATUS_WRONG,
-                            "nothing is written");
+    return code == EXIT_SUCCESS ? 0
+                                : status_set(st,
+                                             code == EXIT_INTERRUPTED ? STATUS_INTERRUPTED
+                                             : code == EXIT_NO_RESULT ? STATUS_WRONG
+                                                                      : STATUS_ENVIRONMENT,
+                                             "nothing is written");
 }
 
 static int export_step(struct ship *s, const char *dir, const char *name, struct status *st)

@@ -72,6 +72,15 @@ grep -q "nothing is written: the library's result differs from that of plan [0-9
   fail "$(cat said)"
 unchanged "wrong"
 
+echo "a library whose example does not run"
+# shellcheck disable=SC2016
+make_does "$real"' "$@" && printf "#!/bin/sh\nexit 1\n" >"$3/example"'
+for sizes in 1 1,2; do
+  PATH=$root/bin:$PATH expect 1 $ship --model bert -b $sizes -s 8 -o library
+  grep -q 'example failed' said || fail "$(cat said)"
+  unchanged "example"
+done
+
 echo "a library that cannot be built"
 make_does 'echo "no such compiler" >&2; exit 2'
 for directory in library new; do
@@ -98,6 +107,9 @@ grep -q "cannot read the weights 'none': No such file" said || fail "$(cat said)
 expect 2 $ship --model bert -H 1 -b 1 -s 8 -o new
 grep -q "the weights '.*bert/model.safetensors': " said || fail "$(cat said)"
 expect 2 $ship --model bert -b 1 -s 8 -o new --name 1st
+expect 2 fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 9 -o new --arch sm_90a
+grep -q "'sm_90a' names no processors" said || fail "$(cat said)"
+grep -q 'searching' said && fail "searched before it refused --arch"
 expect 2 $ship --model bert -b 1 -s 8
 mkdir others
 touch others/mine
