@@ -151,6 +151,8 @@ def _batches(sentences, tokenizer, most):
     """Lists of (place, ids), of one length each: there is no padding, whose rows would be counted."""
     by_length = {}
     for place, ids in enumerate(tokenizer(sentences, truncation=True, max_length=most)["input_ids"]):
+        if not ids:
+            raise ValueError(f"the tokenizer makes no token of sentence {place}, {sentences[place]!r}: leave it out")
         by_length.setdefault(len(ids), []).append((place, ids))
     for same in by_length.values():
         for begin in range(0, len(same), _BATCH):
@@ -189,6 +191,11 @@ def _splitmix64(x):
 def _write(path, content):
     """A reader sees the whole file or the one before."""
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as file:
-        file.write(content)
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+        raise

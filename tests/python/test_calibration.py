@@ -107,6 +107,11 @@ class Calibration(common.Case):
         self.assertRefused('without a tokenizer', calibrate, model, TEXTS, tokenizer=None)
         self.assertRefused('expected a list of str', calibrate, model, 'one', kind=TypeError)
         self.assertRefused('is empty', calibrate, model, [], kind=ValueError)
+        self.assertRefused("no token of sentence 1, ''", calibrate, model, ['1', ''], kind=ValueError)
+        os.mkdir(self.path)
+        self.assertRefused('directory', calibrate, model, TEXTS, kind=OSError)
+        self.assertEqual(os.listdir(self.directory), ['calibration.json'])
+        os.rmdir(self.path)
         model.encoder.layer[0].intermediate.dense.weight *= 1e6
         self.assertRefused('layer 0: activation has values that are not finite', calibrate, model, TEXTS)
         self.assertFalse(os.path.exists(self.path))
