@@ -23,7 +23,7 @@ function showHead() {
   const title = `Batch ${workload.batch}, ${workload.seq_len} tokens, mask ${data.mask.text}`;
   document.title = `fuseplan: ${title}`;
   at("title").textContent = title;
-  at("subtitle").textContent = `${data.device.name}, ${workload.dtype}, ${count(workload.layers, "layer")}, measured until ${day(until.toISOString())}`;
+  at("subtitle").textContent = `${data.device.name}, ${workload.dtype}, ${count(workload.layers, "layer")} of ${count(workload.heads, "head")}, measured until ${day(until.toISOString())}`;
   const figures = [["Best plan", String(best.value), `${count(best.segments.length, "kernel")} a layer`],
     ["Time of a layer", `${timeText(best.us_per_layer)} ${unit.name}`, best.ci_low_ms === null ? "" : `95 %: ${timeText(best.ci_low_ms * perLayer)} to ${timeText(best.ci_high_ms * perLayer)} ${unit.name}`]];
   for (const baseline of data.baselines)
@@ -50,7 +50,7 @@ function showIndex() {
       const unfused = page.baselines.find((baseline) => baseline.value === 43690);
       return unfused && known(unfused.speedup) ? unfused.speedup.toFixed(2) : "-";
     } },
-    { title: "time", text: (page) => page.best.unstable ? "unstable" : "" },
+    { title: "time", text: (page) => page.best.unstable ? "unstable" : page.best.compared ? "" : "not compared" },
   ], pages);
 }
 

@@ -40,6 +40,8 @@ addEventListener('load', () => setTimeout(() => {
     expect('workloads', all('#workloads tbody tr').length, 2);
     expect('options in one line', all('#workloads .together').filter((one) => one.getClientRects().length > 1).length, 0);
     expect('options', all('#workloads .together').length > 4, true);
+    expect('times', all('#workloads tbody td:last-child').map((one) => one.textContent).join(), 'unstable,not compared');
+    expect('layers', at('subtitle').textContent.includes(', 12 layers of 12 heads, measured'), true);
     expect('link', all('#workloads a')[0].getAttribute('href'), '?workload=1');
     expect('doubt', at('doubt').textContent, 'No winner is certain: the time of plan 41115 is unstable: its threads waited 43 % of their time for a core.');
     const line = charts[3].spec.lines[0].points.map(([x]) => x);
