@@ -172,8 +172,13 @@ static int is_answered(struct tuner *t, bool *out, struct status *st)
     return finals_held(t, out, st);
 }
 
-static void say_what_is_left(const struct tuner *t)
+static void say_what_is_left(const struct tuner *t, bool answered)
 {
+    if (answered)
+        tuner_say(t, "nothing is measured: %s",
+                  spent(t) == STOP_TIME
+                      ? "an earlier search spent this time limit; a longer one goes on"
+                      : "as many plans as the budget are stored; a larger one goes on");
     if (tuner_retries(t))
         tuner_say(t, "measuring again what failed: %d segments, %d plans",
                   segment_table_failed(&t->segments, NULL), t->failed.count);
@@ -190,7 +195,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     *out = (struct tune_report){.best.value = -1};
     int result = tuner_open(t, st) == 0 ? is_answered(t, &answered, st) : -1;
     if (result == 0) {
-        say_what_is_left(t);
+        say_what_is_left(t, answered);
         found.stopped_by = spent(t);
     }
     if (result == 0 && !answered)

@@ -149,6 +149,7 @@ START_TEST(search_ended_by_its_time_answers_at_once)
         ck_assert_int_eq(fake.calls, calls);
         ck_assert_str_eq(report.stopped_by, "time");
         ck_assert_int_eq(report.best.value, value);
+        ck_assert_int_eq(said_times("an earlier search spent this time limit"), i + 1);
         options.search.time_limit_s = 0.2; /* nor does less */
     }
     options.search.seed = 2; /* another search */
