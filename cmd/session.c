@@ -138,9 +138,8 @@ static int find_study(const struct options *o, enum db_mode mode, enum scope sco
     struct status missing = STATUS_INIT;
     struct db *db = NULL;
     *out = (struct found_study){.db = NULL};
-    int result = db_open(o->db, mode, &db, &missing);
-    if (result == 0 || missing.code == STATUS_NOT_FOUND)
-        result = find_stored(o, db, scope, target, w, out, st) < 0 ? -1 : 0;
+    if (db_open(o->db, mode, &db, &missing) == 0 || missing.code == STATUS_NOT_FOUND)
+        (void)find_stored(o, db, scope, target, w, out, st);
     if (out->db != db)
         db_close(db);
     if (out->db == NULL && st->code == STATUS_OK)
