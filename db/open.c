@@ -47,7 +47,7 @@ static int check_path(const char *path, enum db_mode mode, struct status *st)
                    : status_set(st, STATUS_DATABASE, "database '%s' is %s: give the path of a file",
                                 path, file_mode_name(info.st_mode));
     bool missing = errno == ENOENT;
-    if (missing && lstat(path, &info) == 0)
+    if (missing && lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) /* else just made */
         return status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", path,
                           FILE_DANGLES);
     if (!missing)
