@@ -138,13 +138,16 @@ static int find_study(const struct options *o, enum db_mode mode, enum scope sco
     struct status missing = STATUS_INIT;
     struct db *db = NULL;
     *out = (struct found_study){.db = NULL};
-    if (db_open(o->db, mode, &db, &missing) == 0 || missing.code == STATUS_NOT_FOUND)
-        (void)find_stored(o, db, scope, target, w, out, st);
+    if (db_open(o->db, mode, &db, &missing) != 0 && missing.code != STATUS_NOT_FOUND) {
+        *st = missing;
+        return -1;
+    }
+    int found = find_stored(o, db, scope, target, w, out, st);
     if (out->db != db)
         db_close(db);
-    if (out->db == NULL && st->code == STATUS_OK)
-        *st = missing;
-    return out->db != NULL ? 0 : -1;
+    if (found == 0)
+        *st = missing; /* there is no database */
+    return found > 0 ? 0 : -1;
 }
 
 int study_find_known(const struct options *o, enum scope scope, struct target_name target,
