@@ -20,7 +20,7 @@ function ratio(baseline) {
 
 function showHead() {
   const last = Math.max(...plans.at_s), until = new Date(Date.parse(data.plans.first_utc) + 1000 * last);
-  const title = `Batch ${workload.batch}, ${workload.seq_len} tokens, mask ${data.mask.text}`;
+  const title = `Batch ${workload.batch}, ${workload.seq_len} tokens, attention mask ${data.mask.text}`;
   document.title = `fuseplan: ${title}`;
   at("title").textContent = title;
   at("subtitle").textContent = `${data.device.name}, ${workload.dtype}, ${count(workload.layers, "layer")} of ${count(workload.heads, "head")}, measured until ${day(until.toISOString())}`;
@@ -28,7 +28,7 @@ function showHead() {
     ["Time of a layer", `${timeText(best.us_per_layer)} ${unit.name}`, best.ci_low_ms === null ? "" : `95 %: ${timeText(best.ci_low_ms * perLayer)} to ${timeText(best.ci_high_ms * perLayer)} ${unit.name}`]];
   for (const baseline of data.baselines)
     if (known(baseline.speedup) && baseline.value !== best.value)
-      figures.push([`Against plan ${baseline.value}`, baseline.tie ? "a tie" : `${baseline.speedup.toFixed(2)} times`,
+      figures.push([`Against ${baseline.value}, ${baselineName(baseline.value).split(":")[0]}`, baseline.tie ? "a tie" : `${baseline.speedup.toFixed(2)} times`,
         `${baseline.tie ? "" : "as fast; "}95 %: ${baseline.speedup_low.toFixed(2)} to ${baseline.speedup_high.toFixed(2)}`]);
   const doubtful = [best, ...data.baselines].find((plan) => plan.unstable);
   at("doubt").hidden = !doubtful;
