@@ -60,7 +60,7 @@ static void print_ratios(const struct tune_report *r, const char *label)
         printf("%-12s %s\n", i == 0 ? label : "", line.ptr);
         buf_release(&line);
     }
-    if (r->baseline_count == 0 && label[0] != '\0')
+    if (r->baseline_count == 0)
         printf("%-12s the fastest of the plans measured\n", label);
 }
 
@@ -86,7 +86,8 @@ void verdict_print(const struct options *o, const struct tune_report *r, bool el
         if (!elsewhere)
             print_again(o, "on a quiet machine ", "times it anew");
     }
-    print_ratios(r, doubt[0] != '\0' ? "" : "verdict");
+    if (doubt[0] == '\0' || r->baseline_count > 0)
+        print_ratios(r, doubt[0] != '\0' ? "as measured" : "verdict");
     if (!r->best.final && r->baseline_count > 0 && !elsewhere)
         print_again(o, "", "times them side by side");
 }

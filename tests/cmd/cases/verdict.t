@@ -12,7 +12,7 @@ verdict      1.037 [1.037, 1.037] times as fast as 36507
 $ sqlite3 k.db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1.5, \"stopped_share\": 0.0}' WHERE kind = 'final' AND plan = 41115; VACUUM"
 $ $q -q | grep -v '^workload' | head -n 2
 verdict      no winner: the time of 41115 (attention, norms and activation fused) is unstable: its threads waited 43 % of their time for a core
-             1.037 [1.037, 1.037] times as fast as 36507
+as measured  1.037 [1.037, 1.037] times as fast as 36507
 ## A doubt is said once.
 $ $q -q | grep -c 'waited 43 %'
 1
