@@ -7,12 +7,13 @@
 /* Rows of a group: sentences of about the same length run together. */
 enum { GROUP_ROWS = 4096, ALL_GEMMS = (1 << GEMM_COUNT) - 1 };
 
-static const struct {
-    const char *name;
+static const struct kind {
+    const char *name; /* null: exact */
     enum dtype dtype;
     unsigned gemms;
     bool by_column;
-} kinds[ACCURACY_MAX] = {
+} kinds[ACCURACY_MAX + 1] = {
+    {NULL, DTYPE_FP32, 0, false},
     {"fp32", DTYPE_FP32, 0, false},
     {"fp16", DTYPE_FP16, 0, false},
     {"bf16", DTYPE_BF16, 0, false},
@@ -74,26 +75,25 @@ static void read_weights(struct run *r, const struct variant *v, int layer, floa
         weight[id] = mem_alloc((size_t)weight_elements(id, &r->w) + 1, sizeof(**weight));
         inputs_weight(&r->w, r->in, layer, id, weight[id]);
     }
-    for (int g = 0; g < GEMM_COUNT && v->kind >= 0; g++) {
+    for (int g = 0; g < GEMM_COUNT; g++) {
         int id = c->ops[chain_gemm(c, g)].weight[ROLE_MATRIX];
-        if ((kinds[v->kind].gemms >> g & 1) != 0)
+        if ((v->kind->gemms >> g & 1) != 0)
             e4m3_round_weight(weight[id], dim_size(c->weights[id].rows, &r->w),
-                              dim_size(c->weights[id].cols, &r->w), kinds[v->kind].by_column);
+                              dim_size(c->weights[id].cols, &r->w), v->kind->by_column);
     }
 }
 
 static void run_layer(struct run *r, struct variant *v, int layer)
 {
     const struct chain *c = r->w.chain;
-    struct rounding rounding = {.dtype = DTYPE_FP32};
+    struct rounding rounding = {.dtype = v->kind->dtype,
+                                .stored = v->kind->name != NULL ? rounding_stored(c) : 0};
     struct flow next;
     float *weight[WEIGHT_MAX];
-    if (v->kind >= 0)
-        rounding = (struct rounding){.dtype = kinds[v->kind].dtype, .stored = rounding_stored(c)};
     struct taking taking = {r, v, &next, &rounding, layer};
     struct oracle_taker taker = {chain_carried(c), take, &taking};
-    for (int g = 0; g < GEMM_COUNT && v->kind >= 0; g++)
-        if ((kinds[v->kind].gemms >> g & 1) != 0) {
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((v->kind->gemms >> g & 1) != 0) {
             rounding.scale[g] = r->calibration->scale[layer][g];
             taker.tensors |= SET_OF(c->ops[chain_gemm(c, g)].input);
         }
@@ -153,7 +153,7 @@ static int open_group(struct run *r, int first, struct status *st)
 static void enter(struct run *r, struct variant *v)
 {
     const int columns = r->sentences->columns;
-    set_dtype(&r->w, v->kind >= 0 ? kinds[v->kind].dtype : DTYPE_FP32);
+    set_dtype(&r->w, v->kind->dtype);
     flow_init(&v->flow, &r->w);
     for (int b = 0; b < r->w.batch; b++) {
         int sentence = r->order[r->first + b];
@@ -178,21 +178,17 @@ static void tell(const struct run *r)
 static void run_group(struct run *r)
 {
     const int64_t tokens = workload_tokens(&r->w);
-    enter(r, &r->exact);
     for (int i = 0; i < r->count; i++)
         enter(r, &r->variants[i]);
     for (int layer = 0; layer < r->w.layers; layer++) {
-        run_layer(r, &r->exact, layer);
-        add_norms(r, layer);
         for (int i = 0; i < r->count; i++) {
             run_layer(r, &r->variants[i], layer);
             compare_rows(r, &r->variants[i], layer);
         }
+        add_norms(r, layer);
         r->done += tokens;
         tell(r);
     }
-    pool(r, &r->exact);
-    flow_release(&r->exact.flow);
     for (int i = 0; i < r->count; i++) {
         pool(r, &r->variants[i]);
         flow_release(&r->variants[i].flow);
@@ -214,7 +210,7 @@ static int run_groups(struct run *r, struct status *st)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static void variant_init(const struct run *r, int kind, struct variant *v)
+static void variant_init(const struct run *r, const struct kind *kind, struct variant *v)
 {
     size_t layers = (size_t)r->model->layers;
     *v = (struct variant){.kind = kind, .least = 1};
@@ -233,15 +229,6 @@ static void variant_release(struct variant *v)
     free(v->seen);
 }
 
-static struct accuracy *accuracy_add(struct accuracy_list *list, int kind)
-{
-    struct accuracy *a = &list->items[list->count++];
-    *a = (struct accuracy){.precision = kinds[kind].name,
-                           .gemms = kinds[kind].gemms,
-                           .by_column = kinds[kind].by_column};
-    return a;
-}
-
 int accuracy_run(const struct workload *w, struct inputs in, const struct sentences *sentences,
                  const struct calibration *calibration, const struct listener *listener,
                  struct accuracy_list *out, struct status *st)
@@ -257,25 +244,25 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
                           "the sentences' rows have %d columns, and the layers %d; write the rows "
                           "of this model",
                           sentences->columns, workload_hidden(w));
-    r.count = calibration != NULL ? ACCURACY_MAX : 3;
-    r.variants = mem_alloc(ACCURACY_MAX, sizeof(*r.variants));
+    r.count = calibration != NULL ? (int)ARRAY_LEN(kinds) : 4;
     r.norms = mem_alloc((size_t)w->layers, sizeof(*r.norms));
-    variant_init(&r, -1, &r.exact);
     for (int i = 0; i < r.count; i++)
-        variant_init(&r, i, &r.variants[i]);
+        variant_init(&r, &kinds[i], &r.variants[i]);
     order_sentences(&r);
     int result = run_groups(&r, st);
     if (result == 0) {
-        int *nearest = neighbours_find(r.exact.pooled, sentences->count, sentences->columns);
-        for (int i = 0; i < r.count; i++)
-            summarise(&r, &r.variants[i], nearest, accuracy_add(out, i));
+        int *nearest = neighbours_find(r.variants[0].pooled, sentences->count, sentences->columns);
+        for (int i = 1; i < r.count; i++) {
+            out->items[out->count] = (struct accuracy){.precision = kinds[i].name,
+                                                       .gemms = kinds[i].gemms,
+                                                       .by_column = kinds[i].by_column};
+            summarise(&r, &r.variants[i], nearest, &out->items[out->count++]);
+        }
         free(nearest);
     }
     for (int i = 0; i < r.count; i++)
         variant_release(&r.variants[i]);
-    variant_release(&r.exact);
     workload_release(&r.w);
-    free(r.variants);
     free(r.norms);
     free(r.order);
     free(r.places);

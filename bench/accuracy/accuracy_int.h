@@ -4,9 +4,9 @@
 
 #include "bench/accuracy/accuracy.h"
 
-/* One of the kinds, or the exact one: what it has computed so far. */
+/* One of the kinds: what it has computed so far. */
 struct variant {
-    int kind; /* -1: exact */
+    const struct kind *kind;
     struct flow flow;
     float *pooled; /* (sentences, columns): the mean of each sentence's rows, of length 1 */
     double *off;   /* (layers) squares of the differences */
@@ -19,11 +19,11 @@ struct run {
     struct inputs in;
     const struct sentences *sentences;
     const struct calibration *calibration;
-    int *order;        /* sentences, the longest first */
-    int64_t *places;   /* their first rows, by sentence */
-    struct workload w; /* of a group */
-    int first;         /* its first sentence in the order */
-    struct variant exact, *variants;
+    int *order;                                /* sentences, the longest first */
+    int64_t *places;                           /* their first rows, by sentence */
+    struct workload w;                         /* of a group */
+    int first;                                 /* its first sentence in the order */
+    struct variant variants[ACCURACY_MAX + 1]; /* (count), the first of which is exact */
     int count;
     double *norms;                   /* (layers) squares of the exact values */
     const struct listener *listener; /* may be null */

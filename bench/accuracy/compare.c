@@ -39,7 +39,7 @@ static double cosine(struct products p)
 void compare_rows(struct run *r, struct variant *v, int layer)
 {
     const int columns = r->sentences->columns, last = r->w.layers - 1;
-    const float *out = result_of(r, v), *exact = result_of(r, &r->exact);
+    const float *out = result_of(r, v), *exact = result_of(r, &r->variants[0]);
     for (int b = 0; b < r->w.batch; b++)
         for (int i = 0; i < r->sentences->lengths[r->order[r->first + b]]; i++) {
             int64_t at = ((int64_t)b * r->w.seq_len + i) * columns;
@@ -58,7 +58,7 @@ void compare_rows(struct run *r, struct variant *v, int layer)
 void add_norms(struct run *r, int layer)
 {
     const int columns = r->sentences->columns;
-    const float *exact = result_of(r, &r->exact);
+    const float *exact = result_of(r, &r->variants[0]);
     for (int b = 0; b < r->w.batch; b++) {
         int64_t n = (int64_t)r->sentences->lengths[r->order[r->first + b]] * columns;
         for (int64_t k = 0, at = (int64_t)b * r->w.seq_len * columns; k < n; k++)
@@ -101,9 +101,10 @@ void summarise(const struct run *r, const struct variant *v, const int *nearest,
                 v->seen[l][g] > 0 ? (double)v->beyond[l][g] / (double)v->seen[l][g] : 0;
     }
     for (int i = 0; i < n; i++)
-        a->sentence_cosine += cosine(multiply(v->pooled + (int64_t)i * columns,
-                                              r->exact.pooled + (int64_t)i * columns, columns)) /
-                              n;
+        a->sentence_cosine +=
+            cosine(multiply(v->pooled + (int64_t)i * columns,
+                            r->variants[0].pooled + (int64_t)i * columns, columns)) /
+            n;
     int *found = neighbours_find(v->pooled, n, columns);
     a->agreement = n > 2 ? neighbours_agree(nearest, found, n) : NAN;
     free(found);

@@ -51,13 +51,11 @@ int *neighbours_find(const float *rows, int n, int columns)
 double neighbours_agree(const int *one, const int *other, int n)
 {
     int64_t all = 0, same = 0;
-    for (int i = 0; i < n * NEIGHBOURS; i++) {
+    for (int64_t i = 0; i < (int64_t)n * NEIGHBOURS; i++) {
         const int *others = other + i / NEIGHBOURS * NEIGHBOURS;
-        bool has = false;
+        all += one[i] >= 0;
         for (int k = 0; k < NEIGHBOURS; k++)
-            has = has || others[k] == one[i];
-        all += one[i] >= 0 ? 1 : 0;
-        same += one[i] >= 0 && has ? 1 : 0;
+            same += one[i] >= 0 && others[k] == one[i];
     }
     return (double)same / (double)all;
 }
