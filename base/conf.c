@@ -95,8 +95,10 @@ static int read_value(struct reader *r, struct buf *out, struct status *st)
         }
         len = blank ? len : out->len;
     }
-    out->len = len;
-    out->ptr[len] = '\0';
+    if (len < out->len) {
+        out->len = len;
+        out->ptr[len] = '\0';
+    }
     if (quoted)
         return status_set(st, STATUS_USAGE, "a quote is not closed");
     skip_comment(r);

@@ -71,6 +71,8 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
  * side. STATUS_NOT_FOUND if none is known. */
 int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
                struct tune_report *out, struct status *st);
+void tune_report_release(struct tune_report *r);
+
 /* ---- ahead.c ------------------------------------------------------------------------------- */
 
 /* The choices that a search of the bench's workload would build first, and their number: the
@@ -78,7 +80,5 @@ int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
  * expected to be the fastest, whose other schedules are there too; where nothing is expected, of
  * all segments.  *out is owned by the caller. */
 int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out);
-
-void tune_report_release(struct tune_report *r);
 
 #endif

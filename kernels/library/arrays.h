@@ -36,8 +36,11 @@ static inline float *array_read(FILE *in, int shape[ARRAY_DIMS])
         strstr(header, "'<f4'") == NULL || strstr(header, "'fortran_order': False") == NULL)
         return NULL;
     const char *at = strstr(header, "'shape': (");
+    int end = 0; /* of all of it: an array of four dimensions begins like one of three */
     if (at == NULL ||
-        sscanf(at, "'shape': (%d, %d, %d)", &shape[0], &shape[1], &shape[2]) != ARRAY_DIMS)
+        sscanf(at, "'shape': (%d, %d, %d)%n", &shape[0], &shape[1], &shape[2], &end) !=
+            ARRAY_DIMS ||
+        end == 0)
         return NULL;
     size_t n = 1;
     for (int i = 0; i < ARRAY_DIMS; i++) {

@@ -82,6 +82,9 @@ if [ "$part" = written ]; then
   # It reads and writes arrays.
   vit_library/example --weights vit.safetensors --input vit/x.npy --output y.npy >out || fail "example --input"
   head -c 128 vit/y.npy | cmp -n 128 - y.npy || fail "the example writes another array than bench"
+  LC_ALL=C sed '1s/), }   /, 1), }/' vit/x.npy >four.npy
+  vit_library/example --input four.npy 2>said && fail "the example reads an array of four dimensions"
+  grep -q "'four.npy' is no NumPy array (B,S,D)" said || fail "$(cat said)"
   vit_library/example --input vit/mask.npy 2>said && fail "the example reads any array"
   grep -q "'vit/mask.npy' is no NumPy array (B,S,D) of fp32" said || fail "$(cat said)"
   library/example --input vit/x.npy 2>said && fail "the example runs an array of any shape"
