@@ -26,14 +26,11 @@ int library_check_name(const char *name, struct status *st)
 /* Waits for a child, and once the user wants to stop tells it to. */
 static int wait_for(pid_t pid, const char *program, struct status *st)
 {
-    int status;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR)
-            return status_set(st, STATUS_ENVIRONMENT, "cannot wait for %s: %s", program,
-                              strerror(errno));
+    int status = -1; /* where it cannot be waited for */
+    do {
         if (session_stop != 0)
             kill(pid, SIGTERM);
-    }
+    } while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
     if (session_stop != 0)
         return status_set(st, STATUS_INTERRUPTED, "interrupted");
     return status == 0 ? 0 : status_set(st, STATUS_ENVIRONMENT, "%s failed", program);
