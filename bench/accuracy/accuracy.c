@@ -166,18 +166,15 @@ static void enter(struct run *r, struct variant *v)
         flow_normalise(&r->w, r->in, &v->flow);
 }
 
-static void tell(const struct run *r)
+static void tell(const struct run *r, struct step step)
 {
-    const int64_t all = r->sentences->tokens * r->w.layers;
-    const struct step step = {"tokens", r->done / r->w.layers, r->sentences->tokens,
-                              step_left(clock_seconds() - r->begun_s, r->done, all)};
     if (r->listener != NULL)
         step_tell(r->listener, &step);
 }
 
 static void run_group(struct run *r)
 {
-    const int64_t tokens = workload_tokens(&r->w);
+    const int64_t tokens = workload_tokens(&r->w), all = r->sentences->tokens;
     for (int i = 0; i < r->count; i++)
         enter(r, &r->variants[i]);
     for (int layer = 0; layer < r->w.layers; layer++) {
@@ -187,7 +184,8 @@ static void run_group(struct run *r)
         }
         add_norms(r, layer);
         r->done += tokens;
-        tell(r);
+        tell(r, (struct step){"tokens", r->done / r->w.layers, all,
+                              step_left(clock_seconds() - r->begun_s, r->done, all * r->w.layers)});
     }
     for (int i = 0; i < r->count; i++) {
         pool(r, &r->variants[i]);
@@ -253,6 +251,7 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
     if (result == 0) {
         int *nearest = neighbours_find(r.variants[0].pooled, sentences->count, sentences->columns);
         for (int i = 1; i < r.count; i++) {
+            tell(&r, (struct step){"finding the nearest sentences", i - 1, r.count - 1, NAN});
             out->items[out->count] = (struct accuracy){.precision = kinds[i].name,
                                                        .gemms = kinds[i].gemms,
                                                        .by_column = kinds[i].by_column};

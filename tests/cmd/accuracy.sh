@@ -70,7 +70,8 @@ calibrate "$right" 2 0.0009765625
 accuracy --calibration calibration.json --format csv >out.csv 2>said
 grep -q "warning: layer 0: 0\.[0-9]* of 'x' is beyond e4m3's range" said || fail "no warning of saturation"
 [ "$(wc -l <out.csv)" -eq 10 ] || fail "CSV: not a line a row"
-accuracy >table.txt 2>said
+accuracy --events events >table.txt 2>said
+grep -q '"finding the nearest sentences"' events || fail "says nothing while it compares sentences: $(cat events)"
 grep -q 'fp8 is left out' said || fail "did not say why fp8 is missing"
 [ "$(wc -l <table.txt)" -eq 4 ] || fail "not three rows"
 rows 32 4
