@@ -28,6 +28,7 @@ struct table_row {
     enum sweep_state state;
     char *reason;        /* why it is not done, owned; may be null */
     struct db_best best; /* value -1: none is known */
+    bool unstable;       /* see plan_unstable() */
     char uuid[64];       /* of the device that was measured, for the same inputs by the protocol of
                             today; "": unknown */
     double seconds;      /* that its search took here; NaN: there was none */

@@ -45,9 +45,13 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
         state = state == ROW_DONE ? ROW_FAILED : state; /* no plan ran */
         result = -1;
     }
+    char why[UNSTABLE_SIZE] = "";
     row->uuid[0] = '\0';
     if (result == 0)
         result = db_study_read(db, study, note_device, row, &missing);
+    if (result == 0)
+        result = plan_unstable(db, study, row->best.value, row->best.comparison, why, &missing);
+    row->unstable = why[0] != '\0';
     if (result != 0)
         row->best = (struct db_best){.value = -1};
     if (row->reason == NULL && isnan(row->seconds))
@@ -83,6 +87,7 @@ static const struct column columns[] = {
     {"best.us_per_layer", "us/layer", 1},
     {"best.device", "device", 0},
     {"seconds", "s", 0},
+    {"doubt", "doubt", 0},
     {"reason", "reason", 0},
 };
 
@@ -95,6 +100,15 @@ static json_t *best_of_row(const struct table_row *row)
                      json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                      "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
                      json_number(1e3 * b->median_ms / row->o.layers), "device", b->device);
+}
+
+static json_t *doubt_of_row(const struct table_row *row)
+{
+    if (row->best.value < 0)
+        return json_null();
+    if (row->unstable)
+        return json_string("unstable");
+    return row->best.final ? json_null() : json_string("not compared");
 }
 
 int sweep_print(const struct options *o, const struct table *t, int shard)
@@ -111,11 +125,12 @@ int sweep_print(const struct options *o, const struct table *t, int shard)
         if (shard >= 0 && shard_of[i] != shard)
             continue;
         open += row->state != ROW_DONE;
-        output_row(&out, json_pack("{ss so ss so so so}", "row", row->text + 1, "shard",
-                                   o->shards > 1 ? json_integer(shard_of[i]) : json_null(), "state",
-                                   sweep_state_names[row->state], "best", best_of_row(row),
-                                   "seconds", json_number(row->seconds), "reason",
-                                   row->reason != NULL ? json_text(row->reason) : json_null()));
+        output_row(&out,
+                   json_pack("{ss so ss so so so so}", "row", row->text + 1, "shard",
+                             o->shards > 1 ? json_integer(shard_of[i]) : json_null(), "state",
+                             sweep_state_names[row->state], "best", best_of_row(row), "seconds",
+                             json_number(row->seconds), "doubt", doubt_of_row(row), "reason",
+                             row->reason != NULL ? json_text(row->reason) : json_null()));
     }
     output_end(&out);
     free(shard_of);

@@ -48,6 +48,17 @@ sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
+echo "times in doubt"
+cp all.db doubt.db
+sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
+sweep plan --db doubt.db --format json >out
+"$check_json" "$schemas/sweep.json" out
+[ "$(grep -c '"doubt": *"not compared"' out)" = 3 ] || fail "no doubt: $(cat out)"
+cp all.db doubt.db
+sqlite3 doubt.db "UPDATE trial SET conditions = '{\"waited_share\": 0.5, \"other_cores\": 1.9, \"stopped_share\": 0.0}' WHERE kind = 'final'; VACUUM"
+sweep plan --db doubt.db --format json >out
+[ "$(grep -c '"doubt": *"unstable"' out)" = 3 ] || fail "no doubt: $(cat out)"
+
 echo "two devices"
 # shellcheck disable=SC2086
 fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said || fail "exit $?"
