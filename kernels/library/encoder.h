@@ -74,7 +74,7 @@ enum encoder_dtype {
 };
 
 struct encoder_info {
-    const char *generator; /* "fuseplan 0.1.0" */
+    const char *generator; /* "fuseplan 0.2.0" */
     const char *target;    /* "cpu" or "cuda" */
     const char *archs;     /* of a GPU: what the code is compiled for, "sm_80,sm_90a"; else "" */
     enum encoder_dtype dtype;

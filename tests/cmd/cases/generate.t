@@ -266,7 +266,7 @@ const struct plan encoder_plan_b1_s4 = {
 $ head -n 5 g/manifest.json
 {
   "generator": "fuseplan",
-  "version": "0.1.0",
+  "version": "0.2.0",
   "value": 41115,
   "packed": false,
 ## A plan of more segments in its place.

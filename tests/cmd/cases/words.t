@@ -33,7 +33,7 @@ $ fuseplan help | sed -n 5p
 2$ fuseplan --help serch
 ! fuseplan: unknown command 'serch'; did you mean 'search'? expected search, query, explain, export, ship, report, doctor, translate, mask, generate, bench, accuracy, replay, train, predict, sweep, db, config or completion
 $ fuseplan --version | sed 's/ ([0-9a-f]\{12\})$//' # the commit
-fuseplan 0.1.0
+fuseplan 0.2.0
 ## No line of help has more than 100 columns.
 $ fuseplan help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
 $ while read -r command; do
