@@ -117,8 +117,8 @@ $ fuseplan db list --format csv | wc -l
 3
 $ printf -- '-b 2 -s 64\n' >table
 $ fuseplan sweep plan table --format csv
-row,shard,state,best.value,best.median_ms,best.us_per_layer,best.device,seconds,reason
--b 2 -s 64,,missing,,,,,,
+row,shard,state,best.value,best.median_ms,best.us_per_layer,best.device,seconds,doubt,reason
+-b 2 -s 64,,missing,,,,,,,
 ! fuseplan: 0 of 1 rows are done
 ## A command that takes no such option.
 $ fuseplan translate 41115 | tail -n 1
