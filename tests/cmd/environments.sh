@@ -47,6 +47,12 @@ CUDA_LAUNCH_BLOCKING=1 NVIDIA_TF32_OVERRIDE=1 CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:/nowhere
 END
 
+least=20
+if [ "$fake" ]; then # on the stand-in GPU those that a driver or a loader of libraries might read
+  grep -E 'NOTHING|CUDA|LD_|PATH|LC_ALL' environments >some && mv some environments
+  least=8
+fi
+
 count() { sqlite3 e.db "SELECT count(*) FROM $1"; }
 
 n=0
@@ -61,7 +67,7 @@ while read -r line; do
   [ "$(count study)" -eq 1 ] || fail "another study under '$line'"
   [ "$(count "trial WHERE kind = 'plan'")" -eq $n ] || fail "not one plan more under '$line'"
 done <environments
-[ $n -ge 20 ] || fail "only $n environments"
+[ $n -ge $least ] || fail "only $n environments"
 echo "$n environments, one target: $(sqlite3 e.db 'SELECT device, compiler, libraries FROM target')"
 
 # What breaks a compiler or the worker's program is named.

@@ -8,7 +8,7 @@
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
 # Layers are small, searches and replays have 12 plans, which take a second or two, and replays have five
-# seeds, and make optimises nothing: else this would take an hour.  Most of a search's 5 s is for finals.  On a
+# seeds, and make optimises nothing: else this would take an hour.  Most of a search's 3 s is for finals.  On a
 # busy machine, where they do not suffice for one plan, the search goes on for longer.  The demo's has no limit:
 # its plans are as many as a model needs, which later commands ask.
 #
@@ -48,7 +48,7 @@ case " \$* " in
 " replay "*) set -- "\$@" --seeds 5 --budget 12 ;;
 esac
 [ "\$1" = search ] || exec "$real" "\$@"
-for limit in \${SEARCH_LIMIT:-5 60 600}; do
+for limit in \${SEARCH_LIMIT:-3 60 600}; do
   code=0
   "$real" "\$@" --space 41108..41119 --time-limit "\$limit" || code=\$?
   [ \$code -eq 3 ] || exit \$code
