@@ -68,7 +68,7 @@ const struct command cmd_sweep = {
                 "fuseplan sweep run table --target cuda:all   # on a GPU\n"
                 "fuseplan sweep run table --shard 0/4 --save sweep\n"
                 "fuseplan sweep collect table sweep\n"
-                "fuseplan sweep compile table --arch sm_90a   # no GPU is needed\n"
+                "fuseplan sweep compile table --arch sm_90a   # needs nvcc\n"
                 "fuseplan sweep verify h100.ndjson   # needs a pack\n"
                 "fuseplan sweep script slurm table --shards 4 -o sweep.sbatch",
     .words = list_actions,
