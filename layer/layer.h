@@ -99,6 +99,7 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
 
 /* The plans that values lo..hi name, each once, by ascending canonical value; returns how many. */
 int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
+bool plan_in_space(struct plan p, const struct plan *space, int count);
 
 /* ---- workload.c, workload_kinds.c, workload_text.c: what is to be made fast ------------------ */
 

@@ -207,3 +207,11 @@ int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE])
             out[count++] = plan_from_value(value);
     return count;
 }
+
+bool plan_in_space(struct plan p, const struct plan *space, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (plan_equal(space[i], p))
+            return true;
+    return false;
+}

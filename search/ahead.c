@@ -2,7 +2,6 @@
 #include "search/best_first_int.h"
 #include "search/tune.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 struct ahead {
@@ -23,17 +22,6 @@ static void add_plan(struct ahead *a, struct plan p)
     int slots[OP_COUNT], count = plan_slots(p, slots);
     for (int i = 0; i < count; i++)
         a->wanted[slots[i]] = true;
-}
-
-/* The plan of the least sum of times that defaults are expected to take; -1: nothing is known. */
-static int expected_plan(const struct segment_table *t, const struct workload *w,
-                         const struct plan *space, int space_count)
-{
-    struct segment_times expected;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        expected.ms[i] =
-            t->slots[i].count > 0 ? choice_expected_us(&t->slots[i].attempts[0].choice, w) : NAN;
-    return additive_best(space, space_count, &expected);
 }
 
 /* Other schedules of its segments are tried as soon as it has run. */
@@ -73,7 +61,7 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
     segment_table_init(&table, bench_target(b));
     struct ahead a = {.table = &table};
-    int expected = expected_plan(&table, bench_workload(b), space, space_count);
+    int expected = expected_best(&table, bench_workload(b), space, space_count);
     choose_slots(&a, o, space, space_count, expected);
     for (int i = 0; i < SLOT_COUNT; i++)
         for (int k = 0; k < table.slots[i].count && a.wanted[i]; k++)

@@ -12,20 +12,6 @@
  * clock is lower then than for other plans, which run for some milliseconds each. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
-/* What a segment takes by its best choice or, if it was not timed, is expected to take by its
- * default, in milliseconds; NaN where nothing is known. */
-static double expected_ms(const struct tuner *t, int slot)
-{
-    const struct slot *s = &t->segments.slots[slot];
-    if (s->best != NULL)
-        return t->segments.times.ms[slot];
-    if (s->count == 0 || s->attempts[0].tried)
-        return NAN;
-    return choice_expected_us(&s->attempts[0].choice, bench_workload(t->bench)) / 1000;
-}
-
 /* Stage 1 times these choices as it times defaults. */
 static void add_to_defaults(struct segment_table *t, const struct candidate *c)
 {
@@ -42,24 +28,20 @@ static void add_to_defaults(struct segment_table *t, const struct candidate *c)
 static bool choose_given(struct tuner *t, struct candidate *out)
 {
     const struct candidate *given = t->o->first;
-    for (int i = 0; given != NULL && i < t->space_count; i++)
-        if (plan_equal(t->space[i], given->plan) && !history_has(&t->history, given->plan)) {
-            add_to_defaults(&t->segments, given);
-            *out = *given;
-            out->packed = t->segments.packed;
-            return true;
-        }
-    return false;
+    if (given == NULL || !plan_in_space(given->plan, t->space, t->space_count) ||
+        history_has(&t->history, given->plan))
+        return false;
+    add_to_defaults(&t->segments, given);
+    *out = *given;
+    out->packed = t->segments.packed;
+    return true;
 }
 
 /* False: too little is known. */
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
-    struct segment_times expected;
     struct status fails = STATUS_INIT;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        expected.ms[i] = expected_ms(t, i);
-    int plan = additive_best(t->space, t->space_count, &expected);
+    int plan = expected_best(&t->segments, bench_workload(t->bench), t->space, t->space_count);
     return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
            plan_candidate(&t->segments, NULL, t->space[plan], out, &fails) == 0;
 }

@@ -48,14 +48,6 @@ static int by_distance(const void *pa, const void *pb)
     return by != 0 ? by : (a->study < b->study) - (a->study > b->study);
 }
 
-static bool in_space(const struct tuner *t, struct plan p)
-{
-    for (int i = 0; i < t->space_count; i++)
-        if (plan_equal(t->space[i], p))
-            return true;
-    return false;
-}
-
 /* The best plan of a study, if it is of the space and has choices for this target; 1, 0 or -1. */
 static int best_of(const struct tuner *t, int64_t study, struct candidate *out, struct status *st)
 {
@@ -71,7 +63,8 @@ static int best_of(const struct tuner *t, int64_t study, struct candidate *out, 
             *st = missing;
         return missing.code == STATUS_NOT_FOUND ? 0 : -1;
     }
-    if (!in_space(t, p) || history_has(&t->history, p)) /* it failed here */
+    if (!plan_in_space(p, t->space, t->space_count) ||
+        history_has(&t->history, p)) /* it failed here */
         return 0;
     if (study_candidate(&from, p, out, st) != 0)
         return -1;

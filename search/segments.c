@@ -171,3 +171,23 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
     }
     return best;
 }
+
+/* In milliseconds; NaN where nothing is known. */
+static double expected_ms(const struct segment_table *t, int slot, const struct workload *w)
+{
+    const struct slot *s = &t->slots[slot];
+    if (s->best != NULL)
+        return t->times.ms[slot];
+    if (s->count == 0 || s->attempts[0].tried)
+        return NAN;
+    return choice_expected_us(&s->attempts[0].choice, w) / 1000;
+}
+
+int expected_best(const struct segment_table *t, const struct workload *w, const struct plan *space,
+                  int space_count)
+{
+    struct segment_times expected;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        expected.ms[i] = expected_ms(t, i, w);
+    return additive_best(space, space_count, &expected);
+}

@@ -83,6 +83,11 @@ bool slot_failed(const struct slot *s);
 /* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
+/* The index of the plan of the least sum of what its segments take by their best choices or, if
+ * they were not timed, are expected to take by their defaults; -1: too little is known. */
+int expected_best(const struct segment_table *t, const struct workload *w, const struct plan *space,
+                  int space_count);
+
 /* Whether two choices differ in one knob. */
 bool one_knob_apart(const struct choice *a, const struct choice *b);
 
