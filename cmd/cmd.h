@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(MODEL) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
     X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
-    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PACKED) X(PADDED) X(SEGMENTS)         \
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PRECISION) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
@@ -81,6 +81,7 @@ struct options {
         *weights, *prefix, *input, *calibration, *data, *name, *compiler, *arch, *save, *db,
         *events;
     char *model_weights; /* of --model's directory, owned: --weights, where that is not given */
+    unsigned precision;  /* GEMMs in e4m3, as bits */
     enum dtype dtype;    /* only if given: the default depends on the target */
     enum ranges ranges;  /* --init */
     struct strategy_list strategies;

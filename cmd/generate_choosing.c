@@ -110,12 +110,14 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
     struct arch_list *archs = &c->archs;
     if (c->target.kind == TARGET_CPU) {
         *build = target_build(c->target, &part->full);
-        return choose_processors(o, c, st);
+        build->precision = o->precision;
+        return choose_processors(o, c, st) != 0 ? -1 : build_check(build, &part->workload, st);
     }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;
     *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
                               : target_build(c->target, &part->full);
+    build->precision = o->precision;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)

@@ -75,13 +75,18 @@ static json_t *measured_with(const struct schedules *s)
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
-    json_t *members = json_pack("{si sb so so so so}", "value", (int)plan_value(part->plan),
-                                "packed", (int)s->candidate.packed, "workload",
-                                workload_json(&part->workload, c->build.kind), "measured_on",
-                                s->device != NULL ? json_string(s->device) : json_null(),
-                                "measured_with", measured_with(s), "segments", segments_json(part));
+    struct buf precision;
+    buf_init(&precision);
+    precision_text(s->candidate.precision, dtypes[part->workload.dtype].name, &precision);
+    json_t *members =
+        json_pack("{si sb ss so so so so}", "value", (int)plan_value(part->plan), "packed",
+                  (int)s->candidate.packed, "precision", precision.ptr, "workload",
+                  workload_json(&part->workload, c->build.kind), "measured_on",
+                  s->device != NULL ? json_string(s->device) : json_null(), "measured_with",
+                  measured_with(s), "segments", segments_json(part));
     json_object_update(out, members);
     json_decref(members);
+    buf_release(&precision);
 }
 
 static void add_rest(const struct choosing *c, const struct standalone *p, json_t *out)

@@ -103,6 +103,14 @@ static int parse_rope(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+/* "fp16", "fp8" or "qkv,ffn1", as bits. */
+static int parse_precision(const struct row *row, const char *what, const char *text, void *field,
+                           struct status *st)
+{
+    (void)row;
+    return precision_parse(text, field, st) == 0 ? 0 : status_prefix(st, "%s", what);
+}
+
 static int parse_text(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
@@ -263,6 +271,7 @@ static const struct row option_rows[] = {
     [OPTION_PREFIX] = {{"prefix", 0, "NAME", "with --weights: what the model's names begin with, as bert", NULL}, parse_text, FIELD(prefix), 0, 0},
     [OPTION_INPUT] = {{"input", 0, "FILE", "rows of sentences, which fuseplan.write_rows() of Python writes", NULL}, parse_text, FIELD(input), 0, 0},
     [OPTION_CALIBRATION] = {{"calibration", 0, "FILE", "scales of fp8, which fuseplan.calibrate() of Python writes", NULL}, parse_text, FIELD(calibration), 0, 0},
+    [OPTION_PRECISION] = {{"precision", 0, "TYPE", "GEMMs in e4m3: fp8, all; fp16, none; or of qkv,out,ffn1,ffn2 (fp16)", words_precision}, parse_precision, FIELD(precision), 0, 0},
     [OPTION_PACKED] = {{"packed", 0, NULL, "calls with lengths run on packed tokens, without rows of padding", NULL}, NULL, 0, 0, 0},
     [OPTION_PADDED] = {{"padded", 0, NULL, "with lengths: the plans given compute rows of padding too", NULL}, NULL, 0, 0, 0},
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},

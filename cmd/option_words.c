@@ -45,6 +45,12 @@ void words_init(struct buf *out)
     add_words(out, ranges_names, RANGES_COUNT);
 }
 
+void words_precision(struct buf *out)
+{
+    buf_adds(out, "fp16 fp8 ");
+    add_words(out, gemm_names, GEMM_COUNT);
+}
+
 void words_rigor(struct buf *out)
 {
     add_words(out, rigor_names, RIGOR_COUNT);

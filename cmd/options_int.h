@@ -22,6 +22,7 @@ void words_init(struct buf *out);
 void words_norm(struct buf *out);
 void words_norm_kind(struct buf *out);
 void words_activation(struct buf *out);
+void words_precision(struct buf *out);
 void words_rigor(struct buf *out);
 void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);

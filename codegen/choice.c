@@ -54,6 +54,30 @@ static bool has_weights(const struct impl *impl, const struct op *op)
     return true;
 }
 
+/* The operator that computes what a GEMM reads, in this layer or the one before. */
+static int writer_of(const struct chain *chain, int gemm)
+{
+    int tensor = chain->ops[chain_gemm(chain, gemm)].input;
+    for (int i = 0; i < chain->carried_count; i++)
+        if (chain->carried[i].to == tensor)
+            tensor = chain->carried[i].from;
+    return (int)(tensor_op(chain, tensor) - chain->ops);
+}
+
+static bool has_op(struct segment s, int op)
+{
+    return s.first <= op && op <= s.last;
+}
+
+unsigned segment_gemms(const struct chain *chain, struct segment s)
+{
+    unsigned all = 0;
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if (has_op(s, chain_gemm(chain, g)) || has_op(s, writer_of(chain, g)))
+            all |= 1u << g;
+    return all;
+}
+
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     if (!c->impl->applicable(c, t, why))
@@ -65,6 +89,8 @@ bool choice_applicable(const struct choice *c, const struct build_target *t, con
         if (!has_weights(c->impl, op))
             return inapplicable(why, "its kernel needs a weight that an operator lacks");
     }
+    if ((t->precision & segment_gemms(c->chain, c->segment) & ~c->impl->e4m3) != 0)
+        return inapplicable(why, "it has no kernel that reads or writes e4m3");
     return (segment_outputs(c->chain, c->segment) & ~choice_tensors(c)) == 0 ||
            inapplicable(why, "it does not store every tensor that others read");
 }

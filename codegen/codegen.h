@@ -62,13 +62,14 @@ struct build_target {
     bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
     bool ordered; /* the workload's masks have covers, or are not built */
     const struct workload *workload; /* which schedules are expected to be fast; null: unknown */
+    unsigned precision;              /* GEMMs whose operands are e4m3, as bits 1 << GEMM_QKV, ... */
 };
 
 /* capability: the device's, as in its fingerprint: "sm_90".  The target refers to *w. */
 struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w);
 
-/* Fails if there is no code for the workload's sizes.  Else every segment has a choice. */
+/* Fails if there is no code for the sizes or the precision; not every segment runs in e4m3. */
 int build_check(const struct build_target *t, const struct workload *w, struct status *st);
 
 /* Appends the target's compiler options, "-arch=sm_90a"; none on a CPU. */
@@ -113,6 +114,7 @@ struct impl {
      * operators among them, as bits.  Which weights they can do without, as bits of enum
      * weight_role. */
     unsigned kernels, kinds, without;
+    unsigned e4m3; /* GEMMs whose operands in e4m3 it can read, and write for others, as bits */
     /* Appends what the segment computes, "gemm_bias_gelu".  Segments for which it appends the same
      * share a kernel, to which the launch names their tensors and weights.  Null: every segment has
      * a kernel of its own. */
@@ -158,7 +160,8 @@ int choice_knob(const struct choice *c, const char *knob);
 
 struct candidate {
     struct plan plan;
-    bool packed; /* with lengths: tensors of token rows have no rows of padding */
+    bool packed;        /* with lengths: tensors of token rows have no rows of padding */
+    unsigned precision; /* GEMMs whose operands are e4m3, as bits 1 << GEMM_QKV, ... */
     int count;
     struct choice choices[OP_COUNT];
 };
@@ -175,8 +178,11 @@ void choice_symbol(const struct choice *c, struct buf *out);
  * which its stages pass data.  The caller provides memory for all of them. */
 uint32_t choice_tensors(const struct choice *c);
 
-/* Whether the implementation has the segment's functions and stores its outputs, and is applicable
- * for what only it knows.  If not, *why is the reason. */
+/* The GEMMs that a segment touches: it computes them or what they read, of the next layer too. */
+unsigned segment_gemms(const struct chain *chain, struct segment s);
+
+/* Whether the implementation has the segment's functions and the target's precision, stores its
+ * outputs, and is applicable for what only it knows.  If not, *why is the reason. */
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 

@@ -56,6 +56,46 @@ static int check_cuda(const struct build_target *t, const struct workload *w, st
     return 0;
 }
 
+/* Whether segments that have choices make up a plan. */
+static bool has_plan(const struct build_target *t)
+{
+    bool reached[OP_COUNT + 1] = {true};
+    for (int end = 1; end <= OP_COUNT; end++)
+        for (int first = 0; first < end && !reached[end]; first++) {
+            struct choice c;
+            struct segment s = {(int8_t)first, (int8_t)(end - 1)};
+            reached[end] = reached[first] && choices_for(t, s, false, 1, &c) > 0;
+        }
+    return reached[OP_COUNT];
+}
+
+/* A failure names the first GEMM in e4m3 that no plan runs, else all of them. */
+static int check_precision(const struct build_target *t, struct status *st)
+{
+    struct build_target one = *t;
+    struct buf gemms;
+    bool found = true;
+    buf_init(&gemms);
+    for (int g = 0; g <= GEMM_COUNT && found; g++) {
+        buf_reset(&gemms);
+        one.precision = g < GEMM_COUNT ? t->precision & 1u << g : t->precision;
+        precision_text(one.precision, "", &gemms);
+        found = one.precision == 0 || has_plan(&one);
+    }
+    if (!found) {
+        if (t->arch != 0) {
+            buf_adds(&gemms, " on ");
+            arch_name(t->arch, &gemms);
+        }
+        status_set(st, STATUS_UNFIT,
+                   "the %s target has no kernels for %s in e4m3; without --precision all GEMMs "
+                   "are in %s",
+                   target_names[t->kind], gemms.ptr, dtypes[t->dtype].name);
+    }
+    buf_release(&gemms);
+    return found ? 0 : -1;
+}
+
 int build_check(const struct build_target *t, const struct workload *w, struct status *st)
 {
     const char *why;
@@ -63,8 +103,10 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
         t->chain, {0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
     if (t->kind == TARGET_CUDA && check_cuda(t, w, st) != 0)
         return -1;
-    if (choice_applicable(&whole, t, &why))
-        return 0;
+    struct build_target plain = *t;
+    plain.precision = 0;
+    if (choice_applicable(&whole, &plain, &why))
+        return t->precision != 0 ? check_precision(t, st) : 0;
     if (t->kind == TARGET_CPU)
         return status_set(st, STATUS_UNFIT, "the cpu target has no code for chain %s: %s",
                           t->chain->name, why);

@@ -16,6 +16,7 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
 {
     *trial = column_int(q, 0);
     out->value = (int)column_int(q, 1);
+    out->precision = (unsigned)q->db->precision;
     out->final = final;
     out->median_ms = column_real(q, 2);
     out->ci_low_ms = column_real(q, 3);
@@ -32,6 +33,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     char utc[CLOCK_UTC_SIZE] = "";
     struct query q = query_start(db, SQL_BEST_FINAL);
     query_int(&q, study);
+    query_int(&q, db->precision);
     int final = query_row(&q, st);
     if (final > 0) {
         keep_winner(&q, true, out, trial);
@@ -45,6 +47,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
 
     q = query_start(db, SQL_BEST_PLAN);
     query_int(&q, study);
+    query_int(&q, db->precision);
     query_text(&q, utc);
     query_int(&q, *trial);
     query_real(&q, own_ms);
@@ -72,6 +75,7 @@ static int read_counts(struct db *db, int64_t study, struct db_best *out, struct
 {
     struct query q = query_start(db, SQL_PLAN_COUNTS);
     query_int(&q, study);
+    query_int(&q, db->precision);
     int found = query_row(&q, st);
     if (found > 0) {
         out->plans_total = column_int(&q, 0);
@@ -111,6 +115,7 @@ int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st
 {
     struct query q = query_start(db, SQL_COMPARED);
     query_int(&q, study);
+    query_int(&q, db->precision);
     int found = query_row(&q, st);
     if (found > 0)
         buf_adds(out, column_text(&q, 0));
@@ -122,6 +127,7 @@ int db_plan_values(struct db *db, int64_t study, db_value_row *row, void *ctx, s
 {
     struct query q = query_start(db, SQL_PLAN_VALUES);
     query_int(&q, study);
+    query_int(&q, db->precision);
     int found;
     while ((found = query_row(&q, st)) > 0)
         row(ctx, (int)column_int(&q, 0));
@@ -160,6 +166,7 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
     struct query q = query_start(db, SQL_PLAN_TIME);
     query_int(&q, study);
     query_int(&q, value);
+    query_int(&q, db->precision);
     query_text(&q, db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
     query_text(&q, comparison);
     int found = query_row(&q, st), samples = 0;

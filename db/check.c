@@ -31,7 +31,7 @@ static const char *const rules[] = {
     " WHERE status = 'failed' AND reason_code = ''",
 
     "SELECT format('study %d has %d trials of kind plan of plan %d', study, count(*), plan)"
-    " FROM trial WHERE kind = 'plan' GROUP BY study, plan HAVING count(*) > 1",
+    " FROM trial WHERE kind = 'plan' GROUP BY study, plan, precision HAVING count(*) > 1",
 
     "SELECT format('study %d has %d trials of kind segment of schedule %d', study, count(*),"
     " schedule) FROM trial WHERE kind = 'segment' GROUP BY study, schedule HAVING count(*) > 1",
@@ -126,11 +126,11 @@ static const char *const tables[] = {
     "SELECT id AS trial, study, search, kind, plan AS its_plan, schedule AS its_schedule, status,"
     " reason_code, reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
     " relative_error, layers_timed, sample_count, comparison, resources, conditions, stored_utc,"
-    " packed FROM trial",
+    " packed, precision FROM trial",
     "SELECT trial, round, ms FROM sample",
     "SELECT id AS failure, study, search, kind, plan AS its_plan, schedule AS its_schedule,"
-    " reason_code, reason, build_s, verify_s, time_s, relative_error, conditions, stored_utc"
-    " FROM failure",
+    " reason_code, reason, build_s, verify_s, time_s, relative_error, conditions, stored_utc,"
+    " precision FROM failure",
     "SELECT id AS model, name, features, seed, quantile, rows, report, trained_utc FROM model",
 };
 

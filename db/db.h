@@ -32,6 +32,10 @@ int db_open_scratch(struct db **out, struct status *st);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
+/* Which plans all calls below are about, but those that write, move and check: those in which these
+ * GEMMs have operands of e4m3 (bits), and no others.  At first 0. */
+void db_set_precision(struct db *db, unsigned precision);
+
 /* Whom merging, importing, exporting and checking tell how far they are; at first nobody. */
 void db_listen(struct db *db, struct listener listener);
 
@@ -135,8 +139,9 @@ struct db_choice {
 };
 struct db_trial {
     enum db_trial_kind kind;
-    int value;  /* canonical; -1 for a segment */
-    int packed; /* 1: it ran without rows of padding */
+    int value;     /* canonical; -1 for a segment */
+    int packed;    /* 1: it ran without rows of padding */
+    int precision; /* GEMMs of a plan whose operands are e4m3, as bits; of a segment 0 */
     enum trial_status status;
     const char *reason_code, *reason;        /* why it was censored or failed; empty if ok */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN if it failed (stored as NULL) */
@@ -182,8 +187,9 @@ int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_tri
  * STATUS_NOT_FOUND if no stored plan ran.  Free with db_best_release(). */
 struct db_best {
     int value;
-    bool packed; /* its time is that without rows of padding */
-    bool final;  /* it won a comparison: the times are from there */
+    bool packed;        /* its time is that without rows of padding */
+    unsigned precision; /* db_set_precision()'s */
+    bool final;         /* it won a comparison: the times are from there */
     double median_ms, ci_low_ms, ci_high_ms;
     char *comparison;     /* that it won, owned; empty if final is false */
     char *search_options; /* of the search that stored these times, owned; empty if unknown */

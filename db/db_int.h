@@ -27,6 +27,7 @@ struct db {
     sqlite3_stmt *statements[SQL_COUNT];
     const struct row_rule **rules[SQL_COUNT]; /* of the statements' columns, owned */
     struct listener listener;
+    int precision;      /* of the plans that are read */
     struct buf escaped; /* of db_escaped() */
 };
 

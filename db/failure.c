@@ -13,6 +13,8 @@ int db_failure_displace(struct db *db, int64_t study, const struct db_trial *t, 
     struct query q = query_start(db, segment ? SQL_FAILED_SEGMENT : SQL_FAILED_PLAN);
     query_int(&q, study);
     query_int(&q, segment ? schedule : t->value);
+    if (!segment)
+        query_int(&q, t->precision);
     int found = query_one_int(&q, &trial, st);
     for (size_t i = 0; i < ARRAY_LEN(steps) && found > 0; i++) {
         q = query_start(db, steps[i]);

@@ -367,6 +367,11 @@ const char *db_path(const struct db *db)
     return db->path;
 }
 
+void db_set_precision(struct db *db, unsigned precision)
+{
+    db->precision = (int)precision;
+}
+
 void db_listen(struct db *db, struct listener listener)
 {
     db->listener = listener;

@@ -75,6 +75,7 @@ static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int
     query_int(&q, study);
     query_int(&q, segment ? schedule : t->value);
     if (!segment) {
+        query_int(&q, t->precision);
         query_text(&q, db_trial_kind_names[t->kind]);
         query_text(&q, t->comparison);
     }

@@ -78,6 +78,7 @@ static const struct row_rule rules[] = {
     {"conditions", "trial", ROW_TEXT, 0, 0},
     {"stored_utc", "trial", ROW_UTC, 0, 0},
     {"packed", "trial", ROW_INT, 0, 1},
+    {"precision", "trial", ROW_INT, 0, GEMM_ALL},
     {"round", "sample", ROW_INT, 0, ROWS_MAX},
     {"ms", "sample", ROW_TIME, 0, 0},
     {"model", "model", ROW_INT, 1, INT64_MAX},

@@ -221,9 +221,18 @@ static const char retrain_models[] =
 static const char add_chain[] =
     "ALTER TABLE workload ADD COLUMN chain TEXT NOT NULL DEFAULT 'bert';";
 
+/* Plans of several precisions are plans of one study.  Those before had fp16 alone. */
+static const char add_precision[] =
+    "ALTER TABLE trial ADD COLUMN precision INTEGER NOT NULL DEFAULT 0"
+    "  CHECK (precision BETWEEN 0 AND 15);"
+    "ALTER TABLE failure ADD COLUMN precision INTEGER NOT NULL DEFAULT 0"
+    "  CHECK (precision BETWEEN 0 AND 15);"
+    "DROP INDEX trial_of_plan;"
+    "CREATE UNIQUE INDEX trial_of_plan ON trial (study, plan, precision) WHERE kind = 'plan';";
+
 const char *const schema_migrations[] = {
-    create_all,    add_conditions, rename_ranges, count_trials,   checksums,
-    keep_failures, add_packed,     pack_all,      retrain_models, add_chain};
+    create_all, add_conditions, rename_ranges,  count_trials, checksums,    keep_failures,
+    add_packed, pack_all,       retrain_models, add_chain,    add_precision};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -82,10 +82,11 @@ X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTH
 /* OR ROLLBACK, as each statement that changes several rows: to undo less than the transaction,
  * SQLite would keep a journal of each such statement. */
 X(TRIAL_ADD,
-  "INSERT OR ROLLBACK INTO trial (study, kind, plan, schedule, status, comparison, packed,"
+  "INSERT OR ROLLBACK INTO trial (study, kind, plan, schedule, status, comparison, packed, "
+  "precision,"
   " stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms, sample_count, layers_timed,"
   " relative_error, build_s, verify_s, time_s, search, resources, conditions) VALUES"
-  " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,''),?,?)"
+  " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,''),?,?)"
   " ON CONFLICT DO NOTHING")
 /* When a new trial is stored: now, or if the clock went back with the newest trial of the study. */
 X(TRIAL_UTC,
@@ -99,14 +100,16 @@ X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, colu
                " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"
                ") WHERE column1 IS NOT NULL")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
-/* ?3: a plan's trial, of which only it and those of its choices are read; null: all are. */
-X(TRIALS,
-  "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, comparison,"
-  " packed, stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
-  " layers_timed, relative_error, build_s, verify_s, time_s, search, resources, conditions,"
-  " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy"
-  " FROM trial WHERE study = ?1 AND kind = ?2 AND (?3 IS NULL OR id = ?3"
-  "  OR schedule IN (SELECT schedule FROM choice WHERE trial = ?3)) ORDER BY stored_utc, id")
+/* ?3: a plan's trial, of which only it and those of its choices are read; null: all are.  ?4: of
+ * plans the precision; null: all are read. */
+X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, comparison,"
+          " packed, precision, stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms,"
+          " sample_count, layers_timed, relative_error, build_s, verify_s, time_s, search, "
+          "resources, conditions,"
+          " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy"
+          " FROM trial WHERE study = ?1 AND kind = ?2 AND (?3 IS NULL OR id = ?3"
+          "  OR schedule IN (SELECT schedule FROM choice WHERE trial = ?3))"
+          " AND (?4 IS NULL OR kind = 'segment' OR precision = ?4) ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
 X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
@@ -124,11 +127,13 @@ X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, compa
               " (SELECT device FROM study JOIN target ON target.id = study.target"
               "   WHERE study.id = trial.study) AS device,"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
-              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
+              "   AND own.plan = trial.plan AND own.precision = trial.precision"
+              "   AND own.kind = 'plan' AND own.status = 'ok')"
               " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
-              " AND status = 'ok'"
+              " AND status = 'ok' AND precision = ?2"
               " AND comparison = (SELECT comparison FROM trial AS newest"
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
+              "   AND newest.precision = ?2"
               "   AND NOT EXISTS (SELECT 1 FROM search"
               "     WHERE search.id = newest.search AND strategy = 'bench')"
               "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
@@ -137,11 +142,12 @@ X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, compar
              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
              "   WHERE study.id = trial.study) AS device, packed FROM trial"
-             " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND (stored_utc, id) > (?, ?)"
-             " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
+             " WHERE study = ? AND precision = ? AND kind = 'plan' AND status = 'ok'"
+             " AND (stored_utc, id) > (?, ?) AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
+            " AND precision = ?2"
             " AND NOT EXISTS (SELECT 1 FROM trial AS later WHERE later.study = ?1"
-            "   AND later.kind = 'plan'"
+            "   AND later.kind = 'plan' AND later.precision = ?2"
             "   AND (later.stored_utc, later.id) > (trial.stored_utc, trial.id))"
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"
@@ -149,7 +155,7 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
 /* +: SQLite would plan the statement anew for each kind, to see whether trial_of_plan holds it. */
 X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
              " stored_utc, conditions, packed FROM trial"
-             " WHERE study = ? AND plan = ? AND +kind = ? AND comparison = ?"
+             " WHERE study = ? AND plan = ? AND precision = ? AND +kind = ? AND comparison = ?"
              " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
@@ -160,12 +166,16 @@ X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM t
                 " WHERE choice.trial = ?1 ORDER BY first_op")
 /* The term status <> 'ok' is redundant, but without it SQLite does not use trial_by_status. */
 X(PLAN_COUNTS, "SELECT (SELECT count(*) FROM"
-               " (SELECT DISTINCT plan FROM trial WHERE study = ?1 AND plan IS NOT NULL)),"
+               " (SELECT DISTINCT plan FROM trial WHERE study = ?1 AND plan IS NOT NULL"
+               "   AND precision = ?2)),"
                " (SELECT count(*) FROM (SELECT DISTINCT plan FROM trial WHERE study = ?1"
-               "   AND status <> 'ok' AND status = 'failed' AND plan IS NOT NULL)),"
+               "   AND status <> 'ok' AND status = 'failed' AND plan IS NOT NULL"
+               "   AND precision = ?2)),"
                " (SELECT count(*) FROM (SELECT DISTINCT plan FROM trial WHERE study = ?1"
-               "   AND status <> 'ok' AND status = 'censored' AND plan IS NOT NULL))")
-X(PLAN_VALUES, "SELECT DISTINCT plan FROM trial WHERE study = ? AND plan IS NOT NULL ORDER BY plan")
+               "   AND status <> 'ok' AND status = 'censored' AND plan IS NOT NULL"
+               "   AND precision = ?2))")
+X(PLAN_VALUES, "SELECT DISTINCT plan FROM trial WHERE study = ? AND precision = ?"
+               " AND plan IS NOT NULL ORDER BY plan")
 
 X(SEARCH_ID, "SELECT lower(hex(randomblob(16)))")
 X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"
@@ -182,17 +192,19 @@ X(SEARCHES, "SELECT id AS search, strategy, options, started_utc, ended_utc, sto
 /* +: as above. */
 X(TWIN_PLAN,
   "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"
-  " WHERE study = ? AND plan = ? AND +kind = ? AND comparison = ?"
+  " WHERE study = ? AND plan = ? AND precision = ? AND +kind = ? AND comparison = ?"
   " ORDER BY stored_utc DESC LIMIT 1")
 X(TWIN_SEGMENT, "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
                 " FROM trial WHERE study = ? AND schedule = ?")
-X(FAILED_PLAN, "SELECT id FROM trial WHERE study = ? AND plan = ? AND kind = 'plan'"
+X(FAILED_PLAN, "SELECT id FROM trial WHERE study = ? AND plan = ? AND precision = ?"
+               " AND kind = 'plan'"
                " AND status = 'failed'")
 X(FAILED_SEGMENT, "SELECT id FROM trial WHERE study = ? AND schedule = ? AND status = 'failed'")
 X(FAILURE_KEEP, "INSERT INTO failure (study, search, kind, plan, schedule, reason_code, reason,"
-                " build_s, verify_s, time_s, relative_error, conditions, stored_utc)"
+                " build_s, verify_s, time_s, relative_error, conditions, stored_utc, precision)"
                 " SELECT study, search, kind, plan, schedule, reason_code, reason, build_s,"
-                " verify_s, time_s, relative_error, conditions, stored_utc FROM trial WHERE id = ?")
+                " verify_s, time_s, relative_error, conditions, stored_utc, precision FROM trial"
+                " WHERE id = ?")
 X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
 X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
 X(TRIAL_DELETE, "DELETE FROM trial WHERE id = ?")

@@ -57,7 +57,8 @@ const struct text_table text_search = TABLE(search);
 
 static const struct text_field trial[] = {
     {"comparison", TEXT_STRING, IN(db_trial, comparison)},
-    {"packed", TEXT_FLAG, IN(db_trial, packed)},
+    {"packed", TEXT_BITS, IN(db_trial, packed)},
+    {"precision", TEXT_BITS, IN(db_trial, precision)},
     {"stored_utc", TEXT_UTC, IN(db_trial, stored_utc)},
     {"reason_code", TEXT_STRING, IN(db_trial, reason_code)},
     {"reason", TEXT_STRING, IN(db_trial, reason)},
@@ -89,7 +90,7 @@ void text_fields_read(const struct query *q, int column, const struct text_table
         case TEXT_REAL:
             *(double *)at = column_real(q, column);
             break;
-        case TEXT_FLAG:
+        case TEXT_BITS:
         case TEXT_INT:
             *(int *)at = (int)column_int(q, column);
             break;
@@ -114,7 +115,7 @@ void text_fields_bind(struct query *q, const struct text_table *t, const void *i
         case TEXT_REAL:
             query_real(q, *(const double *)at);
             break;
-        case TEXT_FLAG:
+        case TEXT_BITS:
         case TEXT_INT:
             query_int(q, *(const int *)at);
             break;

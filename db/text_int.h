@@ -17,7 +17,7 @@ enum text_type {
     TEXT_UTC,      /* const char *; "2026-01-31T12:34:56.789Z" */
     TEXT_REAL, /* double; left out if NaN, null if infinite; what the column of its name takes */
     TEXT_INT,  /* int */
-    TEXT_FLAG, /* int, 1; left out if 0 */
+    TEXT_BITS, /* int; left out if 0 */
     TEXT_SIZE, /* int64_t */
     TEXT_SEED  /* uint64_t, as a signed number, as the database has it */
 };

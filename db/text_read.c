@@ -78,13 +78,13 @@ static int read_integer(const struct text_reader *r, const struct text_field *f,
                         const json_t *value, void *out, struct status *st)
 {
     json_int_t number = json_integer_value(value);
-    if (value == NULL && f->type == TEXT_FLAG) {
+    if (value == NULL && f->type == TEXT_BITS) {
         *(int *)out = 0;
         return 0;
     }
     if (!json_is_integer(value) || !row_takes_integer(row_rule_of(f->name), number))
         return bad_number(r, f, value, "a whole number", st);
-    if (f->type == TEXT_INT || f->type == TEXT_FLAG)
+    if (f->type == TEXT_INT || f->type == TEXT_BITS)
         *(int *)out = (int)number;
     else if (f->type == TEXT_SIZE)
         *(int64_t *)out = number;
@@ -134,7 +134,7 @@ int text_read_fields(const struct text_reader *r, json_t *from, const struct tex
         case TEXT_REAL:
             result = read_real(r, f, value, at, st);
             break;
-        case TEXT_FLAG:
+        case TEXT_BITS:
         case TEXT_INT:
         case TEXT_SIZE:
         case TEXT_SEED:

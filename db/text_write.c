@@ -58,9 +58,9 @@ static void add_field(const struct text_field *f, const void *at, struct buf *ou
                 number_add(*(const double *)at, out);
         }
         break;
-    case TEXT_FLAG:
+    case TEXT_BITS:
         if (*(const int *)at != 0)
-            add_int(f->name, 1, out);
+            add_int(f->name, *(const int *)at, out);
         break;
     case TEXT_INT:
         add_int(f->name, *(const int *)at, out);
@@ -238,6 +238,7 @@ static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, i
         query_int(&q, plan);
     else
         query_null(&q);
+    query_null(&q);
     int found;
     while ((found = query_row(&q, st)) > 0)
         if (add_trial(l, &q, kind, st) != 0) {

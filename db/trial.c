@@ -262,7 +262,7 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
     *out = (struct db_trial){.kind = kind,
                              .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
                              .status = trial_status_from_name(column_text(q, 3)),
-                             .strategy = column_text(q, 21)};
+                             .strategy = column_text(q, 22)};
     text_fields_read(q, 4, &text_trial, out);
     out->reason = db_escaped(q->db, out->reason);
     const char *what = contradiction(q, out);
@@ -283,6 +283,7 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
     query_null(&q);
+    query_int(&q, db->precision);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
         struct db_trial t;

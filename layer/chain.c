@@ -1,5 +1,8 @@
 #include "layer/layer.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 const char *const dim_names[DIM_COUNT] = {
     [DIM_NONE] = "0", [DIM_1] = "1",   [DIM_D] = "D", [DIM_3D] = "3D",
     [DIM_A] = "A",    [DIM_3A] = "3A", [DIM_F] = "F", [DIM_2F] = "2F",
@@ -150,6 +153,43 @@ const char *const gemm_names[GEMM_COUNT] = {
     [GEMM_QKV] = "qkv", [GEMM_OUT] = "out", [GEMM_FFN1] = "ffn1", [GEMM_FFN2] = "ffn2"};
 const char *const gemm_inputs[GEMM_COUNT] = {
     [GEMM_QKV] = "x", [GEMM_OUT] = "context", [GEMM_FFN1] = "norm1", [GEMM_FFN2] = "activation"};
+
+void precision_text(unsigned precision, const char *dtype, struct buf *out)
+{
+    if (precision == 0 || precision == GEMM_ALL) {
+        buf_adds(out, precision == 0 ? dtype : "fp8");
+        return;
+    }
+    const char *between = "";
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((precision >> g & 1) != 0) {
+            buf_addf(out, "%s%s", between, gemm_names[g]);
+            between = ",";
+        }
+}
+
+int precision_parse(const char *text, unsigned *out, struct status *st)
+{
+    *out = strcmp(text, "fp8") == 0 ? GEMM_ALL : 0;
+    if (*out != 0 || strcmp(text, "fp16") == 0)
+        return 0;
+    char *copy = mem_strdup(text), *rest = copy;
+    int g = 0;
+    for (char *one; g < GEMM_COUNT && (one = strsep(&rest, ",")) != NULL;) {
+        g = 0;
+        while (g < GEMM_COUNT && strcmp(gemm_names[g], one) != 0)
+            g++;
+        if (g < GEMM_COUNT)
+            *out |= 1u << g;
+    }
+    free(copy);
+    return g < GEMM_COUNT
+               ? 0
+               : status_set(st, STATUS_USAGE,
+                            "'%s' is no precision; expected fp16, fp8, or the GEMMs in e4m3 with "
+                            "commas between: qkv, out, ffn1, ffn2",
+                            text);
+}
 
 const char *tensor_name(const struct chain *c, int tensor)
 {

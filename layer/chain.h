@@ -254,6 +254,15 @@ extern const char *const gemm_names[GEMM_COUNT];  /* "qkv", "out", "ffn1", "ffn2
 extern const char *const gemm_inputs[GEMM_COUNT]; /* "x", "context", "norm1", "activation" */
 int chain_gemm(const struct chain *c, int gemm);  /* its operator */
 
+/* The precision of a plan: a set of them, as bits 1 << GEMM_QKV, ..., whose operands are e4m3; all
+ * else has the workload's dtype.  Appends it as text: the dtype's name for none of them, "fp8" for
+ * all, else names in order, "qkv,ffn1". */
+enum { GEMM_ALL = (1 << GEMM_COUNT) - 1 };
+void precision_text(unsigned precision, const char *dtype, struct buf *out);
+
+/* "fp16" stands for none of them, whatever the dtype; names may come in any order. */
+int precision_parse(const char *text, unsigned *out, struct status *st);
+
 /* Appends the names of operators first..last with `separator` between them. */
 void add_op_names(const struct chain *c, int first, int last, const char *separator,
                   struct buf *out);

@@ -59,7 +59,9 @@ static int read_choices(const struct db_choice *from, int count, const struct bu
 int candidate_of_best(const struct db_best *b, const struct build_target *target,
                       struct candidate *out, struct status *st)
 {
-    *out = (struct candidate){.plan = plan_from_value((unsigned)b->value), .packed = b->packed};
+    *out = (struct candidate){.plan = plan_from_value((unsigned)b->value),
+                              .packed = b->packed,
+                              .precision = b->precision};
     if (read_choices(b->choices, b->choice_count, target, out, st) != 0)
         return -1;
     for (int i = 0; i < out->count; i++) {
@@ -78,7 +80,8 @@ static int read_final(void *ctx, const struct db_trial *row)
     struct reading *r = ctx;
     struct status other_version = STATUS_INIT;
     struct candidate c = {.plan = plan_from_value((unsigned)row->value),
-                          .packed = row->packed != 0};
+                          .packed = row->packed != 0,
+                          .precision = (unsigned)row->precision};
     if (strcmp(row->strategy, "bench") == 0 || row->status != TRIAL_OK)
         return 0;
     if (r->comparison == NULL || strcmp(r->comparison, row->comparison) != 0) {
@@ -170,7 +173,7 @@ int plan_candidate(const struct segment_table *t, const struct fitted_plans *fit
     const struct candidate *known = fitted != NULL ? fitted_find(fitted, p) : NULL;
     int slots[OP_COUNT], result = 0;
     int count = plan_slots(p, slots);
-    *out = (struct candidate){.plan = p, .packed = t->packed};
+    *out = (struct candidate){.plan = p, .packed = t->packed, .precision = t->precision};
     for (int i = 0; i < count; i++) {
         const struct slot *s = &t->slots[slots[i]];
         const struct attempt *attempt = fitted_attempt(known, i, s);

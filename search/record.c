@@ -95,6 +95,7 @@ static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c
     return (struct db_trial){.kind = kind,
                              .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
                              .packed = c->packed,
+                             .precision = kind == DB_TRIAL_SEGMENT ? 0 : (int)c->precision,
                              .status = t->status,
                              .reason_code = ok ? "" : status_name(t->reason.code),
                              .reason = ok ? "" : t->reason.message,

@@ -19,6 +19,7 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
     memset(t, 0, sizeof(*t));
     t->target = target->kind;
     t->chain = target->chain;
+    t->precision = target->precision;
     for (int i = 0; i < SLOT_COUNT; i++) {
         t->times.ms[i] = NAN;
         struct slot *slot = &t->slots[i];

@@ -50,6 +50,7 @@ struct segment_table {
     const struct chain *chain; /* the segments are its */
     bool retry_failed;         /* attempts that the database holds as failed count as not tried */
     bool packed;               /* all is timed without rows of padding */
+    unsigned precision;        /* of the target, and so of all plans */
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Rows of a group: sentences of about the same length run together. */
-enum { GROUP_ROWS = 4096, ALL_GEMMS = (1 << GEMM_COUNT) - 1 };
+enum { GROUP_ROWS = 4096 };
 
 static const struct kind {
     const char *name; /* null: exact */
@@ -21,8 +21,8 @@ static const struct kind {
     {"fp8", DTYPE_FP16, 1 << GEMM_OUT, false},
     {"fp8", DTYPE_FP16, 1 << GEMM_FFN1, false},
     {"fp8", DTYPE_FP16, 1 << GEMM_FFN2, false},
-    {"fp8", DTYPE_FP16, ALL_GEMMS, false},
-    {"fp8", DTYPE_FP16, ALL_GEMMS, true},
+    {"fp8", DTYPE_FP16, GEMM_ALL, false},
+    {"fp8", DTYPE_FP16, GEMM_ALL, true},
 };
 
 /* ---- a layer of a variant -------------------------------------------------------------------- */

@@ -6,8 +6,12 @@
 
 static struct status st; /* of the call that a test is about */
 
-static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                           CUDA_ARCH_HOPPER, true,        false,      NULL};
+static const struct build_target hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = CUDA_ARCH_HOPPER,
+                                           .library = true};
 
 /* All implementations of a segment with all schedules. */
 static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
@@ -39,9 +43,10 @@ START_TEST(choices_start_with_the_defaults)
 }
 END_TEST
 
-#define TARGET(type, head_size, arch, library, ordered)                                            \
+#define TARGET(type, size, architecture, has_library, has_cover)                                   \
     {                                                                                              \
-        &chain_bert, TARGET_CUDA, DTYPE_##type, head_size, arch, library, ordered, NULL            \
+        .chain = &chain_bert, .kind = TARGET_CUDA, .dtype = DTYPE_##type, .head_size = (size),     \
+        .arch = (architecture), .library = (has_library), .ordered = (has_cover)                   \
     }
 static const struct build_target usual = TARGET(FP16, 64, 90, true, true),
                                  bf16 = TARGET(BF16, 64, 90, true, true),
@@ -271,6 +276,36 @@ START_TEST(sizes_without_code_are_refused)
 }
 END_TEST
 
+/* The segments that compute a GEMM or what it reads, where no implementation has e4m3. */
+START_TEST(precision_without_kernels_is_refused)
+{
+    static const struct {
+        struct segment s;
+        unsigned gemms;
+    } touched[] = {{{0, 0}, 1 << GEMM_QKV},
+                   {{2, 6}, 1 << GEMM_OUT},
+                   {{2, 5}, 0},
+                   {{7, 9}, 1 << GEMM_OUT | 1 << GEMM_FFN1},
+                   {{10, 11}, 1 << GEMM_FFN1 | 1 << GEMM_FFN2},
+                   {{13, 14}, 1 << GEMM_QKV},
+                   {{0, 14}, GEMM_ALL}};
+    struct workload w = workload_of_195(DTYPE_FP16);
+    struct build_target t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
+    for (size_t i = 0; i < ARRAY_LEN(touched); i++)
+        for (int chain = 0; chain < 2; chain++)
+            ck_assert_uint_eq(segment_gemms(chain_find(chain == 0 ? "bert" : "pre"), touched[i].s),
+                              touched[i].gemms);
+    for (int g = 0; g < GEMM_COUNT; g++) {
+        struct choice c;
+        t.precision = 1u << g;
+        FAILS(build_check(&t, &w, &st), STATUS_UNFIT, gemm_names[g]);
+        ck_assert_int_eq(choices_for(&t, (struct segment){2, 5}, false, 1, &c) > 0, true);
+        ck_assert_int_eq(choices_for(&t, (struct segment){0, 14}, false, 1, &c), 0);
+    }
+    workload_release(&w);
+}
+END_TEST
+
 /* Chains whose first tensors fit one kernel with attention, and those that are turned before it. */
 static const struct {
     const char *chain, *capability;
@@ -318,6 +353,7 @@ SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGME
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
       ONCE(sources_with_the_same_symbol_are_the_same),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)),
+      ONCE(precision_without_kernels_is_refused),
       LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)),
       LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected)),
       LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3))

@@ -2,8 +2,12 @@
 #include "cuda_sources.h"
 #include "golden.h"
 
-static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                           CUDA_ARCH_HOPPER, true,        false,      NULL};
+static const struct build_target hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = CUDA_ARCH_HOPPER,
+                                           .library = true};
 
 START_TEST(matches_golden)
 {

@@ -16,8 +16,12 @@ static struct choice choice_of(struct segment s, const char *schedule)
 
 static struct build_target hopper_of(const struct workload *w)
 {
-    return (struct build_target){&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                 CUDA_ARCH_HOPPER, false,       false,      w};
+    return (struct build_target){.chain = &chain_bert,
+                                 .kind = TARGET_CUDA,
+                                 .dtype = DTYPE_FP16,
+                                 .head_size = 64,
+                                 .arch = CUDA_ARCH_HOPPER,
+                                 .workload = w};
 }
 
 static const struct {

@@ -8,10 +8,15 @@ enum { LAYERS = 3 };
 
 static struct workload w;
 
-static const struct build_target cpu = {&chain_bert, TARGET_CPU, DTYPE_FP32, 64,
-                                        0,           false,      false,      NULL},
-                                 hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                           CUDA_ARCH_HOPPER, false,       false,      NULL};
+static const struct build_target cpu = {.chain = &chain_bert,
+                                        .kind = TARGET_CPU,
+                                        .dtype = DTYPE_FP32,
+                                        .head_size = 64},
+                                 hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = CUDA_ARCH_HOPPER};
 
 static void placement_of(const struct build_target *t, unsigned value, struct candidate *c,
                          struct placement *p)

@@ -28,8 +28,12 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                       const char *local_mask, struct standalone *out)
 {
     bool library = strcmp(impl, "library") == 0;
-    struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                             CUDA_ARCH_HOPPER, library,     false,      NULL};
+    struct build_target t = {.chain = &chain_bert,
+                             .kind = TARGET_CUDA,
+                             .dtype = DTYPE_FP16,
+                             .head_size = 64,
+                             .arch = CUDA_ARCH_HOPPER,
+                             .library = library};
     struct status st = STATUS_INIT;
     struct candidate c;
     struct plan p;

@@ -35,8 +35,13 @@ static inline struct cuda_source cuda_golden(int i)
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "hopper_gemm", "tile=128x128 norm=memory", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
-    struct cuda_source s = {{&chain_bert, TARGET_CUDA, golden[i].dtype, golden[i].head_size,
-                             golden[i].arch, true, true, NULL},
+    struct cuda_source s = {{.chain = &chain_bert,
+                             .kind = TARGET_CUDA,
+                             .dtype = golden[i].dtype,
+                             .head_size = golden[i].head_size,
+                             .arch = golden[i].arch,
+                             .library = true,
+                             .ordered = true},
                             {.chain = &chain_bert,
                              .segment = golden[i].segment,
                              .impl = impl_find(TARGET_CUDA, golden[i].impl)}};

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct build_target hopper = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                           CUDA_ARCH_HOPPER, false,       true,       NULL};
+static const struct build_target hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = CUDA_ARCH_HOPPER,
+                                           .ordered = true};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
@@ -116,7 +120,12 @@ static void write_turned(void)
 static void write_all(const struct chain *chain, int arch)
 {
     static const int head_sizes[] = {16, 32, 128, 48, 80, 96, 256};
-    struct build_target t = {chain, TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
+    struct build_target t = {.chain = chain,
+                             .kind = TARGET_CUDA,
+                             .dtype = DTYPE_FP16,
+                             .head_size = 64,
+                             .arch = arch,
+                             .ordered = true};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), NULL, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -136,8 +145,12 @@ static void write_all(const struct chain *chain, int arch)
 /* Kernels compare the sizes themselves where they are instantiated. */
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, dtype, 64,
-                                   CUDA_ARCH_HOPPER, false,       true,  NULL};
+    const struct build_target t = {.chain = &chain_bert,
+                                   .kind = TARGET_CUDA,
+                                   .dtype = dtype,
+                                   .head_size = 64,
+                                   .arch = CUDA_ARCH_HOPPER,
+                                   .ordered = true};
     /* Bare, with a residual, with a layernorm, too. */
     static const struct segment endings[] = {{0, 0}, {7, 8}, {7, 9}};
     struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
@@ -177,8 +190,12 @@ static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out
 
 static void add_hopper_attention_sizes(int head_size, struct buf *out)
 {
-    const struct build_target t = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, head_size,
-                                   CUDA_ARCH_HOPPER, false,       true,       NULL};
+    const struct build_target t = {.chain = &chain_bert,
+                                   .kind = TARGET_CUDA,
+                                   .dtype = DTYPE_FP16,
+                                   .head_size = head_size,
+                                   .arch = CUDA_ARCH_HOPPER,
+                                   .ordered = true};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {

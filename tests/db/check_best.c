@@ -120,6 +120,45 @@ START_TEST(packed_is_of_the_fastest)
 }
 END_TEST
 
+/* A study has a plan in each precision, and a reader sees those of one. */
+START_TEST(precisions_do_not_mix)
+{
+    struct db_trial plan = plan_trial(60, 1), final = final_trial(50, 1.5, "b");
+    plan.precision = GEMM_ALL;
+    final.precision = 1 << GEMM_FFN1;
+    add(plan_trial(60, 3));
+    add(plan_trial(61, 4));
+    add(plan); /* a faster plan of another precision */
+    add(final);
+    add(failed_trial(62, "wrong"));
+    check_best(60, false, 3, "");
+    ck_assert_uint_eq(best.precision, 0);
+    ck_assert_int_eq(best.plans_total, 3);
+    check_compared("");
+    db_set_precision(db, GEMM_ALL);
+    check_best(60, false, 1, "");
+    ck_assert_uint_eq(best.precision, GEMM_ALL);
+    ck_assert_int_eq(best.plans_total, 1);
+    ck_assert_double_eq(time_of(60, "").median, 1);
+    ck_assert(isnan(time_of(61, "").median));
+    db_set_precision(db, 1 << GEMM_FFN1);
+    check_best(50, true, 1.5, "b");
+    check_compared("b");
+    db_set_precision(db, 1 << GEMM_QKV);
+    FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
+    plan = failed_trial(70, "launch");
+    plan.precision = 1 << GEMM_OUT;
+    add(plan);
+    add(plan_trial(70, 9));
+    expect_sql(db->handle, 0, "SELECT count(*) FROM failure");
+    plan = plan_trial(70, 9);
+    plan.precision = 1 << GEMM_OUT;
+    add(plan);
+    expect_sql(db->handle, 1, "SELECT count(*) FROM failure WHERE precision = 2");
+    assert_whole(db);
+}
+END_TEST
+
 /* What is stored last counts as the newest, though the clock went back: `search --again` compares
  * anew, and a faster plan of a search comes after that. */
 START_TEST(clock_may_go_back)
@@ -277,7 +316,7 @@ END_TEST
 
 SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
       ONCE(fastest_plan_before_finals), ONCE(finals_decide), ONCE(packed_is_of_the_fastest),
-      ONCE(clock_may_go_back), ONCE(time_has_its_reason_or_its_samples),
-      ONCE(faster_plan_since_wins), ONCE(time_decides_and_not_the_order_of_storing),
-      ONCE(bench_decides_nothing), ONCE(choices_carry_their_segments_time),
-      ONCE(plans_are_counted_once))
+      ONCE(precisions_do_not_mix), ONCE(clock_may_go_back),
+      ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
+      ONCE(time_decides_and_not_the_order_of_storing), ONCE(bench_decides_nothing),
+      ONCE(choices_carry_their_segments_time), ONCE(plans_are_counted_once))

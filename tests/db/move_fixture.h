@@ -86,6 +86,7 @@ static inline void fill(struct db *db, int64_t study)
     failed.sample_count = 0;
     final.comparison = id;
     final.packed = 1;
+    final.precision = 1 << GEMM_OUT | 1 << GEMM_FFN2;
     final.search = id;
     struct db_trial segment = segment_trial(&one, 0.5);
     segment.resources = "{\"registers\":96}";

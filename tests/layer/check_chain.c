@@ -115,6 +115,39 @@ START_TEST(norms_before_hand_two_tensors_on)
 }
 END_TEST
 
+/* ---- precisions ------------------------------------------------------------------------------ */
+
+/* What is written is read again. */
+START_TEST(precisions_are_texts)
+{
+    static const char *const texts[] = {[0] = "bf16",
+                                        [1 << GEMM_FFN1] = "ffn1",
+                                        [1 << GEMM_QKV | 1 << GEMM_FFN2] = "qkv,ffn2",
+                                        [GEMM_ALL] = "fp8"};
+    unsigned read = 99;
+    struct buf text;
+    buf_init(&text);
+    precision_text((unsigned)_i, "bf16", &text);
+    if (texts[_i] != NULL)
+        ck_assert_str_eq(text.ptr, texts[_i]);
+    OK(precision_parse(_i == 0 ? "fp16" : text.ptr, &read, &st));
+    ck_assert_uint_eq(read, (unsigned)_i);
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(other_texts_are_no_precisions)
+{
+    static const char *const texts[] = {"",     "FP8",  "bf16",    "ffn3",
+                                        "qkv,", ",out", "qkv out", "fp8,qkv"};
+    unsigned read;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        FAILS(precision_parse(texts[i], &read, &st), STATUS_USAGE, "expected fp16, fp8, or");
+    OK(precision_parse("ffn2,qkv,ffn2", &read, &st));
+    ck_assert_uint_eq(read, 1 << GEMM_QKV | 1 << GEMM_FFN2);
+}
+END_TEST
+
 /* ---- chains that cannot be ------------------------------------------------------------------- */
 
 static void reads_itself(struct chain *c)
@@ -297,4 +330,5 @@ SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
       LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
       LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
       LOOP(chains_have_names, 0, 64), ONCE(other_names_are_no_chains),
+      LOOP(precisions_are_texts, 0, GEMM_ALL + 1), ONCE(other_texts_are_no_precisions),
       ONCE(norms_before_hand_two_tensors_on), ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))

@@ -55,8 +55,12 @@ static const struct {
 START_TEST(fastest_that_runs_on_all_architectures)
 {
     const struct arch_list *archs = &lists[_i].archs;
-    const struct build_target target = {&chain_bert,    TARGET_CUDA, DTYPE_FP16, 64,
-                                        archs->arch[0], true,        false,      NULL};
+    const struct build_target target = {.chain = &chain_bert,
+                                        .kind = TARGET_CUDA,
+                                        .dtype = DTYPE_FP16,
+                                        .head_size = 64,
+                                        .arch = archs->arch[0],
+                                        .library = true};
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
@@ -89,8 +93,12 @@ static const struct {
 
 START_TEST(implementation_that_won_elsewhere)
 {
-    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
+    const struct build_target target = {.chain = &chain_bert,
+                                        .kind = TARGET_CUDA,
+                                        .dtype = DTYPE_FP16,
+                                        .head_size = 64,
+                                        .arch = CUDA_ARCH_HOPPER,
+                                        .library = true};
     struct segment of = elsewhere[_i].of;
     struct candidate c;
     int64_t study;
@@ -149,8 +157,12 @@ static const struct {
 
 START_TEST(as_in_the_finals_where_that_runs)
 {
-    const struct build_target target = {&chain_bert,      TARGET_CUDA, DTYPE_FP16, 64,
-                                        CUDA_ARCH_HOPPER, true,        false,      NULL};
+    const struct build_target target = {.chain = &chain_bert,
+                                        .kind = TARGET_CUDA,
+                                        .dtype = DTYPE_FP16,
+                                        .head_size = 64,
+                                        .arch = CUDA_ARCH_HOPPER,
+                                        .library = true};
     struct candidate c;
     int64_t study;
     struct db *db = open_compared(&study, &target, fitted[_i].segments);
