@@ -121,6 +121,15 @@ exits 2 "needs PACK" fuseplan sweep verify
 exits 2 "unknown target 'gpu'" fuseplan sweep verify right.ndjson --target gpu
 exits 2 "'db list' takes no option '--pack'" fuseplan db list --pack
 
+echo "the table of shipped packs"
+table=$schemas/../../wisdom/table
+fuseplan sweep plan "$table" -t fp16 --target cuda --format csv -q >rows 2>said || fail "exit $?"
+fuseplan search -b 1 -s 8 --preset none 2>said && fail "a preset 'none'"
+sed 's/.*expected //; s/ or /, /' said | tr -s ', ' '\n' >presets
+while read -r preset; do
+  grep -q -- "^--preset $preset " "$table" || fail "$preset is missing in $table"
+done <presets
+
 echo "a GPU"
 unset FUSEPLAN_TEST_BINARIES
 use_fake_gpu "$fake" right
