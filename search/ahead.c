@@ -1,76 +1,110 @@
-/* What a search of a workload builds first, told without a device. */
+/* What a search builds first. */
 #include "search/best_first_int.h"
 #include "search/tune.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct ahead {
     const struct segment_table *table;
-    bool wanted[SLOT_COUNT];
-    struct choice *choices; /* (count) owned */
+    struct job *jobs; /* (count) each once; there is room for all */
     int count;
 };
 
-static void add(struct ahead *a, const struct choice *c)
+static void add(struct ahead *a, int slot, int attempt)
 {
-    a->choices = mem_resize(a->choices, (size_t)a->count + 1, sizeof(*a->choices));
-    a->choices[a->count++] = *c;
+    for (int i = 0; i < a->count; i++)
+        if (a->jobs[i].slot == slot && a->jobs[i].attempt == attempt)
+            return;
+    a->jobs[a->count++] = (struct job){slot, attempt};
+}
+
+static void add_defaults(struct ahead *a, const int *slots, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct slot *s = &a->table->slots[slots[i]];
+        for (int k = 0; k < s->count; k++)
+            if (attempt_is_due(s, &s->attempts[k], false))
+                add(a, slots[i], k);
+    }
 }
 
 static void add_plan(struct ahead *a, struct plan p)
 {
     int slots[OP_COUNT], count = plan_slots(p, slots);
-    for (int i = 0; i < count; i++)
-        a->wanted[slots[i]] = true;
+    add_defaults(a, slots, count);
 }
 
-/* Other schedules of its segments are tried as soon as it has run. */
+/* The first steps of a climb. */
 static void add_steps(struct ahead *a, struct plan p)
 {
     int slots[OP_COUNT], count = plan_slots(p, slots);
     for (int i = 0; i < count; i++) {
         const struct slot *s = &a->table->slots[slots[i]];
         for (int k = 0; k < s->count; k++)
-            if (!s->attempts[k].usual &&
-                one_knob_apart(&s->attempts[k].choice, &s->attempts[0].choice))
-                add(a, &s->attempts[k].choice);
+            if (step_is_due(s, &s->attempts[k], s->best != NULL ? s->best : &s->attempts[0]))
+                add(a, slots[i], k);
     }
 }
 
-/* Where nothing is expected, any segment may be wanted. */
-static void choose_slots(struct ahead *a, const struct tune_options *o, const struct plan *space,
-                         int space_count, int expected)
+int add_likely_jobs(const struct best_first *b, const struct segment_table *t, struct job *jobs,
+                    int count)
 {
-    struct best_first b;
-    int slots[SLOT_COUNT];
-    best_first_init(&b, a->table, space, space_count, o->search.seed);
-    for (int i = 0, count = slots_timed_first(&b, slots); i < count; i++)
-        a->wanted[slots[i]] = true;
+    struct ahead a = {t, jobs, count};
+    int slots[SLOT_COUNT], sure, all = slots_timed_first(b, &sure, slots);
+    int expected = expected_best(t, b->space, b->space_count);
+    add_defaults(&a, slots, sure);
+    if (expected >= 0)
+        add_steps(&a, b->space[expected]);
+    for (int i = sure; i < all; i++)
+        if (isfinite(b->expected.ms[slots[i]]))
+            add_defaults(&a, &slots[i], 1);
+    if (sure == all)
+        add_defaults(&a, slots, slots_audited(b, slots));
+    return a.count;
+}
+
+/* Where nothing is expected, any segment may be wanted. */
+static void add_used(struct ahead *a, const struct best_first *b)
+{
     for (int i = 0; i < SLOT_COUNT; i++)
-        a->wanted[i] |= b.used[i] && (expected < 0 || o->rigor == RIGOR_EXHAUSTIVE);
+        if (b->used[i])
+            add_defaults(a, &i, 1);
+}
+
+/* What a search that knows nothing times of a plan of the space or a baseline. */
+static void add_all(struct ahead *a, const struct tune_options *o, const struct best_first *b)
+{
+    int slots[SLOT_COUNT], sure;
+    int expected = expected_best(a->table, b->space, b->space_count);
+    if (expected >= 0)
+        add_plan(a, b->space[expected]);
     for (int i = 0; i < o->baselines.count; i++)
         add_plan(a, o->baselines.plans[i]);
-    if (expected >= 0)
-        add_plan(a, space[expected]);
+    a->count = add_likely_jobs(b, a->table, a->jobs, a->count);
+    add_defaults(a, slots, slots_timed_first(b, &sure, slots));
+    if (expected < 0 || o->rigor == RIGOR_EXHAUSTIVE)
+        add_used(a, b);
 }
 
 int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out)
 {
     struct segment_table table;
+    struct best_first first;
     struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
     segment_table_init(&table, bench_target(b));
-    struct ahead a = {.table = &table};
-    int expected = expected_best(&table, bench_workload(b), space, space_count);
-    choose_slots(&a, o, space, space_count, expected);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        for (int k = 0; k < table.slots[i].count && a.wanted[i]; k++)
-            if (table.slots[i].attempts[k].usual)
-                add(&a, &table.slots[i].attempts[k].choice);
-    if (expected >= 0)
-        add_steps(&a, space[expected]);
+    if (o->rigor != RIGOR_EXHAUSTIVE)
+        segment_table_expect(&table, bench_workload(b));
+    best_first_init(&first, &table, space, space_count, o->search.seed);
+    size_t size = (size_t)segment_table_size(&table) + 1;
+    struct ahead a = {.table = &table, .jobs = mem_alloc(size, sizeof(*a.jobs))};
+    add_all(&a, o, &first);
+    *out = mem_alloc(size, sizeof(**out));
+    for (int i = 0; i < a.count; i++)
+        (*out)[i] = table.slots[a.jobs[i].slot].attempts[a.jobs[i].attempt].choice;
+    free(a.jobs);
     segment_table_release(&table);
     free(space);
-    *out = a.choices;
     return a.count;
 }

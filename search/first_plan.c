@@ -41,7 +41,7 @@ static bool choose_given(struct tuner *t, struct candidate *out)
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
     struct status fails = STATUS_INIT;
-    int plan = expected_best(&t->segments, bench_workload(t->bench), t->space, t->space_count);
+    int plan = expected_best(&t->segments, t->space, t->space_count);
     return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
            plan_candidate(&t->segments, NULL, t->space[plan], out, &fails) == 0;
 }

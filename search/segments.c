@@ -30,8 +30,11 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
         choices_for(target, s, handwritten, slot->count, choices);
         slot->attempts = mem_alloc((size_t)slot->count + 1, sizeof(*slot->attempts));
         for (int c = 0; c < slot->count; c++) {
-            slot->attempts[c].choice = choices[c];
-            slot->attempts[c].usual = is_first(choices, c);
+            slot->attempts[c] = (struct attempt){.choice = choices[c],
+                                                 .usual = is_first(choices, c),
+                                                 .ms = NAN,
+                                                 .least_ms = NAN,
+                                                 .expected_ms = NAN};
         }
         free(choices);
         if (slot->count == 0)
@@ -60,16 +63,60 @@ void segment_table_restrict(struct segment_table *t, const struct build_target *
     }
 }
 
-void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
-                        const struct status *reason)
+/* A schedule that is expected to take more than so many times what another one of its
+ * implementation is expected to take is not the fastest: at 126 of the 127 points of
+ * tests/data/h100-*-times.csv, and at the other one 1.04 times as fast as the fastest one left:
+ * check_cuda_expected. */
+#define FAR_BEHIND 1.4
+
+/* The least time that is expected of a schedule of the attempt's implementation. */
+static double least_expected(const struct slot *s, const struct attempt *a)
+{
+    double least = INFINITY;
+    for (int i = 0; i < s->count; i++)
+        if (s->attempts[i].choice.impl == a->choice.impl)
+            least = fmin(least, s->attempts[i].expected_ms);
+    return least;
+}
+
+/* Whether another implementation expects a time of the slot.  Then code that neither is expected to
+ * take any time nor comes from a library loses: `generated` to the kernels for Hopper, by a fifth
+ * at least in four spaces of an H200.  But that of a single operator says what segments of several
+ * stages would take. */
+static bool is_reserve(const struct slot *s, const struct attempt *a)
+{
+    bool rival = false;
+    for (int i = 0; i < s->count; i++)
+        rival |= s->attempts[i].usual && isfinite(s->attempts[i].expected_ms);
+    return rival && a->usual && isnan(a->expected_ms) && !a->choice.impl->library &&
+           a->choice.segment.first < a->choice.segment.last;
+}
+
+void segment_table_expect(struct segment_table *t, const struct workload *w)
+{
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        struct slot *s = &t->slots[i];
+        for (int k = 0; k < s->count; k++)
+            s->attempts[k].expected_ms = choice_expected_us(&s->attempts[k].choice, w) / 1000;
+        for (int k = 0; k < s->count; k++) {
+            struct attempt *a = &s->attempts[k];
+            a->behind = a->expected_ms > FAR_BEHIND * least_expected(s, a);
+            a->reserve = is_reserve(s, a);
+        }
+    }
+}
+
+void segment_table_note(struct segment_table *t, int slot, int attempt, enum trial_status status,
+                        double ms, const struct status *reason)
 {
     struct slot *s = &t->slots[slot];
     struct attempt *a = &s->attempts[attempt];
     a->tried = true;
     a->failed_before = false;
-    a->ms = ms;
+    a->ms = status == TRIAL_OK ? ms : NAN;
+    a->least_ms = status == TRIAL_FAILED ? NAN : ms;
     s->failed_utc[0] = '\0';
-    if (isnan(ms)) {
+    if (status != TRIAL_OK) {
         s->reason = *reason;
     } else if (s->best == NULL || ms < t->times.ms[slot]) {
         s->best = a;
@@ -88,6 +135,14 @@ int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT])
             out[count] = i;
         count += failed;
     }
+    return count;
+}
+
+int segment_table_size(const struct segment_table *t)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        count += t->slots[i].count;
     return count;
 }
 
@@ -139,7 +194,7 @@ static int read_row(void *ctx, const struct db_trial *row)
     bool ok = row->status == TRIAL_OK;
     if (!ok) /* another version may have stored an unknown code */
         status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
-    segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
+    segment_table_note(t, slot, attempt, row->status, row->median_ms, &reason);
     snprintf(t->slots[slot].failed_utc, CLOCK_UTC_SIZE, "%s", row->stored_utc);
     return 0;
 }
@@ -173,22 +228,49 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
     return best;
 }
 
-/* In milliseconds; NaN where nothing is known. */
-static double expected_ms(const struct segment_table *t, int slot, const struct workload *w)
+/* Whether an untried default waits for no other one. */
+static bool default_is_due(const struct slot *s, const struct attempt *a)
 {
-    const struct slot *s = &t->slots[slot];
-    if (s->best != NULL)
-        return t->times.ms[slot];
-    if (s->count == 0 || s->attempts[0].tried)
-        return NAN;
-    return choice_expected_us(&s->attempts[0].choice, w) / 1000;
+    bool others = s->best != NULL;
+    for (int i = 0; i < s->count; i++)
+        others |= s->attempts[i].usual && !s->attempts[i].tried && !s->attempts[i].reserve;
+    return a->usual && !(a->reserve && others);
 }
 
-int expected_best(const struct segment_table *t, const struct workload *w, const struct plan *space,
-                  int space_count)
+/* A step is not worth trying if the same step from another schedule led this far from the best. */
+#define SLOW_STEP 1.2
+
+bool step_is_due(const struct slot *s, const struct attempt *a, const struct attempt *from)
 {
-    struct segment_times expected;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        expected.ms[i] = expected_ms(t, i, w);
+    if (a->tried || a->behind || !one_knob_apart(&a->choice, &from->choice))
+        return false;
+    const int8_t *to = a->choice.schedule.pick;
+    int knob = 0;
+    while (to[knob] == from->choice.schedule.pick[knob])
+        knob++;
+    for (int i = 0; i < s->count; i++) {
+        const struct attempt *same = &s->attempts[i];
+        if (one_knob_apart(&same->choice, &a->choice) &&
+            same->choice.schedule.pick[knob] == to[knob] && same->tried &&
+            same->least_ms > SLOW_STEP * from->ms)
+            return false;
+    }
+    return true;
+}
+
+bool attempt_is_due(const struct slot *s, const struct attempt *a, bool climb)
+{
+    bool step = climb && s->best != NULL && step_is_due(s, a, s->best);
+    return !a->tried && (step || a->failed_before || default_is_due(s, a));
+}
+
+int expected_best(const struct segment_table *t, const struct plan *space, int space_count)
+{
+    struct segment_times expected = t->times;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const struct slot *s = &t->slots[i];
+        if (s->best == NULL && s->count > 0 && !s->attempts[0].tried)
+            expected.ms[i] = s->attempts[0].expected_ms;
+    }
     return additive_best(space, space_count, &expected);
 }

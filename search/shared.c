@@ -230,10 +230,9 @@ static int time_again(struct tuner *t, const struct found *f, bool *holds, struc
         *holds = agrees(&trial, &f->row);
     }
     int result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
-    bool ok = trial.status == TRIAL_OK;
     if (!*holds)
         say_refused(t, &c.choices[0], &trial, f->row.median_ms);
-    segment_table_note(&t->segments, f->slot, f->attempt, ok ? trial.ms.median : NAN,
+    segment_table_note(&t->segments, f->slot, f->attempt, trial.status, trial.ms.median,
                        &trial.reason);
     trial_release(&trial);
     return result;
@@ -268,7 +267,7 @@ static int take(struct tuner *t, struct found *f, struct status *st)
     int result = db_trial_add(t->db, t->study, &row, st);
     buf_release(&schedule);
     if (result == 0)
-        segment_table_note(&t->segments, f->slot, f->attempt, row.median_ms, &none);
+        segment_table_note(&t->segments, f->slot, f->attempt, TRIAL_OK, row.median_ms, &none);
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include "search/best_first_int.h"
 #include "search/tuner_int.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,6 @@
 /* With a deadline, at most so many choices for each core are built at a time: few, so that what was
  * built is timed before the deadline, but enough that few cores wait for the last compiler. */
 enum { CHUNK_PER_CORE = 4 };
-
-struct job {
-    int slot, attempt;
-};
 
 /* Jobs that are reported as one. */
 struct job_list {
@@ -47,8 +44,8 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     if (result == 0)
         result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
     if (result == 0)
-        segment_table_note(&t->segments, j.slot, j.attempt,
-                           trial.status == TRIAL_OK ? trial.ms.median : NAN, &trial.reason);
+        segment_table_note(&t->segments, j.slot, j.attempt, trial.status, trial.ms.median,
+                           &trial.reason);
     trial_release(&trial);
     return result;
 }
@@ -177,21 +174,13 @@ static int run_jobs(struct tuner *t, const struct job_list *list, struct status 
 
 /* ---- what to try next ------------------------------------------------------------------------ */
 
-/* Whether an attempt is an untried default, one that failed before or, in a climb, one step from
- * the best. */
-static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)
-{
-    bool step = climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
-    return !a->tried && (step || a->failed_before || a->usual);
-}
-
 /* Writes the attempts of a slot that are worth trying, unless out is null; returns how many. */
 static int jobs_of(const struct segment_table *t, int slot, bool climb, struct job *out)
 {
     const struct slot *s = &t->slots[slot];
     int n = 0;
     for (int i = 0; i < s->count; i++)
-        if (worth_trying(s, &s->attempts[i], climb)) {
+        if (attempt_is_due(s, &s->attempts[i], climb)) {
             if (out != NULL)
                 out[n] = (struct job){slot, i};
             n++;
@@ -204,14 +193,6 @@ static bool climbed(const struct segment_table *t, int slot)
     return jobs_of(t, slot, true, NULL) == 0;
 }
 
-static int all_attempts(const struct segment_table *t)
-{
-    int count = 0;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        count += t->slots[i].count;
-    return count;
-}
-
 static bool has_default(const struct tuner *t, const struct job_list *list)
 {
     const struct slot *slots = t->segments.slots;
@@ -221,12 +202,26 @@ static bool has_default(const struct tuner *t, const struct job_list *list)
     return false;
 }
 
+static void learn(const struct tuner *t, struct best_first *b);
+
+/* Where compilers run while the device works, they go on with what is likely to be timed next. */
+static void add_likely(const struct tuner *t, struct job_list *list)
+{
+    struct best_first b;
+    if (!bench_builds_beside(t->bench))
+        return;
+    best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
+    learn(t, &b);
+    list->ahead =
+        add_likely_jobs(&b, &t->segments, list->jobs, list->count + list->ahead) - list->count;
+}
+
 /* As time_slots().  The defaults of `ahead` slots behind these are built where cores are idle. */
 static int time_and_build(struct tuner *t, const int *slots, int count, int ahead, bool climb,
                           deadline *until, struct status *st)
 {
     struct job_list list = {
-        .jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*list.jobs)),
+        .jobs = mem_alloc((size_t)segment_table_size(&t->segments) + 1, sizeof(*list.jobs)),
         .until = until};
     int result = 0;
     do {
@@ -236,6 +231,7 @@ static int time_and_build(struct tuner *t, const int *slots, int count, int ahea
         for (int i = count; i < count + ahead; i++)
             list.ahead +=
                 jobs_of(&t->segments, slots[i], false, list.jobs + list.count + list.ahead);
+        add_likely(t, &list);
         list.phase = has_default(t, &list) ? PHASE_SEGMENTS : PHASE_SCHEDULES;
         result = run_jobs(t, &list, st);
     } while (list.count > 0 && result == 0 && chunk_in_time(t, 1, until) > 0);
@@ -273,46 +269,49 @@ static void learn(const struct tuner *t, struct best_first *b)
     double gain = usual_gain(table);
     for (int i = 0; i < SLOT_COUNT; i++) {
         b->failed[i] = slot_failed(&table->slots[i]);
+        b->parts.ms[i] = part_ms(table, i);
         b->known.ms[i] = table->times.ms[i] * (climbed(table, i) ? 1 : gain);
     }
 }
 
 int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct status *st)
 {
-    struct best_first b;
-    int slots[SLOT_COUNT], count = first->count;
-    if (!bench_builds_beside(t->bench))
-        return 0;
-    best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
-    learn(t, &b);
-    size_t most = OP_COUNT + (size_t)all_attempts(&t->segments);
+    size_t most = OP_COUNT + (size_t)segment_table_size(&t->segments);
+    struct job_list list = {.jobs = mem_alloc(most, sizeof(*list.jobs))};
     struct choice *choices = mem_alloc(most, sizeof(*choices));
-    struct job *jobs = mem_alloc(most, sizeof(*jobs));
     struct built *built = mem_alloc(most, sizeof(*built));
-    memcpy(choices, first->choices, (size_t)count * sizeof(*choices));
-    for (int i = 0, slot_count = slots_timed_first(&b, slots); i < slot_count; i++)
-        for (int k = 0, n = jobs_of(&t->segments, slots[i], false, jobs); k < n; k++)
-            choices[count++] = t->segments.slots[slots[i]].attempts[jobs[k].attempt].choice;
-    int result = bench_build_some(t->bench, choices, first->count, count - first->count,
+    int result = 0;
+    add_likely(t, &list);
+    memcpy(choices, first->choices, (size_t)first->count * sizeof(*choices));
+    for (int i = 0; i < list.ahead; i++)
+        choices[first->count + i] =
+            t->segments.slots[list.jobs[i].slot].attempts[list.jobs[i].attempt].choice;
+    if (list.ahead > 0)
+        result = bench_build_some(t->bench, choices, first->count, list.ahead,
                                   stage1_end(t) - t->clock(), built, st);
     free(choices);
-    free(jobs);
+    free(list.jobs);
     free(built);
     return result;
 }
 
 /* Operators alone first, as then every plan can be hoped for, and the other slots that do not
- * wait. */
+ * wait.  Each time more is known of the others. */
 static int time_first_slots(struct tuner *t, struct best_first *b, struct status *st)
 {
-    int slots[SLOT_COUNT], count = slots_timed_first(b, slots), alone = 0;
-    while (alone < count && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
+    int slots[SLOT_COUNT], sure, count = slots_timed_first(b, &sure, slots), alone = 0, result = 0;
+    while (alone < sure && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
         alone++;
     if (time_and_build(t, slots, alone, count - alone, false, stage1_end, st) != 0)
         return -1;
-    learn(t, b);
-    count = slots_timed_first(b, slots);
-    return time_slots(t, slots, count, false, stage1_end, st);
+    for (int left = INT_MAX; result == 0; left = count) {
+        learn(t, b);
+        count = slots_timed_first(b, &sure, slots);
+        if (count == 0 || count >= left || !stage1_goes_on(t))
+            break;
+        result = time_slots(t, slots, sure > 0 ? sure : count, false, stage1_end, st);
+    }
+    return result;
 }
 
 /* Every slot, as every plan will be measured.  Short segments first: more plans consist of them,

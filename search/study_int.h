@@ -35,6 +35,11 @@ struct attempt {
     bool tried;
     bool failed_before; /* its stored failure does not count: see segment_table */
     double ms;          /* NaN if it failed or was censored */
+    double least_ms;    /* that it takes at least: also of one that was censored; NaN: unknown */
+    /* By segment_table_expect(). */
+    double expected_ms; /* NaN: its implementation expects nothing */
+    bool behind;        /* it is expected to take much longer than another schedule */
+    bool reserve;       /* a default that is tried only where others fail */
 };
 
 struct slot {
@@ -58,19 +63,27 @@ struct segment_table {
 void segment_table_init(struct segment_table *t, const struct build_target *target);
 void segment_table_release(struct segment_table *t);
 
+/* Notes what the attempts are expected to take, and so which ones are not worth building.  A table
+ * without that has every attempt tried. */
+void segment_table_expect(struct segment_table *t, const struct workload *w);
+
 /* Drops the choices that do not run on another target.  Call it before segment_table_read(). */
 void segment_table_restrict(struct segment_table *t, const struct build_target *target);
 
 /* Notes the attempts that the database holds. */
 int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
 
-/* Notes what became of an attempt: its time, or NaN and the reason. */
-void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
-                        const struct status *reason);
+/* Notes what became of an attempt: the median of its samples, unless it failed, and the reason why
+ * it did not run to its end. */
+void segment_table_note(struct segment_table *t, int slot, int attempt, enum trial_status status,
+                        double ms, const struct status *reason);
 
 /* The slots with an attempt that failed before; writes them to out, unless it is null, and returns
  * their number. */
 int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT]);
+
+/* How many attempts there are. */
+int segment_table_size(const struct segment_table *t);
 
 /* How many attempts were tried, in this search or before. */
 int segment_table_tried(const struct segment_table *t);
@@ -81,13 +94,20 @@ int slot_attempt(const struct slot *slot, const struct choice *c);
 /* Whether the defaults of all implementations failed, so that no plan with this slot runs. */
 bool slot_failed(const struct slot *s);
 
+/* Whether an attempt is worth trying: an untried default, one that failed before or, in a climb, a
+ * step from the best. */
+bool attempt_is_due(const struct slot *s, const struct attempt *a, bool climb);
+
+/* Whether an attempt is worth trying as a step of a climb from another one, the best so far or the
+ * first default. */
+bool step_is_due(const struct slot *s, const struct attempt *a, const struct attempt *from);
+
 /* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
 /* The index of the plan of the least sum of what its segments take by their best choices or, if
  * they were not timed, are expected to take by their defaults; -1: too little is known. */
-int expected_best(const struct segment_table *t, const struct workload *w, const struct plan *space,
-                  int space_count);
+int expected_best(const struct segment_table *t, const struct plan *space, int space_count);
 
 /* Whether two choices differ in one knob. */
 bool one_knob_apart(const struct choice *a, const struct choice *b);

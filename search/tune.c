@@ -119,6 +119,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     segment_table_init(&t->segments, bench_target(t->bench));
     t->segments.packed = bench_workload(t->bench)->lengths != NULL;
     t->segments.retry_failed = t->o->retry_failed;
+    if (!is_exhaustive(t))
+        segment_table_expect(&t->segments, bench_workload(t->bench));
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
         past_read(t->db, t->study, t->o, &t->past, st) != 0 ||
