@@ -1,6 +1,6 @@
 #!/bin/sh
-# environments.sh FUSEPLAN TARGET [FAKE_CUDA]: one workload searched under many environments, one plan more under each,
-# is one study of one target, in which nothing is measured twice.  TARGET: cpu, cuda, or fake with the directory of the
+# environments.sh FUSEPLAN TARGET [FAKE_CUDA]: one workload measured under many environments, one plan more under each,
+# is one study of one target, with which a search goes on.  TARGET: cpu, cuda, or fake with the directory of the
 # fake driver.
 set -eu
 . "$(dirname "$0")/suite.sh"
@@ -18,7 +18,7 @@ cat >shell_file <<'END'
 echo 'a file that shells read'
 END
 
-# Each line is the environment of one search: variables without blanks in their values.
+# Each line is the environment of one measurement: variables without blanks in their values.
 cat >environments <<END
 NOTHING=
 OMP_NUM_THREADS=
@@ -60,14 +60,17 @@ while read -r line; do
   n=$((n + 1)) code=0
   # variables are words
   # shellcheck disable=SC2086
-  env $line "$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $n \
-    -q >out 2>said </dev/null || code=$?
+  env $line "$fuseplan" bench $((32767 + n)) $workload --baseline none -q >out 2>said </dev/null || code=$?
   [ $code -eq 0 ] || fail "exit $code under '$line': $(tail -n 3 said)"
   [ "$(count target)" -eq 1 ] || fail "another target under '$line': $(sqlite3 e.db 'SELECT * FROM target')"
   [ "$(count study)" -eq 1 ] || fail "another study under '$line'"
   [ "$(count "trial WHERE kind = 'plan'")" -eq $n ] || fail "not one plan more under '$line'"
 done <environments
 [ $n -ge $least ] || fail "only $n environments"
+# shellcheck disable=SC2086
+"$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $((n + 1)) -q >out 2>said ||
+  fail "exit $?: $(cat out said)"
+[ "$(count study).$(count "trial WHERE kind = 'plan'")" = 1.$((n + 1)) ] || fail "the search measured plans again"
 echo "$n environments, one target: $(sqlite3 e.db 'SELECT device, compiler, libraries FROM target')"
 
 # What breaks a compiler or the worker's program is named.

@@ -1,5 +1,6 @@
 /* emit_segments DIRECTORY PARTS [every]: the sources of the CPU target that all_sources() lists, in
- * files that compile in parallel (part_0.c ...), and the table of their functions (table.c).
+ * files that compile in parallel (part_0.c ...), and the table of their functions (table.c).  Of
+ * sources that differ only in their comments, as many of different chains do, the first is there.
  * emit_segments --golden DIRECTORY: the sources that check_emit_cpu compares with. */
 #include "segments.h"
 
@@ -31,38 +32,67 @@ static int write_file(const char *dir, const char *name, const struct buf *text)
     return result;
 }
 
-static int write_part(const char *dir, int part, int parts, const struct choice *c, int count)
+/* What choices are emitted as, and which is the first that is emitted so. */
+struct sources {
+    struct choice choices[SOURCES_MAX];
+    char *texts[SOURCES_MAX]; /* without comments */
+    int first[SOURCES_MAX];
+    int count;
+};
+
+static char *without_comments(const char *text)
 {
-    struct buf text, source;
+    struct buf out;
+    buf_init(&out);
+    for (const char *begin; (begin = strstr(text, "/*")) != NULL; text = strstr(begin, "*/") + 2)
+        buf_add(&out, text, (size_t)(begin - text));
+    buf_adds(&out, text);
+    return out.ptr;
+}
+
+static void emit_sources(struct sources *s)
+{
+    struct buf source;
+    buf_init(&source);
+    for (int i = 0; i < s->count; i++) {
+        const struct build_target t = cpu_target(s->choices[i].chain);
+        buf_reset(&source);
+        choice_emit(&s->choices[i], &t, &source);
+        s->texts[i] = without_comments(source.ptr);
+        s->first[i] = 0;
+        while (strcmp(s->texts[s->first[i]], s->texts[i]) != 0)
+            s->first[i]++;
+    }
+    buf_release(&source);
+}
+
+static int write_part(const char *dir, int part, int parts, const struct sources *s)
+{
+    struct buf text;
     char name[32];
     buf_init(&text);
-    buf_init(&source);
-    for (int i = part; i < count; i += parts) {
-        buf_reset(&source);
-        const struct build_target t = cpu_target(c[i].chain);
-        choice_emit(&c[i], &t, &source);
-        add_renamed(source.ptr, i, &text);
-    }
+    for (int i = 0, kept = 0; i < s->count; i++)
+        if (s->first[i] == i && kept++ % parts == part)
+            add_renamed(s->texts[i], i, &text);
     snprintf(name, sizeof(name), "part_%d.c", part);
     int result = write_file(dir, name, &text);
-    buf_release(&source);
     buf_release(&text);
     return result;
 }
 
-static int write_table(const char *dir, bool every, const struct choice *c, int count)
+static int write_table(const char *dir, bool every, const struct sources *s)
 {
     struct buf text, names;
     buf_init(&text);
     buf_init(&names);
     buf_adds(&text, "#include \"abi.h\"\n#include <stdbool.h>\n");
     buf_addf(&text, "const bool segments_of_every_chain = %d;\n", every);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < s->count; i++) {
         struct buf name, symbol;
         buf_init(&name);
         buf_init(&symbol);
-        choice_symbol(&c[i], &name);
-        add_renamed(name.ptr, i, &symbol);
+        choice_symbol(&s->choices[i], &name);
+        add_renamed(name.ptr, s->first[i], &symbol);
         buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
         buf_addf(&names, "    %s,\n", symbol.ptr);
         buf_release(&name);
@@ -97,15 +127,17 @@ static int write_golden(const char *dir)
 
 int main(int argc, char **argv)
 {
-    static struct choice choices[SOURCES_MAX];
+    static struct sources s;
     bool every = argc == 4 && strcmp(argv[3], "every") == 0;
     if (argc != 3 && !every)
         return EXIT_FAILURE;
     if (strcmp(argv[1], "--golden") == 0)
         return write_golden(argv[2]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    int parts = atoi(argv[2]), count = all_sources(every, choices);
-    int result = write_table(argv[1], every, choices, count);
+    int parts = atoi(argv[2]);
+    s.count = all_sources(every, s.choices);
+    emit_sources(&s);
+    int result = write_table(argv[1], every, &s);
     for (int i = 0; i < parts && result == 0; i++)
-        result = write_part(argv[1], i, parts, choices, count);
+        result = write_part(argv[1], i, parts, &s);
     return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
