@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { THREADS = 2, RUNS = 10 };
+enum { THREADS = 2, RUNS = 4 };
 
 /* ---- one call -------------------------------------------------------------------------------- */
 

@@ -65,11 +65,12 @@ state() {
   mkdir -p "$root/$1/work" "$root/$1/.cache"
   ln -s "$root/cache" "$root/$1/.cache/fuseplan"
   ln -s "$source/docs" "$source/tests" "$source/README.md" "$root/$1/work/"
-  gzip -dc "$source/tests/data/h200-b1-s128-causal-fp16.ndjson.gz" >"$root/$1/work/results.ndjson"
+  cp "$root/results.ndjson" "$root/$1/work/"
   echo '-b 1 -s 16 -H 1 -W 8 -L 1 --space 41115' >"$root/$1/work/table"
   if [ -e "$root/demo/.local" ]; then cp -r "$root/demo/.local" "$root/$1/"; fi
 }
 
+gzip -dc "$source/tests/data/h200-b1-s128-causal-fp16.ndjson.gz" >"$root/results.ndjson"
 mkdir "$root/cache"
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$root/cache/binaries"
 state demo
