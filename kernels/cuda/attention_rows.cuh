@@ -190,9 +190,10 @@ template <class D, int W, int OPS, int THREADS> struct attention_rows {
                 load_vec<D>(elements<D>(*io.bias) + bias + col + HALF, c);
             }
 #pragma unroll
-            for (int e = 0; e < VEC<D>; e++) {
-                x[e] += b[e], y[e] += c[e];
-                turn_pair(x[e], y[e], at[2 * e], at[2 * e + 1]);
+            for (int e = 0; e < VEC<D>; e += 2) {
+                const float4 t = __ldg(reinterpret_cast<const float4 *>(at + 2 * e));
+                turn_pair(x[e] += b[e], y[e] += c[e], t.x, t.y);
+                turn_pair(x[e + 1] += b[e + 1], y[e + 1] += c[e + 1], t.z, t.w);
             }
             store_vec<D>(low, x);
             store_vec<D>(low + HALF, y);

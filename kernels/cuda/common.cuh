@@ -122,16 +122,18 @@ template <class D> FP_DEVICE void load_vec(const elem<D> *p, float (&v)[VEC<D>])
     unpack_vec<D>(*reinterpret_cast<const uint4 *>(p), v);
 }
 
+template <class D> FP_DEVICE uint4 pack_vec(const float (&v)[VEC<D>])
+{
+    if constexpr (is_half<D>)
+        return make_uint4(D::pack(v[0], v[1]), D::pack(v[2], v[3]), D::pack(v[4], v[5]),
+                          D::pack(v[6], v[7]));
+    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                      __float_as_uint(v[3]));
+}
+
 template <class D> FP_DEVICE void store_vec(elem<D> *p, const float (&v)[VEC<D>])
 {
-    uint4 r;
-    if constexpr (is_half<D>)
-        r = make_uint4(D::pack(v[0], v[1]), D::pack(v[2], v[3]), D::pack(v[4], v[5]),
-                       D::pack(v[6], v[7]));
-    else
-        r = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
-                       __float_as_uint(v[3]));
-    *reinterpret_cast<uint4 *>(p) = r;
+    *reinterpret_cast<uint4 *>(p) = pack_vec<D>(v);
 }
 
 template <class D> FP_DEVICE void store_pair(elem<D> *p, float lo, float hi)
@@ -144,13 +146,10 @@ template <class D> FP_DEVICE void store_pair(elem<D> *p, float lo, float hi)
 
 template <class D> FP_DEVICE float load_one(const elem<D> *p)
 {
-    if constexpr (is_half<D>) {
-        float lo, hi;
-        D::unpack(*p, lo, hi);
-        return lo;
-    } else {
-        return *p;
-    }
+    float x = *p, none;
+    if constexpr (is_half<D>)
+        D::unpack(*p, x, none);
+    return x;
 }
 
 template <class D> FP_DEVICE void store_one(elem<D> *p, float x)

@@ -33,22 +33,30 @@ template <class W> struct cooperative {
             const u32 phase = nth & 1;
             position at = w.ring_of(nth);
             products::begin(w, c, i.t.n0, member);
+            const auto before = [&](int left) {
+                if (left == 1)
+                    results.prepare(i);
+            };
             if constexpr (IN_TURN)
-                multiply_in_turn(w, c, at, count, member, phase);
+                multiply_in_turn(w, c, at, count, member, phase, before);
             else
-                products::multiply(w, c, at, count, member, 0);
+                products::multiply(w, c, at, count, member, 0,
+                                   [&](int step) { before(count - step); });
             products::add_residual(w, c, at, member, 0);
             results.rows(c, i, phase, results.NONE);
         }
         results.end();
     }
 
-    /* The second warpgroup waits with its last APART steps until the first one has issued its last
+    /* before(left) comes before a step, with how many are left.
+     *
+     * The second warpgroup waits with its last APART steps until the first one has issued its last
      * step.  Where the ring holds these, what follows them of the tile, and all steps of the next
      * tile, it does not: the first one could come to the end of that tile before the second one has
      * looked, which would then wait for the wrong phase, for ever. */
+    template <class Before>
     static FP_DEVICE void multiply_in_turn(const W &w, sums &c, position &at, int count, int member,
-                                           u32 phase)
+                                           u32 phase, const Before &before)
     {
         const int apart = min(count, APART);
         const bool turns = apart + S::RESIDUAL_STEPS + count > S::STAGES,
@@ -61,7 +69,8 @@ template <class W> struct cooperative {
             if (left == late)
                 mbarrier_wait(turn, phase);
             const int now = left > late ? left - late : late;
-            products::multiply(w, c, at, now, member, first ? turn : 0);
+            products::multiply(w, c, at, now, member, first ? turn : 0,
+                               [&](int step) { before(left - step); });
             left -= now;
         } while (left > 0);
     }

@@ -20,6 +20,13 @@ template <class W> struct finish {
     {
     }
 
+    /* To be called before the last step of a tile, while others run. */
+    FP_DEVICE void prepare(const item &i) const
+    {
+        if constexpr (W::TURNED > 0 && !S::SWAP)
+            store<W>::fetch_turns(w, i.t.m0 + S::warp_row(i.member, 0));
+    }
+
     /* A team leaves out the product that the other team finishes; NONE: it has the whole tile. */
     static constexpr int NONE = -1;
 

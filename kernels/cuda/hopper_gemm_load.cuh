@@ -188,6 +188,8 @@ template <class W> struct load {
             return;
         const int n0 = w.locate(w.first_tile()).n0;
         u32 *const weights = w.s.weights;
+        if (S::KEEPS && lane == 0)
+            fetch_map(&w.maps.sum);
         if constexpr (S::SWAP) {
             if (lane != 0)
                 return;

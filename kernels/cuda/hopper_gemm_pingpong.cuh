@@ -47,7 +47,7 @@ template <class W> struct pingpong {
                 products::begin(w, c, i.t.n0, 0);
                 const bool hands = S::SHARES && w.next_tile(i.number) >= w.tiles();
                 left_out = hands ? 0 : results.NONE;
-                multiply(w, c, at, count, i, [&]() {
+                multiply(w, c, at, count, i, results, [&]() {
                     if (hands)
                         hand_product(w, c, at, team);
                 });
@@ -61,14 +61,14 @@ template <class W> struct pingpong {
     /* All steps of a tile.  then: see multiply_and_add(). */
     template <class Then>
     static FP_DEVICE void multiply(const W &w, sums &c, position &at, int count, const item &i,
-                                   const Then &then)
+                                   const finish<W> &results, const Then &then)
     {
         const u32 phase = i.nth / S::TEAMS & 1;
         if constexpr (S::BETWEEN) {
             mbarrier_wait(address(w.s.turn[i.team]), i.team == 0 ? phase ^ 1 : phase);
             multiply_and_add(w, c, at, count, i.nth, address(w.s.turn[1 - i.team]), then);
         } else {
-            multiply_alone(w, c, at, count, i.team, phase);
+            multiply_alone(w, c, at, count, i, phase, results);
         }
     }
 
@@ -76,15 +76,17 @@ template <class W> struct pingpong {
      * be on its way then.  Before the first step that takes its place the team waits for it: of an
      * mbarrier only the parity of its phase shows, so one must not wait for a phase while the one
      * before has still to end. */
-    static FP_DEVICE void multiply_alone(const W &w, sums &c, position &at, int count, int team,
-                                         u32 phase)
+    static FP_DEVICE void multiply_alone(const W &w, sums &c, position &at, int count,
+                                         const item &i, u32 phase, const finish<W> &results)
     {
-        const int other = (team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
-        const u32 parity = team == 0 ? phase ^ 1 : phase;
-        mbarrier_wait(address(w.s.turn[team]), parity);
-        products::multiply(w, c, at, count, 0, address(w.s.turn[other]), [&](int i) {
-            if (S::RESIDUAL_STEPS > 0 && i == first_there)
+        const int other = (i.team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
+        const u32 parity = i.team == 0 ? phase ^ 1 : phase;
+        mbarrier_wait(address(w.s.turn[i.team]), parity);
+        products::multiply(w, c, at, count, 0, address(w.s.turn[other]), [&](int step) {
+            if (S::RESIDUAL_STEPS > 0 && step == first_there)
                 mbarrier_wait(address(w.s.landed[other]), parity);
+            if (step == count - 1)
+                results.prepare(i);
         });
     }
 

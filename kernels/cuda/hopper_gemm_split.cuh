@@ -158,7 +158,7 @@ template <class W> struct split {
                 turn(w, v[i], min(m0 + i * BELOW, w.a.tokens - 1), column);
             w.end.activation.at(0, 0, v[i]);
             if (i * BELOW < stored)
-                store_vec<D>(w.end.store.place(m0 + i * BELOW, column), v[i]);
+                w.end.store.at(m0 + i * BELOW, column, v[i]);
         }
     }
 

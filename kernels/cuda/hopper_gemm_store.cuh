@@ -89,8 +89,8 @@ template <class W> struct store {
 #pragma unroll
             for (int i = 0; i < EACH; i++)
                 if (row + static_cast<int>(first) + i * BELOW < w.a.tokens)
-                    *reinterpret_cast<uint4 *>(out + static_cast<i64>(to.row[i]) * VEC<D>) =
-                        load_chunk((from ^ i * BELOW % 8 * 16) + i * BELOW * LINE);
+                    store_16(out + static_cast<i64>(to.row[i]) * VEC<D>,
+                             load_chunk((from ^ i * BELOW % 8 * 16) + i * BELOW * LINE));
         }
         __syncwarp();
     }
@@ -110,29 +110,46 @@ template <class W> struct store {
      * A thread has columns 2t and 2t + 1 of each block, and so both columns of a pair, which are a
      * whole number of blocks apart. */
 
-    /* Turns the heads of q and k in product m.  place: in its sequence, of a lane's token. */
+    /* The rows of the table of a warp's 16 tokens, from `row` on, come into the cache of this
+     * multiprocessor: to be called while the last products run. */
+    static FP_DEVICE void fetch_turns(const W &w, int row)
+    {
+        if constexpr (TURNED > 0) {
+            constexpr int LINE = 32; /* floats */
+            await_dependencies();    /* tokens may be packed */
+            const float *at = w.end.store.turns().table + token_of_lane(w, row).place * TURNED;
+#pragma unroll
+            for (int i = static_cast<int>(threadIdx.x) % 32 / WARP_ROWS * LINE; i < TURNED;
+                 i += 2 * LINE)
+                fetch_line(at + i);
+        }
+    }
+
+    /* Turns the heads of q and k in product m.  place: in its sequence, of a lane's token.  What a
+     * thread needs of a row of the table is asked for at once, and serves all heads of the tile. */
     static FP_DEVICE void turn(const W &w, sums &c, int m, int place, int n0)
     {
         constexpr int HALF = TURNED / 16; /* blocks */
         const auto turns = w.end.store.turns();
-        const float *at[2];
 #pragma unroll
-        for (int r = 0; r < 2; r++)
-            at[r] = turns.table +
-                    (__shfl_sync(~0u, place, fragment_row<D>(r)) * TURNED + threadIdx.x % 4 * 4);
+        for (int r = 0; r < 2; r++) {
+            const float *at = turns.table + (__shfl_sync(~0u, place, fragment_row<D>(r)) * TURNED +
+                                             threadIdx.x % 4 * 4);
+            float4 t[HALF];
 #pragma unroll
-        for (int head = 0; head < BN / 8; head += 2 * HALF)
-            if (turns.of_column(n0 + head * 8))
+            for (int p = 0; p < HALF; p++)
+                t[p] = __ldg(reinterpret_cast<const float4 *>(at + p * 16));
 #pragma unroll
-                for (int p = head; p < head + HALF; p++)
+            for (int head = 0; head < BN / 8; head += 2 * HALF)
+                if (turns.of_column(n0 + head * 8))
 #pragma unroll
-                    for (int r = 0; r < 2; r++) {
-                        const float4 t =
-                            __ldg(reinterpret_cast<const float4 *>(at[r] + (p - head) * 16));
-                        auto &x = S::block(c, m, p)[r], &y = S::block(c, m, p + HALF)[r];
-                        turn_pair(x[0], y[0], t.x, t.y);
-                        turn_pair(x[1], y[1], t.z, t.w);
+                    for (int p = 0; p < HALF; p++) {
+                        auto &x = S::block(c, m, head + p)[r],
+                             &y = S::block(c, m, head + p + HALF)[r];
+                        turn_pair(x[0], y[0], t[p].x, t[p].y);
+                        turn_pair(x[1], y[1], t[p].z, t[p].w);
                     }
+        }
     }
 
     /* ---- sums -------------------------------------------------------------------------------- */
@@ -264,8 +281,11 @@ template <class W> struct store {
     {
         const int row = t.m0 + S::warp_row(member, m);
         const auto own = token_of_lane(w, row);
-        if constexpr (TURNED > 0)
+        if constexpr (TURNED > 0) {
+            if (m + 1 < MI)
+                fetch_turns(w, row + 64);
             turn(w, c, m, own.place, t.n0);
+        }
         const places to = places_of(w, own);
 #pragma unroll
         for (int q = 0; q < BN; q += PANEL)
@@ -339,11 +359,13 @@ template <class W> struct store {
             const int row = t.m0 + r, column = t.n0 + within;
             if (row >= w.a.tokens || column >= w.n)
                 continue;
-            elem<D> *to = w.end.store.place(row, column);
+            const auto token = w.end.store.token_of(row);
+            elem<D> *to =
+                w.end.store.out + w.end.store.of_row(token) + w.end.store.of_column(column);
             if (turned(w, column))
-                store_turned(w, to, out, t, r, within);
+                store_turned(w, to, out, token, r, within);
             else
-                *reinterpret_cast<uint4 *>(to) = load_chunk(out + S::offset(BM, r, within));
+                store_16(to, load_chunk(out + S::offset(BM, r, within)));
         }
     }
 
@@ -356,8 +378,9 @@ template <class W> struct store {
     }
 
     /* A chunk of a tile, which has the other halves of its pairs, too. */
-    static FP_DEVICE void store_turned(const W &w, elem<D> *to, u32 out, const tile &t, int row,
-                                       int within)
+    template <class Token>
+    static FP_DEVICE void store_turned(const W &w, elem<D> *to, u32 out, const Token &token,
+                                       int row, int within)
     {
         if constexpr (TURNED > 0) {
             const auto turns = w.end.store.turns();
@@ -366,8 +389,8 @@ template <class W> struct store {
             float v[VEC<D>], y[VEC<D>];
             unpack_vec<D>(load_chunk(out + S::offset(BM, row, within)), v);
             unpack_vec<D>(load_chunk(out + S::offset(BM, row, other)), y);
-            turns.turn(v, y, within, turns.of_row(t.m0 + row));
-            store_vec<D>(to, v);
+            turns.turn(v, y, within, turns.of_place(token.place));
+            store_16(to, pack_vec<D>(v));
         }
     }
 };
