@@ -5,7 +5,7 @@
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
-named='spaces attention layers packed huggingface huggingface_times python python_times grid defaults'
+named='spaces attention layers errors packed huggingface huggingface_times python python_times grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -193,6 +193,17 @@ layers() {
     say "$bin/fuseplan" bench $plan --target cuda -L 3 --baseline none -q --dump "$scratch/layers$n" || return 1
   done
   say python3 "$here/recompute.py" "$scratch"/layers?
+}
+
+# The error that 12 layers of each family gather, beside PyTorch's of the same numbers in the same type.
+errors() {
+  set -- bert-base minilm-l6 mpnet-base flan-t5-base nomic-v1.5 gte-base modernbert-base eurobert-210m vit-base \
+    clip-l14-vision whisper-small gpt2
+  for preset; do
+    say timeout 100 "$bin/fuseplan" bench default -b 2 -s 256 --preset "$preset" -L 12 --target cuda --baseline none -q \
+      --dump "$scratch/errors/$preset" || return 1
+  done
+  say python3 "$here/recompute.py" "$scratch"/errors/*
 }
 
 # HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
