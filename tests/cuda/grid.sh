@@ -1,15 +1,16 @@
 #!/bin/sh
 # grid.sh BIN FILE.csv "BATCH SEQ_LEN MASK"...: searches each point, and times its best plan beside PyTorch in turn
 # (peers.py), size after size.  FILE.csv gets PyTorch's times.  FUSEPLAN_DB keeps the searches: those that ended
-# are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names PyTorch's variants (sdpa,compile,flex,hf),
-# GRID_OPTIONS are further options of both, such as '--target cuda --preset vit-base' (--target cuda).
+# are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names variants of peers.py
+# (sdpa,compile,cudnn,fa4,flex,flex-flash,hf), GRID_OPTIONS are further options of both, such as
+# '--target cuda --preset vit-base' (--target cuda).
 set -u
 bin=$1 file=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-: "${GRID_SECONDS=60}" "${GRID_VARIANTS=sdpa,compile,flex,hf}" "${GRID_OPTIONS=--target cuda}"
+: "${GRID_SECONDS=60}" "${GRID_VARIANTS=sdpa,compile,cudnn,fa4,flex,flex-flash,hf}" "${GRID_OPTIONS=--target cuda}"
 
 # point BATCH SEQ_LEN MASK: searches it, and prints its plan with the time of the finals and their interval.
 point() {

@@ -5,13 +5,16 @@ line each.
 
 What is timed (--op):
   layer       an encoder layer, in microseconds a layer: the best plan that the database knows beside
-              eager PyTorch, PyTorch with scaled_dot_product_attention (sdpa), the same under
-              torch.compile (compile, compile-max: mode max-autotune), FlexAttention (flex), and
-              HuggingFace's layers of the kind under torch.compile (hf), with weights of their own.
-              With --avg-seq-len fuseplan and one more variant run on packed tokens: PyTorch under
-              torch.compile (varlen: varlen_attn, of the mask full alone).
+              eager PyTorch (eager; sdpa: with scaled_dot_product_attention), and under torch.compile
+              the same (compile, compile-max: mode max-autotune), with cuDNN's attention alone (cudnn),
+              with FlexAttention by Triton (flex) and by FlashAttention-4 (flex-flash), with
+              FlashAttention-4's own call (fa4), with torchao's products of e4m3 (torchao, which the
+              ratio leaves out), and HuggingFace's layers of the kind (hf), with weights of their own.
+              With --avg-seq-len fuseplan, fa4 and one more variant run on packed tokens (varlen:
+              PyTorch's varlen_attn), these two with the mask full alone.
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
-              with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
+              with bias; the others' (sdpa, flash2, cudnn, fa4, flex, flex-flash; attentions.py says
+              which) on q, k and v that are split already.
 
 Options that say what a layer is, as --preset, go to fuseplan.  `fuseplan bench --dump` then gives
 inputs, weights, mask and result.  First PyTorch's layers must give that result in fp32.
@@ -19,14 +22,15 @@ inputs, weights, mask and result.  First PyTorch's layers must give that result 
 All variants of a point run in this process from CUDA graphs, a replay of each in a round, in an order
 that is drawn anew.  Among them is fuseplan's plan of a BERT layer, as `fuseplan export` writes it for
 PyTorch; nvcc builds it.  Other layers and attention are timed by `fuseplan bench`, right before the
-variants.  All results but HuggingFace's are compared with fuseplan's.  A figure is the median of the
-replays, the ratio the median over the rounds, with its 95 % interval.  A variant that fails leaves out
-its line and says why.
+variants.  All results but HuggingFace's are compared with fuseplan's, those of attention alone with fp32.
+A figure is the median of the replays, the ratio the median over the rounds, with its 95 % interval.  A
+variant that fails leaves out its line and says why; so do packages that are not there.
 """
 
 import argparse
 import concurrent.futures
 import csv
+import functools
 import importlib
 import itertools
 import json
@@ -36,20 +40,24 @@ import random
 import subprocess
 import sys
 import tempfile
+import traceback
 
 try:
     import torch
+    import attentions
     import torch_layers
 except ImportError:
     torch = None
 
 HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
-LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex', 'hf']
-HF, VARLEN = 'hf', 'varlen'
-ATTENTION_VARIANTS = ['sdpa', 'flex']
+HF, VARLEN, FLASH4, TORCHAO = 'hf', 'varlen', 'fa4', 'torchao'
+LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'cudnn', FLASH4, 'flex', 'flex-flash', HF, TORCHAO]
+ATTENTION_VARIANTS = ['sdpa', 'flash2', 'cudnn', FLASH4, 'flex', 'flex-flash']
+UNFUSED = ['eager', 'sdpa']  # of layers: without torch.compile
 CALLS = 32  # of attention in a graph: its launch is then small beside them
 OURS = 'fuseplan'
 SAME = 1e-2  # how much outputs may differ, over the norm of the output
+SAME_E4M3 = 0.2  # likewise, where operands of products are e4m3
 DEVICE = 'cuda'
 LAYER_OPTIONS = [['--target'], ['--preset'], ['--model'], ['-H', '--heads'], ['-W', '--head-size'],
                  ['-L', '--layers'], ['--hidden'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
@@ -91,6 +99,7 @@ def parse_arguments():
     p.add_argument('--variants', metavar='NAME,...', help="some of PyTorch's variants (all)")
     p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
     p.add_argument('--rounds', type=int, default=100, help='replays of each graph (%(default)s)')
+    p.add_argument('-v', '--verbose', action='store_true', help='say where variants fail')
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
     layer = p.add_argument_group('of the layer, for fuseplan')
     for names in LAYER_OPTIONS:
@@ -203,68 +212,6 @@ def export_plans(a, directory, points):
 # ---- PyTorch -------------------------------------------------------------------------------------
 
 
-def keep_keys(dump):
-    """The mask's bits; a row of padding sees the real keys, as in HuggingFace's models: else it would be
-    NaN."""
-    keep = dump.keep
-    if keep.dim() == 3:
-        keep = keep | (~keep.any(-1, keepdim=True) & keep.any(-2, keepdim=True))
-    return keep
-
-
-def make_added(dump, bias):
-    """What is added to scores, of (B,H,S,S) or what can be expanded to that."""
-    keep = torch_layers.per_head(keep_keys(dump))
-    bias = torch.zeros(1, dtype=dump.dtype, device=DEVICE) if bias is None else bias
-    added = bias.where(keep, -torch.inf)
-    seq_len = keep.shape[-1]  # kernels take strides of whole 16 bytes
-    return torch.nn.functional.pad(added, (0, -seq_len % 8))[..., :seq_len]
-
-
-def make_attentions(a, dump):
-    """Functions of q, k and v, each (B,H,S,W), by the name of the variant that uses them."""
-    sdpa = torch.nn.functional.scaled_dot_product_attention
-    workload, table = dump.workload, dump.read('score_bias') if dump.chain['score_bias'] else None
-    plain = dump.mask() if dump.keep.dim() == 2 and table is None else None
-    added = make_added(dump,
-                       None if table is None else torch_layers.spread_bias(table).to(dump.dtype))
-
-    def eager(q, k, v):
-        scores = q @ k.transpose(-2, -1) / math.sqrt(workload['head_size'])
-        return torch.softmax(scores + added, -1) @ v
-
-    def with_sdpa(q, k, v):
-        if plain in ('full', 'causal'):
-            return sdpa(q, k, v, is_causal=plain == 'causal')
-        return sdpa(q, k, v, attn_mask=added)
-
-    made = {'eager': eager, 'sdpa': with_sdpa, 'compile': with_sdpa, 'compile-max': with_sdpa}
-    if 'flex' in a.variants:
-        made['flex'] = make_flex(dump, table)
-    return made
-
-
-def make_flex(dump, table):
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    keep, seq_len, blocks, change = keep_keys(dump), dump.workload['seq_len'], None, None
-    padded = keep.dim() == 3
-    if not keep.all():
-        bit = (lambda b, h, i, j: keep[b, i, j]) if padded else (lambda b, h, i, j: keep[i, j])
-        blocks = create_block_mask(bit, keep.shape[0] if padded else None, None, seq_len, seq_len,
-                                   device=DEVICE)
-    if table is not None:
-        change = lambda score, b, h, i, j: score + table[h, j - i + seq_len - 1]
-    return lambda q, k, v: flex_attention(q, k, v, score_mod=change, block_mask=blocks)
-
-
-def make_varlen(lengths):
-    """A function of q, k and v, each (T,H,W), sequence after sequence."""
-    from torch.nn.attention.varlen import varlen_attn
-    ends = [0, *itertools.accumulate(lengths)]
-    ends, longest = torch.tensor(ends, dtype=torch.int32, device=DEVICE), max(lengths)
-    return lambda q, k, v: varlen_attn(q, k, v, ends, ends, longest, longest)
-
-
 def layers_of(plan, dump, weights):
     """A function without arguments that runs the layers of a module of export_plan()."""
     layers = importlib.import_module(plan).Layers(weights)
@@ -277,7 +224,7 @@ def make_further(dump):
     """What a call of HuggingFace's layers of a kind takes beside x."""
     further = {'attention_mask': None}
     if not dump.keep.all():
-        further['attention_mask'] = make_added(dump, None).expand(dump.workload['batch'], 1, -1, -1)
+        further['attention_mask'] = attentions.make_added(dump).expand(dump.workload['batch'], 1, -1, -1)
     if dump.chain['rope']:
         further['position_embeddings'] = tuple(torch.cat((t, t), -1)[None] for t in dump.rope())
     if dump.chain['score_bias']:
@@ -286,8 +233,7 @@ def make_further(dump):
 
 
 def make_huggingface(a, dump):
-    """One of HuggingFace's layers for each of ours, and what a call of each takes beside x; null if there is
-    none of the kind."""
+    """One of HuggingFace's layers for each of ours, and what a call of each takes beside x."""
     workload = dump.workload
     module, prefix = HUGGINGFACE.get(dump.chain['name'], (None, None))
     heads, hidden = workload['heads'], workload['hidden']
@@ -302,7 +248,7 @@ def make_huggingface(a, dump):
     elif module == 'clip':
         layer, config = 'CLIPEncoderLayer', 'CLIPVisionConfig'
     if module is None:
-        return None
+        raise attentions.Unable(f"there is no layer of the chain {dump.chain['name']}")
     classes = importlib.import_module(f'transformers.models.{module}.modeling_{module}')
     config = getattr(classes, config)(**sizes, attn_implementation='sdpa')
     with torch.device(DEVICE):
@@ -320,56 +266,75 @@ def run_huggingface(layers, x, further):
 
 
 def compiled(name, function):
-    if name in ('compile', 'flex', HF, VARLEN):
-        return torch.compile(function, dynamic=False)
     if name == 'compile-max':
         return torch.compile(function, dynamic=False, mode='max-autotune-no-cudagraphs')
-    return function
+    return torch.compile(function, dynamic=False)
 
 
-def make_attention_variants(a, dump):
-    """Functions without arguments that run CALLS attentions, by their names."""
-    w, attentions = dump.workload, make_attentions(a, dump)
+def quantize(w):
+    """The weights of a layer, those of products as torchao's, (out, in) in e4m3."""
+    from torchao.quantization import Float8DynamicActivationFloat8WeightConfig, PerRow, PerTensor, quantize_
+    scales = PerRow() if w['wo'].dtype == torch.bfloat16 else PerTensor()  # rows have scales in bf16 alone
+    config = Float8DynamicActivationFloat8WeightConfig(granularity=scales, set_inductor_config=False)
+    made = dict(w)
+    for name in ('wqkv', 'wo', 'w1', 'w2'):
+        linear = torch.nn.Linear(*w[name].shape, bias=False, device=DEVICE, dtype=w[name].dtype)
+        linear.weight = torch.nn.Parameter(w[name].t().contiguous(), requires_grad=False)
+        quantize_(linear, config)
+        made[name] = linear.weight
+    return made
+
+
+def attention_builders(a, dump):
+    """Functions that build functions that run CALLS attentions, by name; and what these should give."""
+    w = dump.workload
     q, k, v = (torch.empty(w['batch'], w['heads'], w['seq_len'], w['head_size'], device=DEVICE)
                .uniform_(-0.4, 0.4).to(dump.dtype) for _ in range(3))
 
-    def repeat(attention):
-        return lambda: [attention(q, k, v) for _ in range(CALLS)]
+    def repeat(name):
+        attention = attentions.make_attention(name, dump)
+        attention = compiled(name, attention) if name.startswith('flex') else attention
 
-    return {n: repeat(compiled(n, attentions[n])) for n in a.variants}
+        def run():
+            for _ in range(CALLS):
+                result = attention(q, k, v)
+            return result
+
+        return run
+
+    bias = attentions.bias_table(dump)
+    want = torch_layers.attend(q.float(), k.float(), v.float(), dump.keep,
+                               None if bias is None else torch_layers.spread_bias(bias))
+    return {n: functools.partial(repeat, n) for n in a.variants}, want
 
 
-def make_layer_variants(a, dump, plan):
-    """Functions without arguments that run all layers, by their names."""
+def layer_builders(a, dump, plan):
+    """Functions that build functions that run all layers, by name."""
     views = [dump.of_kind(kind) for kind in sorted(set(dump.kinds))]
-    attentions, weights = [make_attentions(a, view) for view in views], dump.weights()
-    first, ropes, variants = (dump.load('x'), dump.load('n')), [view.rope() for view in views], {}
+    weights, real, x, n = dump.weights(), dump.real(), dump.load('x'), dump.load('n')
+    place = real.nonzero()[:, 1]
 
-    def chain(name, first, ropes):
-        layers = [compiled(name, torch_layers.make_layer(dump.workload, of[name], rope))
-                  for of, rope in zip(attentions, ropes)]
-        return lambda: torch_layers.run_layers(layers, dump.kinds, *first, weights)[0]
+    def chain(name):
+        packed = name == VARLEN or (name == FLASH4 and dump.workload['lengths'])
+        linear = torch.nn.functional.linear if name == TORCHAO else torch_layers.multiply
+        layers, own = [], [quantize(w) for w in weights] if name == TORCHAO else weights
+        for view in views:
+            rope = view.rope()
+            if packed and rope is not None:
+                rope = [t[place].unsqueeze(1) for t in rope]
+            layer = torch_layers.make_layer(view.workload, attentions.make_attention(name, view), rope, linear)
+            layers.append(layer if name in UNFUSED else compiled(name, layer))
+        first = [t[real] if packed and t is not None else t for t in (x, n)]
+        return lambda: torch_layers.run_layers(layers, dump.kinds, *first, own)[0]
 
-    for name in a.variants:
-        if name in attentions[0]:
-            variants[name] = chain(name, first, ropes)
-    if VARLEN in a.variants and {view.mask() for view in views} == {'full'} and not dump.chain['score_bias']:
-        real = dump.real()
-        attentions[0][VARLEN] = make_varlen(dump.workload['lengths'])
-        place = real.nonzero()[:, 1]
-        variants[VARLEN] = chain(VARLEN, [t if t is None else t[real] for t in first],
-                                 [rope and [t[place].unsqueeze(1) for t in rope] for rope in ropes])
-    try:
-        made = make_huggingface(a, dump) if HF in a.variants else None
-    except (ImportError, AttributeError) as e:  # none, or a version without the class
-        print(f'peers: {HF}: {e}', file=sys.stderr)
-        made = None
-    if made is not None:
-        run, (layers, further) = compiled(HF, run_huggingface), made
-        variants[HF] = lambda: run(layers, first[0], further)
+    def huggingface():
+        run, (layers, further) = compiled(HF, run_huggingface), make_huggingface(a, dump)
+        return lambda: run(layers, x, further)
+
+    builders = {n: huggingface if n == HF else functools.partial(chain, n) for n in a.variants}
     if plan is not None:
-        variants[OURS] = layers_of(plan, dump, weights)
-    return variants
+        builders[OURS] = lambda: layers_of(plan, dump, weights)
+    return builders
 
 
 def capture(run):
@@ -403,17 +368,21 @@ def time_graphs(graphs, rounds):
             for name in graphs}
 
 
-def same_results(dump, results, point):
-    """Whether PyTorch gives what fuseplan gives; says what does not."""
-    want, real, same = dump.read('y'), dump.real(), True
+def same_results(dump, results, want, point):
+    """Whether PyTorch gives what is wanted; says what does not."""
+    real, same = dump.real(), True
     for name, given in results.items():
         if name == HF:
             continue
-        given = given if name == VARLEN else given[real]
-        difference = torch_layers.relative_error(given.float(), want[real])
-        if not difference <= SAME:
-            print(f'peers: {point}: the result of {name} differs from that of {OURS} by '
-                  f'{difference:.2g} of its norm; expected {SAME} at most', file=sys.stderr)
+        if want.dim() == given.dim() == 3:
+            given, expected = given[real], want[real]
+        else:
+            expected = want if want.dim() == 4 else want[real]  # of attention; of packed tokens
+        difference = torch_layers.relative_error(given.float(), expected)
+        most = SAME_E4M3 if name == TORCHAO else SAME
+        if not difference <= most:
+            print(f'peers: {point}: the result of {name} differs by {difference:.2g} of its norm; expected '
+                  f'{most} at most', file=sys.stderr)
             same = False
     return same
 
@@ -432,17 +401,19 @@ def time_variants(a, dump, point, plan):
     """Microseconds of a layer or of attention in each round, by variant; whether results agree."""
     torch._dynamo.reset()
     if a.op == 'attention':
-        variants, per = make_attention_variants(a, dump), CALLS
+        (builders, want), per = attention_builders(a, dump), CALLS
     else:
-        variants, per = make_layer_variants(a, dump, plan), dump.workload['layers']
+        builders, want, per = layer_builders(a, dump, plan), dump.read('y'), dump.workload['layers']
     graphs, results = {}, {}
-    for name, run in variants.items():
+    for name, build in builders.items():
         try:
-            graphs[name], results[name] = capture(run)
-        except Exception as e:  # a variant that PyTorch cannot run is left out, whatever it raised
+            graphs[name], results[name] = capture(build())
+        except Exception as e:  # a variant that cannot run is left out, whatever it raised
             print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
+            if a.verbose:
+                traceback.print_exc()
     times = time_graphs(graphs, a.rounds)
-    same = a.op == 'attention' or same_results(dump, results, point)
+    same = same_results(dump, results, want, point)
     return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same
 
 
@@ -470,8 +441,8 @@ def ratio_text(times, others, digits):
 
 
 def compare(times):
-    """The fastest variant of PyTorch over fuseplan, of the same rounds: 'median (low to high)'."""
-    peers = {n: t for n, t in times.items() if n != OURS}
+    """The fastest variant of the same precision over fuseplan, of the same rounds: 'median (low to high)'."""
+    peers = {n: t for n, t in times.items() if n not in (OURS, TORCHAO)}
     if OURS not in times or not peers:
         return '-'
     return ratio_text(min(peers.values(), key=median), times[OURS], 2)
@@ -510,8 +481,8 @@ def main():
         out = csv.writer(file, lineterminator='\n')
         out.writerow(HEADER)
         plans = export_plans(a, scratch, points)
-        print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
-              f"{' '.join(a.layer)}")
+        print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, '
+              f"{attentions.versions(a.variants)}, {a.dtype}, {' '.join(a.layer)}")
         print_row(['shape', 'mask', OURS, *a.variants, 'ratio'])
         same = [time_point(a, dtype, *pair, out) for pair in zip(points, plans)]
     if not all(same):

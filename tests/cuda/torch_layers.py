@@ -104,9 +104,14 @@ def turn(x, rope):
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
 
 
-def make_layer(workload, attention, rope=None):
+def multiply(x, weight, bias):
+    return x @ weight + bias
+
+
+def make_layer(workload, attention, rope=None, linear=multiply):
     """A function of x, of n if norms stand before (else of null), and of weights, that gives the next layer's x and
-    n.  Both are (B,S,D), or packed (T,D).  attention: a function of q, k and v.  rope: what turns q and k."""
+    n.  Both are (B,S,D), or packed (T,D).  attention: a function of q, k and v.  rope: what turns q and k.  linear: a
+    function of x, of a weight and of its bias."""
     chain, size = workload['chain'], (workload['hidden'],)
     activate, pre = ACTIVATIONS[chain['activation']], chain['norm'] == 'pre'
 
@@ -116,17 +121,17 @@ def make_layer(workload, attention, rope=None):
         return functional.layer_norm(x, size, gamma, beta, workload['eps'])
 
     def feed(h, w):
-        u = h @ w['w1'] + w['b1']
+        u = linear(h, w['w1'], w['b1'])
         if chain['gate']:
             activated, factor = u.chunk(2, -1)
-            return activate(activated) * factor @ w['w2'] + w['b2']
-        return activate(u) @ w['w2'] + w['b2']
+            return linear(activate(activated) * factor, w['w2'], w['b2'])
+        return linear(activate(u), w['w2'], w['b2'])
 
     def layer(x, n, w):
-        q, k, v = split_heads((n if pre else x) @ w['wqkv'] + w['bqkv'], workload)
+        q, k, v = split_heads(linear(n if pre else x, w['wqkv'], w['bqkv']), workload)
         if rope is not None:
             q, k = turn(q, rope), turn(k, rope)
-        s = merge_heads(attention(q, k, v)) @ w['wo'] + w['bo'] + x
+        s = linear(merge_heads(attention(q, k, v)), w['wo'], w['bo']) + x
         h = norm(s, w['gamma1'], w['beta1'])
         t = feed(h, w) + (s if pre else h)
         y = norm(t, w['gamma2'], w['beta2'])
