@@ -82,7 +82,7 @@ static int run(const struct options *o, struct status *st)
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int id = 0; id < SETTING_COUNT; id++) {
         struct buf value, from;
-        if (id != SETTING_CACHE && (OPTS_SETTINGS >> id & 1) == 0)
+        if (id != SETTING_CACHE && (OPTS_SEARCHED >> id & 1) == 0)
             continue;
         buf_init(&value);
         buf_init(&from);
@@ -111,7 +111,7 @@ const struct command cmd_config = {
     .name = "config",
     .operands = "list",
     .summary = "Say what each setting is, and whether an option, a variable or a file sets it",
-    .options = OPTS_COMMON | OPTS_SETTINGS,
+    .options = OPTS_COMMON | OPTS_SEARCHED,
     .each = true,
     .about =
         "'list' prints each setting, its value, and what sets it.\n"

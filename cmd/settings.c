@@ -39,7 +39,7 @@ static int find_setting(const char *key, struct status *st)
     const char *names[SETTING_COUNT];
     int n = 0;
     for (int id = 0; id < SETTING_COUNT; id++) {
-        if (id != SETTING_CACHE && (OPTS_SETTINGS >> id & 1) == 0)
+        if (id != SETTING_CACHE && (OPTS_SEARCHED >> id & 1) == 0)
             continue;
         names[n++] = setting_name(id);
         if (strcmp(key, names[n - 1]) == 0)

@@ -4,9 +4,8 @@
 
 #include "cmd/cmd.h"
 
-/* The options that a file may set, and the directory of compiled segments, for which there is no
+/* A file may set OPTS_SEARCHED and the directory of compiled segments, for which there is no
  * option. */
-#define OPTS_SETTINGS (OPTS_WORKLOAD | OPT(INIT) | OPT(DB))
 enum { SETTING_CACHE = OPTION_COUNT, SETTING_COUNT };
 
 struct setting {

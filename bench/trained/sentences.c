@@ -1,6 +1,6 @@
 #include "bench/trained/trained.h"
 
-#include "kernels/library/safetensors.h"
+#include "kernels/library/safetensors_int.h"
 
 #include <limits.h>
 #include <math.h>
@@ -10,13 +10,8 @@
 static const struct safetensor *find(const struct safetensors *f, const char *name,
                                      const char *dtype, int dims)
 {
-    for (size_t i = 0; i < f->count; i++) {
-        const struct safetensor *t = &f->tensors[i];
-        if (t->name_len == strlen(name) && memcmp(t->name, name, t->name_len) == 0 &&
-            strcmp(t->dtype, dtype) == 0 && t->dims == dims)
-            return t;
-    }
-    return NULL;
+    const struct safetensor *t = safetensors_find_text(f, (struct text){name, strlen(name)});
+    return t != NULL && strcmp(t->dtype, dtype) == 0 && t->dims == dims ? t : NULL;
 }
 
 /* Sets lengths, and what follows from them; false if they are not those of the rows. */

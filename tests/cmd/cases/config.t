@@ -195,34 +195,16 @@ list
 $ try() { printf "$@" >fuseplan.conf; fuseplan config list; }
 2$ try 'batch = 8\n'
 ! fuseplan config: fuseplan.conf:1: 'batch' is in no section; put [fuseplan] above it
-2$ try '[fuseplam]\nbatch = 8\n'
-! fuseplan config: fuseplan.conf:1: unknown section [fuseplam]; expected [fuseplan]
-2$ try '[fuseplan "a"]\n'
-! fuseplan config: fuseplan.conf:1: unknown section [fuseplan "a"]; expected [fuseplan]
-2$ try '[fuseplan\n'
-! fuseplan config: fuseplan.conf:1: '[fuseplan' has no ']'; expected [fuseplan]
 2$ try '[fuseplan]\nbacth = 8\n'
 ! fuseplan config: fuseplan.conf:2: unknown setting 'bacth'; did you mean 'batch'? 'fuseplan config list' prints all settings
 2$ try '[fuseplan]\n\n\nbudget = 8\n'
 ! fuseplan config: fuseplan.conf:4: unknown setting 'budget'; 'fuseplan config list' prints all settings
-2$ try '[fuseplan]\nbatch = 8\nheads = 2\nBatch = 8\n'
-! fuseplan config: fuseplan.conf:4: 'batch' is given a second time, after line 2; keep one
 2$ try '[fuseplan]\nbatch\n'
 ! fuseplan config: fuseplan.conf:2: 'batch' has no value; expected 'batch = N'
 2$ try '[fuseplan]\nbatch =\n'
 ! fuseplan config: fuseplan.conf:2: batch: '' is not a size; give a whole number from 1 to 65536
 2$ try '[fuseplan]\nbatch = 8x\n'
 ! fuseplan config: fuseplan.conf:2: batch: '8x' is not a size; give a whole number from 1 to 65536
-2$ try '[fuseplan]\nbatch : 8\n'
-! fuseplan config: fuseplan.conf:2: ':' follows 'batch'; expected 'batch = VALUE', and letters, digits and '-' in a key
-2$ try '[fuseplan]\nseq_len = 8\n'
-! fuseplan config: fuseplan.conf:2: '_' follows 'seq'; expected 'seq = VALUE', and letters, digits and '-' in a key
-2$ try '[fuseplan]\n= 8\n'
-! fuseplan config: fuseplan.conf:2: '=' begins no line; expected KEY = VALUE
-2$ try '[fuseplan]\ndb = "a b\n'
-! fuseplan config: fuseplan.conf:2: a quote is not closed
-2$ try '[fuseplan]\ndb = a\\qb\n'
-! fuseplan config: fuseplan.conf:2: '\q' means nothing; expected \\, \", \n, \t or \b
 $ try '[fuseplan]\npreset = bert-bse\n' 2>&1 | cut -c 1-100
 fuseplan config: fuseplan.conf:2: unknown preset 'bert-bse'; did you mean 'bert-base'? expected bert
 2$ try '[fuseplan]\nmask = strded\n'
