@@ -1,9 +1,109 @@
-/* A reader of a dump: y of each real token follows from the files alone. */
-#include "tests/bench/dump_reader.h"
+/* The files of a dump: inputs, weights and masks as the oracle has them, in the layouts that
+ * readers expect, and what the oracle computes from them. */
+#include "tests/bench/fixture.h"
+#include "tests/bench/oracle/layer_inputs.h"
+
+#include <math.h>
 
 static struct status st; /* of the call that a test is about */
 
-/* ---- the test -------------------------------------------------------------------------------- */
+/* ---- a file ---------------------------------------------------------------------------------- */
+
+/* Rows, each of so many columns, by name; the last part of a shape. */
+static void check_file(const char *name, int64_t rows, int64_t columns, const double *values)
+{
+    struct buf bytes;
+    struct npy npy;
+    char path[128];
+    snprintf(path, sizeof(path), "dump/%s.npy", name);
+    buf_init(&bytes);
+    OK(file_read(test_path(path), 0, &bytes, &st));
+    OK(npy_parse(bytes.ptr, bytes.len, &npy, &st));
+    ck_assert_int_eq(npy.type, NPY_FLOAT32);
+    ck_assert_int_eq(npy.shape[npy.ndim - 1], columns);
+    ck_assert_int_eq(npy_count(&npy), rows * columns);
+    const float *found = npy.data;
+    for (int64_t i = 0; i < rows * columns; i++)
+        ck_assert_msg(fabs((double)found[i] - values[i]) < 1e-5, "%s, %lld: %g, expected %g", name,
+                      (long long)i, (double)found[i], values[i]);
+    buf_release(&bytes);
+}
+
+static const char *kind_name(const struct workload *w, const char *name, int kind, char out[16])
+{
+    snprintf(out, 16, w->local != NULL ? "%s%d" : "%s", name, kind);
+    return out;
+}
+
+/* A pair is kept by the mask, and both of its tokens are real. */
+static void check_mask(const struct workload *w, int kind, int ndim, int real)
+{
+    struct buf bytes;
+    struct npy npy;
+    char name[16], path[128];
+    const struct workload *of = workload_of_kind(w, kind);
+    int s = w->seq_len, seen = 0;
+    snprintf(path, sizeof(path), "dump/%s.npy", kind_name(w, "mask", kind, name));
+    buf_init(&bytes);
+    OK(file_read(test_path(path), 0, &bytes, &st));
+    OK(npy_parse(bytes.ptr, bytes.len, &npy, &st));
+    ck_assert_int_eq(npy.ndim, ndim);
+    const unsigned char *keep = npy.data;
+    for (int row = 0; row < w->batch * s; row++) {
+        int b = row / s, i = row % s, length = length_of(w, b), kept = 0;
+        for (int j = 0; j < s; j++) {
+            bool wanted = i < length && j < length && mask_keep(&of->mask, b, i, j);
+            ck_assert_int_eq(keep[((ndim == 3 ? b * s : 0) + i) * s + j], wanted);
+            kept += wanted;
+        }
+        seen += kept > 0;
+    }
+    ck_assert_int_eq(seen, real);
+    buf_release(&bytes);
+}
+
+/* Of gates the file has the activated columns first, memory has them in pairs.  Rotations are two
+ * files. */
+static void check_weight(const struct workload *w, int layer, int id, const float *values)
+{
+    const struct weight *weight = &w->chain->weights[id];
+    int64_t columns = dim_size(weight->cols, w), elements = weight_elements(id, w),
+            parts = weight->draw == WEIGHT_ROTATION ? 2 : 1;
+    double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
+    char name[32], of_kind[16];
+    snprintf(name, sizeof(name), "layer%d.%s", layer, weight->name);
+    for (int64_t i = 0, half = columns / 2; i < elements; i++) {
+        int64_t c = i % columns;
+        bool pairs = weight->cols == DIM_2F || parts == 2;
+        wanted[parts == 2 ? c % 2 * elements / 2 + i / 2
+               : pairs    ? i - c + c % 2 * half + c / 2
+                          : i] = values[i];
+    }
+    for (int64_t part = 0; part < parts; part++)
+        check_file(parts == 2      ? kind_name(w, part == 0 ? "rope_cos" : "rope_sin",
+                                               layer_kind(w, layer), of_kind)
+                   : weight->table ? weight->name
+                                   : name,
+                   elements / columns, columns / parts, wanted + part * elements / 2);
+    free(wanted);
+}
+
+/* A layer's weights of a set, from the same draws; returns how many files they are. */
+static int check_weights(const struct workload *w, int layer, uint32_t set,
+                         const struct layer_inputs *in)
+{
+    int files = 0;
+    for (int id = 0; id < WEIGHT_MAX; id++) {
+        const struct weight *weight = &w->chain->weights[id];
+        if (weight->name == NULL || (set >> id & 1) == 0)
+            continue;
+        check_weight(w, layer, id, in->weight[id]);
+        files += weight->draw == WEIGHT_ROTATION ? 2 : 1;
+    }
+    return files;
+}
+
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 #define ALL "pre+rms+silu+gate+rope+bias"
 
@@ -28,104 +128,135 @@ static const struct {
     {"full", "2,5,3", 3, 10, true, ALL, "sliding:w=1"},
 };
 
-static struct bench *open_case(int i)
+static const struct inputs wide = {.seed = 1, .ranges = RANGES_WIDE};
+
+/* The workload has its mask, which a session has not. */
+static struct bench *open_case(int i, struct workload *w)
 {
-    struct workload w = {.chain = chain_find(cases[i].chain),
-                         .batch = 3,
-                         .seq_len = 5,
-                         .heads = 2,
-                         .head_size = 4,
-                         .layers = 2,
-                         .eps = 1e-3,
-                         .rope_theta = 100};
+    *w = (struct workload){.chain = chain_find(cases[i].chain),
+                           .batch = 3,
+                           .seq_len = 5,
+                           .heads = 2,
+                           .head_size = 4,
+                           .layers = 2,
+                           .eps = 1e-3,
+                           .rope_theta = 100};
     struct bench_options o = small_options(test_cache());
     struct bench *b;
-    o.inputs.ranges = RANGES_WIDE;
+    o.inputs = wide;
     if (cases[i].local != NULL)
-        OK(workload_add_local(&w, cases[i].local, 10, 2, &st));
-    workload_ready(&w, cases[i].mask, cases[i].lengths, NULL);
-    OK(bench_open(&o, &w, &b, &st));
-    workload_release(&w);
+        OK(workload_add_local(w, cases[i].local, 10, 2, &st));
+    workload_ready(w, cases[i].mask, cases[i].lengths, NULL);
+    OK(bench_open(&o, w, &b, &st));
     return b;
 }
 
-START_TEST(y_follows_from_the_files_alone)
+/* What layer 0 gets. */
+static void check_flow(const struct workload *w, const struct flow *flow)
 {
-    struct bench *b = open_case(_i);
+    for (int i = 0; i < w->chain->carried_count; i++) {
+        int t = w->chain->carried[i].to;
+        int64_t columns = tensor_row_columns(w, t), elements = tensor_elements(t, w);
+        double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
+        for (int64_t e = 0; e < elements; e++)
+            wanted[e] = flow->tensor[t][e];
+        check_file(tensor_name(w->chain, t), elements / columns, columns, wanted);
+        free(wanted);
+    }
+}
+
+/* A layer as the oracle has it, whose inputs become its outputs. */
+static void run_layer(const struct workload *w, int layer, struct layer_inputs *in,
+                      struct oracle_layer *out)
+{
+    const struct workload *of = workload_of_layer(w, layer);
+    layer_inputs_run(of, in, 1, out);
+    for (int i = 0; i < w->chain->carried_count; i++) {
+        int from = w->chain->carried[i].from, to = w->chain->carried[i].to;
+        for (int64_t e = 0; e < tensor_elements(to, w); e++)
+            in->flow.tensor[to][e] = (float)out->tensor[from][e];
+    }
+}
+
+START_TEST(y_follows_from_the_inputs)
+{
+    struct workload own;
+    struct bench *b = open_case(_i, &own);
+    const struct workload *w = &own;
     struct candidate c = candidate_of(b, _i % 2 == 0 ? "0-7,8-9,10-14" : "1-6,10-11");
+    struct layer_inputs first = layer_inputs_draw(w, wide, 0);
+    struct oracle_layer out;
     c.packed = cases[_i].packed;
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
-    bench_close(b);
-
-    struct array x = array_read("x");
-    struct layer l = {.batch = 0};
-    int layers = read_sizes(&l, &x);
-    size_t sequence = (size_t)l.seq * (size_t)l.hidden;
-    double *flow = flow_read("x"), *norm = flow_read(l.pre ? "n" : "x");
-    for (int layer = 0; layer < layers; layer++) {
-        read_layer(&l, layer);
-        for (int row = 0; row < l.batch; row++)
-            run_layer(&l, row, flow + (size_t)row * sequence, norm + (size_t)row * sequence);
-        release_layer(&l);
+    for (int kind = 0; kind < workload_kinds(w); kind++)
+        check_mask(w, kind, cases[_i].ndim, cases[_i].real);
+    check_flow(w, &first.flow);
+    for (int layer = 0; layer < w->layers; layer++) {
+        struct layer_inputs in = layer_inputs_draw(w, wide, layer);
+        check_weights(w, layer, UINT32_MAX, &in);
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            if (first.flow.tensor[t] != NULL)
+                memcpy(in.flow.tensor[t], first.flow.tensor[t],
+                       (size_t)tensor_elements(t, w) * sizeof(float));
+        run_layer(w, layer, &in, &out);
+        layer_inputs_release(&first);
+        first = in;
+        if (layer + 1 < w->layers)
+            oracle_layer_release(&out);
     }
-    ck_assert_int_eq(l.mask.npy.ndim, cases[_i].ndim);
-    ck_assert_int_eq(compare(&l, flow, "y"), cases[_i].real);
-    if (l.pre)
-        ck_assert_int_eq(compare(&l, norm, "yn"), cases[_i].real);
-    free(flow);
-    free(norm);
-    release_tables(&l);
-    buf_release(&x.bytes);
+    for (int i = 0; i < w->chain->carried_count; i++) {
+        int from = w->chain->carried[i].from, to = w->chain->carried[i].to;
+        check_file(to == TENSOR_X ? "y" : "yn", (int64_t)w->batch * w->seq_len, workload_hidden(w),
+                   out.tensor[from]);
+    }
+    oracle_layer_release(&out);
+    layer_inputs_release(&first);
+    bench_close(b);
+    workload_release(&own);
 }
 END_TEST
 
-/* The segment of attention: q, k and v are the GEMM's result and the bias. */
-START_TEST(attention_follows_from_its_files_alone)
+/* The segment of attention: the GEMM's result and the weights, and what follows. */
+START_TEST(attention_follows_from_its_inputs)
 {
-    struct bench *b = open_case(_i);
+    struct workload own;
+    struct bench *b = open_case(_i, &own);
+    const struct workload *w = &own;
     struct names files;
     struct candidate c = candidate_of(b, "1-6");
+    const struct segment s = c.choices[1].segment;
+    struct layer_inputs in = layer_inputs_draw(w, wide, 0);
+    struct oracle_layer out;
     OK(bench_dump_segment(b, &c.choices[1], test_path("dump"), false, &st));
-    bench_close(b);
-    OK(directory_list(test_path("dump"), &files, &st));
-    const struct chain_functions f = chain_functions(chain_find(cases[_i].chain));
-    /* q, k and v, their bias, the result and workload.json; tables, and what each kind has */
-    const int kinds = cases[_i].local != NULL ? 2 : 1;
-    ck_assert_int_eq(files.count, 4 + (f.score_bias ? 1 : 0) + kinds * (f.rope ? 3 : 1));
-    names_release(&files);
-
-    struct array in = array_read("qkv_gemm"), bias = array_read("layer0.bqkv"),
-                 merged = array_read("merge_heads");
-    struct layer l = {.batch = 0};
-    read_sizes(&l, &merged);
-    int columns = 3 * l.hidden, rows = l.batch * l.seq;
-    ck_assert_int_eq(in.npy.shape[2], columns);
-    double *qkv = mem_alloc((size_t)(rows * columns), sizeof(*qkv));
-    double *context = mem_alloc((size_t)(rows * l.hidden), sizeof(*context));
-    for (int i = 0; i < rows * columns; i++)
-        qkv[i] = (double)floats(&in)[i] + floats(&bias)[i % columns];
-    for (int row = 0; row < rows; row++) {
-        rotate(&l, row % l.seq, qkv + (size_t)row * columns);
-        rotate(&l, row % l.seq, qkv + (size_t)row * columns + l.hidden);
+    layer_inputs_run(w, &in, 1, &out);
+    uint32_t tensors = segment_inputs(w->chain, s) | segment_outputs(w->chain, s);
+    int count = 1 + check_weights(w, 0, segment_weights(w->chain, s), &in); /* workload.json */
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        if ((tensors >> t & 1) == 0)
+            continue;
+        int64_t columns = tensor_row_columns(w, t);
+        check_file(tensor_name(w->chain, t), tensor_elements(t, w) / columns, columns,
+                   out.tensor[t]);
+        count++;
     }
-    for (int row = 0; row < rows; row++)
-        for (int h = 0; h < l.heads; h++)
-            attend(&l, qkv + (size_t)(row / l.seq) * l.seq * columns, row / l.seq, row % l.seq, h,
-                   context + row * l.hidden + h * l.width);
-    ck_assert_int_eq(compare(&l, context, "merge_heads"), cases[_i].real);
-    free(qkv);
-    free(context);
-    release_tables(&l);
-    buf_release(&in.bytes);
-    buf_release(&bias.bytes);
-    buf_release(&merged.bytes);
+    for (int kind = 0; kind < workload_kinds(w); kind++, count++)
+        check_mask(w, kind, cases[_i].ndim, cases[_i].real);
+    if (w->local != NULL && chain_functions(w->chain).rope)
+        count += 2; /* rotations of the other kind */
+    OK(directory_list(test_path("dump"), &files, &st));
+    ck_assert_int_eq(files.count, count);
+    names_release(&files);
+    oracle_layer_release(&out);
+    layer_inputs_release(&in);
+    bench_close(b);
+    workload_release(&own);
 }
 END_TEST
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
 {
-    enum { FILES = 4 + 2 * WEIGHTS }; /* x, y, mask, the workload, and two layers' weights */
+    enum { FILES = 4 + 2 * 12 }; /* x, y, mask, the workload, and two layers' weights */
     static const char *const taken[] = {"place/taken", "place"};
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
@@ -162,6 +293,6 @@ START_TEST(dump_needs_a_path_that_can_travel)
 END_TEST
 
 SUITE("dump_values", test_dir_setup, test_dir_teardown,
-      LOOP(y_follows_from_the_files_alone, 0, ARRAY_LEN(cases)),
-      LOOP(attention_follows_from_its_files_alone, 0, ARRAY_LEN(cases)),
+      LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases)),
+      LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases)),
       ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_path_that_can_travel))
