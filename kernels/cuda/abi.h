@@ -50,6 +50,15 @@ struct fp_gemm {
     const void *bias, *gamma, *beta;
 };
 
+/* What a kernel reads and stores in e4m3, in the order of hopper_gemm_store.cuh.  A number x is
+ * kept as x / scale, rounded.  Sums of products are results / alpha. */
+struct fp_e4m3 {
+    const void *in, *weight; /* (tokens, K); (N, K) */
+    void *out;               /* (tokens, N) */
+    float alpha, inverse;    /* the product of both operands' scales, a power of two; 1 / alpha */
+    unsigned factors;        /* 1 / the scale of `out`, in fp16, twice */
+};
+
 struct fp_args {
     int batch, seq_len, heads, head_size, hidden, ffn;
     int tokens;         /* token rows to compute: B*S, or packed the sum of the lengths */
@@ -65,6 +74,7 @@ struct fp_args {
     struct fp_blocks mask;
     struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */
     struct fp_gemm gemm;   /* for kernels that several segments share; else zeros */
+    struct fp_e4m3 e4m3;   /* for kernels that read or store e4m3; else zeros */
     unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
                               FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
                               arrivals, and these wrap to 0 by themselves; in a GEMM whose
@@ -90,6 +100,7 @@ struct fp_maps {
         struct fp_map sum; /* what a norm is of, if that is stored, too */
         void *sum_rows;    /* its rows, for a kernel that does not store it by TMA */
     };
+    struct fp_map e4m3; /* the result in e4m3 */
 };
 
 /* Packed rows of a product run by cuBLASLt's algorithm for the next full step of rows, so many of

@@ -12,6 +12,12 @@ template <class W> struct compute {
     FP_GEMM_STEP;
     static constexpr bool SWAP = S::SWAP;
 
+    /* What is added to sums of e4m3 operands is over their scales, as they are. */
+    static FP_DEVICE float as_sum(const W &w, float x)
+    {
+        return S::E4M3 ? x * w.a.e4m3.inverse : x;
+    }
+
     /* ---- bias -------------------------------------------------------------------------------- */
 
     /* Sums begin with the bias of their columns, those of a split with 0. */
@@ -35,6 +41,7 @@ template <class W> struct compute {
                 float bias = 0.0f, none;
                 if (w.end.bias != nullptr && column < w.n)
                     D::unpack(w.end.bias[column], bias, none);
+                bias = as_sum(w, bias);
 #pragma unroll
                 for (int p = 0; p < BM / 8; p++)
                     S::block(c, m, p)[half][0] = S::block(c, m, p)[half][1] = bias;
@@ -60,6 +67,7 @@ template <class W> struct compute {
             float pair[2] = {};
             if (S::SPLIT == 1)
                 D::unpack(__shfl_sync(~0u, bias[p / 8], p % 8 * 4 + lane % 4), pair[0], pair[1]);
+            pair[0] = as_sum(w, pair[0]), pair[1] = as_sum(w, pair[1]);
             pin(pair); /* else bf16's bits make all sums integers, and products copy them */
 #pragma unroll
             for (int i = 0; i < MI; i++) {
@@ -249,20 +257,20 @@ template <class W> struct compute {
                 const u32 r[4] = {x[0], x[1], x[2], x[3]};
                 if (p + AHEAD * 2 < BLOCKS)
                     load_block(x, S::matrices_at(from, ROWS, i, p + AHEAD * 2));
-                add_block(c, SWAP ? i : piece, SWAP ? piece * BLOCKS + p : p, r);
+                add_block(w, c, SWAP ? i : piece, SWAP ? piece * BLOCKS + p : p, r);
             }
         }
     }
 
     /* 16 rows and columns of a warp. */
-    static FP_DEVICE void add_block(sums &c, int m, int p, const u32 (&r)[4])
+    static FP_DEVICE void add_block(const W &w, sums &c, int m, int p, const u32 (&r)[4])
     {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             float lo, hi;
             D::unpack(r[i], lo, hi);
             auto &x = S::block(c, m, p + i / 2)[i % 2];
-            x[0] += lo, x[1] += hi;
+            x[0] += as_sum(w, lo), x[1] += as_sum(w, hi);
         }
     }
 

@@ -33,6 +33,8 @@ template <class W> struct finish {
     FP_DEVICE void rows(typename S::sums &c, const item &i, u32 phase, int left_out)
     {
         await_dependencies(); /* what is stored now may have been read or written before */
+        if constexpr (S::E4M3)
+            scale(c);
         if constexpr (S::SWAP)
             mbarrier_wait(ready, S::KEEPS ? 0 : phase);
         if constexpr (S::STRIPS && S::SWAP)
@@ -43,6 +45,19 @@ template <class W> struct finish {
             store<W>::hand_over(w, c, i.member, done);
         else
             store<W>::store_rows(w, c, i.t, i.member, panels);
+    }
+
+    /* From sums of e4m3 operands to results. */
+    FP_DEVICE void scale(typename S::sums &c) const
+    {
+        constexpr int BLOCKS = (S::SWAP ? S::BM : S::BN) / 8;
+#pragma unroll
+        for (int m = 0; m < S::MI; m++)
+#pragma unroll
+            for (int p = 0; p < BLOCKS; p++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    S::block(c, m, p)[i / 2][i % 2] *= w.a.e4m3.alpha;
     }
 
     /* All that this warp has asked to be stored has left shared memory. */

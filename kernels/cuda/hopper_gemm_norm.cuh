@@ -14,6 +14,7 @@ template <class W> struct norm {
     using group = exchange<W>;
     using storing = store<W>;
     static constexpr fp_norm NORM = S::NORM;
+    static constexpr int BLOCKS = PANEL / 8; /* of 8 columns */
 
     static FP_DEVICE bool ends(int m, int left_out)
     {
@@ -112,36 +113,75 @@ template <class W> struct norm {
         r[0] = x.x, r[1] = x.y, r[2] = x.z, r[3] = x.w;
     }
 
+    /* Calls what(p, pairs) for blocks p and p + 1 of each panel, as store::leave() has pairs. */
+    template <class What>
+    static FP_DEVICE void scale_panel(const W &w, sums &c, int m, const scaling (&k)[2], int q,
+                                      const What &what)
+    {
+        u32 next[4];
+        load_weights_of(w, next, q);
+#pragma unroll
+        for (int p = 0; p < BLOCKS; p += 2) {
+            const u32 r[4] = {next[0], next[1], next[2], next[3]};
+            u32 packed[4];
+            if (p + 2 < BLOCKS)
+                load_weights_of(w, next, q + p + 2);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                auto &x = S::block(c, m, q + p + i / 2)[i % 2];
+                float gamma[2], beta[2], v[2];
+                D::unpack(r[i / 2 * 2], gamma[0], gamma[1]);
+                D::unpack(r[i / 2 * 2 + 1], beta[0], beta[1]);
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
+                packed[i] = D::pack(v[0], v[1]);
+            }
+            what(p, packed);
+        }
+    }
+
     /* 16 rows of a warp, of product m. */
     static FP_DEVICE void scale(const W &w, sums &c, int m, const scaling (&k)[2], int row, int n0,
                                 u32 &panels)
     {
-        constexpr int BLOCKS = PANEL / 8;
 #pragma unroll
         for (int q = 0; q < BN / 8; q += BLOCKS)
-            storing::store_panel(w, w.maps.out, row, n0 + q * 8, panels, [&](u32 at) {
-                u32 next[4];
-                load_weights_of(w, next, q);
+            if constexpr (S::OUT_E4M3)
+                scale_e4m3(w, c, m, k, q, row, n0 + q * 8, panels);
+            else
+                storing::store_panel(w, w.maps.out, row, n0 + q * 8, panels, [&](u32 at) {
+                    scale_panel(w, c, m, k, q, [&](int p, const u32(&pairs)[4]) {
+                        store_matrix(S::matrices_at(at, WARP_ROWS, 0, p), pairs);
+                    });
+                });
+    }
+
+    /* A panel from block q on, in e4m3, and before that as it is.  Its pairs take the place of its
+     * sums. */
+    static FP_DEVICE void scale_e4m3(const W &w, sums &c, int m, const scaling (&k)[2], int q,
+                                     int row, int column, u32 &panels)
+    {
+        u32 kept[BLOCKS / 2][4];
+        const auto keep = [&](int p, const u32(&pairs)[4]) {
 #pragma unroll
-                for (int p = 0; p < BLOCKS; p += 2) {
-                    const u32 r[4] = {next[0], next[1], next[2], next[3]};
-                    u32 packed[4];
-                    if (p + 2 < BLOCKS)
-                        load_weights_of(w, next, q + p + 2);
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        auto &x = S::block(c, m, q + p + i / 2)[i % 2];
-                        float gamma[2], beta[2], v[2];
-                        D::unpack(r[i / 2 * 2], gamma[0], gamma[1]);
-                        D::unpack(r[i / 2 * 2 + 1], beta[0], beta[1]);
-#pragma unroll
-                        for (int e = 0; e < 2; e++)
-                            v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
-                        packed[i] = D::pack(v[0], v[1]);
-                    }
-                    store_matrix(S::matrices_at(at, WARP_ROWS, 0, p), packed);
-                }
+            for (int i = 0; i < 4; i++)
+                kept[p / 2][i] = pairs[i];
+        };
+        if constexpr (S::OUT_BOTH)
+            storing::store_panel(w, w.maps.out, row, column, panels, [&](u32 at) {
+                scale_panel(w, c, m, k, q, [&](int p, const u32(&pairs)[4]) {
+                    store_matrix(S::matrices_at(at, WARP_ROWS, 0, p), pairs);
+                    keep(p, pairs);
+                });
             });
+        else
+            scale_panel(w, c, m, k, q, keep);
+        storing::template store_panel<true>(w, w.maps.e4m3, row, column, panels, [&](u32 at) {
+#pragma unroll
+            for (int p = 0; p < BLOCKS; p += 4)
+                storing::leave_pairs(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);
+        });
     }
 
     /* The tile of a strip. */

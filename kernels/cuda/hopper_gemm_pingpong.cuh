@@ -125,7 +125,8 @@ template <class W> struct pingpong {
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     auto &sum = S::block(c, m, chunk * BLOCKS + p)[i];
-                    sum[0] += x[p][i][0], sum[1] += x[p][i][1];
+                    sum[0] += products::as_sum(w, x[p][i][0]);
+                    sum[1] += products::as_sum(w, x[p][i][1]);
                 }
         }
     }

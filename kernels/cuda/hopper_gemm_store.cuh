@@ -29,7 +29,7 @@ template <class W> struct store {
 
     /* 16 rows from `row` on, and a panel of columns from `column` on, of the matrix of a map.
      * fill(first_of(panel)) leaves them in the warp's next place. */
-    template <class Fill>
+    template <bool PAIRS = S::PAIRS, class Fill>
     static FP_DEVICE void store_panel(const W &w, const fp_map &map, int row, int column,
                                       u32 &count, const Fill &fill)
     {
@@ -39,7 +39,7 @@ template <class W> struct store {
         if (lane == 0)
             box_stores_read<S::SLOTS - 1>();
         __syncwarp();
-        fill(first_of(panel));
+        fill(first_of<PAIRS>(panel));
         proxy_fence();
         __syncwarp();
         if (lane == 0) {
@@ -81,7 +81,7 @@ template <class W> struct store {
     {
         const u32 panel = next_panel(w, count);
         const u32 first = threadIdx.x % 32 / CHUNKS, within = threadIdx.x % CHUNKS * VEC<D>;
-        fill(first_of(panel));
+        fill(first_of<false>(panel));
         __syncwarp();
         if (column + static_cast<int>(within) < w.n) {
             elem<D> *out = w.end.store.out + w.end.store.of_column(column + within);
@@ -154,16 +154,22 @@ template <class W> struct store {
 
     /* ---- sums -------------------------------------------------------------------------------- */
 
-    /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
-    static FP_DEVICE void leave(const W &w, sums &c, int m, int p, u32 at)
+    /* This lane's pairs of blocks p and p + 1 of product m, of two rows each. */
+    static FP_DEVICE void pack_blocks(const W &w, sums &c, int m, int p, u32 (&r)[4])
     {
         const auto &x = S::block(c, m, p), &y = S::block(c, m, p + 1);
         const float v[4][2] = {
             {x[0][0], x[0][1]}, {x[1][0], x[1][1]}, {y[0][0], y[0][1]}, {y[1][0], y[1][1]}};
-        u32 r[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
             r[i] = w.end.activation.template packed<D>(v[i][0], v[i][1]);
+    }
+
+    /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
+    static FP_DEVICE void leave(const W &w, sums &c, int m, int p, u32 at)
+    {
+        u32 r[4];
+        pack_blocks(w, c, m, p, r);
         if constexpr (S::SWAP)
             store_matrix_transposed(at, r);
         else
@@ -197,24 +203,29 @@ template <class W> struct store {
         return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
     }
 
-    /* Leaves 16 rows and 32 columns of a warp, from block p on. */
-    static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
+    /* Leaves 16 rows and 32 columns of a warp.  x: pairs of the first 16 columns as leave() has
+     * them; y: of the others. */
+    static FP_DEVICE void leave_pairs(const W &w, const u32 (&x)[4], const u32 (&y)[4], u32 at)
     {
-        u32 r[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const auto &x = S::block(c, m, p + i / 2 * 2)[i % 2],
-                       &y = S::block(c, m, p + i / 2 * 2 + 1)[i % 2];
-            r[i] = e4m3::pack(w.end.activation.template packed<D>(x[0], x[1]),
-                              w.end.activation.template packed<D>(y[0], y[1]), w.end.factors);
-        }
+        const u32 factors = w.a.e4m3.factors;
+        const u32 r[4] = {e4m3::pack(x[0], x[2], factors), e4m3::pack(x[1], x[3], factors),
+                          e4m3::pack(y[0], y[2], factors), e4m3::pack(y[1], y[3], factors)};
         store_matrix(at, r);
     }
 
-    /* Where this lane's part of a panel begins. */
-    static FP_DEVICE u32 first_of(u32 panel)
+    /* The same of sums, from block p on. */
+    static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
     {
-        if constexpr (S::OUT_E4M3)
+        u32 x[4], y[4];
+        pack_blocks(w, c, m, p, x);
+        pack_blocks(w, c, m, p + 2, y);
+        leave_pairs(w, x, y, at);
+    }
+
+    /* Where this lane's part of a panel begins. */
+    template <bool PAIRS> static FP_DEVICE u32 first_of(u32 panel)
+    {
+        if constexpr (PAIRS)
             return first_pairs(panel);
         else if constexpr (S::GATE)
             return first_words(panel);
@@ -251,7 +262,7 @@ template <class W> struct store {
             if constexpr (SCATTERS)
                 scatter_product(w, c, m, t, member, panels);
             else
-                store_product(w, c, m, w.maps.out, t, member, panels);
+                store_product(w, c, m, S::PAIRS ? w.maps.e4m3 : w.maps.out, t, member, panels);
     }
 
     /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
@@ -265,8 +276,8 @@ template <class W> struct store {
                 store_panel(w, map, t.m0 + S::warp_row(member, m), (t.n0 + q) / (S::GATE ? 2 : 1),
                             panels, [&](u32 first) {
 #pragma unroll
-                                for (int p = 0; p < PANEL / 8; p += S::OUT_E4M3 ? 4 : 2)
-                                    if constexpr (S::OUT_E4M3)
+                                for (int p = 0; p < PANEL / 8; p += S::PAIRS ? 4 : 2)
+                                    if constexpr (S::PAIRS)
                                         leave_e4m3(w, c, m, q / 8 + p, first ^ p * 8);
                                     else if constexpr (S::GATE)
                                         leave_gated(w, c, m, q / 8 + p, first ^ p * 8);

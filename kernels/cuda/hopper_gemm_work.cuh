@@ -42,7 +42,6 @@ template <class D, class Activation, class Store> struct ending {
     const elem<D> *gamma, *beta; /* (N) */
     float eps;
     elem<D> *sum;
-    u32 factors; /* of an e4m3 result: 1 over its scale, in fp16, twice */
 };
 
 template <class D_, const fp_hopper_gemm &G> struct shape {
@@ -51,9 +50,10 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                          GROUPS = G.groups, STAGES = G.depth, SPLIT = G.split, CLUSTER = G.cluster;
     static constexpr fp_norm NORM = G.norm;
     static constexpr bool SWAP = G.swap, ADDS = G.adds, KEEPS = G.keeps, RMS = G.rms, GATE = G.gate,
-                          E4M3 = G.e4m3, OUT_E4M3 = G.out_e4m3, BETWEEN = fp_hopper_gemm_between(G),
-                          BY_WARPS = !SWAP && SPLIT == 1, STRIPS = fp_hopper_gemm_strips(G),
-                          LARGE = BM >= 128;
+                          E4M3 = G.e4m3, OUT_E4M3 = G.out_e4m3, OUT_BOTH = G.out_both,
+                          BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
+                          PAIRS = OUT_E4M3 && NORM == FP_NORM_NONE, /* sums become e4m3 */
+        STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;
@@ -89,8 +89,9 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != FP_NORM_CLUSTER),
                   "a cluster shares one thing");
     static_assert(!E4M3 || BN <= 256, "the weight comes in one box");
-    static_assert(!OUT_E4M3 || (BY_WARPS && PANEL == 64 && !GATE && NORM == FP_NORM_NONE),
-                  "warps store whole panels, without a norm");
+    static_assert(!E4M3 || SPLIT == 1, "parts of sums are not scaled");
+    static_assert(!OUT_E4M3 || (BY_WARPS && PANEL == 64 && !GATE), "warps store whole panels");
+    static_assert(!OUT_BOTH || (OUT_E4M3 && NORM != FP_NORM_NONE), "of norms alone");
     static_assert(!OUT_E4M3 || same<D, fp16>, "conversions to e4m3 take pairs of fp16");
     static_assert((E4M3 ? BN : BK) % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");

@@ -172,7 +172,7 @@ static double measure(problem p, ending as, cudaStream_t stream)
     if (p.rows != 1024 || as != PLAIN)
         return over;
     const float ten = 10 * sqrtf((float)p.inner);
-    __half *large = drawn_tensor<__half>(p.columns, ten * DEVIATION * DEVIATION, 5),
+    __half *large = drawn_tensor<__half>(p.columns, ten * DEVIATION * DEVIATION * ALPHA, 5),
            *small = drawn_tensor<__half>(p.columns, ten * HALF_WEIGHT, 6);
     p.bias = large;
     contender e4m3 = ours<true, 128, 192, 128, 2, 1>(p, "");
@@ -218,7 +218,7 @@ static double measure_shape(const shape &s, int rows, cudaStream_t stream)
                        drawn_tensor<__half>(in, 1, 3),
                        drawn_tensor<__half>(weight, HALF_WEIGHT, 4),
                        nullptr,
-                       drawn_tensor<__half>(out, size * DEVIATION * DEVIATION, 7),
+                       drawn_tensor<__half>(out, size * DEVIATION * DEVIATION * ALPHA, 7),
                        drawn_tensor<__half>(out, size * HALF_WEIGHT, 8),
                        drawn_tensor<__half>(s.columns, 1, 10),
                        drawn_tensor<__half>(s.columns, 1, 11),

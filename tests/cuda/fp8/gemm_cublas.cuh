@@ -110,7 +110,7 @@ struct cublas_product {
 
     cublasStatus_t run(cudaStream_t stream) const
     {
-        const float alpha = e4m3 ? ALPHA : 1, beta = as == RESIDUAL ? alpha : 0;
+        const float alpha = e4m3 ? ALPHA : 1, beta = as == RESIDUAL ? 1 : 0;
         const void *other = as != RESIDUAL ? (const void *)p.in
                             : e4m3         ? p.residual
                                            : p.half_residual;

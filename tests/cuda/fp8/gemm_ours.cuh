@@ -23,18 +23,16 @@ struct problem {
     int rows, columns, inner;
     const __nv_fp8_e4m3 *codes, *weight_codes; /* (rows, inner), (columns, inner) */
     const __half *in, *weight;                 /* (rows, inner), (inner, columns) */
-    const __half *bias;                        /* (columns), over ALPHA if e4m3; null: none */
-    const __half *residual, *half_residual;    /* (rows, columns), the former over ALPHA */
+    const __half *bias;                        /* (columns); null: none */
+    const __half *residual, *half_residual;    /* (rows, columns), the former for e4m3 */
     const __half *gamma, *beta;                /* (columns) of a layernorm */
     unsigned *sync;                            /* zeros, SYNC_BYTES */
     void *out;                                 /* (rows, columns) */
 };
 
-template <bool E4M3, ending ENDING> struct finish_of {
+template <ending ENDING> struct finish_of {
     template <class D> static FP_DEVICE uint32_t packed(float x, float y)
     {
-        if (E4M3 && ENDING != NORM)
-            x *= ALPHA, y *= ALPHA;
         return ENDING < GELU ? D::pack(x, y) : fp::activation<D, fp::gelu_function>::packed(x, y);
     }
 };
@@ -57,7 +55,7 @@ struct tile_of {
     static constexpr fp_hopper_gemm config = with_depth(
         {ROWS, COLUMNS, E4M3 ? STEP_BYTES : STEP_BYTES / 2, TEAMS, GROUPS, 0, 1, CLUSTER,
          ENDING == NORM ? FP_NORM_MEMORY : FP_NORM_NONE, SWAP, ENDING == RESIDUAL || ENDING == NORM,
-         false, false, false, E4M3, ENDING == GELU_E4M3});
+         false, false, false, E4M3, ENDING == GELU_E4M3, false});
     static constexpr int threads = fp_hopper_gemm_threads(config);
 };
 
@@ -70,17 +68,9 @@ __global__ void __launch_bounds__(TILE::threads, 1)
     fp::begin_next(a);
     const fp::token_view<D> in{fp::elements<D>(a.gemm.in), a.gemm.inner};
     const fp::store_tokens<D> store{fp::elements<D>(a.gemm.out), a.gemm.columns};
-    constexpr uint32_t factor = 0x5000; /* FACTOR in fp16 */
-    const fp::hopper_gemm::ending<D, finish_of<TILE::E4M3, TILE::ENDING>, fp::store_tokens<D>> end{
-        fp::elements<D>(a.gemm.bias),
-        nullptr,
-        {},
-        store,
-        fp::elements<D>(a.gemm.gamma),
-        fp::elements<D>(a.gemm.beta),
-        a.eps,
-        nullptr,
-        factor << 16 | factor};
+    const fp::hopper_gemm::ending<D, finish_of<TILE::ENDING>, fp::store_tokens<D>> end{
+        fp::elements<D>(a.gemm.bias), nullptr, {}, store, fp::elements<D>(a.gemm.gamma),
+        fp::elements<D>(a.gemm.beta), a.eps};
     fp::hopper_gemm::run<D, TILE::config>(a, maps, in, end, shared);
 }
 
@@ -120,7 +110,7 @@ template <class TILE> fp_maps maps_of(const problem &p)
         encode(&maps.in, p.in, 2, p.rows, p.inner, g.rows, line);
         encode(&maps.weight, p.weight, 2, p.inner, p.columns, g.step / g.cluster, panel);
     }
-    encode(&maps.out, p.out, g.out_e4m3 ? 1 : 2, p.rows, p.columns,
+    encode(g.out_e4m3 ? &maps.e4m3 : &maps.out, p.out, g.out_e4m3 ? 1 : 2, p.rows, p.columns,
            g.swap ? g.rows : FP_GEMM_STORED_ROWS, panel);
     if (g.adds)
         encode(&maps.residual, TILE::E4M3 ? p.residual : p.half_residual, 2, p.rows, p.columns,
@@ -163,7 +153,9 @@ template <class TILE> void launch_tile(const problem &p, bool early, cudaStream_
     fp_args a = {};
     a.batch = 1, a.seq_len = a.tokens = p.rows, a.heads = 12, a.head_size = 64, a.ffn = 3072;
     a.early = early;
-    a.eps = TILE::E4M3 ? EPS / (ALPHA * ALPHA) : EPS; /* of sums over ALPHA */
+    a.eps = EPS;
+    a.e4m3.alpha = ALPHA, a.e4m3.inverse = 1 / ALPHA;
+    a.e4m3.factors = 0x50005000; /* FACTOR in fp16, twice */
     a.sync = p.sync;
     a.gemm = {p.columns, p.inner, nullptr, p.out, nullptr, p.bias, p.gamma, p.beta};
     config.stream = stream;

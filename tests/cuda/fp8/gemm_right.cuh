@@ -125,7 +125,7 @@ inline std::vector<double> wanted_row(const contender &c, const problem &p, cons
     if (c.as == RESIDUAL || c.as == NORM)
         added = downloaded(residual + (size_t)sampled_row(p, i) * p.columns, p.columns);
     for (int n = 0; n < p.columns; n++) {
-        row[n] += value(added[n]) * (double)(c.e4m3 ? ALPHA : 1);
+        row[n] += value(added[n]);
         row[n] = c.as < GELU ? row[n] : gelu(row[n]);
     }
     if (c.as == NORM)
