@@ -78,6 +78,40 @@ unsigned segment_gemms(const struct chain *chain, struct segment s)
     return all;
 }
 
+/* Whether others than a GEMM read a tensor, the next layer's or the caller among them. */
+static bool read_beside(const struct chain *chain, int tensor, int gemm)
+{
+    bool read = (chain_carried(chain) >> tensor & 1) != 0;
+    for (int i = 0; i < OP_COUNT; i++)
+        read = read ||
+               (i != chain_gemm(chain, gemm) && (op_tensors(&chain->ops[i]) >> tensor & 1) != 0);
+    return read;
+}
+
+bool choice_e4m3(const struct choice *c, struct e4m3_use *out)
+{
+    const struct chain *chain = c->chain;
+    int reads = 0, writes = 0;
+    bool to_itself = false;
+    *out = (struct e4m3_use){-1, -1, false};
+    for (int g = 0; g < GEMM_COUNT; g++) {
+        if ((c->schedule.precision >> g & 1) == 0)
+            continue;
+        if (has_op(c->segment, chain_gemm(chain, g))) {
+            out->in = g;
+            reads++;
+            to_itself = to_itself || has_op(c->segment, writer_of(chain, g));
+        } else if (writer_of(chain, g) == c->segment.last) {
+            out->out = g;
+            out->both = read_beside(chain, TENSOR_OF(c->segment.last), g);
+            writes++;
+        } else {
+            to_itself = true;
+        }
+    }
+    return reads <= 1 && writes <= 1 && !to_itself;
+}
+
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     if (!c->impl->applicable(c, t, why))
@@ -89,8 +123,14 @@ bool choice_applicable(const struct choice *c, const struct build_target *t, con
         if (!has_weights(c->impl, op))
             return inapplicable(why, "its kernel needs a weight that an operator lacks");
     }
-    if ((t->precision & segment_gemms(c->chain, c->segment) & ~c->impl->e4m3) != 0)
+    const unsigned precision = t->precision & segment_gemms(c->chain, c->segment);
+    struct e4m3_use use;
+    if ((precision & ~c->impl->e4m3) != 0)
         return inapplicable(why, "it has no kernel that reads or writes e4m3");
+    if (c->schedule.precision != precision)
+        return inapplicable(why, "it is of another precision");
+    if (!choice_e4m3(c, &use))
+        return inapplicable(why, "a GEMM in e4m3 reads what another segment has stored");
     return (segment_outputs(c->chain, c->segment) & ~choice_tensors(c)) == 0 ||
            inapplicable(why, "it does not store every tensor that others read");
 }
@@ -114,6 +154,16 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
     c->impl->launch(c, w, out);
 }
 
+void add_e4m3_name(const struct choice *c, struct buf *out)
+{
+    struct e4m3_use use;
+    choice_e4m3(c, &use);
+    if (use.in >= 0)
+        buf_adds(out, "_of_e4m3");
+    if (use.out >= 0)
+        buf_adds(out, use.both ? "_and_e4m3" : "_to_e4m3");
+}
+
 void choice_symbol(const struct choice *c, struct buf *out)
 {
     buf_adds(out, "segment_");
@@ -123,6 +173,7 @@ void choice_symbol(const struct choice *c, struct buf *out)
         buf_addf(out, "%02d_%02d_", c->segment.first, c->segment.last);
         add_op_names(c->chain, c->segment.first, c->segment.last, "_", out);
     }
+    add_e4m3_name(c, out);
     if (strcmp(c->impl->name, "generated") != 0)
         buf_addf(out, "_%s", c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++) {

@@ -4,12 +4,23 @@
 #include <math.h>
 #include <string.h>
 
+/* That of the first values of all knobs. */
+static struct choice begin_with(const struct impl *impl, const struct build_target *t,
+                                struct segment s)
+{
+    const unsigned precision = t->precision & segment_gemms(t->chain, s);
+    return (struct choice){.chain = t->chain,
+                           .segment = s,
+                           .impl = impl,
+                           .schedule = {.precision = (uint8_t)precision}};
+}
+
 /* The first choice that is applicable; false if none is. */
 static bool first_choice(const struct impl *impl, const struct build_target *t, struct segment s,
                          struct choice *out)
 {
     const char *why;
-    *out = (struct choice){.chain = t->chain, .segment = s, .impl = impl};
+    *out = begin_with(impl, t, s);
     do
         if (choice_applicable(out, t, &why))
             return true;
@@ -36,7 +47,7 @@ static bool any_serves(const struct build_target *t, struct segment s, bool hand
 static struct choice default_of(const struct impl *impl, const struct build_target *t,
                                 struct segment s)
 {
-    struct choice c = {.chain = t->chain, .segment = s, .impl = impl}, best;
+    struct choice c = begin_with(impl, t, s), best;
     double least = INFINITY;
     const char *why;
     first_choice(impl, t, s, &best);
@@ -67,7 +78,7 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
         }
     int count = served;
     for (int i = 0; i < served; i++) {
-        struct choice c = {.chain = t->chain, .segment = s, .impl = defaults[i].impl};
+        struct choice c = begin_with(defaults[i].impl, t, s);
         const char *why;
         do
             if (!choice_equal(&c, &defaults[i]) && choice_applicable(&c, t, &why) && count++ < max)

@@ -89,6 +89,7 @@ struct knob {
 
 struct schedule {
     int8_t pick[KNOB_MAX]; /* index into each knob's values; choice_value() returns the value */
+    uint8_t precision;     /* the plan's, as far as it concerns the segment: see segment_gemms() */
 };
 
 struct impl;
@@ -140,8 +141,9 @@ const struct impl *impl_find(enum target_kind target, const char *name);
 
 /* ---- schedule.c: schedules as text ----------------------------------------------------------- */
 
-/* "tile=128x96 split=2 norm=barrier resident=1".  The parser takes any of the knobs in any order;
- * one that is left out has its first value. */
+/* "tile=128x96 split=2 norm=barrier resident=1", followed by " e4m3=ffn1+ffn2" if it has a
+ * precision.  The parser takes any of them in any order; a knob that is left out has its first
+ * value. */
 void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
 int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
                    struct status *st);
@@ -180,6 +182,16 @@ uint32_t choice_tensors(const struct choice *c);
 
 /* The GEMMs that a segment touches: it computes them or what they read, of the next layer too. */
 unsigned segment_gemms(const struct chain *chain, struct segment s);
+
+/* What a choice's function has in e4m3. */
+struct e4m3_use {
+    int in;    /* the segment's GEMM whose operands are; -1: none */
+    int out;   /* the GEMM that reads the output of the segment's last operator so; -1: none */
+    bool both; /* others read that output, too: it is stored in the workload's type as well */
+};
+
+/* False if the segment would hand e4m3 to itself or have two such GEMMs. */
+bool choice_e4m3(const struct choice *c, struct e4m3_use *out);
 
 /* Whether the implementation has the segment's functions and the target's precision, stores its
  * outputs, and is applicable for what only it knows.  If not, *why is the reason. */
@@ -231,17 +243,26 @@ struct tiling {
 };
 
 /* A matrix that a kernel copies by TMA: what cuTensorMapEncodeTiled() needs beside its address. All
- * zeros: none.  Elements have two bytes; the swizzle is as wide as a row of the box. */
+ * zeros: none.  Elements have two bytes, or one; the swizzle is as wide as a row of the box. */
 struct cuda_map {
     bool weight;     /* else a tensor */
     int index;       /* which one */
     int64_t size[2]; /* columns, rows */
     int box[2];      /* of one copy */
+    bool e4m3;       /* it is in fp_args.e4m3 */
 };
 
 /* In the order of struct fp_maps (kernels/cuda/abi.h).  CUDA_MAP_SUM has its index without a size,
  * too. */
-enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAP_SUM, CUDA_MAPS };
+enum {
+    CUDA_MAP_IN,
+    CUDA_MAP_WEIGHT,
+    CUDA_MAP_OUT,
+    CUDA_MAP_RESIDUAL,
+    CUDA_MAP_SUM,
+    CUDA_MAP_E4M3,
+    CUDA_MAPS
+};
 
 /* The operands of fp_args.gemm (kernels/cuda/abi.h). */
 struct cuda_operands {

@@ -43,6 +43,9 @@ static inline bool inapplicable(const char **why, const char *reason)
 /* Whether a knob is off its default. */
 bool choice_turns(const struct choice *c, int knob);
 
+/* "_of_e4m3_to_e4m3", in the name of its function. */
+void add_e4m3_name(const struct choice *c, struct buf *out);
+
 /* ---- schedule.c ------------------------------------------------------------------------------ */
 
 /* Advances to the next schedule, the last knob first; false after the last schedule. */

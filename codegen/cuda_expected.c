@@ -62,9 +62,11 @@ static const struct {
  * the first ones before it may begin. */
 static double products_of(const struct fp_hopper_gemm *g, double steps, bool once)
 {
-    double width = g->columns * (fp_hopper_gemm_panel(*g) < 64 ? gemm.narrow : 1);
-    double line = g->step * 2 / gemm.bytes_per_cycle;
-    double multiply = (double)g->rows * g->columns * g->step / gemm.fmas_per_cycle;
+    bool narrow = fp_hopper_gemm_panel(*g) < 64 && !g->e4m3;
+    double width = g->columns * (narrow ? gemm.narrow : 1);
+    double line = g->step * fp_hopper_gemm_element(*g) / gemm.bytes_per_cycle;
+    double rate = gemm.fmas_per_cycle * (g->e4m3 ? 2 : 1);
+    double multiply = (double)g->rows * g->columns * g->step / rate;
     double early = once ? fmin(steps, g->depth) : 0;
     return steps * gemm.step + early * fmax(multiply, g->rows * line) +
            (steps - early) * fmax(multiply, (g->rows + width) * line);

@@ -69,9 +69,9 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
 
 void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
 {
-    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s}", k->head_size, k->consumers, k->rows,
+    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s%s}", k->head_size, k->consumers, k->rows,
              k->ring, k->producers, k->cluster, truth(k->draws), truth(k->overlap),
-             truth(k->q_in_registers), truth(k->ordered));
+             truth(k->q_in_registers), truth(k->ordered), k->out_e4m3 ? ", true" : "");
 }
 
 void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -85,8 +85,11 @@ void emit_hopper_attention(const struct choice *c, const struct build_target *t,
              "/* head size, warpgroups that compute, query blocks, key blocks in flight, warps "
              "that load, thread\n"
              " * blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a "
-             "cover */\n"
-             "constexpr fp_hopper_attention shape = ");
+             "cover");
+    buf_addf(out,
+             "%s */\n"
+             "constexpr fp_hopper_attention shape = ",
+             h.kernel.out_e4m3 ? ", a result in e4m3" : "");
     add_hopper_attention(&h.kernel, out);
     buf_adds(out, ";\n\n");
     open_kernel(c, fp_hopper_attention_threads(h.kernel), h.resident, h.kernel.cluster, "fp_args a",

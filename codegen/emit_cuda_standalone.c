@@ -67,7 +67,7 @@ static void add_maps(const struct choice *c, const struct cuda_launch *l, struct
     buf_adds(out, "static const struct plan_map ");
     add_maps_name(c, out);
     buf_adds(out, "[PLAN_MAPS] = {\n");
-    for (int i = 0; i < CUDA_MAPS; i++) {
+    for (int i = 0; i < CUDA_MAP_E4M3; i++) { /* exported plans have no e4m3 */
         const struct cuda_map *m = &l->maps[i];
         buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", truth(m->weight), m->index,
                  (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1]);

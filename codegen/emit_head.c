@@ -130,6 +130,17 @@ static void add_units(const struct build_target *t, struct buf *out)
              dtypes[t->dtype].bytes == 2 ? "Two" : "Four");
 }
 
+static void add_precision(const struct choice *c, struct buf *out)
+{
+    struct e4m3_use use;
+    choice_e4m3(c, &use);
+    if (use.in >= 0)
+        buf_adds(out, " * The GEMM's input and weight are e4m3, one byte an element.\n");
+    if (use.out >= 0)
+        buf_addf(out, " * The result is stored in e4m3, one byte an element%s.\n",
+                 use.both ? ", too" : "");
+}
+
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct segment s = c->segment;
@@ -141,6 +152,7 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
                  value_of(s, c->impl->handwritten));
     add_segment(c, out);
     add_units(t, out);
+    add_precision(c, out);
 }
 
 void add_shared_header(const struct choice *c, const struct segment *segments, int count,
@@ -158,4 +170,5 @@ void add_shared_header(const struct choice *c, const struct segment *segments, i
     }
     buf_adds(out, " *\n");
     add_units(t, out);
+    add_precision(c, out);
 }

@@ -19,6 +19,19 @@ void add_gemm_name(const struct choice *c, struct buf *out)
         buf_addf(out, "_%s", op_functions[c->chain->ops[s.last].function].name);
 }
 
+/* The precision by which another segment has what this choice has in e4m3, if it can. */
+static unsigned precision_like(const struct choice *c, struct segment s)
+{
+    struct e4m3_use use, most;
+    struct choice other = *c;
+    choice_e4m3(c, &use);
+    other.segment = s;
+    other.schedule.precision = (uint8_t)segment_gemms(c->chain, s);
+    choice_e4m3(&other, &most);
+    return (use.in >= 0 && most.in >= 0 ? 1u << most.in : 0) |
+           (use.out >= 0 && most.out >= 0 ? 1u << most.out : 0);
+}
+
 /* The segments of a choice's kernel, in the layer's order; returns how many there are. */
 static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT])
 {
@@ -28,13 +41,16 @@ static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT]
     buf_init(&name);
     buf_init(&other);
     add_gemm_name(c, &name);
+    add_e4m3_name(c, &name);
     for (int i = 0; i < SEGMENT_COUNT; i++) {
         struct choice of = *c;
         of.segment = segment_at(i);
+        of.schedule.precision = (uint8_t)precision_like(c, of.segment);
         if (!hopper_gemm_stage(c->chain, of.segment, &s))
             continue;
         buf_reset(&other);
         add_gemm_name(&of, &other);
+        add_e4m3_name(&of, &other);
         if (strcmp(other.ptr, name.ptr) == 0)
             out[count++] = of.segment;
     }
@@ -62,9 +78,13 @@ void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
              "    /* split */ %d, /* cluster */ %d, FP_NORM_%s, /* swap */ %s, /* adds */ %s",
              g->rows, g->columns, g->step, g->teams, g->groups, g->depth, g->split, g->cluster,
              norms[g->norm], truth(g->swap), truth(g->adds));
-    if (g->keeps || g->rms || g->gate)
+    const bool has_e4m3 = g->e4m3 || g->out_e4m3;
+    if (g->keeps || g->rms || g->gate || has_e4m3)
         buf_addf(out, ",\n    /* keeps */ %s, /* rms */ %s, /* gate */ %s", truth(g->keeps),
                  truth(g->rms), truth(g->gate));
+    if (has_e4m3)
+        buf_addf(out, ",\n    /* e4m3 */ %s, /* out_e4m3 */ %s, /* out_both */ %s", truth(g->e4m3),
+                 truth(g->out_e4m3), truth(g->out_both));
     buf_adds(out, "}");
 }
 

@@ -31,6 +31,7 @@ bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_at
     *out = shapes[head_size > 64][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
     out->kernel.head_size = head_size;
     out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
+    out->kernel.out_e4m3 = c->schedule.precision != 0;
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
         if (head_sizes[i] == head_size)
             return true;
@@ -74,6 +75,8 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.kernel.ordered && h.kernel.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
+    if (h.kernel.out_e4m3 && (t->dtype != DTYPE_FP16 || t->head_size % 16 != 0))
+        return inapplicable(why, "e4m3 is rounded from fp16, in groups of 16 columns");
     if (fp_hopper_attention_shared(h.kernel, f.score_bias) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;

@@ -56,6 +56,13 @@ bool hopper_gemm_of(const struct choice *c, struct cuda_stage *stage, struct fp_
     out->keeps = out->norm != FP_NORM_NONE && keeps_sum(c);
     out->rms = out->norm != FP_NORM_NONE && ops[c->segment.last].function == FUNCTION_RMSNORM;
     out->gate = gemm && ops[stage->last].kind == KIND_GATE;
+    struct e4m3_use use;
+    choice_e4m3(c, &use);
+    out->e4m3 = use.in >= 0;
+    out->out_e4m3 = use.out >= 0;
+    out->out_both = use.both;
+    if (out->e4m3) /* as many bytes */
+        out->step *= 2;
     int bytes = fp_hopper_gemm_shared(*out);
     out->depth = 1;
     int step = fp_hopper_gemm_shared(*out) - bytes;
@@ -131,6 +138,23 @@ static bool norm_of_split_applicable(const struct fp_hopper_gemm *g, const struc
                              "other's part of a row");
 }
 
+static bool e4m3_applicable(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
+                            const struct build_target *t, const struct workload *w,
+                            const char **why)
+{
+    enum { GROUP = 16 }; /* columns: 16 bytes, and what changes its order */
+    if (t->dtype != DTYPE_FP16)
+        return inapplicable(why, "beside e4m3 this kernel has fp16 alone");
+    if (g->swap || g->split > 1)
+        return inapplicable(why, "e4m3 goes without swapped operands and parts of sums");
+    if (g->out_e4m3 && (g->gate || fp_hopper_gemm_panel(*g) < 64))
+        return inapplicable(why, "warps store e4m3 in panels of 64 columns, and without a gate");
+    if (w != NULL && ((g->e4m3 && cuda_gemm_inner(s, w) % GROUP != 0) ||
+                      (g->out_e4m3 && cuda_gemm_columns(s, w) % GROUP != 0)))
+        return inapplicable(why, "e4m3 takes rows of a multiple of 16 columns");
+    return true;
+}
+
 bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     enum {
@@ -152,6 +176,8 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
     if (!gemm)
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
+    if ((g.e4m3 || g.out_e4m3) && !e4m3_applicable(&g, &stage, t, w, why))
+        return false;
     if (g.norm == FP_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
@@ -187,6 +213,7 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
     int in = s->chain->ops[s->first].input, stored = TENSOR_OF(s->last), residual = residual_of(s);
     int weight = cuda_gemm_weight(s);
     int64_t tokens = workload_tokens(w), n = cuda_gemm_columns(s, w), k = cuda_gemm_inner(s, w);
+    int line = fp_hopper_gemm_input_panel(*g);
     int panel = fp_hopper_gemm_panel(*g), stored_columns = fp_hopper_gemm_stored_columns(*g);
     bool in_rows = tensor_layout(s->chain, in) == LAYOUT_TOKENS;
     bool out_rows = tensor_layout(s->chain, stored) == LAYOUT_TOKENS && g->split == 1;
@@ -200,23 +227,31 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
                                .gamma = last->weight[ROLE_GAMMA],
                                .beta = last->weight[ROLE_BETA]};
     out->maps[CUDA_MAP_WEIGHT] =
-        (struct cuda_map){true, weight, {n, k}, {panel, g->step / g->cluster}};
+        g->e4m3 ? (struct cuda_map){true, weight, {k, n}, {line, g->columns / g->cluster}, true}
+                : (struct cuda_map){true, weight, {n, k}, {panel, g->step / g->cluster}, false};
     if (in_rows)
         out->maps[CUDA_MAP_IN] =
-            (struct cuda_map){false, in, {k, tokens}, {fp_hopper_gemm_input_panel(*g), g->rows}};
+            (struct cuda_map){false, in, {k, tokens}, {line, g->rows}, g->e4m3};
+    struct cuda_map rows = {.index = stored};
     if (out_rows)
-        out->maps[CUDA_MAP_OUT] =
-            (struct cuda_map){false,
-                              stored,
-                              {g->gate ? n / 2 : n, tokens},
-                              {stored_columns, g->swap ? g->rows : FP_GEMM_STORED_ROWS}};
+        rows = (struct cuda_map){false,
+                                 stored,
+                                 {g->gate ? n / 2 : n, tokens},
+                                 {stored_columns, g->swap ? g->rows : FP_GEMM_STORED_ROWS},
+                                 false};
+    if (!g->out_e4m3 || g->out_both)
+        out->maps[CUDA_MAP_OUT] = rows;
+    if (g->out_e4m3) {
+        out->maps[CUDA_MAP_E4M3] = rows;
+        out->maps[CUDA_MAP_E4M3].e4m3 = true;
+    }
     if (g->keeps) {
-        out->maps[CUDA_MAP_SUM] = out->maps[CUDA_MAP_OUT];
+        out->maps[CUDA_MAP_SUM] = rows;
         out->maps[CUDA_MAP_SUM].index = TENSOR_OF(s->last - 1);
     }
     if (out_rows && residual >= 0)
         out->maps[CUDA_MAP_RESIDUAL] = (struct cuda_map){
-            false, residual, {n, tokens}, {panel, fp_hopper_gemm_residual_rows(*g)}};
+            false, residual, {n, tokens}, {panel, fp_hopper_gemm_residual_rows(*g)}, false};
 }
 
 void hopper_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)

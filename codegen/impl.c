@@ -68,6 +68,7 @@ const struct impl impls[] = {
      .kinds = KIND(MERGE) | KIND(GEMM) | KIND(SPLIT) | KIND(ADD) | KIND(ACTIVATION) | KIND(GATE) |
               KIND(NORM),
      .applicable = hopper_gemm_applicable,
+     .e4m3 = 1 << GEMM_QKV | 1 << GEMM_OUT | 1 << GEMM_FFN1 | 1 << GEMM_FFN2,
      .tensors = hopper_gemm_tensors,
      .add_name = add_gemm_name,
      .emit = emit_hopper_gemm,
@@ -98,6 +99,7 @@ const struct impl impls[] = {
      .target = TARGET_CUDA,
      .kernels = ON_HOPPER,
      .kinds = KIND(SPLIT) | ATTENTION,
+     .e4m3 = 1 << GEMM_OUT,
      .applicable = hopper_attention_applicable,
      .emit = emit_hopper_attention,
      .launch = hopper_attention_launch,

@@ -26,6 +26,30 @@ void schedule_text(const struct impl *impl, const struct schedule *s, struct buf
         buf_addf(out, "%s%s=", k > 0 ? " " : "", impl->knobs[k].name);
         knob_label(&impl->knobs[k], s->pick[k], out);
     }
+    const char *before = impl->knob_count > 0 ? " e4m3=" : "e4m3=";
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((s->precision >> g & 1) != 0) {
+            buf_addf(out, "%s%s", before, gemm_names[g]);
+            before = "+";
+        }
+}
+
+/* Reads names of GEMMs with '+' between; 0 if there is another. */
+static unsigned precision_find(const char *text, size_t len)
+{
+    unsigned found = 0;
+    for (const char *end = text + len; text <= end;) {
+        size_t name = strcspn(text, "+ ");
+        int g = 0;
+        while (g < GEMM_COUNT &&
+               (strlen(gemm_names[g]) != name || memcmp(gemm_names[g], text, name) != 0))
+            g++;
+        if (g == GEMM_COUNT)
+            return 0;
+        found |= 1u << g;
+        text += name + 1;
+    }
+    return found;
 }
 
 static int pick_find(const struct knob *knob, const char *text, size_t len)
@@ -59,6 +83,13 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
     for (const char *p = text; *p != '\0';) {
         size_t len = strcspn(p, " "), name = strcspn(p, "= ");
         int knob = knob_find(impl, p, name);
+        if (strncmp(p, "e4m3=", name + 1) == 0 && impl->e4m3 != 0) {
+            parsed.precision = (uint8_t)precision_find(p + name + 1, len - name - 1);
+            if (parsed.precision == 0)
+                return status_set(st, STATUS_USAGE, "'%.*s' names no GEMMs", (int)len, p);
+            p += len + (p[len] == ' ');
+            continue;
+        }
         if (name == len || knob < 0)
             return status_set(st, STATUS_USAGE, "'%.*s' is not KNOB=VALUE with a knob of %s",
                               (int)len, p, impl->name);

@@ -16,6 +16,7 @@ struct fp_hopper_attention {
     bool overlap;        /* the next scores are issued before the context, for softmax beside it */
     bool q_in_registers; /* as an operand; else in shared memory */
     bool ordered;        /* the tiles are those of a cover */
+    bool out_e4m3;       /* the merged context is stored in e4m3 */
 };
 
 FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)

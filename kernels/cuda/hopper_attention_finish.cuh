@@ -219,6 +219,28 @@ template <class S> struct store {
         }
     }
 
+    /* As e4m3, in the order of hopper_gemm_store.cuh: 16 columns of a row for a lane. */
+    FP_DEVICE void store_e4m3(const unsigned char *rows, unsigned char *out, i64 step,
+                              const place &to, int warp, int lane) const
+    {
+        constexpr int GROUPS = W / 16;
+        static_assert(!S::OUT_E4M3 || (W % 16 == 0 && S::MERGE && same<D, fp16>),
+                      "groups of 16 columns of a token's row");
+        const u32 factors = a.e4m3.factors;
+#pragma unroll
+        for (int i = lane; i < WARP_ROWS * GROUPS; i += 32) {
+            const int r = i / GROUPS, chunk = i % GROUPS * 2,
+                      token = to.token(warp * WARP_ROWS + r);
+            const unsigned char *from = rows + chunk / 8 * PANEL + r * 128;
+            const uint4 x = *reinterpret_cast<const uint4 *>(from + (chunk % 8 ^ r % 8) * 16),
+                        y = *reinterpret_cast<const uint4 *>(from + (chunk % 8 + 1 ^ r % 8) * 16);
+            if (to.exists(token))
+                *reinterpret_cast<uint4 *>(out + token * step + chunk * 8) =
+                    make_uint4(e4m3::pack(x.x, y.x, factors), e4m3::pack(x.y, y.y, factors),
+                               e4m3::pack(x.z, y.z, factors), e4m3::pack(x.w, y.w, factors));
+        }
+    }
+
     /* The result, rounded, where q was.  joins: what the first part stored is there. */
     FP_DEVICE void round_context(const fragment<D, W> &o, const shares &by, bool joins,
                                  unsigned char *rows, const u16 *bias, int lane)
@@ -262,9 +284,9 @@ template <class S> struct store {
         const place to = find_place(item, tile, group);
         unsigned char *rows = s.q[tile][group] + warp * WARP_ROWS * 128;
         const i64 batch = item.batch, head = item.head, step = S::MERGE ? a.heads * W : W;
-        T *out = elements<D>(*io.out);
-        out = S::MERGE ? out + (first_row(a, item.batch) * a.heads + head) * W
-                       : out + (batch * a.heads + head) * a.seq_len * W;
+        const i64 first = S::MERGE ? (first_row(a, item.batch) * a.heads + head) * W
+                                   : (batch * a.heads + head) * a.seq_len * W;
+        T *out = elements<D>(*io.out) + first;
         if (joins) {
             part_counter<S>{a}.await_first(item);
             fetch_rows(rows, out, step, to, warp, lane);
@@ -285,7 +307,15 @@ template <class S> struct store {
             store_logs(state, sums, to, item, warp * WARP_ROWS + lane / 4, lane);
         }
         round_context(o, by, joins, rows, s.bias[tile][1] + lane % 4 * 2, lane);
-        store_rows(rows, out, step, to, warp, lane);
+        bool half = true;
+        if constexpr (S::OUT_E4M3)
+            half = in_parts && !joins; /* the first part hands its rows to the second */
+        if (half)
+            store_rows(rows, out, step, to, warp, lane);
+        if constexpr (S::OUT_E4M3)
+            if (!half)
+                store_e4m3(rows, static_cast<unsigned char *>(a.e4m3.out) + first, step, to, warp,
+                           lane);
         __syncwarp();
         if (in_parts)
             part_counter<S>{a}.arrive(item);

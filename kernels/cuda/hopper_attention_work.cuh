@@ -35,7 +35,7 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE,
                           SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
-                          ORDERED = A.ordered;
+                          ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3;
     static_assert(is_half<D> && W % 8 == 0 && W <= 128, "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
