@@ -232,7 +232,7 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
     if (in_rows)
         out->maps[CUDA_MAP_IN] =
             (struct cuda_map){false, in, {k, tokens}, {line, g->rows}, g->e4m3};
-    struct cuda_map rows = {.index = stored};
+    struct cuda_map rows = {false};
     if (out_rows)
         rows = (struct cuda_map){false,
                                  stored,

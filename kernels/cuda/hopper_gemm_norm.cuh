@@ -157,27 +157,31 @@ template <class W> struct norm {
                 });
     }
 
-    /* A panel from block q on, in e4m3, and before that as it is.  Its pairs take the place of its
-     * sums. */
+    /* A panel from block q on, in e4m3, and before that as it is. */
     static FP_DEVICE void scale_e4m3(const W &w, sums &c, int m, const scaling (&k)[2], int q,
                                      int row, int column, u32 &panels)
     {
-        u32 kept[BLOCKS / 2][4];
-        const auto keep = [&](int p, const u32(&pairs)[4]) {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                kept[p / 2][i] = pairs[i];
-        };
+        u32 kept[BLOCKS / 2][4], from = 0;
         if constexpr (S::OUT_BOTH)
             storing::store_panel(w, w.maps.out, row, column, panels, [&](u32 at) {
+                from = at;
                 scale_panel(w, c, m, k, q, [&](int p, const u32(&pairs)[4]) {
                     store_matrix(S::matrices_at(at, WARP_ROWS, 0, p), pairs);
-                    keep(p, pairs);
                 });
             });
         else
-            scale_panel(w, c, m, k, q, keep);
+            scale_panel(w, c, m, k, q, [&](int p, const u32(&pairs)[4]) {
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    kept[p / 2][i] = pairs[i];
+            });
         storing::template store_panel<true>(w, w.maps.e4m3, row, column, panels, [&](u32 at) {
+            if constexpr (S::OUT_BOTH) { /* kept until here they would not fit into registers */
+#pragma unroll
+                for (int p = 0; p < BLOCKS; p += 2)
+                    load_matrix(kept[p / 2], S::matrices_at(from, WARP_ROWS, 0, p));
+                __syncwarp(); /* with one place for panels the warp writes where it has read */
+            }
 #pragma unroll
             for (int p = 0; p < BLOCKS; p += 4)
                 storing::leave_pairs(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);

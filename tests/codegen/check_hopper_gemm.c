@@ -138,7 +138,7 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
 }
 END_TEST
 
-/* What TMA copies, for fp_maps: in, weight, out, residual, sum. */
+/* What TMA copies, for fp_maps: in, weight, out, residual, sum, and the result in e4m3. */
 static const struct {
     struct segment segment;
     const char *schedule;
@@ -146,41 +146,62 @@ static const struct {
 } described[] = {
     {{10, 11},
      "",
-     {{false, TENSOR_OF(9), {128, 195}, {64, 128}},
-      {true, WEIGHT_W1, {136, 128}, {64, 64}},
-      {false, TENSOR_OF(11), {136, 195}, {64, 16}},
+     {{false, TENSOR_OF(9), {128, 195}, {64, 128}, false},
+      {true, WEIGHT_W1, {136, 128}, {64, 64}, false},
+      {false, TENSOR_OF(11), {136, 195}, {64, 16}, false},
       {0}}},
     {{12, 13},
      "tile=64x96_cluster2x1",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {32, 64}},
-      {false, TENSOR_OF(13), {128, 195}, {32, 16}},
-      {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}, false},
+      {true, WEIGHT_W2, {128, 136}, {32, 64}, false},
+      {false, TENSOR_OF(13), {128, 195}, {32, 16}, false},
+      {false, TENSOR_OF(9), {128, 195}, {32, 64}, false}}},
     {{7, 8},
      "tile=16x128_swap",
-     {{false, TENSOR_OF(6), {128, 195}, {64, 16}},
-      {true, WEIGHT_WO, {128, 128}, {64, 128}},
-      {false, TENSOR_OF(8), {128, 195}, {64, 16}},
-      {false, TENSOR_X, {128, 195}, {64, 16}}}},
+     {{false, TENSOR_OF(6), {128, 195}, {64, 16}, false},
+      {true, WEIGHT_WO, {128, 128}, {64, 128}, false},
+      {false, TENSOR_OF(8), {128, 195}, {64, 16}, false},
+      {false, TENSOR_X, {128, 195}, {64, 16}, false}}},
     /* Merged heads, heads to split, sums of a cluster. */
     {{6, 7},
      "",
      {{0},
-      {true, WEIGHT_WO, {128, 128}, {64, 64}},
-      {false, TENSOR_OF(7), {128, 195}, {64, 16}},
+      {true, WEIGHT_WO, {128, 128}, {64, 64}, false},
+      {false, TENSOR_OF(7), {128, 195}, {64, 16}, false},
       {0}}},
     {{0, 1},
      "",
-     {{false, TENSOR_X, {128, 195}, {64, 128}},
-      {true, WEIGHT_WQKV, {384, 128}, {64, 64}},
+     {{false, TENSOR_X, {128, 195}, {64, 128}, false},
+      {true, WEIGHT_WQKV, {384, 128}, {64, 64}, false},
       {0},
       {0}}},
     {{12, 13},
      "tile=64x64 split=2",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {64, 128}},
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}, false},
+      {true, WEIGHT_W2, {128, 136}, {64, 128}, false},
       {0},
       {0}}},
+    /* e4m3: the weight is (N,K), and lines have as many bytes. */
+    {{10, 11},
+     "e4m3=ffn1+ffn2",
+     {{false, TENSOR_OF(9), {128, 195}, {128, 128}, true},
+      {true, WEIGHT_W1, {128, 136}, {128, 192}, true},
+      {0},
+      {0},
+      {0},
+      {false, TENSOR_OF(11), {136, 195}, {64, 16}, true}}},
+    {{12, 14},
+     "tile=64x64 e4m3=qkv+ffn2",
+     {{false, TENSOR_OF(11), {136, 195}, {128, 64}, true},
+      {true, WEIGHT_W2, {136, 128}, {128, 64}, true},
+      {false, TENSOR_OF(14), {128, 195}, {64, 16}, false},
+      {false, TENSOR_OF(9), {128, 195}, {64, 64}, false},
+      {0},
+      {false, TENSOR_OF(14), {128, 195}, {64, 16}, true}}},
+    {{0, 1},
+     "e4m3=qkv",
+     {{false, TENSOR_X, {128, 195}, {128, 128}, true},
+      {true, WEIGHT_WQKV, {128, 384}, {128, 192}, true}}},
 };
 
 START_TEST(maps_of_a_launch)
@@ -193,6 +214,7 @@ START_TEST(maps_of_a_launch)
         const struct cuda_map *m = &l.maps[i], *want = &described[_i].maps[i];
         ck_assert_int_eq(m->weight, want->weight);
         ck_assert_int_eq(m->index, want->index);
+        ck_assert_int_eq(m->e4m3, want->e4m3);
         for (int k = 0; k < 2; k++) {
             ck_assert_int_eq(m->size[k], want->size[k]);
             ck_assert_int_eq(m->box[k], want->box[k]);

@@ -51,7 +51,7 @@ static void write_golden(void)
     }
 }
 
-/* "00_14_fp16_64_sm90_hopper_12.cu": all that can differ. */
+/* "00_14_fp16_64_sm90_hopper_12.cu": all that can differ; with e4m3, "..._e4m3_1_bert.cu". */
 static void write_choice(const struct build_target *t, const struct choice *c)
 {
     struct buf name, text;
@@ -61,6 +61,8 @@ static void write_choice(const struct build_target *t, const struct choice *c)
              dtypes[t->dtype].name, t->head_size, t->arch, c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++)
         buf_addf(&name, "%d", c->schedule.pick[k]);
+    if (c->schedule.precision != 0)
+        buf_addf(&name, "_e4m3_%d_%s", c->schedule.precision, c->chain->name);
     buf_adds(&name, ".cu");
     choice_emit(c, t, &text);
     write_source(name.ptr, t, &text);
@@ -115,6 +117,19 @@ static void write_turned(void)
         t.head_size = head_sizes[i];
         write_segment(&t, (struct segment){0, 1}, "hopper_gemm", 2);
     }
+}
+
+/* All that reads or stores e4m3, each where it also stores fp16 and where it does not. */
+static void write_e4m3(const char *chain, int apart)
+{
+    static const struct segment segments[] = {{0, 0},   {0, 1},   {1, 6},   {2, 6},
+                                              {7, 8},   {7, 9},   {10, 10}, {10, 11},
+                                              {12, 12}, {12, 13}, {12, 14}};
+    struct build_target t = hopper;
+    t.chain = chain_find(chain);
+    t.precision = GEMM_ALL;
+    for (size_t i = 0; i < ARRAY_LEN(segments); i++)
+        write_segment(&t, segments[i], NULL, apart);
 }
 
 static void write_all(const struct chain *chain, int arch)
@@ -255,6 +270,8 @@ int main(int argc, char **argv)
     struct build_target other = hopper;
     other.chain = chain_find("pre+rms+silu+gate+rope+bias");
     write_kinds(&other, 0);
+    write_e4m3("bert", 0);
+    write_e4m3("pre+gelu_tanh+rope", 0);
     if (strcmp(argv[1], "all") == 0) {
         write_all(&chain_bert, CUDA_ARCH_MIN);
         write_all(&chain_bert, CUDA_ARCH_HOPPER);
@@ -264,6 +281,7 @@ int main(int argc, char **argv)
         write_gemms(10, 11, 2);
         write_gemms(6, 9, 2);
         write_turned();
+        write_e4m3("bert", 1);
     }
     return EXIT_SUCCESS;
 }

@@ -122,7 +122,7 @@ static inline struct choice golden_choice(int i)
     struct choice c = {chain_find(golden[i].chain),
                        golden[i].segment,
                        impl_find(TARGET_CPU, golden[i].impl),
-                       {{0}}};
+                       {{0}, 0}};
     struct status st = STATUS_INIT;
     schedule_parse(c.impl, golden[i].schedule, &c.schedule, &st);
     return c;
