@@ -128,7 +128,10 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
             return -1;
     }
     build->arch = arch_common(archs);
-    return 0;
+    if (o->precision == 0)
+        return 0;
+    return status_set(st, STATUS_UNFIT,
+                      "exported code has no GEMMs in e4m3 so far; leave out --precision");
 }
 
 int choosing_schedules(const struct options *o, struct choosing *c, struct status *st)

@@ -123,12 +123,9 @@ bool choice_applicable(const struct choice *c, const struct build_target *t, con
         if (!has_weights(c->impl, op))
             return inapplicable(why, "its kernel needs a weight that an operator lacks");
     }
-    const unsigned precision = t->precision & segment_gemms(c->chain, c->segment);
     struct e4m3_use use;
-    if ((precision & ~c->impl->e4m3) != 0)
+    if ((c->schedule.precision & ~c->impl->e4m3) != 0)
         return inapplicable(why, "it has no kernel that reads or writes e4m3");
-    if (c->schedule.precision != precision)
-        return inapplicable(why, "it is of another precision");
     if (!choice_e4m3(c, &use))
         return inapplicable(why, "a GEMM in e4m3 reads what another segment has stored");
     return (segment_outputs(c->chain, c->segment) & ~choice_tensors(c)) == 0 ||

@@ -193,7 +193,7 @@ struct e4m3_use {
 /* False if the segment would hand e4m3 to itself or have two such GEMMs. */
 bool choice_e4m3(const struct choice *c, struct e4m3_use *out);
 
-/* Whether the implementation has the segment's functions and the target's precision, stores its
+/* Whether the implementation has the segment's functions and the schedule's precision, stores its
  * outputs, and is applicable for what only it knows.  If not, *why is the reason. */
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);

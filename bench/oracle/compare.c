@@ -93,7 +93,26 @@ bool comparison_narrow(const struct comparison *c, struct rows *rows)
     return begin < end;
 }
 
-void comparison_add(struct comparison *c, struct rows rows, const void *stored)
+/* Elements as stored, or codes of e4m3. */
+struct stored {
+    const void *elements; /* or null */
+    const uint8_t *codes;
+    float scale; /* of codes */
+};
+
+/* A row of `columns` elements as numbers, from element `first` on; ref: what they should be. */
+static void unpack_row(const struct stored *s, enum dtype dtype, int64_t first, int64_t columns,
+                       const float *ref, float *out)
+{
+    if (s->elements != NULL)
+        elements_unpack(dtype, (const char *)s->elements + first * dtypes[dtype].bytes, columns,
+                        out);
+    else
+        for (int64_t i = 0; i < columns; i++)
+            out[i] = e4m3_nearest(s->codes[first + i], ref[i] / s->scale) * s->scale;
+}
+
+static void add_rows(struct comparison *c, struct rows rows, const struct stored *stored)
 {
     const struct oracle_results *right = c->right;
     enum dtype dtype = right->w->dtype;
@@ -108,14 +127,23 @@ void comparison_add(struct comparison *c, struct rows rows, const void *stored)
             struct row_place at = row_place_of(right->w, c->tensor, row.first);
             if (!is_real(right, at))
                 continue;
-            elements_unpack(dtype, (const char *)stored + i * columns * dtypes[dtype].bytes,
-                            columns, out);
-            c->rows[row.first] = row_norms(right->w, c->tensor, at, out,
-                                           oracle_results_rows(right, c->tensor, row, room));
+            const float *ref = oracle_results_rows(right, c->tensor, row, room);
+            unpack_row(stored, dtype, i * columns, columns, ref, out);
+            c->rows[row.first] = row_norms(right->w, c->tensor, at, out, ref);
         }
         free(out);
         free(room);
     }
+}
+
+void comparison_add(struct comparison *c, struct rows rows, const void *stored)
+{
+    add_rows(c, rows, &(struct stored){.elements = stored});
+}
+
+void comparison_add_e4m3(struct comparison *c, struct rows rows, const uint8_t *codes, float scale)
+{
+    add_rows(c, rows, &(struct stored){.codes = codes, .scale = scale});
 }
 
 struct oracle_error comparison_end(struct comparison *c)

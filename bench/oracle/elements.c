@@ -77,6 +77,18 @@ float e4m3_unpack(uint8_t code)
     return from_bits(sign | scaled | (rest == E4M3_NAN ? INFINITE + 1 : 0));
 }
 
+/* The numbers between half a step to each side; beyond 448 all. */
+float e4m3_nearest(uint8_t code, float value)
+{
+    const uint8_t size = code & 0x7f;
+    const float sign = (code & 0x80) != 0 ? -1 : 1, of = sign * value, own = e4m3_unpack(size);
+    if (size == E4M3_NAN)
+        return own;
+    const float low = size > 0 ? (own + e4m3_unpack(size - 1)) / 2 : -e4m3_unpack(1) / 2;
+    const float high = size < E4M3_NAN - 1 ? (own + e4m3_unpack(size + 1)) / 2 : INFINITY;
+    return sign * fminf(fmaxf(of, low), high);
+}
+
 static float as_tf32(float value)
 {
     uint32_t bits = bits_of(value);

@@ -12,6 +12,7 @@ struct run {
     const struct workload *w;
     const float *const *weight;
     const struct flow *in;
+    uint32_t reads; /* tensors of `in` */
     const struct oracle_taker *out;
     const struct rounding *rounding;
     double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
@@ -85,13 +86,13 @@ static void run_span(const struct run *r, struct span s, int index, int thread, 
 
 static void read_input(const struct run *r, int t, struct span s, int index, bool hands_out)
 {
-    int64_t hidden = workload_hidden(r->w);
+    int64_t columns = tensor_row_columns(r->w, t);
     int64_t first = (int64_t)s.batch_row * r->w->seq_len + s.first;
-    const float *from = r->in->tensor[t] + first * hidden;
+    const float *from = r->in->tensor[t] + first * columns;
     double *to = r->chunk[t] + (size_t)index * span_elements(r->w, t);
-    for (int64_t i = 0; i < s.count * hidden; i++)
+    for (int64_t i = 0; i < s.count * columns; i++)
         to[i] = from[i];
-    round_stored(r->rounding, t, s.count * hidden, to);
+    round_stored(r->rounding, t, s.count * columns, to);
     if (hands_out && (r->out->tensors >> t & 1) != 0)
         r->out->take(r->out->ctx, t, (struct rows){first, s.count}, to);
 }
@@ -110,7 +111,7 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
         const struct span *s = spans->items + begin;
         int left = spans->count - begin, count = left < r->chunk_spans ? left : r->chunk_spans;
         for (int t = 0; t < TENSOR_COUNT; t++)
-            for (int i = 0; i < count && (chain_inputs(r->w->chain) >> t & 1) != 0; i++)
+            for (int i = 0; i < count && (r->reads >> t & 1) != 0; i++)
                 read_input(r, t, s[i], i, first_op == 0);
         for (int op = first_op, last; op <= last_op; op = last + 1) {
             last = last_together(r->w->chain, op);
@@ -180,6 +181,7 @@ void oracle_layer_run(const struct workload *w, const struct flow *in, const flo
     struct run r = {.w = w,
                     .weight = weight,
                     .in = in,
+                    .reads = chain_inputs(w->chain),
                     .out = out,
                     .rounding = rounding,
                     .threads = threads > 0 ? threads : threads_for(w)};
@@ -190,4 +192,23 @@ void oracle_layer_run(const struct workload *w, const struct flow *in, const flo
     run_rows(&r, spans, last_before + 1, OP_COUNT - 1);
     run_release(&r);
     free(before.items);
+}
+
+void oracle_segment_run(const struct workload *w, struct segment s, const struct flow *in,
+                        const float *const *weight, const struct rounding *rounding,
+                        const struct oracle_taker *out)
+{
+    struct spans all = spans_all(w);
+    struct run r = {.w = w,
+                    .weight = weight,
+                    .in = in,
+                    .reads = segment_inputs(w->chain, s),
+                    .out = out,
+                    .rounding = rounding,
+                    .threads = threads_for(w),
+                    .chunk_spans = all.count < CHUNK_SPANS ? all.count : CHUNK_SPANS};
+    run_init(&r);
+    run_rows(&r, &all, s.first, s.last);
+    run_release(&r);
+    free(all.items);
 }

@@ -63,6 +63,12 @@ void oracle_layer_run(const struct workload *w, const struct flow *in, const flo
                       const struct spans *spans, const struct rounding *rounding, int threads,
                       const struct oracle_taker *out);
 
+/* Computes all rows of operators of a layer that read rows of tokens alone, from the tensors that
+ * they read of others, (B,S,columns); else as oracle_layer_run(). */
+void oracle_segment_run(const struct workload *w, struct segment s, const struct flow *in,
+                        const float *const *weight, const struct rounding *rounding,
+                        const struct oracle_taker *out);
+
 /* ---- results.c: what the oracle computed, rounded to fp32 ---------------------------------------
  *
  * Of scores only the kept elements are stored. */
@@ -114,6 +120,10 @@ bool comparison_narrow(const struct comparison *c, struct rows *rows);
 /* Compares rows as stored in the workload's type. */
 void comparison_add(struct comparison *c, struct rows rows, const void *stored);
 
+/* The same of codes of e4m3, of numbers over `scale`: an element is off by its distance from the
+ * numbers that are rounded to its code. */
+void comparison_add_e4m3(struct comparison *c, struct rows rows, const uint8_t *codes, float scale);
+
 /* The error of all rows that were compared.  Releases *c. */
 struct oracle_error comparison_end(struct comparison *c);
 
@@ -153,6 +163,9 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
 enum { E4M3_NAN = 0x7f };
 uint8_t e4m3_pack(float value);
 float e4m3_unpack(uint8_t code);
+
+/* Of the numbers that become a code, the one next to value; NaN of NaN. */
+float e4m3_nearest(uint8_t code, float value);
 
 /* ---- rounding.c: what plans round -------------------------------------------------------------
  *

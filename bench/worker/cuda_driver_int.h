@@ -65,6 +65,7 @@ struct cuda_launch_config {
 };
 
 enum { /* of tensor maps */
+       CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
        CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
        CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
        CU_TENSOR_MAP_SWIZZLE_64B = 2,

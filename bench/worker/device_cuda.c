@@ -26,6 +26,7 @@ const struct device_ops device_cuda = {
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
+    .write = cuda_write,
     .view = cuda_view,
     .poison = cuda_poison,
     .copy = cuda_copy_within,

@@ -92,6 +92,7 @@ int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct stat
 
 /* Rows of device_ops. */
 int cuda_alloc(struct device *d, int64_t bytes, void **out, struct status *st);
+void cuda_write(struct device *d, void *to, const void *from, int64_t bytes);
 void cuda_upload(struct device *d, void *to, enum dtype dtype, const float *from, int64_t elements);
 const void *cuda_view(struct device *d, const void *memory, int64_t elements);
 void cuda_poison(struct device *d, void *memory, int64_t elements);

@@ -4,21 +4,31 @@
 
 #include <string.h>
 
-static int encode(const struct device *d, const struct cuda_map *m, const struct fp_args *a,
-                  struct fp_map *out, struct status *st)
+static void *matrix(const struct cuda_map *m, int number, const struct fp_args *a)
 {
-    enum { RANK = 2, FULL_LINE = 64 }; /* elements of 128 bytes */
+    if (m->e4m3 && number == CUDA_MAP_E4M3)
+        return a->e4m3.out;
+    if (m->e4m3)
+        return cuda_pointer((uintptr_t)(m->weight ? a->e4m3.weight : a->e4m3.in));
+    return m->weight ? cuda_pointer((uintptr_t)a->weight[m->index]) : a->tensor[m->index];
+}
+
+static int encode(const struct device *d, const struct cuda_launch *l, int number,
+                  const struct fp_args *a, struct fp_map *out, struct status *st)
+{
+    enum { RANK = 2, FULL_LINE = 128 }; /* bytes */
+    const struct cuda_map *m = &l->maps[number];
+    const int bytes = m->e4m3 ? 1 : d->element_bytes;
     static const unsigned step[RANK] = {1, 1};
     _Alignas(128) struct fp_map map; /* the driver requires it */
     const unsigned long long size[RANK] = {(unsigned long long)m->size[0],
                                            (unsigned long long)m->size[1]};
-    const unsigned long long pitch[RANK - 1] = {size[0] * (unsigned long long)d->element_bytes};
+    const unsigned long long pitch[RANK - 1] = {size[0] * (unsigned long long)bytes};
     const unsigned box[RANK] = {(unsigned)m->box[0], (unsigned)m->box[1]};
-    void *at = m->weight ? cuda_pointer((uintptr_t)a->weight[m->index]) : a->tensor[m->index];
     int error = d->cu->cuTensorMapEncodeTiled(
-        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, RANK, at, size, pitch, box, step,
-        CU_TENSOR_MAP_INTERLEAVE_NONE,
-        m->box[0] == FULL_LINE ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+        &map, m->e4m3 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, RANK,
+        matrix(m, number, a), size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+        m->box[0] * bytes == FULL_LINE ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (cuda_check(d->cu, error, STATUS_LAUNCH, "cannot describe a matrix for TMA", st) != 0)
         return -1;
@@ -41,14 +51,13 @@ static struct fp_gemm gemm_of(const struct cuda_operands *o, const struct fp_arg
 int cuda_encode_maps(const struct device *d, const struct cuda_launch *l, struct fp_args *a,
                      struct fp_maps *out, struct status *st)
 {
-    struct fp_map *const to[CUDA_MAPS] = {[CUDA_MAP_IN] = &out->in,
-                                          [CUDA_MAP_WEIGHT] = &out->weight,
-                                          [CUDA_MAP_OUT] = &out->out,
-                                          [CUDA_MAP_RESIDUAL] = &out->residual,
-                                          [CUDA_MAP_SUM] = &out->sum};
+    struct fp_map *const to[CUDA_MAPS] = {
+        [CUDA_MAP_IN] = &out->in,   [CUDA_MAP_WEIGHT] = &out->weight,
+        [CUDA_MAP_OUT] = &out->out, [CUDA_MAP_RESIDUAL] = &out->residual,
+        [CUDA_MAP_SUM] = &out->sum, [CUDA_MAP_E4M3] = &out->e4m3};
     out->sum_rows = a->tensor[l->maps[CUDA_MAP_SUM].index];
     for (int i = 0; i < CUDA_MAPS; i++)
-        if (l->maps[i].size[0] > 0 && encode(d, &l->maps[i], a, to[i], st) != 0)
+        if (l->maps[i].size[0] > 0 && encode(d, l, i, a, to[i], st) != 0)
             return -1;
     if (l->maps[CUDA_MAP_WEIGHT].size[0] > 0)
         a->gemm = gemm_of(&l->operands, a);

@@ -122,14 +122,19 @@ static void *stage(struct device *d, size_t bytes)
     return s->at;
 }
 
+void cuda_write(struct device *d, void *to, const void *from, int64_t bytes)
+{
+    cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), from, (size_t)bytes, d->stream),
+              "copying to the GPU");
+    cuda_finish(d, "copying to the GPU");
+}
+
 void cuda_upload(struct device *d, void *to, enum dtype dtype, const float *from, int64_t elements)
 {
     size_t bytes = (size_t)(elements * dtypes[dtype].bytes);
     void *packed = stage(d, bytes);
     elements_pack(dtype, from, elements, packed);
-    cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
-              "copying to the GPU");
-    cuda_finish(d, "copying to the GPU");
+    cuda_write(d, to, packed, (int64_t)bytes);
 }
 
 const void *cuda_view(struct device *d, const void *memory, int64_t elements)

@@ -163,6 +163,19 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
 }
 
+static struct fp_e4m3 e4m3_of(const struct launch_e4m3 *l)
+{
+    const float factor = 1 / l->out_scale;
+    uint16_t half;
+    elements_pack(DTYPE_FP16, &factor, 1, &half);
+    return (struct fp_e4m3){.in = l->in,
+                            .weight = l->weight,
+                            .out = l->out,
+                            .alpha = l->alpha,
+                            .inverse = 1 / l->alpha,
+                            .factors = (unsigned)half << 16 | half};
+}
+
 /* alike: the node of the same choice in another layer of the kind, or null. */
 static int make_node(struct device *d, const struct launch *l, const struct node *alike,
                      struct node *out, struct status *st)
@@ -187,6 +200,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     }
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
+    out->args.e4m3 = e4m3_of(&l->e4m3);
     return cuda_encode_maps(d, &out->launch, &out->args, &out->maps, st);
 }
 

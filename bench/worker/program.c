@@ -71,10 +71,31 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
                          .name = buf_detach(&name),
                          .tensors = choice_tensors(&c) | segment_inputs(c.chain, c.segment),
                          .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
+    choice_e4m3(&c, &out->e4m3);
     return c.impl->library ? 0 : load(k, out, path != NULL ? path : "", st);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
+
+/* An input has the scale of the layer whose tensors these are. */
+static int launch_e4m3(struct tensors *k, const struct part *part, int tensors_of, int weights_of,
+                       struct launch_e4m3 *out, struct status *st)
+{
+    const int in = part->e4m3.in, written = part->e4m3.out;
+    *out = (struct launch_e4m3){.alpha = 1, .out_scale = 1};
+    if (in >= 0) {
+        if (e4m3_get(k, tensors_of, e4m3_input(k->w->chain, in), &out->in, st) != 0 ||
+            e4m3_get_weight(k, weights_of, in, &out->weight, st) != 0)
+            return -1;
+        out->alpha = k->e4m3.scales[tensors_of].in[in] * k->e4m3.scales[weights_of].weight[in];
+    }
+    if (written >= 0) {
+        if (e4m3_get(k, tensors_of, TENSOR_OF(part->choice.segment.last), &out->out, st) != 0)
+            return -1;
+        out->out_scale = e4m3_out_scale(k, tensors_of, written);
+    }
+    return 0;
+}
 
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st)
@@ -91,7 +112,7 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
     for (int i = 0; i < WEIGHT_MAX; i++)
         if ((used >> i & 1) != 0)
             out->weight[i] = tensors_weight(&k->tensors, weights_of, i);
-    return 0;
+    return launch_e4m3(&k->tensors, part, tensors_of, weights_of, &out->e4m3, st);
 }
 
 /* Alone, a segment reads the same tensors in every layer. */
@@ -125,6 +146,12 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
     for (int i = 0; i < out->part_count; i++)
         if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
             return -1;
+    for (int i = 0; i < out->part_count; i++)
+        out->precision |= out->parts[i].choice.schedule.precision;
+    if (out->precision != 0) {
+        worker_need_reference(k, &k->reference, workload_kinds(&k->w), false);
+        e4m3_find_scales(&k->tensors, &k->reference);
+    }
     return prepare(k, out, st);
 }
 
@@ -166,4 +193,15 @@ void program_feed(struct worker *k, struct segment s, int layer)
             tensors_keep(&k->tensors, 0, t);
         }
     }
+}
+
+void program_feed_part(struct worker *k, const struct part *part, int layer)
+{
+    const int gemm = part->e4m3.in, t = gemm >= 0 ? e4m3_input(k->w.chain, gemm) : TENSOR_NONE;
+    program_feed(k, part->choice.segment, layer);
+    if (gemm < 0)
+        return;
+    const bool given = (chain_inputs(k->w.chain) >> t & 1) != 0;
+    e4m3_fill(&k->tensors, layer, t, k->tensors.e4m3.scales[layer].in[gemm],
+              given ? k->reference.in[layer].tensor[t] : k->reference.layer[layer].tensor[t]);
 }

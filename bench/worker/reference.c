@@ -38,21 +38,36 @@ static double sampled_share(const struct workload *w)
     return fmin(rows / (double)workload_tokens(w), 1);
 }
 
+void reference_weights(const struct reference *r, int layer, const struct rounding *rounding,
+                       float *weight[WEIGHT_MAX])
+{
+    const struct workload *w = workload_of_layer(r->w, layer);
+    const struct chain *c = w->chain;
+    for (int i = 0; i < WEIGHT_MAX; i++) {
+        weight[i] = mem_alloc((size_t)weight_elements(i, w), sizeof(**weight));
+        inputs_weight(w, r->inputs, layer, i, weight[i]);
+    }
+    for (int g = 0; g < GEMM_COUNT && rounding != NULL; g++) {
+        const int id = c->ops[chain_gemm(c, g)].weight[ROLE_MATRIX];
+        if (rounding->scale[g] > 0)
+            e4m3_round_weight(weight[id], dim_size(c->weights[id].rows, w),
+                              dim_size(c->weights[id].cols, w), false);
+    }
+}
+
 /* Computes tensors (bits) of a layer from its inputs.  threads: 0 for all cores. */
 static void run_layer(struct reference *r, int layer, const struct flow *in, uint32_t tensors,
                       const struct spans *spans, int threads, struct oracle_results *out)
 {
     const struct workload *w = workload_of_layer(r->w, layer);
+    const struct rounding *rounding = r->rounding != NULL ? &r->rounding[layer] : NULL;
     float *weight[WEIGHT_MAX];
     double start = busy_seconds();
-    for (int i = 0; i < WEIGHT_MAX; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements(i, w), sizeof(**weight));
-        inputs_weight(w, r->inputs, layer, i, weight[i]);
-    }
+    reference_weights(r, layer, rounding, weight);
     double drawn = busy_seconds();
     oracle_results_init(out, w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
-    oracle_layer_run(w, in, (const float *const *)weight, spans, NULL, threads, &taker);
+    oracle_layer_run(w, in, (const float *const *)weight, spans, rounding, threads, &taker);
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
     if (layer == 0)
@@ -67,7 +82,7 @@ static void run_whole(struct reference *r, int layer)
     struct oracle_results *out = &r->layer[layer];
     struct flow *next = &r->in[layer + 1];
     struct spans spans = spans_all(r->w);
-    const bool first = layer < workload_kinds(r->w); /* of its kind */
+    const bool first = layer < workload_kinds(r->w) && r->rounding == NULL; /* of its kind */
     run_layer(r, layer, &r->in[layer], first ? all : chain_carried(c), &spans, 0, out);
     free(spans.items);
     flow_init(next, r->w);

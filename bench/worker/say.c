@@ -46,7 +46,7 @@ static void beat_reference(void *ctx, int layer)
     worker_doing(ctx, "computing layer %d with the oracle", layer);
 }
 
-void worker_need_reference(struct worker *k, int layers, bool all_rows)
+void worker_need_reference(struct worker *k, struct reference *r, int layers, bool all_rows)
 {
-    reference_need(&k->reference, layers, all_rows, beat_reference, k);
+    reference_need(r, layers, all_rows, beat_reference, k);
 }

@@ -157,6 +157,7 @@ int worker_serve(int channel, int mask_fd)
     buf_release(&received);
     program_forget(&k);
     reference_release(&k.reference);
+    verify_e4m3_release(&k);
     tensors_release(&k.tensors);
     if (k.ops != NULL)
         k.ops->close(k.device);

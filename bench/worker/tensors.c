@@ -49,6 +49,7 @@ void tensors_release(struct tensors *k)
         return;
     tensors_trim(k, 0);
     tensors_forget(k);
+    e4m3_release(k);
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_MAX; i++)
             k->ops->free(k->device, k->weight[l][i]);
@@ -79,6 +80,8 @@ void tensors_trim(struct tensors *k, uint32_t keep)
         k->ops->free(k->device, k->tensor[t]);
         k->tensor[t] = NULL;
     }
+    if (keep == 0)
+        e4m3_trim(k);
 }
 
 /* Where the pointer to a layer's tensor is. */
@@ -296,4 +299,5 @@ void tensors_refill(struct tensors *k, const struct flow *in)
                 k->drawn[l][i] = false;
                 tensors_weight(k, l, i);
             }
+    e4m3_refill(k, in);
 }

@@ -4,18 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Compares the device's tensor with the oracle's; raises *worst to its error. */
-static int compare(struct worker *k, int layer, int t, const struct oracle_results *right,
-                   double tolerance, double *worst, struct status *st)
+/* Judges the error of a tensor; raises *worst to it. */
+static int judge(struct worker *k, int t, struct oracle_error e, double tolerance, double *worst,
+                 struct status *st)
 {
-    struct comparison c;
-    comparison_init(&c, right, t);
-    for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
-        struct rows wanted = rows;
-        if (comparison_narrow(&c, &wanted))
-            comparison_add(&c, wanted, tensors_view(&k->tensors, layer, t, wanted));
-    }
-    struct oracle_error e = comparison_end(&c);
     if (!(e.tensor <= *worst)) /* true of a NaN too */
         *worst = e.tensor;
     if (oracle_accepts(e, tolerance))
@@ -27,24 +19,68 @@ static int compare(struct worker *k, int layer, int t, const struct oracle_resul
                       e.worst_row, e.worst_index, tolerance);
 }
 
-/* Runs one part on a layer's inputs, with all that it writes poisoned, and compares its outputs. */
+/* Compares the device's tensor with the oracle's. */
+static int compare(struct worker *k, int layer, int t, const struct oracle_results *right,
+                   double tolerance, double *worst, struct status *st)
+{
+    struct comparison c;
+    comparison_init(&c, right, t);
+    for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
+        struct rows wanted = rows;
+        if (comparison_narrow(&c, &wanted))
+            comparison_add(&c, wanted, tensors_view(&k->tensors, layer, t, wanted));
+    }
+    return judge(k, t, comparison_end(&c), tolerance, worst, st);
+}
+
+/* Compares what a part stores for others.  scale: of what it stores in e4m3. */
+static int compare_outputs(struct worker *k, const struct program *p, const struct part *part,
+                           int layer, float scale, double *worst, struct status *st)
+{
+    const int in = part->e4m3.in, last = TENSOR_OF(part->choice.segment.last);
+    const struct oracle_results *right =
+        in >= 0 ? verify_rounded_gemm(k, layer, in) : &k->reference.layer[layer];
+    const double tolerance = in >= 0 ? verify_gemm_tolerance(k, in) : p->tolerance;
+    const bool codes = part->e4m3.out >= 0, alone = codes && !part->e4m3.both;
+    int result = 0;
+    for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
+        if ((segment_outputs(k->w.chain, part->choice.segment) >> t & 1) == 0)
+            continue;
+        else if (alone && t == last)
+            result = judge(k, t, verify_codes(k, part, layer, scale, right), tolerance, worst, st);
+        else
+            result = compare(k, layer, t, right, tolerance, worst, st);
+    return result == 0 && codes && !alone ? verify_copy(k, part, layer, scale, st) : result;
+}
+
+/* Fills what a part writes for others in e4m3 with NaN. */
+static void poison_codes(struct worker *k, const struct part *part, int layer)
+{
+    if (part->e4m3.out >= 0)
+        e4m3_poison(&k->tensors, layer, TENSOR_OF(part->choice.segment.last));
+}
+
+/* Runs one part on a layer's inputs, with all that it writes poisoned, and compares its outputs.
+ * What it stores in e4m3 is over so small a scale that the largest numbers are beyond 448. */
 static int verify_in_layer(struct worker *k, const struct program *p, const struct part *part,
                            int layer, double *worst, struct status *st)
 {
+    enum { SATURATES = 8 };
     struct launch launch;
     struct replay *replay = NULL;
     struct segment s = part->choice.segment;
     int result = program_launch(k, part, layer, layer, &launch, st);
+    launch.e4m3.out_scale /= SATURATES;
     if (result == 0) {
-        program_feed(k, s, layer);
+        program_feed_part(k, part, layer);
+        poison_codes(k, part, layer);
         tensors_poison(&k->tensors, layer, part->tensors & ~segment_inputs(k->w.chain, s));
         result = k->ops->prepare(k->device, &launch, 1, &replay, st);
     }
     if (result == 0)
         result = k->ops->run(replay, 0, 1, st);
-    for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
-        if ((segment_outputs(k->w.chain, s) >> t & 1) != 0)
-            result = compare(k, layer, t, &k->reference.layer[layer], p->tolerance, worst, st);
+    if (result == 0)
+        result = compare_outputs(k, p, part, layer, launch.e4m3.out_scale, worst, st);
     k->ops->release(replay);
     return result != 0 ? status_prefix(st, "%s%s", part->name, layer > 0 ? " in local layers" : "")
                        : 0;
@@ -72,17 +108,31 @@ static uint32_t written(const struct program *p)
     return touched & ~read;
 }
 
+static void poison_layer(struct worker *k, const struct program *p, int layer, uint32_t set)
+{
+    const struct chain *c = k->w.chain;
+    tensors_poison(&k->tensors, layer, set);
+    for (int i = 0; i < p->part_count; i++) {
+        const int in = p->parts[i].e4m3.in;
+        poison_codes(k, &p->parts[i], layer);
+        if (!p->alone && in >= 0 && (chain_inputs(c) >> e4m3_input(c, in) & 1) == 0)
+            e4m3_poison(&k->tensors, layer, e4m3_input(c, in)); /* if no part writes it */
+    }
+}
+
 /* What a layer writes is poisoned first, to find out a plan that reads what another layer left. */
 static int run_layer(struct worker *k, const struct program *p, int layer, struct status *st)
 {
-    tensors_poison(&k->tensors, layer, written(p));
+    poison_layer(k, p, layer, written(p));
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
 /* Gives a layer the inputs that the oracle's layer had.  Samples of later layers share them. */
 static void feed_layer(struct worker *k, const struct program *p, int layer)
 {
-    const struct flow *in = reference_input(&k->reference, layer, p->all_rows);
+    const struct flow *in =
+        reference_input(verify_rounded_layers(k, p->precision), layer, p->all_rows);
+    const int copied = e4m3_input(k->w.chain, GEMM_QKV);
     bool shared = layer > 0 && !p->all_rows;
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (in->tensor[t] == NULL || (shared && tensors_recall(&k->tensors, layer, t)))
@@ -91,16 +141,27 @@ static void feed_layer(struct worker *k, const struct program *p, int layer)
         if (shared)
             tensors_keep(&k->tensors, layer, t);
     }
+    if ((p->precision >> GEMM_QKV & 1) != 0)
+        e4m3_fill(&k->tensors, layer, copied, k->tensors.e4m3.scales[layer].in[GEMM_QKV],
+                  in->tensor[copied]);
+}
+
+/* The most that a layer may be off: where numbers are rounded to e4m3, one next to the middle of
+ * two of these may go to the other one, by a whole step. */
+static double layer_tolerance(const struct program *p)
+{
+    return p->precision != 0 ? 3e-2 : LAYER_FACTOR * p->tolerance;
 }
 
 /* Compares what a layer hands on.  The error of a plan is that of x. */
 static int compare_layer(struct worker *k, struct program *p, int layer, struct status *st)
 {
-    const struct oracle_results *right = reference_output(&k->reference, layer, p->all_rows);
+    const struct oracle_results *right =
+        reference_output(verify_rounded_layers(k, p->precision), layer, p->all_rows);
     const struct chain *c = k->w.chain;
     double of_norm = 0;
     for (int i = 0; i < c->carried_count; i++)
-        if (compare(k, layer, c->carried[i].from, right, LAYER_FACTOR * p->tolerance,
+        if (compare(k, layer, c->carried[i].from, right, layer_tolerance(p),
                     c->carried[i].to == TENSOR_X ? &p->error : &of_norm, st) != 0)
             return status_prefix(st, "layer %d", layer);
     return 0;
@@ -142,13 +203,21 @@ static void hash_tensor(struct worker *k, int layer, int last, int t, char out[H
     result_hash_end(&h, out);
 }
 
+/* Of a segment alone. */
+static void hash_codes(struct worker *k, int t, char out[HASH_TEXT_SIZE])
+{
+    hash_text(e4m3_read(&k->tensors, 0, t), (size_t)tensor_elements(t, &k->w), out);
+}
+
 static void hash_result(struct worker *k, struct program *p, char out[HASH_TEXT_SIZE])
 {
-    char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
+    char each[TENSOR_COUNT + 1][HASH_TEXT_SIZE] = {""}; /* the last one is of codes */
     double start = clock_seconds();
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((result_tensors(p) >> t & 1) != 0)
             hash_tensor(k, result_layer(p), p->layers - 1, t, each[t]);
+    if (p->alone && p->parts[0].e4m3.out >= 0)
+        hash_codes(k, TENSOR_OF(p->parts[0].choice.segment.last), each[TENSOR_COUNT]);
     hash_text(each, sizeof(each), out);
     p->look_s = fmin(p->look_s, clock_seconds() - start);
 }
@@ -157,13 +226,15 @@ void verify_spoil_result(struct worker *k, const struct program *p)
 {
     k->tensors.packed = p->packed;
     tensors_poison(&k->tensors, result_layer(p), result_tensors(p));
+    if (p->alone)
+        poison_codes(k, &p->parts[0], 0);
 }
 
 /* Layers share all tensors but those that one hands to the next. */
 void verify_spoil(struct worker *k, const struct program *p)
 {
     k->tensors.packed = p->packed;
-    tensors_poison(&k->tensors, result_layer(p), written(p));
+    poison_layer(k, p, result_layer(p), written(p));
     if (!p->alone && p->layers > 1)
         tensors_poison(&k->tensors, p->layers - 2, chain_carried(k->w.chain));
 }
@@ -211,7 +282,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
         double error = 0;
         if (part->verdict == NULL)
             continue;
-        worker_need_reference(k, workload_kinds(&k->w), false);
+        worker_need_reference(k, &k->reference, workload_kinds(&k->w), false);
         worker_doing(k, "verifying %s", part->name);
         int result = verify_part(k, p, part, &error, st);
         if (!(error <= p->error))
@@ -226,7 +297,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
 /* The result of all launches of a segment, which read the weights of all layers. */
 static int run_alone(struct worker *k, struct program *p, struct status *st)
 {
-    program_feed(k, p->parts[0].choice.segment, 0);
+    program_feed_part(k, &p->parts[0], 0);
     verify_spoil(k, p);
     if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
         return -1;
@@ -239,9 +310,11 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
     if (verify_parts(k, p, st) != 0)
         return -1;
     k->tensors.packed = p->packed;
-    worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
-    if (p->alone)
+    if (p->alone) {
+        worker_need_reference(k, &k->reference, 1, p->all_rows);
         return run_alone(k, p, st);
+    }
+    worker_need_reference(k, verify_rounded_layers(k, p->precision), compared, p->all_rows);
     /* The oracle judges last.  A plan that stops writing leaves its NaN in both runs of
      * verify_whole(), which then agree. */
     if (verify_whole(k, p, st) != 0)

@@ -27,6 +27,12 @@ struct device;   /* an open device with the workload's masks on it */
 struct function; /* a loaded segment; free() it, its code stays loaded */
 struct replay;   /* a sequence of launches that runs as often as it is asked for */
 
+/* What a segment reads and stores in e4m3; see kernels/cuda/abi.h. */
+struct launch_e4m3 {
+    void *in, *weight, *out; /* null where it has none */
+    float alpha, out_scale;  /* 1 where it has none */
+};
+
 struct launch {
     const struct function *function; /* null: a library runs it */
     const struct choice *choice;     /* borrowed until prepare() returns */
@@ -34,6 +40,7 @@ struct launch {
     bool packed;                     /* tensors of token rows are: see kernels/cuda/abi.h */
     void *tensor[TENSOR_COUNT];      /* null where the segment does not touch it */
     void *weight[WEIGHT_MAX];
+    struct launch_e4m3 e4m3;
 };
 
 struct device_ops {
@@ -48,6 +55,8 @@ struct device_ops {
     /* Stores elements as `dtype`: the workload's, or fp32 of tables. */
     void (*upload)(struct device *d, void *to, enum dtype dtype, const float *from,
                    int64_t elements);
+    /* Copies bytes as they are.  Null where nothing is in e4m3. */
+    void (*write)(struct device *d, void *to, const void *from, int64_t bytes);
     /* The elements as stored, in host memory that holds them until the next view() or upload(). */
     const void *(*view)(struct device *d, const void *memory, int64_t elements);
     void (*poison)(struct device *d, void *memory, int64_t elements); /* fills it with NaN */
@@ -116,6 +125,16 @@ void core_use_end(const struct core_use *begin, struct conditions *out);
  * tensors_get() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
  * and most plans need none. */
 
+/* What plans with GEMMs of e4m3 keep beside the others: see e4m3.c. */
+struct e4m3_tensors {
+    struct e4m3_scales {
+        float in[GEMM_COUNT], weight[GEMM_COUNT];
+    } * scales;                                      /* (L), owned; null: not asked for so far */
+    void *tensor[TENSOR_COUNT], *first[2], *flow[2]; /* as those of struct tensors */
+    void *(*weight)[GEMM_COUNT];                     /* (L) */
+    uint8_t *codes;                                  /* what e4m3_read() returned last, owned */
+};
+
 struct tensors {
     const struct workload *w;
     const struct device_ops *ops;
@@ -129,8 +148,9 @@ struct tensors {
     void *kept[2][TENSOR_COUNT];  /* [packed] copies for tensors_recall(); null: none */
     void *(*weight)[WEIGHT_MAX];  /* (L) tables are those of the first layer of each kind */
     bool (*drawn)[WEIGHT_MAX];    /* (L) the weight holds its values */
-    float *values;                /* what tensors_read() returned last, owned */
-    void *padded;                 /* what tensors_view() returned of packed rows, owned */
+    struct e4m3_tensors e4m3;
+    float *values; /* what tensors_read() returned last, owned */
+    void *padded;  /* what tensors_view() returned of packed rows, owned */
 };
 
 /* Release it even if it fails. */
@@ -184,6 +204,39 @@ bool tensors_forget(struct tensors *k);
  * have written anywhere, and other programs, verified or not, read these. */
 void tensors_refill(struct tensors *k, const struct flow *in);
 
+/* ---- e4m3.c: tensors and weights in e4m3 --------------------------------------------------------
+ *
+ * Tensors are those that GEMMs read, by the numbers of what they are copies of: of what layers hand
+ * on the writer's or the reader's. */
+
+struct reference; /* reference.c */
+
+int e4m3_input(const struct chain *c, int gemm); /* the tensor that a GEMM reads */
+
+/* The scales of inputs, once layer 0 is known: the least power of two that leaves room for values
+ * twice as large as there, of layers with odd numbers the next one, which costs nothing and shows
+ * kernels that take another layer's.  Those of weights follow when e4m3_get_weight() fills them. */
+void e4m3_find_scales(struct tensors *k, const struct reference *r);
+
+/* Of what a layer stores for a GEMM of its own or of the next one. */
+float e4m3_out_scale(const struct tensors *k, int layer, int gemm);
+
+int e4m3_get(struct tensors *k, int layer, int t, void **out, struct status *st);
+int e4m3_get_weight(struct tensors *k, int layer, int gemm, void **out, struct status *st);
+
+/* The functions below take tensors that have memory. */
+void e4m3_poison(struct tensors *k, int layer, int t);
+
+/* values, codes: (B,S,columns), in order.  Codes are valid until the next call, and NaN in rows of
+ * padding. */
+void e4m3_fill(struct tensors *k, int layer, int t, float scale, const float *values);
+const uint8_t *e4m3_read(struct tensors *k, int layer, int t);
+
+/* As tensors_refill(); frees the tensors inside a layer; frees all. */
+void e4m3_refill(struct tensors *k, const struct flow *in);
+void e4m3_trim(struct tensors *k);
+void e4m3_release(struct tensors *k);
+
 /* ---- reference.c: the oracle's results, computed when first asked for ---------------------------
  *
  * Layers are compared on all rows, each with the inputs that the layer before it gives it.  Or only
@@ -193,8 +246,9 @@ void tensors_refill(struct tensors *k, const struct flow *in);
 struct reference {
     const struct workload *w;
     struct inputs inputs;
-    int beat_ms;  /* between two calls of beat() */
-    bool running; /* a thread computes layer `known` */
+    const struct rounding *rounding; /* (L) of each layer, borrowed; null: it is exact */
+    int beat_ms;                     /* between two calls of beat() */
+    bool running;                    /* a thread computes layer `known` */
     pthread_t thread;
     bool sampling; /* a thread computes samples */
     pthread_t sampler;
@@ -215,6 +269,10 @@ struct reference {
 double reference_left_s(struct reference *r);
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
+
+/* The weights of a layer as it reads them, which the caller frees one by one. */
+void reference_weights(const struct reference *r, int layer, const struct rounding *rounding,
+                       float *weight[WEIGHT_MAX]);
 void reference_release(struct reference *r);
 
 /* Computes the first layer that is not known in a thread.  reference_need() waits for its end, and
@@ -241,7 +299,8 @@ struct part { /* one segment of a program */
     char *name;                      /* "segment 2-6 (generated)" */
     const struct function *function; /* null: a library runs it */
     uint32_t tensors; /* inputs, outputs and what passes between the segment's stages */
-    char *verdict;    /* the name under which to report a pass; null: it was verified before */
+    struct e4m3_use e4m3;
+    char *verdict; /* the name under which to report a pass; null: it was verified before */
 };
 
 struct program {
@@ -249,6 +308,7 @@ struct program {
     struct part parts[OP_COUNT];
     bool alone;            /* one segment, not a whole plan */
     bool packed;           /* token rows are packed, but not where its parts are verified alone */
+    unsigned precision;    /* GEMMs whose operands are e4m3, as bits */
     int layers;            /* timed */
     bool all_rows;         /* compared with the oracle's in every layer, not only in layer 0 */
     double tolerance;      /* of a segment */
@@ -279,6 +339,9 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
  * of its kind.  Layer 0's go to the device once, and are copied there from then on. */
 void program_feed(struct worker *k, struct segment s, int layer);
 
+/* Fills what a segment reads in e4m3, too. */
+void program_feed_part(struct worker *k, const struct part *part, int layer);
+
 /* ---- verify.c -------------------------------------------------------------------------------- */
 
 /* Verifies each part that has a verdict to report, alone, on the oracle's inputs, in the first
@@ -292,6 +355,29 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
  * later was written later. */
 void verify_spoil(struct worker *k, const struct program *p);
 void verify_spoil_result(struct worker *k, const struct program *p);
+
+/* ---- verify_e4m3.c ------------------------------------------------------------------------------
+ *
+ * A GEMM in e4m3 is compared with sums in double of the same codes, another result in e4m3 with the
+ * numbers that become its codes, and a copy with what it is a copy of, bit by bit. */
+
+/* What the first layer of a kind gives if one of its GEMMs, and nothing before it, is of e4m3. */
+const struct oracle_results *verify_rounded_gemm(struct worker *k, int layer, int gemm);
+
+/* The most that the error of such a GEMM may be. */
+double verify_gemm_tolerance(const struct worker *k, int gemm);
+
+/* The oracle's layers with a program's precision. */
+struct reference *verify_rounded_layers(struct worker *k, unsigned precision);
+
+/* Whether a part's output in e4m3 is right, which others read only so, or the copy of one. */
+struct oracle_error verify_codes(struct worker *k, const struct part *part, int layer, float scale,
+                                 const struct oracle_results *right);
+int verify_copy(struct worker *k, const struct part *part, int layer, float scale,
+                struct status *st);
+
+/* Frees what the worker keeps for them. */
+void verify_e4m3_release(struct worker *k);
 
 /* Compares the result of the run before with that of verify_program().  when: "after timing". */
 int verify_result(struct worker *k, struct program *p, const char *when, struct status *st);
@@ -359,6 +445,9 @@ struct worker {
     struct device *device;
     struct tensors tensors;
     struct reference reference;
+    struct oracle_results rounded_gemm[KINDS_MAX][GEMM_COUNT]; /* see verify_rounded_gemm() */
+    struct reference rounded;                                  /* see verify_rounded_layers() */
+    struct rounding *rounding;                                 /* (L) of `rounded`, owned */
     void *loaded;       /* functions by path, a tree of program.c's */
     int candidate;      /* index of the one being served */
     double last_beat_s; /* when the parent last heard of it, clock_seconds() */
@@ -379,7 +468,7 @@ void worker_timing(struct worker *k, const struct sampling_progress *so_far);
 void worker_passed(struct worker *k, const char *verdict, double error);
 
 /* reference_need() that tells the parent of each layer. */
-void worker_need_reference(struct worker *k, int layers, bool all_rows);
+void worker_need_reference(struct worker *k, struct reference *r, int layers, bool all_rows);
 
 /* ---- measure.c: the request to verify and time candidates ------------------------------------ */
 

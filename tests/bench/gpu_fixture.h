@@ -47,6 +47,7 @@ static inline void gpu_setup(void)
     setenv("CUDA_HOME", FAKE_CUDA_DIR, 1);
     unsetenv("FAKE_GPU");
     unsetenv("FAKE_CHAIN");
+    unsetenv("FAKE_DTYPE");
     unsetenv("FAKE_GPU_BYTES");
     unsetenv("FAKE_GPU_OTHERS");
     unsetenv("FAKE_NVML");

@@ -276,7 +276,7 @@ START_TEST(sizes_without_code_are_refused)
 }
 END_TEST
 
-/* The segments that compute a GEMM or what it reads, where no implementation has e4m3. */
+/* The segments that compute a GEMM or what it reads, where implementations have e4m3 or none. */
 START_TEST(precision_without_kernels_is_refused)
 {
     static const struct {
@@ -290,7 +290,7 @@ START_TEST(precision_without_kernels_is_refused)
                    {{13, 14}, 1 << GEMM_QKV},
                    {{0, 14}, GEMM_ALL}};
     struct workload w = workload_of_195(DTYPE_FP16);
-    struct build_target t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
+    struct build_target t = build_target_of(TARGET_CUDA, "sm_80", true, &w);
     for (size_t i = 0; i < ARRAY_LEN(touched); i++)
         for (int chain = 0; chain < 2; chain++)
             ck_assert_uint_eq(segment_gemms(chain_find(chain == 0 ? "bert" : "pre"), touched[i].s),
@@ -302,6 +302,11 @@ START_TEST(precision_without_kernels_is_refused)
         ck_assert_int_eq(choices_for(&t, (struct segment){2, 5}, false, 1, &c) > 0, true);
         ck_assert_int_eq(choices_for(&t, (struct segment){0, 14}, false, 1, &c), 0);
     }
+    t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
+    t.precision = GEMM_ALL;
+    FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "ffn2"); /* F is 136, no multiple of 16 */
+    t.precision &= ~(1u << GEMM_FFN2);
+    OK(build_check(&t, &w, &st));
     workload_release(&w);
 }
 END_TEST

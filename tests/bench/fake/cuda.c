@@ -1,8 +1,9 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  A segment's kernel does what its "cubin"
- * says, see kernels.h.  FAKE_GPU=none|old|later|hopper|shy makes the driver see no GPU, one of
- * capability 7.5, 8.6 or 9.0, or one that does not say how wide its memory is.  There are as many
- * GPUs as CUDA_VISIBLE_DEVICES names by numbers, else one.  FAKE_GPU_BYTES is the memory that it
- * has, and while a file FAKE_GPU_OTHERS exists, other programs hold what is left. */
+ * says, see kernels.h.  FAKE_GPU=none|old|later|hopper|h200|shy makes the driver see no GPU, one
+ * of capability 7.5, 8.6 or 9.0, this with an H200's shared memory, too, or one that does not say
+ * how wide its memory is.  There are as many GPUs as CUDA_VISIBLE_DEVICES names by numbers, else
+ * one.  FAKE_GPU_BYTES is the memory that it has, and while a file FAKE_GPU_OTHERS exists, other
+ * programs hold what is left. */
 #include "base/base.h"
 #include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
@@ -142,13 +143,13 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
         {37, gpu_is("shy") ? 0 : 256}, /* bits of its bus */
         {38, 1 << 20},                 /* bytes of second-level cache */
         {39, 2048},                    /* threads of a multiprocessor */
-        {75, gpu_is("old")      ? 7
-             : gpu_is("hopper") ? 9
-                                : 8}, /* capability: major */
+        {75, gpu_is("old")                        ? 7
+             : gpu_is("hopper") || gpu_is("h200") ? 9
+                                                  : 8}, /* capability: major */
         {76, gpu_is("old")     ? 5
              : gpu_is("later") ? 6
-                               : 0}, /* and minor */
-        {97, 100000},                /* bytes of shared memory of a thread block */
+                               : 0},               /* and minor */
+        {97, gpu_is("h200") ? 227 << 10 : 100000}, /* bytes of shared memory of a thread block */
     };
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
         if (values[i][0] == attribute) {

@@ -66,6 +66,25 @@ static bool is_real(const struct workload *w, int t, int64_t row)
            (int)(row % w->seq_len) < oracle_length(w, (int)(row / w->seq_len));
 }
 
+/* The type of elements: fp32, or what FAKE_DTYPE names. */
+static enum dtype dtype(void)
+{
+    const char *name = getenv("FAKE_DTYPE");
+    return name != NULL ? dtype_from_name(name) : DTYPE_FP32;
+}
+
+static float load(const void *from, int64_t i)
+{
+    float x;
+    elements_unpack(dtype(), (const char *)from + i * dtypes[dtype()].bytes, 1, &x);
+    return x;
+}
+
+static void store(void *to, int64_t i, float x)
+{
+    elements_pack(dtype(), &x, 1, (char *)to + i * dtypes[dtype()].bytes);
+}
+
 /* Copies from a tensor as kernels have it, or to it; that of the oracle has all rows.  Kernels may
  * write anything to rows of padding: NaN. */
 static void copy(const struct fp_args *a, const struct workload *w, int t, bool out, double *tensor)
@@ -73,27 +92,113 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
     int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
     for (int64_t row = 0; row < rows; row++, tensor += columns) {
         int64_t begin = row_begin(a, w, t, row, columns);
-        float *place = begin >= 0 ? (float *)a->tensor[t] + begin : NULL;
-        for (int64_t c = 0; place != NULL && c < columns; c++)
+        for (int64_t c = 0; begin >= 0 && c < columns; c++)
             if (out)
-                place[c] = is_real(w, t, row) ? (float)tensor[c] : NAN;
+                store(a->tensor[t], begin + c, is_real(w, t, row) ? (float)tensor[c] : NAN);
             else
-                tensor[c] = place[c];
+                tensor[c] = load(a->tensor[t], begin + c);
     }
 }
 
-/* Tensors that are given are read before and written after; the others exist in between. */
-static void run_segment(const struct fp_args *a, int first, int last, bool half)
+/* The weights in fp32; the caller frees each, and those of tables are as they are. */
+static void load_weights(const struct fp_args *a, const struct workload *w, float **out)
 {
+    for (int i = 0; i < WEIGHT_MAX; i++) {
+        const int64_t n = a->weight[i] != NULL ? weight_elements(i, w) : 0;
+        out[i] = mem_alloc((size_t)n + 1, sizeof(**out));
+        for (int64_t k = 0; k < n; k++)
+            out[i][k] = w->chain->weights[i].table ? ((const float *)a->weight[i])[k]
+                                                   : load(a->weight[i], k);
+    }
+}
+
+/* ---- e4m3 ------------------------------------------------------------------------------------ */
+
+/* Byte 2i of each 16 columns is column i, byte 2i + 1 column i + 8. */
+static int64_t place_of(int64_t column)
+{
+    return column / 16 * 16 + column % 8 * 2 + column % 16 / 8;
+}
+
+static float half_value(unsigned bits)
+{
+    const uint16_t half = (uint16_t)bits;
+    float x;
+    elements_unpack(DTYPE_FP16, &half, 1, &x);
+    return x;
+}
+
+/* Codes of a tensor as kernels have it, times `factor`, or to it.  wraps: what is beyond 448
+ * becomes NaN. */
+static void copy_codes(const struct fp_args *a, const struct workload *w, int t, bool out,
+                       double factor, bool wraps, double *tensor)
+{
+    int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
+    uint8_t *codes = out ? a->e4m3.out : (uint8_t *)(uintptr_t)a->e4m3.in;
+    for (int64_t row = 0; row < rows; row++, tensor += columns) {
+        int64_t begin = row_begin(a, w, t, row, columns);
+        for (int64_t c = 0; begin >= 0 && c < columns; c++) {
+            uint8_t *code = codes + begin + place_of(c);
+            if (!out) {
+                tensor[c] = e4m3_unpack(*code) * factor;
+                continue;
+            }
+            const double x = element_round(DTYPE_FP16, (float)tensor[c]) * factor;
+            const bool fits = is_real(w, t, row) && (!wraps || fabs(x) <= E4M3_MOST);
+            *code = fits ? e4m3_pack((float)x) : E4M3_NAN;
+        }
+    }
+}
+
+/* A GEMM's weight (N,K) as (K,N); in_order: by who has not heard of the order. */
+static void load_codes(const struct fp_args *a, const struct workload *w, int gemm, bool in_order,
+                       float **weight)
+{
+    const int id = w->chain->ops[chain_gemm(w->chain, gemm)].weight[ROLE_MATRIX];
+    const int64_t inner = dim_size(w->chain->weights[id].rows, w),
+                  columns = dim_size(w->chain->weights[id].cols, w);
+    const uint8_t *codes = a->e4m3.weight;
+    free(weight[id]);
+    weight[id] = mem_alloc((size_t)(inner * columns), sizeof(**weight));
+    for (int64_t i = 0; i < inner; i++)
+        for (int64_t n = 0; n < columns; n++)
+            weight[id][i * columns + n] =
+                e4m3_unpack(codes[n * inner + (in_order ? i : place_of(i))]);
+}
+
+/* The GEMM of a segment whose operands are e4m3; -1: none. */
+static int gemm_of(const struct fp_args *a, const struct workload *w, int first, int last)
+{
+    int found = -1;
+    for (int g = 0; g < GEMM_COUNT && a->e4m3.in != NULL; g++)
+        if (first <= chain_gemm(w->chain, g) && chain_gemm(w->chain, g) <= last)
+            found = g;
+    return found;
+}
+
+/* ---- a segment's operators ------------------------------------------------------------------- */
+
+/* Tensors that are given are read before and written after; the others exist in between. */
+static void run_segment(const struct fp_args *a, const struct fake_code *c, bool half)
+{
+    const int first = c->first, last = c->last;
     struct workload w = workload_of(a);
+    const int gemm = gemm_of(a, &w, first, last);
+    const int coded = gemm >= 0 ? w.chain->ops[chain_gemm(w.chain, gemm)].input : TENSOR_NONE;
+    float *weight[WEIGHT_MAX];
     uint32_t inputs = segment_inputs(w.chain, (struct segment){first, last});
     double *tensor[TENSOR_COUNT] = {NULL};
-    struct layer l = {.w = &w, .weight = (const float *const *)a->weight, .tensor = tensor};
+    struct layer l = {.w = &w, .weight = (const float *const *)weight, .tensor = tensor};
+    load_weights(a, &w, weight);
+    if (gemm >= 0)
+        load_codes(a, &w, gemm, strcmp(c->kind, "unordered") == 0, weight);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         bool input = (inputs & 1u << t) != 0;
         if (input || (t > first && t <= last + 1))
             tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
-        if (input && a->tensor[t] != NULL)
+        if (input && t == coded)
+            copy_codes(a, &w, t, false, (double)a->e4m3.alpha, false, tensor[t]);
+        else if (input && a->tensor[t] != NULL)
             copy(a, &w, t, false, tensor[t]);
     }
     for (int op = first; op <= last; op++)
@@ -103,8 +208,15 @@ static void run_segment(const struct fp_args *a, int first, int last, bool half)
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (a->tensor[t] != NULL && t > (half ? last : first) && t <= last + 1)
             copy(a, &w, t, true, tensor[t]);
+        if (a->e4m3.out != NULL && t == last + 1 && strcmp(c->kind, "uncopied") != 0)
+            copy_codes(a, &w, t, true,
+                       (double)half_value(a->e4m3.factors) *
+                           (strcmp(c->kind, "scaled") == 0 ? 2 : 1),
+                       strcmp(c->kind, "wraps") == 0, tensor[t]);
         free(tensor[t]);
     }
+    for (int i = 0; i < WEIGHT_MAX; i++)
+        free(weight[i]);
     free(w.mask.bits);
 }
 
@@ -115,23 +227,39 @@ static bool is(const struct fake_code *c, const char *kind)
     return strcmp(c->kind, kind) == 0;
 }
 
+/* The operators of a GEMM's kernel that several segments share. */
+static void find_operators(struct fake_code *c, const struct fp_args *a)
+{
+    const struct chain *chain_of_it = chain();
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (chain_of_it->ops[op].kind == KIND_GEMM &&
+            a->tensor[chain_of_it->ops[op].input] == a->gemm.in)
+            c->first = op;
+        if (a->tensor[TENSOR_OF(op)] == a->gemm.out)
+            c->last = op;
+    }
+}
+
 static void compute(struct fake_code *c, const struct fp_args *a)
 {
-    float *out = a->tensor[c->last + 1], old = out[0];
+    if (a->gemm.in != NULL)
+        find_operators(c, a);
+    void *out = a->tensor[c->last + 1];
+    float old = load(out, 0);
     unsigned *sync = a->sync;
     bool late = ++c->runs > c->rested_runs, marked = sync[0] != 0;
     sync[0] = is(c, "messy");
     if (late && is(c, "lazy"))
         return;
-    run_segment(a, c->first, c->last, late && is(c, "half"));
+    run_segment(a, c, late && is(c, "half"));
     for (int i = 0; i < WEIGHT_MAX && is(c, "vandal"); i++)
         if (a->weight[i] != NULL)
-            *(float *)(uintptr_t)a->weight[i] = 1;
+            store((void *)(uintptr_t)a->weight[i], 0, 1);
     if (marked || is(c, "messy") || is(c, "vandal") || is(c, "wrong") || (late && is(c, "tired")) ||
         (c->runs > 1 && is(c, "fickle")))
-        out[0] += 1;
+        store(out, 0, load(out, 0) + 1);
     else if (is(c, "stale") && !isnan(old))
-        out[0] += old;
+        store(out, 0, load(out, 0) + old);
 }
 
 static const char *fault_notes(void)

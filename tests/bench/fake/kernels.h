@@ -1,4 +1,5 @@
-/* The kernels of the made-up GPU: the oracle's operators on fp32 tensors, with faults. */
+/* The kernels of the made-up GPU: the oracle's operators on tensors of fp32, or of the type that
+ * FAKE_DTYPE names, and of e4m3, with faults. */
 #ifndef FUSEPLAN_TESTS_BENCH_FAKE_KERNELS_H
 #define FUSEPLAN_TESTS_BENCH_FAKE_KERNELS_H
 
@@ -21,7 +22,12 @@ enum { ILLEGAL_ADDRESS = 700 };
  *   half     writes the output of its last operator alone after the given run
  *   vandal   is wrong, and writes over its weights
  *   messy    is wrong, and leaves an arrival counter behind, which makes the next kernel wrong
- *   vast     finds no memory when it is loaded */
+ *   vast     finds no memory when it is loaded
+ * and with e4m3:
+ *   unordered  takes a weight's columns in order
+ *   scaled     stores by half of the scale
+ *   wraps      stores NaN for what is beyond 448
+ *   uncopied   stores no e4m3 */
 struct fake_code {
     char kind[16];
     int first, last; /* operators */

@@ -1,0 +1,148 @@
+/* Plans with GEMMs of e4m3 on the fake driver: what is right, and what is found. */
+#include "tests/bench/gpu_fixture.h"
+
+static struct status st; /* of the call that a test is about */
+
+enum { BATCH = 2, ROWS = 20 };
+
+/* Heads of 64, so that tiles of 64 columns make up rows. */
+static struct bench *open_bench(const char *lengths)
+{
+    struct bench_options o = gpu_options();
+    struct workload w = {.chain = &chain_bert,
+                         .batch = BATCH,
+                         .seq_len = ROWS,
+                         .heads = 2,
+                         .head_size = 64,
+                         .ffn = 256,
+                         .layers = 3,
+                         .eps = 1e-5,
+                         .dtype = DTYPE_FP16};
+    setenv("FAKE_GPU", "h200", 1);
+    setenv("FAKE_DTYPE", "fp16", 1);
+    hide_cublas();
+    workload_ready(&w, "full", lengths, NULL);
+    return bench_of(&o, &w);
+}
+
+static struct build_target target_of(const struct bench *b, unsigned precision)
+{
+    struct build_target t = *bench_target(b);
+    t.precision = precision;
+    return t;
+}
+
+static struct candidate candidate_with(const struct bench *b, const char *segments,
+                                       unsigned precision)
+{
+    const struct build_target t = target_of(b, precision);
+    struct segment s[OP_COUNT];
+    struct candidate c = {.precision = precision};
+    OK(plan_parse_segments(segments, false, &c.plan, &st));
+    c.count = plan_segments(c.plan, s);
+    for (int i = 0; i < c.count; i++)
+        c.choices[i] = choice_for(&t, s[i].first, s[i].last);
+    return c;
+}
+
+static struct trial trial_with(struct bench *b, const char *segments, unsigned precision)
+{
+    const struct sampling verify = {.all_layers = true, .all_rows = true};
+    struct candidate c = candidate_with(b, segments, precision);
+    struct trial t;
+    OK(bench_plan(b, &c, &verify, &t, &st));
+    return t;
+}
+
+static const unsigned precisions[] = {1 << GEMM_QKV, 1 << GEMM_OUT, 1 << GEMM_FFN1 | 1 << GEMM_FFN2,
+                                      1 << GEMM_FFN2, GEMM_ALL};
+
+START_TEST(plans_of_each_precision_are_right)
+{
+    struct bench *b = open_bench(_i % 2 == 0 ? NULL : "20,9");
+    struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i]);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(packed_plans_are_right)
+{
+    struct bench *b = open_bench("20,9");
+    const struct sampling verify = {.all_layers = true};
+    struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL);
+    struct trial t;
+    c.packed = true;
+    OK(bench_plan(b, &c, &verify, &t, &st));
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(segments_alone_are_right)
+{
+    static const struct segment segments[] = {{0, 0}, {0, 1},   {1, 6},   {7, 8},
+                                              {7, 9}, {10, 11}, {12, 13}, {12, 14}};
+    struct bench *b = open_bench(NULL);
+    const struct build_target t = target_of(b, GEMM_ALL);
+    const struct choice c = choice_for(&t, segments[_i].first, segments[_i].last);
+    struct trial trial;
+    OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
+    ck_assert_double_lt(trial.error, 1e-3);
+    check_ok(&trial);
+    bench_close(b);
+}
+END_TEST
+
+/* What a kernel does wrong, of a segment that is verified alone. */
+static const struct {
+    struct segment segment;
+    const char *code, *says;
+} faults[] = {
+    {{10, 11}, "fake unordered\n", "the output of ffn1_bias_gelu"},
+    {{12, 14}, "fake unordered\n", "the output of layernorm2"},
+    {{1, 6}, "fake scaled\n", "the output of merge_heads"},
+    {{10, 11}, "fake scaled\n", "the output of ffn1_bias_gelu"},
+    {{7, 9}, "fake scaled\n", "the copy of layernorm1 in e4m3"},
+    {{1, 6}, "fake wraps\n", "the output of merge_heads"},
+    {{10, 11}, "fake wraps\n", "the output of ffn1_bias_gelu"},
+    {{12, 14}, "fake wraps\n", "the copy of layernorm2 in e4m3"},
+    {{1, 6}, "fake uncopied\n", "the output of merge_heads"},
+    {{7, 9}, "fake uncopied\n", "the copy of layernorm1 in e4m3"},
+    {{12, 14}, "fake wrong\n", "the output of layernorm2"},
+};
+
+START_TEST(wrong_kernels_are_found)
+{
+    struct bench *b = open_bench(NULL);
+    const struct build_target t = target_of(b, GEMM_ALL);
+    const struct segment s = faults[_i].segment;
+    const struct choice c = choice_for(&t, s.first, s.last);
+    struct trial trial;
+    gpu_build(b, &c, faults[_i].code);
+    OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
+    check_failed(&trial, STATUS_WRONG, faults[_i].says);
+    bench_close(b);
+}
+END_TEST
+
+/* A segment of another precision than its neighbours leaves them what they do not read. */
+START_TEST(stale_copies_are_found)
+{
+    struct bench *b = open_bench(NULL);
+    const struct sampling verify = {.all_layers = true, .all_rows = true};
+    struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL),
+                     other = candidate_with(b, "0-0,1-6,7-9,10-11,12-14",
+                                            GEMM_ALL & ~(1u << GEMM_FFN1));
+    struct trial t;
+    c.choices[2] = other.choices[2];
+    OK(bench_plan(b, &c, &verify, &t, &st));
+    check_failed(&t, STATUS_WRONG, "layer 0");
+    bench_close(b);
+}
+END_TEST
+
+SUITE("e4m3", gpu_setup, test_dir_teardown,
+      LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
+      ONCE(packed_plans_are_right), LOOP(segments_alone_are_right, 0, 8),
+      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(stale_copies_are_found))
