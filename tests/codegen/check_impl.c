@@ -51,7 +51,67 @@ static const struct {
      STATUS_USAGE,
      "col_block of generated has no"},
     {{2, 6}, "generated", "lowering=tiled", STATUS_USAGE, "does not give all knobs of generated"},
+    {{2, 6}, "generated", "e4m3=out", STATUS_USAGE, "'e4m3=out' is not KNOB=VALUE with a knob"},
 };
+
+static const struct {
+    const char *schedule, *says; /* says: null if it is right */
+} precisions[] = {
+    {"tile=64x64 split=1 norm=cluster e4m3=ffn1+ffn2", NULL},
+    {"tile=64x64 split=1 norm=cluster e4m3=ffn2+ffn1", "does not give all knobs"},
+    {"tile=64x64 split=1 norm=cluster e4m3=", "'e4m3=' names no GEMMs"},
+    {"tile=64x64 split=1 norm=cluster e4m3=ffn1+", "'e4m3=ffn1+' names no GEMMs"},
+    {"tile=64x64 split=1 norm=cluster e4m3=ffn", "'e4m3=ffn' names no GEMMs"},
+    {"tile=64x64 split=1 norm=cluster e4m3", "'e4m3' is not KNOB=VALUE"},
+};
+
+START_TEST(schedules_have_a_precision)
+{
+    const char *schedule = precisions[_i].schedule, *says = precisions[_i].says;
+    const struct segment s = {10, 11};
+    struct choice c;
+    int result = choice_parse(TARGET_CUDA, &chain_bert, s, "hopper_gemm", schedule, &c, &st);
+    ck_assert_msg(result == 0 ? says == NULL : says != NULL && strstr(st.message, says) != NULL,
+                  "%s", st.message);
+    if (says == NULL)
+        ck_assert_uint_eq(c.schedule.precision, 1 << GEMM_FFN1 | 1 << GEMM_FFN2);
+}
+END_TEST
+
+/* What a segment has in e4m3 if the plan has all that it touches so; in: -2 where it cannot. */
+static const struct {
+    const char *chain;
+    struct segment s;
+    int in, out;
+    bool both;
+} uses[] = {
+    {"bert", {0, 1}, GEMM_QKV, -1, false},
+    {"bert", {1, 6}, -1, GEMM_OUT, false},
+    {"bert", {2, 5}, -1, -1, false},
+    {"bert", {6, 7}, -2, 0, false},
+    {"bert", {7, 9}, GEMM_OUT, GEMM_FFN1, true},
+    {"bert", {10, 11}, GEMM_FFN1, GEMM_FFN2, false},
+    {"bert", {12, 14}, GEMM_FFN2, GEMM_QKV, true},
+    {"bert", {9, 10}, -2, 0, false},
+    {"pre", {7, 9}, GEMM_OUT, GEMM_FFN1, false},
+    {"pre", {12, 14}, GEMM_FFN2, GEMM_QKV, true},
+};
+
+START_TEST(segments_use_e4m3)
+{
+    const struct chain *chain = chain_find(uses[_i].chain);
+    const struct segment s = uses[_i].s;
+    const struct choice c = {
+        .chain = chain, .segment = s, .schedule = {.precision = (uint8_t)segment_gemms(chain, s)}};
+    struct e4m3_use use;
+    ck_assert_int_eq(choice_e4m3(&c, &use), uses[_i].in != -2);
+    if (uses[_i].in == -2)
+        return;
+    ck_assert_int_eq(use.in, uses[_i].in);
+    ck_assert_int_eq(use.out, uses[_i].out);
+    ck_assert_int_eq(use.both, uses[_i].both);
+}
+END_TEST
 
 START_TEST(refuses_bad_choices)
 {
@@ -77,4 +137,6 @@ END_TEST
 
 SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
-      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)), ONCE(knobs_without_effect_are_refused))
+      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)), ONCE(knobs_without_effect_are_refused),
+      LOOP(schedules_have_a_precision, 0, ARRAY_LEN(precisions)),
+      LOOP(segments_use_e4m3, 0, ARRAY_LEN(uses)))

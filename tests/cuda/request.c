@@ -69,6 +69,20 @@ static void set_local(struct workload *w, const char *mask)
         give_up(&st);
 }
 
+static void set_precision(struct request *r, const char *text)
+{
+    struct status st = STATUS_INIT;
+    if (precision_parse(text, &r->precision, &st) != 0)
+        give_up(&st);
+}
+
+struct build_target request_target(const struct request *r, const struct bench *b)
+{
+    struct build_target t = *bench_target(b);
+    t.precision = r->precision;
+    return t;
+}
+
 static void build_workload(struct workload *w, const char *mask, int average)
 {
     struct status st = STATUS_INIT;
@@ -109,6 +123,10 @@ static void name_request(struct request *r, const char *mask)
             buf_addf(&name, " %c=%d", sizes[i].letter, sizes[i].size);
     if (w->lengths != NULL)
         buf_adds(&name, " with lengths");
+    if (r->precision != 0) {
+        buf_adds(&name, " e4m3=");
+        precision_text(r->precision, "", &name);
+    }
     if (w->chain != &chain_bert)
         buf_addf(&name, " %s", w->chain->name);
     if (w->local != NULL) {
@@ -141,7 +159,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
         int *number;
     } numbers[] = {{'a', &average}, {'H', &w->heads},  {'W', &w->head_size}, {'D', &w->hidden},
                    {'F', &w->ffn},  {'L', &w->layers}, {'d', &deadline_s}};
-    snprintf(letters, sizeof(letters), "a:c:l:H:W:D:F:L:w:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:c:l:e:H:W:D:F:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1) {
         size_t n = 0;
         while (n < ARRAY_LEN(numbers) && numbers[n].letter != letter)
@@ -154,6 +172,8 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
             set_chain(w, optarg);
         else if (letter == 'l')
             local = optarg;
+        else if (letter == 'e')
+            set_precision(r, optarg);
         else if (letter == 'w')
             r->options.weights = optarg;
         else if (letter == 'C')

@@ -17,6 +17,7 @@
     "  -F N     feed-forward size (4 * hidden size)\n"                                             \
     "  -L N     layers (1)\n"                                                                      \
     "  -w FILE  weights of a HuggingFace BERT, not drawn ones\n"                                   \
+    "  -e LIST  GEMMs in e4m3: fp8 for all, or qkv,out,ffn1,ffn2\n"                                \
     "  -t NAME  target (cuda)\n"                                                                   \
     "  -C NAME  compiler\n"                                                                        \
     "  -d N     seconds that a kernel may take\n"
@@ -24,6 +25,7 @@
 struct request {
     struct bench_options options;
     struct workload workload; /* its mask is built */
+    unsigned precision;       /* GEMMs in e4m3, as bits */
     char name[256];           /* "fp16 (2,100) strided W=32 with lengths pre+rope" */
 };
 
@@ -52,5 +54,8 @@ int list_segment(const struct build_target *t, struct segment s, bool handwritte
                  struct choice *out);
 
 double seconds_since(double start);
+
+/* The target of a bench with the request's precision. */
+struct build_target request_target(const struct request *r, const struct bench *b);
 
 #endif

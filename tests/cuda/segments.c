@@ -162,7 +162,8 @@ int main(int argc, char **argv)
     request_read(&r, argc, argv, usage, "s:i:p:bm", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
-    int count = select_choices(bench_target(b), choices);
+    const struct build_target target = request_target(&r, b);
+    int count = select_choices(&target, choices);
     build(b, r.name, choices, count, &tally);
     if (build_only) {
         printf("%s: %d kernels built by %s, %d failed, in %.1f s\n", r.name, count,

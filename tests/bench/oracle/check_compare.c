@@ -290,7 +290,38 @@ START_TEST(threads_change_no_bit)
 }
 END_TEST
 
+/* Codes of the right numbers are right, as is one to the other side of a tie; the next one is off
+ * by less than a step, NaN by all. */
+START_TEST(codes_are_judged_by_their_cells)
+{
+    struct fixture f;
+    prepare(&f, TENSOR_OF(14));
+    const float scale = 0x1p-4f;
+    const struct rows all = {0, f.n / (H * W)};
+    uint8_t *codes = mem_alloc((size_t)f.n, 1);
+    struct comparison c;
+    for (int wrong = 0; wrong < 4; wrong++) {
+        f.ref[0] = wrong == 1 ? 1.0625f * scale : 1.125f * scale; /* a tie of 1 and 1.125 */
+        for (int64_t i = 0; i < f.n; i++)
+            codes[i] = e4m3_pack((float)f.ref[i] / scale);
+        if (wrong > 0)
+            codes[0] = wrong == 3 ? E4M3_NAN : e4m3_pack(1.125f) + (wrong == 2 ? 1 : 0);
+        struct oracle_results right = results_of(&f.w, f.tensor, f.ref);
+        comparison_init(&c, &right, f.tensor);
+        comparison_add_e4m3(&c, all, codes, scale);
+        const struct oracle_error e = comparison_end(&c);
+        oracle_results_release(&right);
+        ck_assert_int_eq(e.tensor > 0, wrong > 1);
+        ck_assert_int_eq(isinf(e.tensor), wrong == 3);
+        ck_assert_int_eq(e.worst_index, 0);
+    }
+    free(codes);
+    release(&f);
+}
+END_TEST
+
 SUITE("compare", NULL, NULL, LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT),
       ONCE(errors_are_relative_norms), ONCE(small_rows_are_judged_by_the_others),
       ONCE(zeros_must_be_zeros), ONCE(rows_may_be_8_times_worse),
-      LOOP(pieces_are_the_whole, 0, TENSOR_COUNT), ONCE(threads_change_no_bit))
+      LOOP(pieces_are_the_whole, 0, TENSOR_COUNT), ONCE(threads_change_no_bit),
+      ONCE(codes_are_judged_by_their_cells))

@@ -156,7 +156,30 @@ START_TEST(every_fp16_goes_to_the_nearest_e4m3)
 }
 END_TEST
 
+/* A number is in the cell of its own code, and next to that of any other there is a number that is
+ * rounded to it, or a tie. */
+START_TEST(cells_are_what_is_rounded_to_a_code)
+{
+    for (int i = 0; i <= 0xffff; i++) {
+        const float value = unpacked(DTYPE_FP16, (uint16_t)i);
+        const int own = e4m3_pack(value);
+        if (!isfinite(value))
+            continue;
+        ck_assert(e4m3_nearest((uint8_t)own, value) == value);
+        for (int code = own & 0x80; code < (own & 0x80) + 0x7f; code++) {
+            const float nearest = e4m3_nearest((uint8_t)code, value);
+            const float inside = (63 * nearest + e4m3_unpack((uint8_t)code)) / 64;
+            if (code != own && code != (own & 0x80))
+                ck_assert_uint_eq(e4m3_pack(inside), code);
+        }
+    }
+    ck_assert(e4m3_nearest(0x01, -1) == 0x1p-10f && e4m3_nearest(0x80, 1) == 0x1p-10f);
+    ck_assert(e4m3_nearest(0x7e, 1e9f) == 1e9f && isnan(e4m3_nearest(0x7f, 1)));
+}
+END_TEST
+
 SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
       LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
       ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32),
-      ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3))
+      ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3),
+      ONCE(cells_are_what_is_rounded_to_a_code))
