@@ -12,7 +12,7 @@ set(cuda_kernels abi.h attention.cuh attention.h attention_rows.cuh attention_sc
   hopper_attention_work.cuh hopper_gemm.cuh hopper_gemm.h hopper_gemm_compute.cuh
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
   hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
-  hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
+  hopper_gemm_pairs.cuh hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
 set(cuda_library device.c graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
   segment.h)
 set(cuda_products products.c)

@@ -50,7 +50,7 @@ struct fp_gemm {
     const void *bias, *gamma, *beta;
 };
 
-/* What a kernel reads and stores in e4m3, in the order of hopper_gemm_store.cuh.  A number x is
+/* What a kernel reads and stores in e4m3, in the order of hopper_gemm_pairs.cuh.  A number x is
  * kept as x / scale, rounded.  Sums of products are results / alpha. */
 struct fp_e4m3 {
     const void *in, *weight; /* (tokens, K); (N, K) */

@@ -219,7 +219,7 @@ template <class S> struct store {
         }
     }
 
-    /* As e4m3, in the order of hopper_gemm_store.cuh: 16 columns of a row for a lane. */
+    /* As e4m3, in the order of hopper_gemm_pairs.cuh: 16 columns of a row for a lane. */
     FP_DEVICE void store_e4m3(const unsigned char *rows, unsigned char *out, i64 step,
                               const place &to, int warp, int lane) const
     {

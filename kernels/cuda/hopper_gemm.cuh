@@ -4,9 +4,9 @@
  * Source: the warp-specialised persistent kernels of CUTLASS 3 ("cooperative" and "ping-pong").
  *
  * This file has the roles of a thread block's warps.  Steps: hopper_gemm_load.cuh, _compute.cuh,
- * _finish.cuh (which stores by _store.cuh, and with a layernorm by _norm.cuh and _norm_swap.cuh on
- * _moments.cuh).  Ways to run them: _pingpong.cuh, _cooperative.cuh, _split.cuh.  What all of them
- * know: _work.cuh and, with the host, hopper_gemm.h. */
+ * _finish.cuh (which stores by _store.cuh on _pairs.cuh, and with a layernorm by _norm.cuh and
+ * _norm_swap.cuh on _moments.cuh).  Ways to run them: _pingpong.cuh, _cooperative.cuh, _split.cuh.
+ * What all of them know: _work.cuh and, with the host, hopper_gemm.h. */
 #ifndef FUSEPLAN_CUDA_HOPPER_GEMM_CUH
 #define FUSEPLAN_CUDA_HOPPER_GEMM_CUH
 

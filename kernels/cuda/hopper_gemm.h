@@ -24,7 +24,7 @@ struct fp_hopper_gemm {
     bool rms;          /* the norm is an RMS norm */
     bool gate;         /* two neighbouring columns become one */
     bool e4m3;         /* input and weight are e4m3, and the weight is (N, K) */
-    bool out_e4m3;     /* the result is stored in e4m3, in the order of hopper_gemm_store.cuh */
+    bool out_e4m3;     /* the result is stored in e4m3, in the order of hopper_gemm_pairs.cuh */
     bool out_both;     /* and in a half type */
 };
 

@@ -184,7 +184,7 @@ template <class W> struct norm {
             }
 #pragma unroll
             for (int p = 0; p < BLOCKS; p += 4)
-                storing::leave_pairs(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);
+                pairs<W>::leave(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);
         });
     }
 

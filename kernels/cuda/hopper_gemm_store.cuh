@@ -7,7 +7,7 @@
 #ifndef FUSEPLAN_CUDA_HOPPER_GEMM_STORE_CUH
 #define FUSEPLAN_CUDA_HOPPER_GEMM_STORE_CUH
 
-#include "hopper_gemm_work.cuh"
+#include "hopper_gemm_pairs.cuh"
 
 namespace fp::hopper_gemm
 {
@@ -190,43 +190,22 @@ template <class W> struct store {
         return panel + row * 64 + row / 2 % 4 * 16 + odd * 8 + lane % 4 / 2 * 4;
     }
 
-    /* ---- e4m3 --------------------------------------------------------------------------------
-     *
-     * Of each 16 columns byte 2i is column i, and byte 2i + 1 is column i + 8: so a thread has four
-     * neighbours of two blocks.  The weight that such a result is multiplied by has its inner
-     * dimension in the same order. */
+    /* ---- e4m3 -------------------------------------------------------------------------------- */
 
-    /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes. */
-    static FP_DEVICE u32 first_pairs(u32 panel)
-    {
-        const int lane = S::lane(), row = lane % 16;
-        return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
-    }
-
-    /* Leaves 16 rows and 32 columns of a warp.  x: pairs of the first 16 columns as leave() has
-     * them; y: of the others. */
-    static FP_DEVICE void leave_pairs(const W &w, const u32 (&x)[4], const u32 (&y)[4], u32 at)
-    {
-        const u32 factors = w.a.e4m3.factors;
-        const u32 r[4] = {e4m3::pack(x[0], x[2], factors), e4m3::pack(x[1], x[3], factors),
-                          e4m3::pack(y[0], y[2], factors), e4m3::pack(y[1], y[3], factors)};
-        store_matrix(at, r);
-    }
-
-    /* The same of sums, from block p on. */
+    /* Leaves 16 rows and 32 columns of a warp, from block p on. */
     static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
     {
         u32 x[4], y[4];
         pack_blocks(w, c, m, p, x);
         pack_blocks(w, c, m, p + 2, y);
-        leave_pairs(w, x, y, at);
+        pairs<W>::leave(w, x, y, at);
     }
 
     /* Where this lane's part of a panel begins. */
     template <bool PAIRS> static FP_DEVICE u32 first_of(u32 panel)
     {
         if constexpr (PAIRS)
-            return first_pairs(panel);
+            return pairs<W>::first(panel);
         else if constexpr (S::GATE)
             return first_words(panel);
         else

@@ -1,0 +1,35 @@
+/* A panel of a result in e4m3, as a warp leaves it in shared memory.
+ *
+ * Of each 16 columns byte 2i is column i, and byte 2i + 1 is column i + 8: so a thread has four
+ * neighbours of two blocks.  The weight that such a result is multiplied by has its inner
+ * dimension in the same order. */
+#ifndef FUSEPLAN_CUDA_HOPPER_GEMM_PAIRS_CUH
+#define FUSEPLAN_CUDA_HOPPER_GEMM_PAIRS_CUH
+
+#include "hopper_gemm_work.cuh"
+
+namespace fp::hopper_gemm
+{
+
+template <class W> struct pairs {
+    /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes. */
+    static FP_DEVICE u32 first(u32 panel)
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32, row = lane % 16;
+        return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
+    }
+
+    /* Leaves 16 rows and 32 columns of a warp.  x: pairs of the first 16 columns as store::leave()
+     * has them; y: of the others. */
+    static FP_DEVICE void leave(const W &w, const u32 (&x)[4], const u32 (&y)[4], u32 at)
+    {
+        const u32 factors = w.a.e4m3.factors;
+        const u32 r[4] = {e4m3::pack(x[0], x[2], factors), e4m3::pack(x[1], x[3], factors),
+                          e4m3::pack(y[0], y[2], factors), e4m3::pack(y[1], y[3], factors)};
+        store_matrix(at, r);
+    }
+};
+
+} // namespace fp::hopper_gemm
+
+#endif
