@@ -1,16 +1,18 @@
 """optimize(), restore(), explain(), stats(), doctor()."""
 
+import copy
 import re
 import sys
 import weakref
 
 import torch
 
-from . import finder, library, probe, program
+from . import capture, finder, graphs as _graphs, library, probe, program
 from .finder import Unsupported
 from .stack import Engine, Layers, Stack, Watch, hide_pooled
 
-# The largest relative L2 distance to the model itself, over rows of tokens.
+# The largest relative L2 distance to the model itself, over rows of tokens.  One that is itself farther from its
+# layers in fp32, as T5's attention may be, which has no scale, is no measure: see _is_as_near().
 BOUNDS = {"fp32": 1e-4, "tf32": 4e-3, "fp16": 1e-2, "bf16": 8e-2}
 _BATCHES = (1, 8, 64)  # of a library for which no shapes are named
 _LENGTHS = (32, 128, 512)
@@ -24,7 +26,7 @@ class Wrong(RuntimeError):
     """The library's results are not the model's: it is not used."""
 
 
-def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, progress=True):
+def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, progress=True, graphs=True):
     """Gives the encoder layers of a model to fuseplan's kernels, and returns the model.
 
     model: a HuggingFace model, also one with a head, a SentenceTransformer, a CrossEncoder, a torch.nn.Module with
@@ -37,13 +39,14 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     dtype: in which the layers compute, such as torch.float16, "tf32"; None: the model's own.
     example: keyword arguments of a call of the model, where fuseplan does not know what the model takes.
     progress: True: a line on stderr; False; or a function that is called with each event of `fuseplan --events`.
+    graphs: on a GPU, whether calls whose sizes come again run as CUDA graphs of the whole model.
 
     The results are compared with those of the model first, and nothing is replaced unless they agree: else Wrong is
     raised.  Unsupported says what a model has that no plan computes, ProgramError what the program could not do."""
     shapes = _check_shapes(shapes)
     whole, base = model, finder.unwrap(model)
     finder.check_whole(base)
-    before = [layers.stack for layers in find_layers(base)]
+    before, had = [layers.stack for layers in find_layers(base)], _graphs.graphs_of(base)
     base = restore(base)
     try:
         made, refused = _make_all(base, example, shapes, time_limit, dtype, progress)
@@ -51,9 +54,13 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
         for stack in before:
             if not isinstance(model, Layers):  # which is as it was
                 _replace(base, stack)
+        if had is not None:
+            _graphs.install(base, before)
         raise
     for stack in made:
         base = _replace(base, stack)
+    if graphs:
+        _graphs.install(base, made)
     _done[base] = refused
     return base if isinstance(base, Layers) else whole
 
@@ -141,7 +148,8 @@ def made_engine(made, module, model, about):
     """An engine for a stack, whose results are those of the stack's layers."""
     d = made.description
     with torch.no_grad():
-        engine = Engine(d, module, model, about)
+        with capture.lock:  # an engine waits for the GPU
+            engine = Engine(d, module, model, about)
         trial = Stack(d, engine, made.checks)
         errors = [_compare(trial, call) for call in made.checks]
         engine.error = float(torch.tensor(errors, dtype=torch.float64).max())  # NaN, if any is
@@ -149,7 +157,7 @@ def made_engine(made, module, model, about):
         most = max(call.x.shape[1] for call in made.checks)
         raise ValueError(f"{d.path}: the model calls its layers with {most} tokens, and shapes have at most "
                          f"{engine.longest}: name the model's")
-    if not engine.error <= BOUNDS[engine.type_name]:
+    if not engine.error <= BOUNDS[engine.type_name] and not _is_as_near(trial, made.checks):
         raise Wrong(f"{d.path}: the library's results differ from the model's by {engine.error:.2g} (relative L2); "
                     f"expected at most {BOUNDS[engine.type_name]:g} in {engine.type_name}: the model is as it was")
     engine.calls.clear()
@@ -157,13 +165,38 @@ def made_engine(made, module, model, about):
     return engine
 
 
+def _is_as_near(stack, calls):
+    """Whether the library's results are about as near to those of the layers in fp32 as the model's are."""
+    with torch.no_grad():
+        layers = [copy.deepcopy(layer).float() for layer in stack.plain]
+        for call in calls:
+            x, args, kwargs = _in_fp32((call.x, call.args, call.kwargs))
+            exact = stack.run_layers(layers, x, args, kwargs)
+            got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
+            if not _distance(got, exact, call.real) <= 1.25 * _distance(call.y, exact, call.real):
+                return False
+    return True
+
+
+def _in_fp32(value):
+    if isinstance(value, (tuple, list)):
+        return type(value)(_in_fp32(part) for part in value)
+    if isinstance(value, dict):
+        return {name: _in_fp32(part) for name, part in value.items()}
+    return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
 def _compare(stack, call):
     got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
     if got.shape != call.y.shape:
         raise Wrong(f"{stack.description.path}: the library gives {tuple(got.shape)}, the model {tuple(call.y.shape)}")
-    got, want = got.double(), call.y.double()
-    if call.real is not None:
-        got, want = got[call.real], want[call.real]
+    return _distance(got, call.y, call.real)
+
+
+def _distance(got, want, real):
+    got, want = got.double(), want.double()
+    if real is not None:
+        got, want = got[real], want[real]
     return float((got - want).norm() / want.norm())
 
 
@@ -235,6 +268,7 @@ def restore(model):
     base = finder.unwrap(model)
     if isinstance(base, Layers):
         return base.plain
+    _graphs.remove(base)
     for layers in find_layers(base):
         d = layers.stack.description
         setattr(d.owner, d.attribute, layers.stack.replaced[0])
@@ -258,21 +292,26 @@ def explain(model):
             plan = engine.module._lib.encoder_plan_at(i).contents
             where = plan.measured_on.decode() if plan.measured_on else "never measured"
             lines.append(f"  ({batch},{seq_len}): plan {plan.value}, {plan.kernels} kernels a layer, {where}")
+    graphs = _graphs.graphs_of(finder.unwrap(model))
+    if graphs is not None:
+        lines.append(f"CUDA graphs: {graphs.describe()}")
     for path, why in _done.get(finder.unwrap(model), {}).items():
         lines.append(f"{path}: not replaced: {why}")
     return "\n".join(lines)
 
 
 def stats(model):
-    """Of each stack by its path: calls of each shape, with the plan's size that ran it and the mean time of a call in
-    microseconds (on a GPU the host's), and calls that the model's own layers ran, by the reason."""
+    """Of each stack by its path: calls of each shape, how many of them were replays of a CUDA graph, with the plan's
+    size that ran it and the mean time of a call in microseconds (on a GPU the host's, of a replay the whole model's),
+    and calls that the model's own layers ran, by the reason."""
     found = {}
     for stack in _stacks_of(model):
         engine = stack.engine
         shapes = {}
         for (batch, seq_len), count in sorted(engine.calls.items()):
             index = engine.module._lib.encoder_find(batch, seq_len)
-            shapes[batch, seq_len] = {"calls": count, "us": engine.seconds[batch, seq_len] / count * 1e6,
+            shapes[batch, seq_len] = {"calls": count, "replays": engine.replays[batch, seq_len],
+                                      "us": engine.seconds[batch, seq_len] / count * 1e6,
                                       "plan": engine.sizes[index] if index >= 0 else "in pieces"}
         found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls)}
     return found

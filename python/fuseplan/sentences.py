@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import torch
 
-from . import finder
-from .stack import Layers
+from . import finder, graphs
+from .stack import Layers, asking
 
 _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
 
@@ -20,8 +20,8 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
 
     model: a SentenceTransformer whose layers optimize() has replaced.  A thread tokenises the longest sentences
     first, ahead of the layers.  Sentences of about the same length run together, as many as the largest plan for
-    that length takes, or batch_size; the layers get their lengths from the host, and compute no rows of padding if
-    the library is packed."""
+    that length takes, or batch_size; no mask is read, and layers compute no rows of padding if the library is packed.
+    On a GPU small batches whose sizes come again run as CUDA graphs."""
     one = isinstance(sentences, str)
     texts = [sentences] if one else list(sentences)
     for i, text in enumerate(texts):
@@ -148,17 +148,43 @@ def _split(stack, lengths, batch_size):
 
 def _run(model, stack, rows, prompt):
     """(n,D) of n rows of tokens, the longest first."""
-    device = stack.description.place[0]
-    lengths = torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32)
-    inputs = {name: _to(device, _pad(name, rows, int(lengths[0]), model.tokenizer)) for name in rows[0]}
+    device, longest = stack.description.place[0], len(rows[0]["input_ids"])
+    lengths = _pin(device, torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32))
     base = finder.unwrap(model)
-    places = torch.arange(int(lengths[0]), device=device)
-    mask = (places < _to(device, lengths)[:, None]).long()
-    with stack.given_lengths(lengths):
-        y = base(**inputs, attention_mask=mask, return_dict=True)[0]
-    features = {"input_ids": inputs["input_ids"], "attention_mask": mask, "token_embeddings": y}
+    skipped = 0  # tokens of the prompt, in pooling
     if prompt and not getattr(model[1], "include_prompt", True):
-        features["prompt_length"] = len(model.tokenizer(prompt)["input_ids"]) - 1
+        skipped = len(model.tokenizer(prompt)["input_ids"]) - 1
+    around = graphs.graphs_around(model, base, [stack])
+    wide = around and around.can() and around.widen(len(rows), longest)
+    inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)) for name in rows[0]}
+    if wide:
+        found = _replay(around, model, base, stack, {**inputs, "lengths": lengths}, skipped)
+        if found is not None:
+            return found[0]
+    inputs = {name: t.to(device, non_blocking=True) for name, t in inputs.items()}
+    with asking([stack], lengths=lengths):
+        return _embed(model, base, inputs, lengths.to(device, non_blocking=True), skipped)
+
+
+def _replay(around, model, base, stack, tensors, skipped):
+    def run(inputs, ran):
+        inputs = dict(inputs)
+        lengths = inputs.pop("lengths")
+        with asking([stack], lengths=lengths, ran=ran):
+            return _embed(model, base, inputs, lengths, skipped)
+    sizes = {name: (t.shape, t.dtype) for name, t in tensors.items()}
+    return around.run((skipped, *tensors, tensors["input_ids"].shape), tensors, sizes, run)
+
+
+def _embed(model, base, inputs, lengths, skipped):
+    """The model and what pools its rows.  lengths: on the device, too."""
+    tokens = inputs["input_ids"]
+    mask = (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]).long()
+    run = base if graphs.graphs_of(base) is None else base._call_impl  # not by a graph of the base alone
+    y = run(**inputs, attention_mask=mask, return_dict=True)[0]
+    features = {"input_ids": tokens, "attention_mask": mask, "token_embeddings": y}
+    if skipped:
+        features["prompt_length"] = skipped
     for module in list(model)[1:]:
         features = module(features)
     return features["sentence_embedding"]
@@ -172,5 +198,5 @@ def _pad(name, rows, longest, tokenizer):
     return torch.from_numpy(out)
 
 
-def _to(device, t):
-    return t.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else t
+def _pin(device, t):
+    return t.pin_memory() if device.type == "cuda" else t

@@ -27,9 +27,28 @@ _CHANGED = "; the model's other parts may have changed already"
 
 class _Asked(threading.local):
     """What a call of this thread asks for.  by: the Watch that saw that the stack's layers must run, and reason: why;
-    mask: (B,S), which the model itself does not get; lengths: see given_lengths()."""
+    mask: (B,S), which the model itself does not get; lengths, whole, ran: see asking()."""
 
-    by = reason = mask = lengths = None
+    by = reason = mask = lengths = ran = None
+    whole = False
+
+
+@contextlib.contextmanager
+def asking(stacks, lengths=None, whole=False, ran=None):
+    """In this thread's calls of stacks no mask is read where lengths, (B) int32 of tokens with all padding behind
+    them, are given, or whole says that there is no padding.  ran: a list that gets (engine, (batch, tokens)) of each
+    call, which is not counted; calls that the model's layers would run are then Refused."""
+    for stack in stacks:
+        stack.asked.lengths, stack.asked.whole, stack.asked.ran = lengths, whole, ran
+    try:
+        yield
+    finally:
+        for stack in stacks:
+            stack.asked.lengths, stack.asked.whole, stack.asked.ran = None, False, None
+
+
+class Refused(Exception):
+    """What a call does that no CUDA graph repeats."""
 
 
 class Layers(torch.nn.ModuleList):
@@ -150,7 +169,7 @@ class Watch:
                 asked.by, asked.reason = self, reason
         if asked.by is not None:
             if self.owner:
-                stack.plain_calls[asked.reason] += 1
+                stack.count_plain(asked.reason)
             return None
         if self.takes_mask:
             mask = kwargs.get("attention_mask")
@@ -201,14 +220,11 @@ class Stack(torch.nn.Module):
     def __repr__(self):
         return f"Stack({self.description.path}: {self.describe()})"
 
-    @contextlib.contextmanager
-    def given_lengths(self, lengths):
-        """In this thread's calls no mask is read.  lengths: (B) int32, all padding is behind them."""
-        self.asked.lengths = lengths
-        try:
-            yield
-        finally:
-            self.asked.lengths = None
+    def count_plain(self, reason):
+        """A call that the layers themselves run."""
+        if self.asked.ran is not None:
+            raise Refused(f"PyTorch's layers run: {reason}")
+        self.plain_calls[reason] += 1
 
     def describe(self):
         d, engine = self.description, self.engine
@@ -273,14 +289,16 @@ class Stack(torch.nn.Module):
             if self.description.window:
                 raise Unsupported(f"the input has {x.shape[1]} tokens, and the layers' longest plan {engine.longest}: "
                                   "optimize the model again, with shapes for as many")
-            self.plain_calls[f"more than {engine.longest} tokens"] += 1
+            self.count_plain(f"more than {engine.longest} tokens")
             return self._run_plain(x, args, kwargs)
         lengths, order, bad = self.asked.lengths, None, None
         if self.asked.mask is not None:
             found = [self.asked.mask]
+        elif self.asked.whole:
+            found = []
         if lengths is None and found:
             lengths, order, bad = masks.read(found, x, self._causal, self._contiguous, engine.module)
-        y = engine.run(x, lengths, order)
+        y = engine.run(x, lengths, order, self.asked.ran)
         if bad is not None:
             y = y.masked_fill(bad[:, None, None], float("nan"))
         if order is not None and not self._causal:
@@ -298,16 +316,21 @@ class Stack(torch.nn.Module):
         y[:, 0].masked_fill_(padding[:, None], float("nan"))
 
     def _run_plain(self, x, args, kwargs):
-        """By the layers themselves.  T5's first one gives its bias to the others."""
+        """By the layers themselves."""
+        x = self.run_layers(self.plain, x, args, kwargs)
+        return (x,) + (None,) * (self._form - 1) if self._form else x
+
+    def run_layers(self, layers, x, args, kwargs):
+        """By layers like those of the stack.  T5's first one gives its bias to the others."""
         output = None
-        for layer in self.plain:
+        for layer in layers:
             output = layer(x, *args, **kwargs)
             x = tensor_of(output)
-            if self.description.family.bias == "t5" and layer is self.plain[0]:
+            if self.description.family.bias == "t5" and layer is layers[0]:
                 bias = next(t for t in output[1:] if isinstance(t, torch.Tensor) and t.dim() == 4)
                 kwargs = {**dict(zip(self._names[1:], args)), **kwargs, "position_bias": bias}
                 args = ()
-        return (x,) + (None,) * (self._form - 1) if self._form else x
+        return x
 
 
 class Engine:
@@ -323,15 +346,24 @@ class Engine:
         self.layers = module.Layers(pack_layers(description, self.dtype), description.eps,
                                     **pack_shared(description, model, self.dtype, module.info.seq_len))
         self.calls = collections.Counter()
+        self.replays = collections.Counter()  # calls among them
         self.seconds = collections.Counter()
 
-    def run(self, x, lengths, order):
-        """x (B,S,D) of any type, its real rows first in each sequence, or where order says; y is of x's type."""
+    def run(self, x, lengths, order, ran=None):
+        """x (B,S,D) of any type, its real rows first in each sequence, or where order says; y is of x's type.  ran: see
+        asking()."""
         shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
         y = self._run(x, lengths, order)
-        self.calls[shape] += 1
-        self.seconds[shape] += time.perf_counter() - begun
+        if ran is not None:
+            ran.append((self, shape))
+        else:
+            self.count(shape, time.perf_counter() - begun)
         return y
+
+    def count(self, shape, seconds, replay=False):
+        self.calls[shape] += 1
+        self.replays[shape] += replay
+        self.seconds[shape] += seconds
 
     def _run(self, x, lengths, order):
         given = x.dtype

@@ -2,7 +2,7 @@
 
 import threading
 
-from . import finder, library
+from . import finder, graphs, library
 from .replace import _stacks_of, made_engine
 
 
@@ -32,6 +32,9 @@ def tune(model, time_limit=60, most=4, progress=True):
                                     progress, search=new)
         stack.engine = made_engine(stack, module, base, about)
         shapes += new
+    found = graphs.graphs_of(base)
+    if shapes and found is not None:
+        found.drop()
     return shapes
 
 

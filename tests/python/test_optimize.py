@@ -391,6 +391,21 @@ class Refusals(common.Case):
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
         self.assertEqual(model.encoder._forward_pre_hooks, {})
 
+    def test_a_model_that_is_inexact_itself(self):
+        """Of T5 in bf16, whose layers are far from the same in fp32."""
+        model = models.draw('t5').bfloat16()
+        stack = fuseplan.finder.find_stacks(model)[0][0]
+        calls = [run[0] for run in fuseplan.replace._record(model, [stack], None, SHAPES)]
+        made = fuseplan.stack.Stack(stack, None, calls)
+        exact = models.draw('t5')
+        for share, good in (0.9, True), (1.2, True), (1.4, False), (float('nan'), False):
+            found = []
+            for call in fuseplan.replace._record(exact, fuseplan.finder.find_stacks(exact)[0], None, SHAPES):
+                found.append(call[0].y)
+            found = [want + (call.y - want) * share for want, call in zip(found, calls)]
+            with mock.patch.object(type(made), '_run', lambda *a, **k: (found.pop(0),)):
+                self.assertEqual(fuseplan.replace._is_as_near(made, calls), good, share)
+
     def test_results_that_are_no_numbers(self):
         compare = fuseplan.replace._compare
         for at in 0, 1:
