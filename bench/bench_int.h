@@ -138,6 +138,12 @@ struct bench {
     int kills;                         /* of workers from outside, during this measurement */
 };
 
+static inline struct lock_device session_device(const struct bench *b)
+{
+    const bool numbered = b->target.kind == TARGET_CPU; /* of which a machine has one */
+    return (struct lock_device){b->target, numbered ? "" : b->toolchain.where.uuid};
+}
+
 /* What runs: the choices of a plan, or one segment alone. */
 struct runnable {
     const struct choice *choices;

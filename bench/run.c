@@ -9,10 +9,8 @@ enum {
 
 static int take_turn(struct bench *b, enum lock_use use, int *lock, struct status *st)
 {
-    const bool numbered = b->target.kind == TARGET_CPU; /* of which a machine has one */
-    const struct lock_device device = {b->target, numbered ? "" : b->toolchain.where.uuid};
     b->wait.limit_s = fmax(b->until - clock_seconds(), 0);
-    return lock_take(device, use, &b->wait, lock, st);
+    return lock_take(session_device(b), use, &b->wait, lock, st);
 }
 
 /* What is measured: a plan's choices, or one segment alone. */

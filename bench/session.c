@@ -139,18 +139,46 @@ static int begin_worker(struct bench *b, struct status *st)
     return result;
 }
 
-/* Called as soon as a compiler runs.  Only the first time, when no call of a worker is under way:
- * the call itself notices the end of its worker. */
+static int open_device(struct bench *b, struct status *st)
+{
+    json_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device), *reply;
+    int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
+    if (result != 0)
+        client_stop(&b->client);
+    /* A peak rate that the reply lacks stays unknown. */
+    json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
+                &b->limits.bytes_per_s);
+    b->client.opened = result == 0;
+    json_decref(reply);
+    json_decref(request);
+    return result;
+}
+
+/* Opens the device, which takes about as long as a compiler does, unless it is another process's
+ * turn there. */
+static void open_early(struct bench *b)
+{
+    struct lock_wait none = {.stop = b->stop};
+    struct status later = STATUS_INIT;
+    int lock;
+    if (lock_take(session_device(b), LOCK_TO_RUN, &none, &lock, &later) != 0)
+        return;
+    open_device(b, &later);
+    lock_drop(lock);
+}
+
+/* Called where compilers run.  Only the first time, when no call of a worker is under way: the call
+ * itself notices the end of its worker.  The next user of the worker starts it and says what
+ * fails. */
 static void begin_early(void *ctx)
 {
     struct bench *b = ctx;
-    struct status later =
-        STATUS_INIT; /* the next user of the worker starts it and says what fails */
+    struct status later = STATUS_INIT;
     if (b->began_early)
         return;
     b->began_early = true;
-    if (!client_works(&b->client))
-        begin_worker(b, &later);
+    if (!client_works(&b->client) && begin_worker(b, &later) == 0 && b->ops->builds_beside)
+        open_early(b);
 }
 
 /* The worker is at work; see struct client. */
@@ -324,21 +352,6 @@ double bench_oracle_left_seconds(const struct bench *b)
 double bench_build_seconds(struct bench *b, const struct choice *c)
 {
     return builder_find(&b->builder, c)->build_s;
-}
-
-static int open_device(struct bench *b, struct status *st)
-{
-    json_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device), *reply;
-    int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
-    if (result != 0)
-        client_stop(&b->client);
-    /* A peak rate that the reply lacks stays unknown. */
-    json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
-                &b->limits.bytes_per_s);
-    b->client.opened = result == 0;
-    json_decref(reply);
-    json_decref(request);
-    return result;
 }
 
 bool session_limit_over(const struct bench *b, const struct status *failed)

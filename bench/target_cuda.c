@@ -7,14 +7,16 @@
 
 /* ---- the toolchain --------------------------------------------------------------------------- */
 
+#define LIBRARY_QUESTION "--cublas-version"
+
 /* Finds the library with which the worker can run GEMMs.  It is no failure if there is none. */
-static int find_library(const struct toolchain_request *request, struct toolchain *out,
-                        struct status *st)
+static int find_library(const struct toolchain_request *request, struct process *asked,
+                        struct toolchain *out, struct status *st)
 {
     json_t *said;
     int version;
     struct status why = STATUS_INIT;
-    if (worker_ask(request, "--cublas-version", NULL, false, &said, &why) == 0 &&
+    if (worker_answer(request, LIBRARY_QUESTION, asked, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
         snprintf(out->where.libraries, sizeof(out->where.libraries), "cuBLASLt %d.%d.%d",
                  version / 10000, version / 100 % 100, version % 100);
@@ -52,24 +54,35 @@ static void any_gpu(int arch, struct gpu *out)
     snprintf(out->where.device, sizeof(out->where.device), "any GPU");
 }
 
-static int toolchain(const struct toolchain_request *request, const struct cache *c,
-                     struct toolchain *out, struct status *st)
+static int find_compiler(const struct toolchain_request *request, const struct cache *c,
+                         struct toolchain *out, struct status *st)
 {
     struct gpu gpu;
-    *out = (struct toolchain){0};
     if (request->no_device)
         any_gpu(request->arch, &gpu);
-    else if (gpu_find(request, &gpu, st) != 0)
+    else if (gpu_recall(request, c, "/proc", &gpu, st) != 0)
         return -1;
     if (gpu.arch < CUDA_ARCH_MIN)
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s is of compute capability %d.%d; the cuda target needs 8.0 (Ampere) "
                           "or later; use --target cpu",
                           gpu.where.device, gpu.arch / 10, gpu.arch % 10);
-    if (set_arch(&gpu, request->arch, st) != 0 ||
-        cuda_compiler_find(request, &gpu, c, out, st) != 0)
+    if (set_arch(&gpu, request->arch, st) != 0)
         return -1;
-    return find_library(request, out, st);
+    return cuda_compiler_find(request, &gpu, c, out, st);
+}
+
+/* The library, of 0.5 GB, is loaded while the driver starts and the compiler is proved. */
+static int toolchain(const struct toolchain_request *request, const struct cache *c,
+                     struct toolchain *out, struct status *st)
+{
+    struct process asked;
+    *out = (struct toolchain){0};
+    worker_ask_early(request, LIBRARY_QUESTION, &asked);
+    if (find_compiler(request, c, out, st) == 0)
+        return find_library(request, &asked, out, st);
+    process_release(&asked);
+    return -1;
 }
 
 /* ---- fingerprint and checks ------------------------------------------------------------------ */

@@ -136,6 +136,18 @@ static void print_unstable(const struct comparison *c)
     }
 }
 
+/* Of the first plan that ran: all of them took turns. */
+static void print_clock(const struct comparison *c)
+{
+    const struct conditions *of = NULL;
+    for (int i = 0; i < c->count && of == NULL; i++)
+        if (comparison_ran(c, i) && c->trials[i].conditions.known)
+            of = &c->trials[i].conditions;
+    if (of != NULL)
+        printf("\nclock: %d of %d MHz, in a sustained run; a search times short ones\n", of->sm_mhz,
+               of->max_sm_mhz);
+}
+
 static void complain(const struct options *o, const struct comparison *c)
 {
     for (int i = 0; i < c->given; i++)
@@ -184,6 +196,7 @@ void comparison_print(const struct options *o, const struct comparison *c, const
         int n = comparison_plans(c, plans);
         print_baselines(c);
         print_unstable(c);
+        print_clock(c);
         fputs(n > 0 ? "\n" : "", stdout);
         if (n > 0)
             kernels_print(&c->kernels, plans, n);

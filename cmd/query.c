@@ -34,8 +34,9 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
 
 static int read_baselines(struct db *db, int64_t study, struct tune_report *r, struct status *st)
 {
-    if (plan_unstable(db, study, r->best.value, r->best.final ? r->best.comparison : "",
-                      r->unstable, st) != 0)
+    const char *comparison = r->best.final ? r->best.comparison : "";
+    if (plan_unstable(db, study, r->best.value, comparison, r->unstable, st) != 0 ||
+        plan_conditions(db, study, r->best.value, comparison, &r->conditions, st) != 0)
         return -1;
     return r->pack != NULL
                ? 0 /* it has none */

@@ -263,6 +263,9 @@ static void print_best(const struct workload *w, const struct tune_report *r)
            1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
     printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
            b->measured_utc + strcspn(b->measured_utc, "T") + 1);
+    if (r->conditions.known)
+        printf("%-12s %d of %d MHz, in a short run; 'fuseplan bench best' times a sustained one\n",
+               "clock", r->conditions.sm_mhz, r->conditions.max_sm_mhz);
     for (int i = 0; i < r->baseline_count; i++)
         if (isfinite(r->baselines[i].ms.median) &&
             (int)plan_value(r->baselines[i].plan) != b->value)

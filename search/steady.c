@@ -83,3 +83,14 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
     trial_release(&own);
     return read ? 0 : -1;
 }
+
+int plan_conditions(struct db *db, int64_t study, int value, const char *comparison,
+                    struct conditions *out, struct status *st)
+{
+    struct trial trial;
+    char stored_utc[CLOCK_UTC_SIZE];
+    int found = trial_read(db, study, value, comparison, &trial, NULL, stored_utc, st);
+    *out = trial.conditions;
+    trial_release(&trial);
+    return found < 0 ? -1 : 0;
+}

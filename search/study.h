@@ -155,4 +155,9 @@ void unstable_text(const struct trial *final, struct interval in_search, struct 
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
                   char out[UNSTABLE_SIZE], struct status *st);
 
+/* Reads what the device was like when a plan was timed, in a comparison or, if that is empty, in
+ * its search. */
+int plan_conditions(struct db *db, int64_t study, int value, const char *comparison,
+                    struct conditions *out, struct status *st);
+
 #endif

@@ -83,6 +83,10 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
     if (out->best.final && plan_unstable(t->db, t->study, out->best.value, out->best.comparison,
                                          out->unstable, st) != 0)
         return -1;
+    if (out->best.value >= 0 &&
+        plan_conditions(t->db, t->study, out->best.value,
+                        out->best.final ? out->best.comparison : "", &out->conditions, st) != 0)
+        return -1;
     return baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
 }
 

@@ -44,6 +44,7 @@ struct tune_options {
 struct tune_report {
     struct db_best best;          /* value -1 if no plan has run */
     char unstable[UNSTABLE_SIZE]; /* why the best plan's time is; "" if it is not */
+    struct conditions conditions; /* of the best plan's time */
     int baseline_count;
     struct baseline_time baselines[BASELINES_MAX];
     /* Numbers of distinct plans. */

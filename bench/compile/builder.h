@@ -48,7 +48,8 @@ struct builder {
     int jobs;
     bool beside; /* compilers may run while the device times */
     const volatile sig_atomic_t *stop;
-    void (*compiling)(void *ctx); /* called whenever a compiler has started; may be null */
+    void (*compiling)(void *ctx); /* called where compilers run, before one is waited for; may be
+                                     null */
     void *compiling_ctx;
     struct listener listener;
     struct binary **binaries; /* owned */

@@ -279,6 +279,13 @@ enum { PROBE_LIMIT_S = 60 }; /* a driver takes seconds to start */
 int worker_ask(const struct toolchain_request *from, const char *question, const char *argument,
                bool bound, json_t **out, struct status *st);
 
+/* Begins to ask a question without argument.  *out is for worker_answer(), which waits and then
+ * does as worker_ask(); who needs no answer releases it. */
+void worker_ask_early(const struct toolchain_request *from, const char *question,
+                      struct process *out);
+int worker_answer(const struct toolchain_request *from, const char *question, struct process *asked,
+                  json_t **out, struct status *st);
+
 /* ---- cpu_compiler.c: gcc or clang ------------------------------------------------------------ */
 
 #define CPU_COMPILER_ADVICE                                                                        \

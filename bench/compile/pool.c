@@ -195,8 +195,6 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
             b->running++;
         else
             compile_release(&next->compile);
-        if (result == 0 && b->compiling != NULL)
-            b->compiling(b->compiling_ctx);
     }
     buf_release(&text);
     return result;
@@ -241,6 +239,8 @@ static int work(struct builder *b, struct wanted *w, int first, int least, doubl
 {
     int result;
     while ((result = begin_more(b, w, st)) == 0) {
+        if (b->running > 0 && b->compiling != NULL)
+            b->compiling(b->compiling_ctx);
         step_tell(&b->listener, &(struct step){.phase = "compiling",
                                                .done = built_of(w, w->count),
                                                .total = w->count,

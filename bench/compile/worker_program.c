@@ -2,6 +2,7 @@
 #include "bench/compile/compile.h"
 #include "bench/wire/wire.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,17 +48,23 @@ static json_t *read_answer(const char *printed)
     return line != NULL ? json_loads(line + strlen(mark), JSON_DISABLE_EOF_CHECK, NULL) : NULL;
 }
 
+/* A question's process.  The caller frees env. */
+static struct process_spec spec_of(const char *const argv[], char **env)
+{
+    return (struct process_spec){.path = argv[0],
+                                 .argv = argv,
+                                 .env = env,
+                                 .fds = {-1, -1},
+                                 .limit_s = PROBE_LIMIT_S,
+                                 .answers = true};
+}
+
 int worker_ask(const struct toolchain_request *from, const char *question, const char *argument,
                bool bound, json_t **out, struct status *st)
 {
     const char *const argv[] = {from->worker, question, argument, NULL};
     char **env = worker_environment(bound, NULL);
-    const struct process_spec spec = {.path = from->worker,
-                                      .argv = argv,
-                                      .env = env,
-                                      .fds = {-1, -1},
-                                      .limit_s = PROBE_LIMIT_S,
-                                      .answers = true};
+    const struct process_spec spec = spec_of(argv, env);
     struct process p;
     *out = NULL;
     int result = process_run(&spec, from->stop, &p, st);
@@ -79,4 +86,28 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
     }
     process_release(&p);
     return *out != NULL ? 0 : -1;
+}
+
+void worker_ask_early(const struct toolchain_request *from, const char *question,
+                      struct process *out)
+{
+    const char *const argv[] = {from->worker, question, NULL};
+    char **env = worker_environment(false, NULL);
+    const struct process_spec spec = spec_of(argv, env);
+    struct status later = STATUS_INIT; /* worker_answer() asks again */
+    process_start(&spec, out, &later);
+    free(env);
+}
+
+int worker_answer(const struct toolchain_request *from, const char *question, struct process *asked,
+                  json_t **out, struct status *st)
+{
+    struct process *const list[] = {asked};
+    struct status again = STATUS_INIT;
+    *out = NULL;
+    if (asked->pid > 0 && process_wait_any(list, 1, INFINITY, from->stop, &again) == 0 &&
+        !asked->overdue && asked->wait_status == 0)
+        *out = read_answer(asked->answer.ptr);
+    process_release(asked);
+    return *out != NULL ? 0 : worker_ask(from, question, NULL, false, out, st);
 }

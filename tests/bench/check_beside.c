@@ -1,4 +1,5 @@
 /* Compilers beside the device, on the fake GPU, and the limit of bench_limit(). */
+#include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
 #include <math.h>
@@ -66,6 +67,27 @@ START_TEST(compilers_start_while_the_device_works)
 }
 END_TEST
 
+/* The worker says the device's rates when it has opened it: beside the first compiler, unless
+ * another process times there. */
+START_TEST(device_is_opened_beside_a_compiler)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        begin();
+        write_slow_nvcc("");
+        struct lock_device device = {{TARGET_CUDA, 0}, bench_fingerprint(b)->uuid};
+        struct lock_wait wait = {.limit_s = INFINITY};
+        int lock = -1;
+        if (busy != 0)
+            OK(lock_take(device, LOCK_TO_TIME, &wait, &lock, &st));
+        ck_assert(isnan(bench_limits(b).bytes_per_s));
+        OK(bench_build_some(b, c + busy, 1, 0, INFINITY, built, &st));
+        ck_assert_int_eq(isnan(bench_limits(b).bytes_per_s), busy);
+        lock_drop(lock);
+        bench_close(b);
+    }
+}
+END_TEST
+
 /* What is built ahead, and long done, does not count. */
 START_TEST(one_that_is_wanted_now_is_waited_for)
 {
@@ -118,5 +140,6 @@ START_TEST(the_limit_ends_the_workers_work)
 END_TEST
 
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
-      ONCE(one_that_is_wanted_now_is_waited_for), ONCE(some_may_be_none_in_time),
-      ONCE(the_limit_ends_building), ONCE(the_limit_ends_the_workers_work))
+      ONCE(device_is_opened_beside_a_compiler), ONCE(one_that_is_wanted_now_is_waited_for),
+      ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
+      ONCE(the_limit_ends_the_workers_work))

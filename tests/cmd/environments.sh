@@ -73,6 +73,16 @@ done <environments
 [ "$(count study).$(count "trial WHERE kind = 'plan'")" = 1.$((n + 1)) ] || fail "the search measured plans again"
 echo "$n environments, one target: $(sqlite3 e.db 'SELECT device, compiler, libraries FROM target')"
 
+# A GPU's time is printed with its clock, and with how long it was timed.
+if [ "$fake" ]; then
+  # shellcheck disable=SC2086
+  "$fuseplan" query $workload >out || fail "query: exit $?"
+  grep -q '^clock  *[0-9]* of [0-9]* MHz, in a short run' out || fail "no clock in query: $(cat out)"
+  # shellcheck disable=SC2086
+  "$fuseplan" bench best $workload --baseline none -q >out || fail "bench: exit $?"
+  grep -q '^clock: [0-9]* of [0-9]* MHz, in a sustained run' out || fail "no clock in bench: $(cat out)"
+fi
+
 # What breaks a compiler or the worker's program is named.
 broken() {
   # variables are words
