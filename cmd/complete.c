@@ -105,9 +105,13 @@ static void answer_options(const struct line *l)
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         char text[64];
+        struct buf help;
         snprintf(text, sizeof(text), "--%s", info->name);
+        buf_init(&help);
+        option_help(info, &help);
         if ((options >> id & 1) != 0)
-            answer(l, text, info->help);
+            answer(l, text, help.ptr);
+        buf_release(&help);
     }
 }
 

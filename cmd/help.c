@@ -65,8 +65,8 @@ static void add_option(const struct option_info *info, struct buf *out)
 static void add_option_text(const struct command *c, int id, struct buf *out)
 {
     bool list = c->each && (id == OPTION_BATCH || id == OPTION_SEQ_LEN);
-    buf_addf(out, "%s%s%s", option_info((enum option_id)id)->help,
-             list ? "; 1,2,4 means each of them" : "",
+    option_help(option_info((enum option_id)id), out);
+    buf_addf(out, "%s%s", list ? "; 1,2,4 means each of them" : "",
              (c->required >> id & 1) != 0 ? " (required)" : "");
 }
 

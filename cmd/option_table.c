@@ -255,7 +255,7 @@ static const struct row option_rows[] = {
     [OPTION_EPS] = {{"eps", 0, "X", "epsilon of the norms (1e-5)", NULL}, parse_double, FIELD(eps), EPS_MIN, EPS_MAX},
     [OPTION_NORM] = {{"norm", 0, "PLACE", "norms behind attention and feed-forward, or before: post, pre (post)", words_norm}, parse_word, FIELD(norm), 0, 0},
     [OPTION_NORM_KIND] = {{"norm-kind", 0, "KIND", "layer: layernorm; rms: RMS norm without beta (layer)", words_norm_kind}, parse_word, FIELD(norm_kind), 0, 0},
-    [OPTION_ACTIVATION] = {{"activation", 0, "NAME", "gelu, gelu_tanh, quick_gelu, relu or silu (gelu)", words_activation}, parse_word, FIELD(activation), 0, 0},
+    [OPTION_ACTIVATION] = {{"activation", 0, "NAME", "% (gelu)", words_activation}, parse_word, FIELD(activation), 0, 0},
     [OPTION_GATE] = {{"gate", 0, "[=none]", "feed-forward with a gate: activated columns times as many others", words_none}, parse_switch, FIELD(gate), 0, 0},
     [OPTION_ROPE] = {{"rope", 0, "THETA", "rotary embeddings of this base, such as 10000, or none", words_none}, parse_rope, FIELD(rope), 0, 0},
     [OPTION_SCORE_BIAS] = {{"score-bias", 0, "[=none]", "a number of each head and distance is added to scores, as ALiBi", words_none}, parse_switch, FIELD(score_bias), 0, 0},

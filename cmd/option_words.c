@@ -116,20 +116,47 @@ void words_join(const char *prefix, const char *const *list, int n, const char *
         buf_addf(out, "%s%s%s", i == 0 ? "" : i == n - 1 ? last : ", ", prefix, list[i]);
 }
 
+enum { WORDS_MAX = 80 };
+
+/* How many words a list has; they lie in `text`. */
+static int split_words(void (*words)(struct buf *words), struct buf *text,
+                       const char *list[WORDS_MAX])
+{
+    char *rest;
+    int n = 0;
+    words(text);
+    for (char *one = strtok_r(text->ptr, " ", &rest); one != NULL && n < WORDS_MAX;
+         one = strtok_r(NULL, " ", &rest))
+        list[n++] = one;
+    return n;
+}
+
+void option_help(const struct option_info *info, struct buf *out)
+{
+    const char *at = strchr(info->help, '%');
+    if (at == NULL) {
+        buf_adds(out, info->help);
+        return;
+    }
+    const char *list[WORDS_MAX];
+    struct buf text;
+    buf_init(&text);
+    int n = split_words(info->words, &text, list);
+    buf_addf(out, "%.*s", (int)(at - info->help), info->help);
+    words_join("", list, n, " or ", out);
+    buf_adds(out, at + 1);
+    buf_release(&text);
+}
+
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
                struct status *st)
 {
-    enum { WORDS_MAX = 80 };
     const char *list[WORDS_MAX];
-    char *rest;
     struct buf text, all;
-    int n = 0, at = 0;
+    int at = 0;
     buf_init(&text);
     buf_init(&all);
-    words(&text);
-    for (char *one = strtok_r(text.ptr, " ", &rest); one != NULL && n < WORDS_MAX;
-         one = strtok_r(NULL, " ", &rest))
-        list[n++] = one;
+    int n = split_words(words, &text, list);
     while (at < n && strcmp(word, list[at]) != 0)
         at++;
     words_join("", list, n, " or ", &all);

@@ -228,7 +228,7 @@ def _activation(layer, family):
     name = getattr(act, "__name__", type(act).__name__)
     tanh = keywords.get("approximate", getattr(act, "approximate", "none")) == "tanh"
     if name not in ACTIVATIONS:
-        raise Unsupported(f"its activation is {name}; fuseplan runs gelu, gelu_tanh, quick_gelu, relu and silu")
+        raise Unsupported(f"its activation is {name}; fuseplan runs {', '.join(sorted(set(ACTIVATIONS.values())))}")
     return "gelu_tanh" if tanh else ACTIVATIONS[name]
 
 
