@@ -152,9 +152,6 @@ void help_strategies(struct buf *out);
 void words_join(const char *prefix, const char *const *list, int n, const char *last,
                 struct buf *out);
 
-/* Appends what an option does, with its words in the place of a '%'. */
-void option_help(const struct option_info *info, struct buf *out);
-
 /* The index of a word in the list that `words` makes; -1 for an unknown word, with a message that
  * gives the nearest word and the list.  what: "command". */
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),

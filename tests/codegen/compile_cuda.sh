@@ -18,7 +18,7 @@ if ! nvcc -E headers.cu >headers.out 2>&1; then
   sed -i '/_library/d' list
 fi
 # The PTX of these is looked at below.
-sed -i '/^segment_.*_hopper_gemm/s/$/ --keep/' list
+sed -i -e '/^segment_.*_hopper_gemm/s/$/ --keep/' -e '/^00_01_.*_hopper_gemm/s/$/ --keep/' list
 # shellcheck disable=SC2016
 xargs -P "$(nproc)" -L 1 sh -c '
   nvcc -cubin -std=c++17 -Werror all-warnings -Xptxas --warning-as-error -I "$0" -I "$0/.." \
@@ -31,6 +31,13 @@ fi
 for source in ./segment_*_hopper_gemm*.cu; do
   awk '/wgmma[.]fence/ { within = 1 } /wgmma[.]commit/ { within = 0; steps++ } within && /mov/ { moves++ }
     END { if (!steps || moves) { print FILENAME ": " steps+0 " steps, " moves+0 " moves"; exit 1 } }' "${source%.cu}.ptx"
+done
+# Rows of heads are stored 16 bytes at once; of an assignment nvcc makes four stores there.
+for source in ./00_01_*_hopper_gemm*.cu; do
+  [ ! -e "$source" ] ||
+    awk '/st[.]global[.]v4/ { whole++ } /st[.]global[.][ubf]/ { parts++ }
+      END { if (!whole || parts) { print FILENAME ": stores of heads: " whole+0 " whole, " parts+0 " in parts"; exit 1 } }' \
+      "${source%.cu}.ptx"
 done
 nvrtc=$(dirname "$(realpath "$(command -v nvcc)")")/../lib64/libnvrtc.so
 if [ -e "$nvrtc" ]; then
