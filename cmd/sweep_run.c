@@ -35,7 +35,7 @@ struct sweep {
     char *own_dir;  /* of a database for this run alone; null: --db names one */
     const char *db; /* may be null */
     struct saving saving;
-    double start_s, saved_s;
+    double start_s;
     const char *last_reason; /* of the last row that the machine failed */
     int same;                /* rows in a row with that reason */
     bool broken_off;         /* a search was ended by a signal: the same command may go on */
@@ -193,7 +193,7 @@ static int search_rows(struct sweep *s, struct status *st)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
     bool told = false, failed = false;
-    s->start_s = s->saved_s = clock_seconds();
+    s->start_s = clock_seconds();
     tell_rows(s);
     for (bool busy = true; busy;) {
         struct status later = STATUS_INIT;
@@ -205,10 +205,8 @@ static int search_rows(struct sweep *s, struct status *st)
         if (!told && (session_stop != 0 || failed))
             stop_all(s);
         told = told || session_stop != 0 || failed;
-        if (busy && !failed && clock_seconds() - s->saved_s > SAVE_EVERY_S) {
-            s->saved_s = clock_seconds();
+        if (busy && !failed && clock_seconds() - fmax(s->start_s, s->saving.ended_s) > SAVE_EVERY_S)
             failed = saving_write(&s->saving, s->db, false, st) != 0;
-        }
         if (busy)
             nanosleep(&pause, NULL);
     }

@@ -1,9 +1,10 @@
 #!/bin/bash
-# cluster.sh FUSEPLAN: the batch script of `sweep script slurm` on a Slurm of this host alone: an array on two nodes,
-# one task of which is requeued, one told to end, one killed, and one of whose nodes is given up.  Every plan of a row's
-# space is measured, so that rows and plans must be those of a run without Slurm.
+# cluster.sh FUSEPLAN [ROUNDS]: the batch script of `sweep script slurm` on a Slurm of this host alone: an array of 8
+# shards on two nodes, of which at random moments one task is requeued, one told to end, one killed by -9, one
+# preempted, and one runs on on a node that is given up.  Every plan of a row's space is measured, so that rows and
+# plans must be those of a run without Slurm.  Then a pod's command and GNU parallel.
+# ROUNDS: how many arrays (1).  SEED: of the moments; it is printed.
 # Exit 77 where Slurm is not installed, or this is not root.
-# usage: cluster.sh FUSEPLAN
 set -eu
 # shellcheck disable=SC1091 # sources suite.sh and env
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,11 +18,16 @@ chmod 755 "$root"
 export TMPDIR="$root/tmp" FUSEPLAN_LOCK_DIR="$root"
 mkdir -p "$TMPDIR/fuseplan-0" # the script's cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$TMPDIR/fuseplan-0/binaries"
-printf '%s\n' "-b 1,2,3,4 -s 8 -m causal -m 'sliding:w=2'" >table
+# The last row takes the longest: its node dies.  From 41 plans on a search may converge before it has measured all.
+long='-b 8 -s 9 -m causal'
+printf '%s\n' "-b 1,2,3,4,5,6,7 -s 8 -m causal -m 'sliding:w=2'" "$long --space 41100..41139" >table
 options='-H 1 -W 8 -L 1 --space 41100..41115 --baseline none --target cpu'
-measured() { # DATABASE
+rounds=${2:-1}
+RANDOM=${SEED:=$RANDOM}
+echo "SEED=$SEED"
+measured() { # DATABASE: what was stopped early, as slower than the best, is measured too
   sqlite3 "$1" "SELECT text, plan FROM trial JOIN study ON study.id = study JOIN workload ON workload.id = workload
-    WHERE kind = 'plan' AND status = 'ok' ORDER BY text, plan"
+    WHERE kind = 'plan' AND status <> 'failed' ORDER BY text, plan"
 }
 wait_for() { # COMMAND...: two minutes at most
   for ((k = 0; k < 1200; k++)); do
@@ -32,22 +38,42 @@ wait_for() { # COMMAND...: two minutes at most
   tail -n 5 sweep/log.* >&9 2>&1
   fail "not within two minutes: $*"
 }
-sweeps() { pgrep -f "fuseplan sweep run $root/table --shard $1/4"; } # processes of a shard, srun's too
+sweeps() { pgrep -f "fuseplan sweep run $root/table --shard $1/8"; } # processes of a shard, srun's too
 own() { # SHARD: the process of fuseplan itself
   for pid in $(sweeps "$1"); do
     [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$(command -v fuseplan)")" ] || echo "$pid"
   done
 }
-is_running() { [ -n "$(own "$1")" ] && ls "$TMPDIR"/fuseplan-sweep-*/plans.db; }
 is_begun() { ls "$TMPDIR"/fuseplan-sweep-*/plans.db; }
+is_running() { [ -n "$(own "$1")" ] && is_begun; }
+runs_elsewhere() { [ "$(own "$1" | grep -cvx "$2")" -gt 0 ]; } # SHARD PID: in another process than that one
+is_gone() { [ ! -e "/proc/$1" ]; }
 is_done() { [ -z "$(squeue -h)" ]; }
-work() { # SHARDS: an array of them
-  job=$(sbatch --parsable --array="$1" job)
+is_held() { [ "$(squeue -h -r -o %K)" = "$last" ]; } # all others are done
+of_task() { squeue -h -r -j "${job}_$1" -o "$2"; } # SHARD FORMAT
+
+# Disturbances of a shard that runs.
+requeue() { scontrol requeue "${job}_$1"; }
+end() { scancel --signal=TERM "$(of_task "$1" %A).0"; } # its step alone, as before a limit
+crash() { kill -9 "$(own "$1" | head -n 1)"; }
+preempt() { sbatch --partition=urgent --exclusive --nodelist="$(of_task "$1" %N)" --output=/dev/null --wrap 'sleep 1' >said; }
+lose_node() { # Slurm begins it again on the other node, and the old one runs on to its end
+  old=$(own "$1")
+  node=$(of_task "$1" %N)
+  kill -9 "$(cat "$root/slurm/slurmd.$node.pid")"
+  scontrol update nodename="$node" state=down reason=test
+  wait_for scontrol update jobid="${job}_$1" StartTime=now # else seconds later
+  wait_for runs_elsewhere "$1" "$old"
+  kill -0 "$old" || fail "the task of the node that is given up ended before the other began"
+  wait_for is_gone "$old"
+  slurmd -N "$node" -f "$SLURM_CONF"
+  scontrol update nodename="$node" state=resume 2>said || : # it may be up by itself
 }
 
 echo "without Slurm"
 # shellcheck disable=SC2086 # $options are words
 FUSEPLAN_CACHE="$TMPDIR/fuseplan-0" fuseplan sweep run table $options -q --db alone.db >out 2>said || fail "exit $?"
+measured alone.db >without
 
 echo "start"
 "$here/start.sh" "$root/slurm" >said 2>&1 || fail "the cluster does not start"
@@ -55,51 +81,74 @@ echo "start"
 . "$root/slurm/env"
 export SLURM_CONF
 # shellcheck disable=SC2086
-fuseplan sweep script slurm "$root/table" --shards 4 $options --save "$root/sweep" -o job -q
+fuseplan sweep script slurm "$root/table" --shards 8 $options --save "$root/sweep" -o job -q
 bash -n job
 sbatch --test-only job >said 2>&1 || fail "sbatch does not take the script"
 
-echo "an array, disturbed"
-work 0-3
-wait_for is_running 0
-scontrol requeue "${job}_0"
-wait_for is_running 1
-kill -9 "$(own 1 | head -n 1)"
-wait_for is_running 2
-scancel --signal=TERM "${job}_2"
-wait_for is_running 3
-node=$(squeue -h -o '%N %K' | awk '$2 == 3 { print $1 }')
-kill -9 "$(cat "$root/slurm/slurmd.$node.pid")"
-scontrol update nodename="$node" state=down reason=test
-slurmd -N "$node" -f "$SLURM_CONF"
-scontrol update nodename="$node" state=resume 2>said || : # it may be up by itself
-wait_for is_done
-restarted=$(scontrol show job "$job" | grep -c 'Restarts=[1-9]')
-[ "$restarted" -ge 3 ] || fail "$restarted tasks were requeued: 0 by hand, 2 by the script, 3 with its node"
-
-echo "collect"
-for ((round = 0; round < 4; round++)); do
-  code=0
-  # shellcheck disable=SC2086
-  fuseplan sweep collect "$root/table" "$root/sweep" $options >out 2>said || code=$?
-  [ $code != 0 ] || break
-  [ $code = 3 ] || fail "collect: exit $code"
-  again=$(sed -n 's/.*sbatch --array=\([0-9,]*\) .*/\1/p' said)
-  echo "shards $again again"
-  work "$again"
+# shellcheck disable=SC2086
+last=$(fuseplan sweep plan "$root/table" --shards 8 $options --format csv -q | sed -n "s/^${long}[^,]*,\([0-9]*\),.*/\1/p")
+# One array; its disturbances meet shards in random order, and the shard of the long row, which runs alone then, last.
+disturbed_array() {
+  rm -rf sweep suite.db "$TMPDIR"/fuseplan-sweep-*
+  mkdir sweep
+  job=$(sbatch --parsable --hold job)
+  shards=()
+  for ((k = 0; k < 8; k++)); do
+    at=$((RANDOM % (${#shards[@]} + 1)))
+    [ "$k" = "$last" ] || shards=("${shards[@]:0:at}" "$k" "${shards[@]:at}")
+  done
+  echo "shards ${shards[*]} and $last: requeued, told to end, killed, preempted, 3 undisturbed, given up"
+  scontrol release "${job}_[$(IFS=,; echo "${shards[*]:4}")]"
+  for what in requeue end crash preempt; do
+    scontrol release "${job}_${shards[0]}"
+    wait_for is_running "${shards[0]}"
+    sleep "0.$((RANDOM % 10))"
+    "$what" "${shards[0]}" || fail "$what ${shards[0]}"
+    shards=("${shards[@]:1}")
+  done
+  wait_for is_held
+  scontrol release "${job}_$last"
+  wait_for is_running "$last"
+  lose_node "$last"
   wait_for is_done
+  restarted=$(scontrol show job "$job" | grep -c 'Restarts=[1-9]')
+  [ "$restarted" = 4 ] || fail "$restarted tasks were begun again, not 4: all that were disturbed but the one killed"
+}
+
+# Collects, and runs again what is named, until all rows are done.
+collect_all() {
+  for ((round = 0; round < 4; round++)); do
+    code=0
+    # shellcheck disable=SC2086
+    fuseplan sweep collect "$root/table" "$root/sweep" $options >out 2>said || code=$?
+    [ $code != 0 ] || break
+    [ $code = 3 ] || fail "collect: exit $code"
+    again=$(sed -n 's/.*sbatch --array=\([0-9,]*\) .*/\1/p' said)
+    echo "shards $again again"
+    job=$(sbatch --parsable --array="$again" job)
+    wait_for is_done
+  done
+  [ "$code" = 0 ] || fail "rows are missing"
+  measured suite.db >with
+  diff without with >&9 || fail "other plans than without Slurm"
+  [ "$(sqlite3 suite.db "SELECT count(*) FROM trial WHERE status = 'failed'")" = 0 ] || fail "trials failed"
+  fuseplan db check
+}
+
+for ((n = 1; n <= rounds; n++)); do
+  since=$SECONDS
+  echo "array $n of $rounds"
+  disturbed_array
+  collect_all
+  echo "equal: $(wc -l <with) rows and plans, $((SECONDS - since)) s"
 done
-[ "$code" = 0 ] || fail "rows are missing"
-[ "$(measured suite.db)" = "$(measured alone.db)" ] || fail "other plans than without Slurm"
-[ "$(sqlite3 suite.db "SELECT count(*) FROM trial WHERE status = 'failed'")" = 0 ] || fail "trials failed"
-fuseplan db check
 
 export FUSEPLAN_CACHE="$TMPDIR/fuseplan-0"
 # collected DIR: the shards saved there are whole.
 collected() {
   # shellcheck disable=SC2086
   fuseplan sweep collect "$root/table" "$1" $options --db "$1.db" >out 2>said || fail "$1: exit $?"
-  [ "$(measured "$1.db")" = "$(measured alone.db)" ] || fail "$1: other plans"
+  [ "$(measured "$1.db")" = "$(cat without)" ] || fail "$1: other plans"
 }
 
 echo "process 1, as in a pod"
