@@ -161,7 +161,8 @@ static inline void set_faults(const char *dir)
 
 /* Writes compiler and faults into dir.  Where the faults hold FF_LL.c, the source of segment FF-LL
  * is compiled with that in place of its function, which can call the right one as honest(); where
- * they hold FF_LL.sh, that runs first, and may write the binary to $out. */
+ * they hold FF_LL.sh, that runs first, and may write the binary to $out.  No suite needs fast
+ * code. */
 static inline void write_faulty_compiler(const char *dir)
 {
     char path[128];
@@ -185,7 +186,7 @@ static inline void write_faulty_compiler(const char *dir)
                  "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
                  "    mv \"$src.new\" \"$src\"\n"
                  "fi\n"
-                 "exec cc \"$@\"\n");
+                 "exec cc \"$@\" -O1\n");
 }
 
 #endif
