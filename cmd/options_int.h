@@ -38,11 +38,11 @@ int preset_apply(struct options *o, struct status *st);
 /* ---- option_words.c: other words ------------------------------------------------------------- */
 
 void words_none(struct buf *out);
+void words_target(struct buf *out);
+void words_arch(struct buf *out);
 
 /* Appends what an option does, with its words in the place of a '%'. */
 void option_help(const struct option_info *info, struct buf *out);
-void words_target(struct buf *out);
-void words_arch(struct buf *out);
 
 /* ---- settings.c: what files set -------------------------------------------------------------- */
 
