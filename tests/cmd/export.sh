@@ -4,7 +4,7 @@
 set -eu
 . "$(dirname "$0")/suite.sh"
 source=$2 part=$3
-flags='-O1 -march=native -fopenmp -fsanitize=address -g1 -Werror'
+flags='-O0 -march=native -fopenmp -fsanitize=address -g1 -Werror'
 
 value=$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 -q -o library
