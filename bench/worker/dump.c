@@ -154,14 +154,24 @@ static void clear_padding(const struct workload *w, size_t columns, float *rows)
     }
 }
 
-/* Writes a tensor of a layer whose rows are tokens. */
-static int dump_tensor(struct worker *k, int layer, int t, const char *name, const char *dir,
-                       struct status *st)
+static void read_codes(struct worker *k, int layer, int t, float scale, float *out)
+{
+    const uint8_t *codes = e4m3_read(&k->tensors, layer, t);
+    for (int64_t i = 0; i < tensor_elements(t, &k->w); i++)
+        out[i] = e4m3_unpack(codes[i]) * scale;
+}
+
+/* Writes a tensor of a layer whose rows are tokens.  scale: of one that is stored in e4m3 alone;
+ * else 0. */
+static int dump_tensor(struct worker *k, int layer, int t, float scale, const char *name,
+                       const char *dir, struct status *st)
 {
     assert(tensor_layout(k->w.chain, t) == LAYOUT_TOKENS);
     int64_t columns = dim_size(tensor_columns(k->w.chain, t), &k->w);
     int64_t shape[] = {k->w.batch, k->w.seq_len, columns};
     float *values = tensors_read(&k->tensors, layer, t);
+    if (scale > 0)
+        read_codes(k, layer, t, scale, values);
     clear_padding(&k->w, (size_t)columns, values);
     part_pairs(tensor_columns(k->w.chain, t), tensor_elements(t, &k->w), &k->w, values);
     return write_npy(dir, name, NPY_FLOAT32, 3, shape, values, st);
@@ -180,7 +190,7 @@ static int dump_plan(struct worker *k, struct program *p, const char *dir, bool 
         const int in = c->carried[i].to, out = c->carried[i].from;
         const float *values = k->reference.in[0].tensor[in];
         if (write_npy(dir, tensor_name(c, in), NPY_FLOAT32, 3, shape, values, st) != 0 ||
-            dump_tensor(k, p->layers - 1, out, in == TENSOR_X ? "y" : "yn", dir, st) != 0)
+            dump_tensor(k, p->layers - 1, out, 0, in == TENSOR_X ? "y" : "yn", dir, st) != 0)
             return -1;
     }
     return whole ? dump_weights(k, k->w.layers, SET_OF(WEIGHT_MAX) - 1, dir, st) : 0;
@@ -191,13 +201,17 @@ static int dump_segment(struct worker *k, struct program *p, const char *dir, st
 {
     struct segment s = p->parts[0].choice.segment;
     const struct chain *c = k->w.chain;
+    const struct e4m3_use use = p->parts[0].e4m3;
+    const bool alone = use.out >= 0 && !use.both;
+    const float scale = alone ? e4m3_out_scale(&k->tensors, 0, use.out) : 0;
     uint32_t files = segment_inputs(c, s) | segment_outputs(c, s);
     tensors_poison(&k->tensors, 0, segment_outputs(c, s));
     int result = k->ops->run(p->replay, 0, 1, st);
     worker_doing(k, "writing to '%s'", dir);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
         if ((files >> t & 1) != 0)
-            result = dump_tensor(k, 0, t, tensor_name(c, t), dir, st);
+            result = dump_tensor(k, 0, t, t == TENSOR_OF(s.last) ? scale : 0, tensor_name(c, t),
+                                 dir, st);
     return result == 0 ? dump_weights(k, 1, segment_weights(c, s), dir, st) : -1;
 }
 

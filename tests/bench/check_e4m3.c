@@ -1,6 +1,8 @@
 /* Plans with GEMMs of e4m3 on the fake driver: what is right, and what is found. */
 #include "tests/bench/gpu_fixture.h"
 
+#include <math.h>
+
 static struct status st; /* of the call that a test is about */
 
 enum { BATCH = 2, ROWS = 20 };
@@ -126,6 +128,32 @@ START_TEST(wrong_kernels_are_found)
 }
 END_TEST
 
+/* What is stored in e4m3 alone is dumped as numbers of 4 significant bits. */
+START_TEST(codes_are_dumped_as_numbers)
+{
+    struct bench *b = open_bench(NULL);
+    const struct build_target t = target_of(b, GEMM_ALL);
+    const struct choice c = choice_for(&t, 10, 11);
+    struct buf bytes;
+    struct npy array;
+    double sum = 0;
+    buf_init(&bytes);
+    OK(bench_dump_segment(b, &c, test_path("dump"), false, &st));
+    OK(file_read(test_path("dump/ffn1_bias_gelu.npy"), 0, &bytes, &st));
+    OK(npy_parse(bytes.ptr, bytes.len, &array, &st));
+    const float *values = array.data;
+    for (int64_t i = 0; i < (int64_t)BATCH * ROWS * 256; i++) {
+        int exponent;
+        const float units = ldexpf(frexpf(values[i], &exponent), 4);
+        ck_assert_float_eq(units, rintf(units));
+        sum += fabsf(values[i]);
+    }
+    ck_assert_double_gt(sum, 0);
+    buf_release(&bytes);
+    bench_close(b);
+}
+END_TEST
+
 /* A segment of another precision than its neighbours leaves them what they do not read. */
 START_TEST(stale_copies_are_found)
 {
@@ -145,4 +173,5 @@ END_TEST
 SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
       ONCE(packed_plans_are_right), LOOP(segments_alone_are_right, 0, 8),
-      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(stale_copies_are_found))
+      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
+      ONCE(stale_copies_are_found))

@@ -37,10 +37,11 @@ static bool draw_candidate(const struct build_target *t, struct plan p, struct c
     for (int i = 0; i < out->count; i++) {
         enum { MAX = 8 };
         struct choice choices[MAX];
-        int n = list_segment(t, segments[i], p.handwritten, MAX, choices);
+        int n = only >= 0 ? choices_for(t, segments[i], p.handwritten, 1, choices)
+                          : list_segment(t, segments[i], p.handwritten, MAX, choices);
         if (n == 0)
             return false;
-        out->choices[i] = choices[only >= 0 ? 0 : rng_below(&rng, (uint32_t)n)];
+        out->choices[i] = choices[rng_below(&rng, (uint32_t)n)];
     }
     return true;
 }

@@ -9,6 +9,7 @@ heads=0-1,1-1,2-2,2-4,3-6,5-6,6-9,$attention # that differ for heads of other si
 sizes='8 fp16,48 bf16,72 fp16,80 fp16,80 tf32,96 bf16,104 fp16,256 fp16,48 tf32,72 fp32,104 tf32,256 fp32'
 wgmma_sizes='32 48 72 80 96 104 128' # of heads, beside 64
 gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
+e4m3_gemms=0-0,0-1,7-7,7-8,7-9,10-10,10-11,12-13,12-14
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
 # Chains that together have all functions; of further activations the operator alone.
 chains='pre+rms+silu+gate+rope+bias relu+bias'
@@ -27,6 +28,20 @@ few_steps() {
     for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
       echo "-s $gemms -i hopper_gemm $size $type 400 125 full"
       echo "-c rope -s 0-1 -i hopper_gemm $size $type 400 125 full"
+    done
+  done
+}
+
+# GEMMs in e4m3, half to three steps of 128; of the last one of 208 there are 80 columns.  What attention stores.  A
+# norm before a sublayer is stored in e4m3 alone.
+e4m3() {
+  for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
+    echo "-e fp8 -s $e4m3_gemms -i hopper_gemm $size fp16 400 125 full"
+    echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm $size -a 60 fp16 400 125 full"
+  done
+  for size in 32 48 64 80 96 128; do
+    for mask in strided bigbird document; do
+      echo "-e fp8 -s 1-6,2-6 -i hopper_attention -W $size -a 200 fp16 2 333 $mask"
     done
   done
 }
@@ -63,6 +78,7 @@ workloads() {
     done
   done
   few_steps
+  e4m3
   for shape in '2 1024' '8 128' '1 333' '2 100' '1 64'; do
     for mask in $masks; do
       for type in $types; do
@@ -124,6 +140,10 @@ build() {
     built -s kinds "$type" 1 64 full
     built -s $attention "$type" 1 64 full
   done
+  for chain in bert pre+rms+relu+rope; do
+    built -e fp8 -c $chain -s $e4m3_gemms -i hopper_gemm fp16 1 64 full
+  done
+  built -e fp8 -s 1-6,2-6 -i hopper_attention fp16 1 64 full
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086
     built -W $size 1 64 full
