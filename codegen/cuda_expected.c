@@ -36,6 +36,8 @@ static const struct {
                                a layernorm, with one */
     double gathers;         /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
                                over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
+    double few;             /* at most the same of tiles of few rows, where a launch has no room
+                               beside the next: 7-9 at 256 rows takes 2.0 times as long so */
     double scatters[2][2];  /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
                                they are, turned; then without and with swapped operands */
 } gemm = {.begin_us = 1.37,
@@ -56,6 +58,7 @@ static const struct {
           .alone = 1.37,
           .swap_store = {1.28, 3.21},
           .gathers = 2.4,
+          .few = 2.6,
           .scatters = {{1.1, 2.0}, {1.23, 3.8}}};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
@@ -85,8 +88,6 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     int epilogue = by_strips ? 3 : ending == NULL ? 0 : ending->skip >= 0 ? 2 : 1;
     int64_t strips = ceil_div(workload_tokens(w), g.rows), across = ceil_div(n, g.columns);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
-    if (g.rows < FEW_ROWS && !beside)
-        return NAN; /* 7-9 at 256 rows takes 5.2 us so, and the model would expect 3.2 */
     bool clusters = g.split > 1 || g.norm != FP_NORM_MEMORY;
     int64_t groups =
         clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
@@ -111,6 +112,8 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);
+    if (g.rows < FEW_ROWS && !beside)
+        cycles *= gemm.few;
     if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS)
         cycles *= gemm.gathers;
     if (tensor_layout(c->chain, TENSOR_OF(stage.last)) != LAYOUT_TOKENS)

@@ -47,12 +47,14 @@ static void add_steps(struct ahead *a, struct plan p)
     }
 }
 
-int add_likely_jobs(const struct best_first *b, const struct segment_table *t, struct job *jobs,
-                    int count)
+int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
+                    const struct baselines *baselines, struct job *jobs, int count)
 {
     struct ahead a = {t, jobs, count};
     int slots[SLOT_COUNT], sure, all = slots_timed_first(b, &sure, slots);
     int expected = expected_best(t, b->space, b->space_count);
+    for (int i = 0; i < baselines->count; i++)
+        add_plan(&a, baselines->plans[i]);
     add_defaults(&a, slots, sure);
     if (expected >= 0)
         add_steps(&a, b->space[expected]);
@@ -79,9 +81,7 @@ static void add_all(struct ahead *a, const struct tune_options *o, const struct 
     int expected = expected_best(a->table, b->space, b->space_count);
     if (expected >= 0)
         add_plan(a, b->space[expected]);
-    for (int i = 0; i < o->baselines.count; i++)
-        add_plan(a, o->baselines.plans[i]);
-    a->count = add_likely_jobs(b, a->table, a->jobs, a->count);
+    a->count = add_likely_jobs(b, a->table, &o->baselines, a->jobs, a->count);
     add_defaults(a, slots, slots_timed_first(b, &sure, slots));
     if (expected < 0 || o->rigor == RIGOR_EXHAUSTIVE)
         add_used(a, b);

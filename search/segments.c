@@ -237,12 +237,28 @@ static bool default_is_due(const struct slot *s, const struct attempt *a)
     return a->usual && !(a->reserve && others);
 }
 
-/* A step is not worth trying if the same step from another schedule led this far from the best. */
+/* A step is not worth trying if the same step from another schedule led this far from the best, or
+ * if so many steps that are expected to be faster led away from it. */
 #define SLOW_STEP 1.2
+enum { STEPS_AT_ONCE = 4 };
+
+/* Whether the steps that are tried before this one, by their expected times, are enough for now. */
+static bool comes_later(const struct slot *s, const struct attempt *a, const struct attempt *from)
+{
+    int before = 0;
+    for (int i = 0; i < s->count; i++) {
+        const struct attempt *b = &s->attempts[i];
+        before += b->choice.impl == a->choice.impl && b->expected_ms > from->expected_ms &&
+                  b->expected_ms < a->expected_ms &&
+                  (b->tried || one_knob_apart(&b->choice, &from->choice));
+    }
+    return before >= STEPS_AT_ONCE;
+}
 
 bool step_is_due(const struct slot *s, const struct attempt *a, const struct attempt *from)
 {
-    if (a->tried || a->behind || !one_knob_apart(&a->choice, &from->choice))
+    if (a->tried || a->behind || !one_knob_apart(&a->choice, &from->choice) ||
+        comes_later(s, a, from))
         return false;
     const int8_t *to = a->choice.schedule.pick;
     int knob = 0;

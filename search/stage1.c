@@ -213,7 +213,8 @@ static void add_likely(const struct tuner *t, struct job_list *list)
     best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
     list->ahead =
-        add_likely_jobs(&b, &t->segments, list->jobs, list->count + list->ahead) - list->count;
+        add_likely_jobs(&b, &t->segments, &t->o->baselines, list->jobs, list->count + list->ahead) -
+        list->count;
 }
 
 /* As time_slots().  The defaults of `ahead` slots behind these are built where cores are idle. */

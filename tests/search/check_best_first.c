@@ -140,6 +140,48 @@ START_TEST(slots_far_behind_are_left_out)
 }
 END_TEST
 
+/* Steps of a climb whose time is expected, as many as are due; their indices go to out. */
+static int due(const struct slot *s, int *out)
+{
+    int count = 0;
+    for (int i = 0; i < s->count; i++)
+        if (attempt_is_due(s, &s->attempts[i], true) && isfinite(s->attempts[i].expected_ms))
+            out[count++] = i;
+    return count;
+}
+
+/* Four at once, those that are expected to be the fastest; after four that are slower no more, but
+ * more if one of them is faster. */
+START_TEST(steps_come_as_they_are_expected)
+{
+    static struct segment_table t;
+    struct build_target target = hopper;
+    for (int faster = 0; faster < 2; faster++) {
+        int steps[500], slot = segment_index((struct segment){10, 11});
+        struct slot *s = &t.slots[slot];
+        expect(1);
+        target.workload = &workload;
+        segment_table_init(&t, &target);
+        segment_table_expect(&t, &workload);
+        segment_table_note(&t, slot, 0, TRIAL_OK, 1, &st);
+        int count = due(s, steps); /* the last ones may be expected to take as long */
+        ck_assert(count == 4 || count == 5);
+        for (int i = 1; i < s->count; i++)
+            if (!attempt_is_due(s, &s->attempts[i], true) && !s->attempts[i].behind &&
+                one_knob_apart(&s->attempts[i].choice, &s->attempts[0].choice))
+                for (int k = 0; k < count; k++)
+                    ck_assert_double_ge(s->attempts[i].expected_ms,
+                                        s->attempts[steps[k]].expected_ms);
+        for (int k = 0; k < count; k++)
+            segment_table_note(&t, slot, steps[k], TRIAL_OK, k == 3 && faster != 0 ? 0.9 : 1.1,
+                               &st);
+        ck_assert_int_eq(due(s, steps) > 0, faster);
+        segment_table_release(&t);
+        workload_release(&workload);
+    }
+}
+END_TEST
+
 /* Each operator takes 1 ms, but GEMMs 4 ms by generated code: a segment that only that serves hopes
  * for no less than they take by it. */
 START_TEST(hopes_are_made_of_generated_parts)
@@ -179,4 +221,5 @@ END_TEST
 SUITE("search/best_first", NULL, NULL,
       LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1),
       LOOP(slots_far_behind_are_left_out, 0, ARRAY_LEN(workloads)),
-      ONCE(hopes_are_made_of_generated_parts), ONCE(one_that_beats_its_hope_lowers_the_others))
+      ONCE(steps_come_as_they_are_expected), ONCE(hopes_are_made_of_generated_parts),
+      ONCE(one_that_beats_its_hope_lowers_the_others))
