@@ -78,7 +78,9 @@ CONF
     echo "NodeName=n$i Name=gpu File=/dev/tty[0-$((gpus - 1))]"
   done; } >"$dir/gres.conf"
 [ -e /dev/tty0 ] || sed -i 's|File=.*|Count='"$gpus"'|' "$dir/gres.conf"
+# Detecting the version fails where nothing is mounted on /sys/fs/cgroup; v1 without its controllers needs no mount.
 cat >"$dir/cgroup.conf" <<CONF
+CgroupPlugin=cgroup/v1
 CgroupAutomount=no
 ConstrainCores=no
 ConstrainDevices=no
