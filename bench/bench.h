@@ -155,6 +155,8 @@ struct bench_options {
     struct inputs inputs;      /* without trained weights */
     const char *weights;       /* a file of trained weights; null: they are drawn */
     const char *prefix;        /* of the names of its model's tensors; null: there is one model */
+    const char *calibration;   /* a file of scales of e4m3 for these weights; may be null */
+    unsigned precision;        /* of the target: GEMMs whose operands are e4m3, as bits */
     bool builds_only;          /* for bench_build() alone: no device is asked where arch names the
                                   GPU, and no worker is started */
     bool afresh;               /* verify also what an earlier session verified */

@@ -115,7 +115,8 @@ struct bench {
     const struct target_ops *ops;
     struct workload w;
     struct inputs inputs;
-    struct trained *trained; /* what inputs.trained points to, owned */
+    struct trained *trained;        /* what inputs.trained points to, owned */
+    struct calibration calibration; /* what inputs.calibration points to, owned */
     bool afresh;
     const volatile sig_atomic_t *stop;
     struct cache cache;

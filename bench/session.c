@@ -107,6 +107,10 @@ static void name_verdicts(const struct workload *w, struct bench *b)
     }
     if (b->inputs.trained != NULL)
         buf_addf(&text, "\nweights=%s", trained_hash(b->inputs.trained, bits));
+    if (b->inputs.calibration != NULL)
+        buf_addf(&text, "\nscales=%s",
+                 hash_text(b->calibration.scale,
+                           (size_t)b->calibration.layers * sizeof(*b->calibration.scale), bits));
     free(workload_text);
     json_decref(workload);
     hash_text(text.ptr, text.len, b->verdict_base);
@@ -204,11 +208,13 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         return -1;
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain.where);
+    struct build_target target = build_target_of(b->target.kind, b->toolchain.where.capability,
+                                                 b->toolchain.where.libraries[0] != '\0', w);
+    target.precision = o->precision;
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
-        .target = build_target_of(b->target.kind, b->toolchain.where.capability,
-                                  b->toolchain.where.libraries[0] != '\0', w),
+        .target = target,
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .beside = b->ops->builds_beside,
@@ -228,7 +234,14 @@ static int open_trained(struct bench *b, const struct bench_options *o, const st
     if (trained_open(o->weights, o->prefix, &b->trained, st) != 0)
         return -1;
     b->inputs.trained = b->trained;
-    return trained_check(b->trained, w, st);
+    if (trained_check(b->trained, w, st) != 0)
+        return -1;
+    if (o->calibration == NULL)
+        return 0;
+    b->inputs.calibration = &b->calibration;
+    return calibration_read(o->calibration, &b->calibration, st) != 0
+               ? -1
+               : calibration_check(&b->calibration, b->trained, w, st);
 }
 
 int bench_open(const struct bench_options *o, const struct workload *w, struct bench **out,
@@ -287,6 +300,7 @@ void bench_close(struct bench *b)
     buf_release(&b->worker);
     workload_release(&b->w);
     trained_close(b->trained);
+    calibration_release(&b->calibration);
     free(b);
 }
 

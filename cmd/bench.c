@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_plan(struct comparison *c, struct plan p, bool padded)
+static void add_plan(struct comparison *c, struct plan p, bool padded, unsigned precision)
 {
-    if (comparison_find(c, p, padded) >= 0)
+    if (comparison_find(c, p, padded, precision) >= 0)
         return;
     c->padded[c->count] = padded;
+    c->precision[c->count] = precision;
     c->plans[c->count++] = p;
 }
 
@@ -39,7 +40,7 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
         bool is_best = strcmp(o->operands[i], BEST_WORD) == 0,
              padded = (is_best && best.padded) || options_has(o, OPT(PADDED));
         c->stores = c->stores && !padded;
-        add_plan(c, p, padded);
+        add_plan(c, p, padded, o->precision);
         if (c->count > VALUES_MAX)
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
@@ -61,6 +62,11 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
             "not stored; %s",
             o->model_weights != NULL ? "give --model the config.json for drawn ones"
                                      : "leave it or --weights out");
+    if (o->calibration != NULL && (o->weights == NULL || o->precision == 0))
+        return status_set(
+            st, STATUS_USAGE, "--calibration has scales of e4m3 for a model's weights; give %s",
+            o->weights == NULL ? "--weights, or --model with a directory that has some"
+                               : "--precision, or leave it out");
     if (o->model_weights != NULL)
         note(o, "the layers have the weights of '%s', and their times are not stored",
              o->model_weights);
@@ -70,7 +76,7 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
     if (baselines_from_options(o, &best, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)
-        add_plan(c, c->baselines.plans[i], false);
+        add_plan(c, c->baselines.plans[i], false, 0);
     return 0;
 }
 
@@ -80,7 +86,8 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
-    int i = comparison_find(c, plan_from_value((unsigned)row->value), false);
+    int i =
+        comparison_find(c, plan_from_value((unsigned)row->value), false, (unsigned)row->precision);
     if (i < 0 || row->status != TRIAL_OK || c->candidates[i].packed != (row->packed != 0))
         return 0;
     c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
@@ -92,6 +99,7 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
 {
     for (int i = 0; i < c->count; i++) {
         struct db_time t;
+        db_set_precision(s->db, c->precision[i]);
         int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
         if (c->candidates[i].packed == t.packed)
             c->earlier[i].in_search = t.ms;
@@ -99,7 +107,28 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
         if (found < 0)
             return -1;
     }
-    return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
+    for (int i = 0; i < c->count; i++) {
+        db_set_precision(s->db, c->precision[i]);
+        if ((i == 0 || c->precision[i] != c->precision[i - 1]) &&
+            db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st) != 0)
+            return -1;
+    }
+    db_set_precision(s->db, c->precision[0]);
+    return 0;
+}
+
+/* How plan i runs. */
+static int choose(struct comparison *c, int i, const struct choice_source *from, struct status *st)
+{
+    struct build_target target = *from->target;
+    struct choice_source source = *from;
+    target.precision = c->precision[i];
+    source.target = &target;
+    if (from->db != NULL)
+        db_set_precision(from->db, c->precision[i]);
+    return target.precision != 0 && plan_check(&target, c->plans[i], st) != 0
+               ? -1
+               : study_candidate(&source, c->plans[i], &c->candidates[i], st);
 }
 
 /* from: the study of the schedules, if it is not the session's.  retry: what is stored as failed
@@ -115,12 +144,13 @@ static int prepare(struct comparison *c, struct session *s, const struct found_s
                                          .retry_failed = retry};
     for (int i = 0; i < c->count; i++) {
         c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = {NAN, NAN, NAN}};
-        if (study_candidate(&source, c->plans[i], &c->candidates[i], st) != 0)
+        if (choose(c, i, &source, st) != 0)
             return -1;
         c->candidates[i].packed = s->workload.lengths != NULL && !c->padded[i];
     }
     if (!c->stores)
         return 0;
+    db_set_precision(s->db, c->precision[0]);
     if (study_history(s->db, s->study, known, st) != 0)
         return -1;
     if (retry)
@@ -135,7 +165,7 @@ static int store(struct comparison *c, struct session *s, const struct history *
     if (db_search_start(s->db, s->study, "bench", "{}", c->search, st) != 0)
         return -1;
     for (int i = 0; i < c->count; i++)
-        if (!history_has(known, c->plans[i]) &&
+        if (c->precision[i] == c->precision[0] && !history_has(known, c->plans[i]) &&
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
                         st) != 0)
             return -1;
@@ -283,9 +313,10 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) | OPT(PADDED) |
-               OPT(BASELINE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) |
-               OPT(OP) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) |
+               OPT(CALIBRATION) | OPT(PRECISION) | OPT(PADDED) | OPT(BASELINE) | OPT(DUMP) |
+               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(COMPILER) |
+               OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -301,6 +332,8 @@ const struct command cmd_bench = {
         "With --weights, or with --model and a directory that has some, the layers have the\n"
         "weights of a trained model, and nothing is stored.\n"
         "With --lengths or --avg-seq-len plans run on packed tokens, without rows of padding.\n"
+        "With --precision the GEMMs named of the plans given have operands of e4m3, and those of\n"
+        "baselines have not; scales follow from the inputs, or with weights from --calibration.\n"
         "With --padded the plans given compute these rows too, and nothing is stored.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
         "known, and stores nothing.",

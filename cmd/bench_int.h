@@ -44,7 +44,8 @@ struct comparison {
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
-    bool padded[TIMED_MAX]; /* the plan computes rows of padding, where there are lengths */
+    bool padded[TIMED_MAX];        /* the plan computes rows of padding, where there are lengths */
+    unsigned precision[TIMED_MAX]; /* --precision's of plans given; baselines have none in e4m3 */
     struct earlier {
         struct interval ms; /* in the last comparison before this one; NaN: there was none */
         char utc[CLOCK_UTC_SIZE];
@@ -76,7 +77,7 @@ int comparison_beside(const struct comparison *c, int i, struct baseline_time ou
 void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE]);
 
 /* Index; -1: not there. */
-int comparison_find(const struct comparison *c, struct plan p, bool padded);
+int comparison_find(const struct comparison *c, struct plan p, bool padded, unsigned precision);
 
 /* Whether plan i was given and ran. */
 bool comparison_ran(const struct comparison *c, int i);

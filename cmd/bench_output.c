@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int comparison_find(const struct comparison *c, struct plan p, bool padded)
+int comparison_find(const struct comparison *c, struct plan p, bool padded, unsigned precision)
 {
     for (int i = 0; i < c->count; i++)
-        if (plan_equal(c->plans[i], p) && c->padded[i] == padded)
+        if (plan_equal(c->plans[i], p) && c->padded[i] == padded && c->precision[i] == precision)
             return i;
     return -1;
 }
@@ -30,6 +30,7 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 static const struct column columns[] = {
     {"value", "value", 0},
     {"packed", "packed", 0},
+    {"precision", "precision", 0},
     {"fused", "fused ops", 0},
     {"median_ms", "ms", DECIMALS_MS},
     {"ci_low_ms", "low", DECIMALS_MS},
@@ -59,11 +60,22 @@ int comparison_beside(const struct comparison *c, int i, struct baseline_time ou
 {
     for (int b = 0; b < c->baselines.count; b++) {
         struct plan p = c->baselines.plans[b];
-        int at = comparison_find(c, p, false);
+        int at = comparison_find(c, p, false, 0);
         out[b] = baseline_beside(p, &c->trials[at], &c->trials[i], c->compared_at);
         comparison_unstable(c, at, out[b].unstable);
     }
     return c->baselines.count;
+}
+
+/* Null where no plan given has a GEMM in e4m3. */
+static json_t *precision_json(const struct comparison *c, int i, const struct workload *w)
+{
+    struct buf text;
+    buf_init(&text);
+    precision_text(c->precision[i], dtypes[w->dtype].name, &text);
+    json_t *object = c->precision[0] != 0 ? json_string(text.ptr) : json_null();
+    buf_release(&text);
+    return object;
 }
 
 static json_t *row_of(const struct comparison *c, int i, const struct workload *w)
@@ -80,12 +92,13 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     if (ok)
         ms = t->ms;
     return json_pack(
-        "{si so so so sb so so so so so so ss ss so so so so so si so}", "value",
+        "{si so so so so sb so so so so so so ss ss so so so so so si so}", "value",
         (int)plan_value(p), "packed",
-        w->lengths != NULL ? json_boolean(!c->padded[i]) : json_null(), "fused", plan_fused_json(p),
-        "segments", plan_segments_json(p), "handwritten", p.handwritten, "median_ms",
-        json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
-        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "baselines",
+        w->lengths != NULL ? json_boolean(!c->padded[i]) : json_null(), "precision",
+        precision_json(c, i, w), "fused", plan_fused_json(p), "segments", plan_segments_json(p),
+        "handwritten", p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms",
+        json_number(ms.low), "ci_high_ms", json_number(ms.high), "us_per_layer",
+        json_number(1e3 * ms.median / w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
         "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "unstable",
         unstable[0] != '\0' ? json_string(unstable) : json_null(), "earlier_ms",
@@ -100,7 +113,7 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
 /* Whether a plan beside a baseline is a pair of two that no line has said before. */
 static bool is_news(const struct comparison *c, int i, struct plan baseline)
 {
-    int other = comparison_find(c, baseline, false);
+    int other = comparison_find(c, baseline, false, 0);
     return other != i && !(other < i && baselines_have(&c->baselines, c->plans[i]));
 }
 
@@ -115,6 +128,10 @@ static void print_baselines(const struct comparison *c)
         buf_init(&plan);
         plan_add(plan_value(c->plans[i]), &plan);
         buf_adds(&plan, c->padded[i] ? " padded" : "");
+        if (c->precision[i] != 0) {
+            buf_adds(&plan, " in ");
+            precision_text(c->precision[i], "", &plan);
+        }
         for (int k = 0; k < n; k++)
             if (is_news(c, i, b[k].plan)) {
                 struct buf line;
@@ -157,7 +174,7 @@ static void complain(const struct options *o, const struct comparison *c)
     struct baseline_time b[BASELINES_MAX];
     int n = comparison_beside(c, 0, b);
     for (int k = 0; k < n; k++)
-        if (comparison_find(c, b[k].plan, false) >= c->given)
+        if (comparison_find(c, b[k].plan, false, 0) >= c->given)
             baseline_note(o, &b[k]);
     kernels_complain(&c->kernels);
 }

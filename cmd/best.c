@@ -92,7 +92,8 @@ static int default_plan(const struct options *o, struct plan *out, struct status
     struct workload w;
     int result = workload_from_options(o, true, &target, &w, st);
     if (result == 0) {
-        const struct build_target build = target_build(target, &w);
+        struct build_target build = target_build(target, &w);
+        build.precision = o->precision;
         if (!plan_expected(&build, out))
             *out = plan_from_value(VALUE_FUSED);
         struct buf name;

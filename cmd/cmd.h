@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(MODEL) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
     X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
-    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PRECISION) X(PACKED) X(PADDED) X(SEGMENTS)         \
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PRECISION) X(ERROR) X(ACCURACY) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
@@ -78,8 +78,8 @@ struct options {
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
     const char *mask, *model, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
-        *weights, *prefix, *input, *calibration, *data, *name, *compiler, *arch, *save, *db,
-        *events;
+        *weights, *prefix, *input, *calibration, *accuracy, *data, *name, *compiler, *arch, *save,
+        *db, *events;
     char *model_weights; /* of --model's directory, owned: --weights, where that is not given */
     unsigned precision;  /* GEMMs in e4m3, as bits */
     enum dtype dtype;    /* only if given: the default depends on the target */
@@ -87,7 +87,7 @@ struct options {
     struct strategy_list strategies;
     int preset; /* index into the presets */
     int op;     /* index into the operations of --op, of which there is one */
-    double fail_above, time_limit_s, total_time_s, quantile;
+    double error, fail_above, time_limit_s, total_time_s, quantile;
     enum rigor rigor;
     int budget, jobs, top, seeds;
     int shard, shards; /* 0..shards-1 */

@@ -80,10 +80,13 @@ static int find_plan(const struct options *o, struct plan *out, struct status *s
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
-    struct explained x = {.workload = &s.workload};
+    struct explained x = {.workload = &s.workload, .precision = o->precision};
     struct measured_on m = {.x = &x};
     struct plan p;
     int code = -1;
+    if (o->accuracy != NULL && precision_errors_read(o->accuracy, &x.errors, st) != 0)
+        goto out;
+    x.has_errors = o->accuracy != NULL;
     if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
         goto out;
     x.target = s.target.kind;
@@ -91,6 +94,7 @@ static int run(const struct options *o, struct status *st)
         goto out;
     if (s.db == NULL)
         m.target = target_build(s.target, &s.workload);
+    m.target.precision = o->precision;
     if (build_check(&m.target, &s.workload, st) != 0 ||
         explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0 ||
         read_unstable(&s, &x, st) != 0)
@@ -107,7 +111,7 @@ const struct command cmd_explain = {
     .name = "explain",
     .operands = "VALUE",
     .summary = "Draw a plan's kernels, say what limits them and how its neighbours compare",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(PRECISION) | OPT(ACCURACY) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .exits = EXITS_NO_RESULT,
     .about =
@@ -116,7 +120,9 @@ const struct command cmd_explain = {
         "operators, what it reads, keeps on chip and writes, the time that it took alone, and the\n"
         "least that any kernel takes for this work.  Then come the plans with one cut less, more "
         "or\n"
-        "elsewhere, and how much slower they are.  Only reads the database, and measures nothing.",
+        "elsewhere, and how much slower they are.  Only reads the database, and measures nothing.\n"
+        "With --precision a kernel with e4m3 says what it took without, and --accuracy what each\n"
+        "GEMM in e4m3 costs a model.",
     .examples = "fuseplan explain best -b 1 -s 128 -m causal\n"
                 "fuseplan explain 41115 -b 2 -s 256 -m sliding\n"
                 "fuseplan explain 41115 -b 1 -s 128 -m causal --format json",

@@ -9,8 +9,11 @@ struct explained {
     struct explanation e;
     const struct workload *workload; /* borrowed */
     enum target_kind target;
-    char *device;                 /* that the times are of, owned; null: there are none */
-    char unstable[UNSTABLE_SIZE]; /* why the plan's time is; "" if it is not */
+    unsigned precision; /* GEMMs in e4m3, as bits */
+    bool has_errors;
+    struct precision_errors errors; /* of --accuracy */
+    char *device;                   /* that the times are of, owned; null: there are none */
+    char unstable[UNSTABLE_SIZE];   /* why the plan's time is; "" if it is not */
 };
 
 /* Appends "fuse 9 and 10", "cut after 4", "move the cut after 9 to after 10". */

@@ -25,6 +25,18 @@ static json_t *weights_json(const struct chain *c, struct segment s)
     return list;
 }
 
+/* What GEMMs in e4m3 cost a model, alone and together; null: it is not known. */
+static json_t *errors_json(const struct explained *x)
+{
+    json_t *all = json_object();
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((x->precision >> g & 1) != 0)
+            json_object_set_new(all, gemm_names[g],
+                                json_number(precision_error(&x->errors, 1u << g)));
+    json_object_set_new(all, "together", json_number(precision_error(&x->errors, x->precision)));
+    return all;
+}
+
 static json_t *kernel_json(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
@@ -33,12 +45,12 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
     segment_describe(w->chain, s, &operators);
     const char *bound = isnan(k->least_us) ? NULL : k->memory_bound ? "memory" : "compute";
     json_t *row =
-        json_pack("{s[ii] ss ss so so so so so so so ss?}", "ops", s.first, s.last, "operators",
+        json_pack("{s[ii] ss ss so so so so so so so so ss?}", "ops", s.first, s.last, "operators",
                   operators.ptr, "implementation", k->choice.impl->name, "schedule",
                   schedule_json(&k->choice), "median_us", json_number(k->us.median), "ci_low_us",
-                  json_number(k->us.low), "ci_high_us", json_number(k->us.high), "flops",
-                  json_number(k->flops), "bytes", json_number(k->bytes), "least_us",
-                  json_number(k->least_us), "bound", bound);
+                  json_number(k->us.low), "ci_high_us", json_number(k->us.high), "without_e4m3_us",
+                  json_number(k->plain_us), "flops", json_number(k->flops), "bytes",
+                  json_number(k->bytes), "least_us", json_number(k->least_us), "bound", bound);
     json_object_set_new(row, "reads", tensors_json(k->reads, w));
     json_object_set_new(row, "weights", weights_json(w->chain, s));
     json_object_set_new(row, "keeps", tensors_json(k->keeps, w));
@@ -99,13 +111,19 @@ json_t *explained_json(const struct explained *x)
     json_t *rates =
         json_pack("{so so sb}", "flops_per_s", json_number(e->rates.flops_per_s), "bytes_per_s",
                   json_number(e->rates.bytes_per_s), "of_device", e->device_rates);
+    struct buf precision;
+    buf_init(&precision);
+    precision_text(x->precision, dtypes[x->workload->dtype].name, &precision);
     json_t *object = json_pack(
-        "{so si sb so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
-        "value", (int)plan_value(e->plan), "packed", (int)e->packed, "segments",
-        plan_segments_json(e->plan), "handwritten", e->plan.handwritten, "device", x->device,
-        "source", time_source_names[e->source], "median_ms", json_number(e->ms.median), "ci_low_ms",
-        json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
+        "{so si sb ss so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
+        "value", (int)plan_value(e->plan), "packed", (int)e->packed, "precision", precision.ptr,
+        "segments", plan_segments_json(e->plan), "handwritten", e->plan.handwritten, "device",
+        x->device, "source", time_source_names[e->source], "median_ms", json_number(e->ms.median),
+        "ci_low_ms", json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
         json_number(1e3 * e->ms.median / x->workload->layers));
+    buf_release(&precision);
+    json_object_set_new(object, "errors",
+                        x->has_errors && x->precision != 0 ? errors_json(x) : json_null());
     json_object_set_new(object, "unstable",
                         x->unstable[0] != '\0' ? json_string(x->unstable) : json_null());
     json_object_set_new(object, "kernels_us", json_number(e->sum_us));

@@ -111,6 +111,22 @@ static void print_time(const struct explained_kernel *k)
                      k->us.high, least);
 }
 
+/* What it has in e4m3, and what that gains. */
+static void print_e4m3(const struct explained_kernel *k)
+{
+    struct e4m3_use use;
+    char without[48] = "";
+    choice_e4m3(&k->choice, &use);
+    if (use.in < 0 && use.out < 0)
+        return;
+    if (isfinite(k->plain_us))
+        snprintf(without, sizeof(without), "; %.1f us alone without", k->plain_us);
+    print_inside("%-*s %s%s%s%s%s%s", LABEL, "e4m3", use.in >= 0 ? "operands of " : "",
+                 use.in >= 0 ? gemm_names[use.in] : "", use.in >= 0 && use.out >= 0 ? ", " : "",
+                 use.out >= 0 ? "result for " : "", use.out >= 0 ? gemm_names[use.out] : "",
+                 without);
+}
+
 static void print_kernel(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
@@ -125,6 +141,7 @@ static void print_kernel(const struct explained_kernel *k, const struct workload
         print_inside("%2d %-18s  %s", op, w->chain->ops[op].name, w->chain->ops[op].computes);
     print_time(k);
     print_inside("%-*s %s %s", LABEL, "by", k->choice.impl->name, schedule.ptr);
+    print_e4m3(k);
     print_reads(k, w);
     print_tensors("on chip", k->keeps, w);
     print_tensors("in memory", k->passes, w);
@@ -205,6 +222,25 @@ static void print_times(const struct explained *x)
         printf("%-12s %s\n", "measured on", x->device);
 }
 
+/* Which GEMMs are in e4m3, and what they cost a model. */
+static void print_precision(const struct explained *x)
+{
+    const char *before = "";
+    if (x->precision == 0)
+        return;
+    printf("%-12s ", "in e4m3");
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((x->precision >> g & 1) != 0) {
+            printf("%s%s", before, gemm_names[g]);
+            if (x->has_errors)
+                printf(" (error alone %.2g)", precision_error(&x->errors, 1u << g));
+            before = ", ";
+        }
+    if (x->has_errors)
+        printf("; together %.2g", precision_error(&x->errors, x->precision));
+    putchar('\n');
+}
+
 void explained_print(const struct explained *x)
 {
     struct buf key, name;
@@ -215,6 +251,7 @@ void explained_print(const struct explained *x)
     plan_add(plan_value(x->e.plan), &name);
     printf("%-12s %s%s, %d kernel%s a layer\n", "plan", name.ptr,
            x->e.packed ? " on packed tokens" : "", x->e.count, x->e.count > 1 ? "s" : "");
+    print_precision(x);
     print_times(x);
     for (int i = 0; i < x->e.count; i++) {
         puts(i > 0 ? "     |" : "");

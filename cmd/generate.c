@@ -16,8 +16,8 @@ const struct command cmd_generate = {
     .name = "generate",
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
-    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(PRECISION) |
-               OPT(ARCH) | OPT(OUTPUT) | OPT(FORCE) | OPT(DB),
+    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
+               OPT(FORCE) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =

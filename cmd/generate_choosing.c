@@ -110,14 +110,12 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
     struct arch_list *archs = &c->archs;
     if (c->target.kind == TARGET_CPU) {
         *build = target_build(c->target, &part->full);
-        build->precision = o->precision;
-        return choose_processors(o, c, st) != 0 ? -1 : build_check(build, &part->workload, st);
+        return choose_processors(o, c, st);
     }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;
     *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
                               : target_build(c->target, &part->full);
-    build->precision = o->precision;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)
@@ -128,10 +126,7 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
             return -1;
     }
     build->arch = arch_common(archs);
-    if (o->precision == 0)
-        return 0;
-    return status_set(st, STATUS_UNFIT,
-                      "exported code has no GEMMs in e4m3 so far; leave out --precision");
+    return 0;
 }
 
 int choosing_schedules(const struct options *o, struct choosing *c, struct status *st)

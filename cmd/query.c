@@ -177,7 +177,7 @@ static int run(const struct options *o, struct status *st)
         sizes_add_unknown(o);
     if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
-                     json_incref(top));
+                     json_incref(top), NULL);
     buf_release(&mask);
     json_decref(top);
     json_decref(relaxing.names);
@@ -190,7 +190,7 @@ const struct command cmd_query = {
     .name = "query",
     .operands = "",
     .summary = "Print the best plan known for a workload, measuring nothing",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(TOP) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(PRECISION) | OPT(TOP) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT,

@@ -1,138 +1,14 @@
-#include "cmd/plans.h"
 #include "cmd/search_int.h"
-
-#include <stdlib.h>
-
-/* Says which plans are searched, if the values of --space are not canonical. */
-static void note_space(const struct options *o)
-{
-    unsigned lo = o->space[0], hi = o->space[1], others = 0;
-    for (unsigned value = lo; value <= hi; value++)
-        others += plan_canonical(value) != value;
-    if (others == 0 || !options_has(o, OPT(SPACE)))
-        return;
-    struct plan *plans = mem_alloc(PLAN_SPACE, sizeof(*plans));
-    int count = plan_space(lo, hi, plans);
-    if (lo == hi)
-        note(o, "%u names the same plan as %u, which is searched", lo, plan_canonical(lo));
-    else
-        note(o,
-             "the %u values of --space name %d plans, which are searched by their canonical values",
-             hi - lo + 1, count);
-    free(plans);
-}
-
-/* ---- a plan of a pack ------------------------------------------------------------------------ */
-
-struct beginning {
-    const struct options *o;
-    struct found_study pack;
-    struct db_best best;
-    struct fingerprint here;
-};
-
-static void note_beginning(void *ctx, const struct db_study *s)
-{
-    const struct beginning *b = ctx;
-    pack_note(b->o, "the search begins with a plan", b->pack.pack, s, &b->best, &b->here);
-}
-
-/* The plan that a pack has for a workload of which the database knows none on this device; 1 with
- * *out, 0 or -1. */
-static int find_first(const struct options *o, const struct session *s, struct candidate *out,
-                      struct status *st)
-{
-    struct beginning b = {.o = o, .best = {.value = -1}};
-    struct status none = STATUS_INIT;
-    int64_t study;
-    int known = study_of_device(o, s->db, s->target, &s->workload, &study, st);
-    if (known == 0)
-        packs_find(o, s->target, &s->workload, &b.pack);
-    fingerprint_device(s->target, &b.here);
-    bool found = b.pack.db != NULL && db_best(b.pack.db, b.pack.study, &b.best, &none) == 0 &&
-                 candidate_of_best(&b.best, bench_target(s->bench), out, &none) == 0 &&
-                 db_study_read(b.pack.db, b.pack.study, note_beginning, &b, &none) == 0;
-    db_best_release(&b.best);
-    found_study_close(&b.pack);
-    return known < 0 ? -1 : found;
-}
-
-/* ---- the command ----------------------------------------------------------------------------- */
-
-static int search(const struct options *o, struct session *s, struct tune_options *t,
-                  struct tune_report *out, struct status *st)
-{
-    struct candidate first;
-    if (options_has(o, OPT(AGAIN)))
-        return tune_again(s->bench, s->db, t, out, st);
-    int found = find_first(o, s, &first, st);
-    t->first = found > 0 ? &first : NULL;
-    return found < 0 ? -1 : tune(s->bench, s->db, t, out, st);
-}
-
-int search_run(const struct options *o, struct session *s, struct tune_report *out,
-               struct status *st)
-{
-    struct best_plan best;
-    *s = (struct session){.bench = NULL};
-    *out = (struct tune_report){.best.value = -1};
-    struct tune_options t = {.search = {.strategy = &strategies[o->strategies.items[0]],
-                                        .space_lo = o->space[0],
-                                        .space_hi = o->space[1],
-                                        .budget = o->budget,
-                                        .time_limit_s = o->time_limit_s,
-                                        .seed = o->seed,
-                                        .quantile = o->quantile,
-                                        .stop = &session_stop},
-                             .rigor = o->rigor,
-                             .say = note_line,
-                             .retry_failed = options_has(o, OPT(RETRY_FAILED)),
-                             .step = progress_search,
-                             .ctx = (void *)(uintptr_t)o};
-    if (o->rigor != RIGOR_MEASURE && options_has(o, OPT(STRATEGY)))
-        return status_set(st, STATUS_USAGE,
-                          "--strategy '%s' with --rigor %s, which asks no strategy; leave one of "
-                          "them out",
-                          t.search.strategy->name, rigor_names[o->rigor]);
-    if (o->strategies.count > 1)
-        return status_set(st, STATUS_USAGE,
-                          "--strategy names %d strategies, and a search has one; 'fuseplan replay' "
-                          "compares several",
-                          o->strategies.count);
-    if (options_has(o, OPT(AGAIN)) && t.retry_failed)
-        return status_set(st, STATUS_USAGE,
-                          "--again times nothing but the best plan and the baselines, and "
-                          "--retry-failed what failed; leave one of them out");
-    if (session_best(o, SCOPE_STORED, &best, st) != 0 ||
-        baselines_from_options(o, &best, &t.baselines, st) != 0)
-        return -1;
-    note_space(o);
-    if (session_open(o, 0, DB_WRITE, s, st) != 0)
-        return -1;
-    return search(o, s, &t, out, st);
-}
-
-int search_end(const struct options *o, const struct tune_report *r)
-{
-    if (session_stop != 0)
-        note(o, "interrupted; all results are stored, and the same command goes on from here");
-    else if (r->best.value < 0 && r->total_trials == 0)
-        note(o, "no plan was tried within the time limit; raise --time-limit");
-    else if (r->best.value < 0)
-        note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
-    else if (r->new_trials == 0 && r->stopped_by == search_stop_names[STOP_TIME] &&
-             verdict_is_certain(r))
-        note(o, "an earlier search spent as much time as --time-limit allows; raise it to go on");
-    return session_stop != 0 ? EXIT_INTERRUPTED : r->best.value < 0 ? EXIT_NO_RESULT : EXIT_SUCCESS;
-}
 
 static int run(const struct options *o, struct status *st)
 {
     struct session s;
     struct tune_report report;
+    if (o->precision != 0 || options_has(o, OPT(ERROR) | OPT(ACCURACY)))
+        return search_precisions(o, st);
     int code = search_run(o, &s, &report, st);
     if (code == 0) {
-        search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL);
+        search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL, NULL);
         code = search_end(o, &report);
         tune_report_release(&report);
     }
@@ -146,8 +22,8 @@ const struct command cmd_search = {
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
                OPT(TIME_LIMIT) | OPT(TOTAL_TIME) | OPT(AGAIN) | OPT(RETRY_FAILED) | OPT(RIGOR) |
-               OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
-               OPT(EVENTS),
+               OPT(STRATEGY) | OPT(QUANTILE) | OPT(PRECISION) | OPT(ERROR) | OPT(ACCURACY) |
+               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
@@ -159,12 +35,17 @@ const struct command cmd_search = {
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
              "the 256 fastest are timed again side by side.\n"
              "With '--again' the best plan known and the baselines are timed anew.\n"
-             "With '--retry-failed' what is stored as failed is measured again first.",
+             "With '--retry-failed' what is stored as failed is measured again first.\n"
+             "With --precision all plans have GEMMs in e4m3.  With --error and --accuracy the\n"
+             "search chooses these GEMMs together with the plan: those that lose no more than the\n"
+             "error.  The best plans of each precision are then timed side by side.",
     .more = help_strategies,
-    .examples = "fuseplan search -b 1 -s 128 -m causal\n"
-                "fuseplan search -b 1 -s 128 -m causal --again\n"
-                "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
-                "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"
-                "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
+    .examples =
+        "fuseplan search -b 1 -s 128 -m causal\n"
+        "fuseplan search -b 1 -s 128 -m causal --again\n"
+        "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
+        "fuseplan search -b 8 -s 512 --error 0.02 --accuracy accuracy.json   # needs a model\n"
+        "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"
+        "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

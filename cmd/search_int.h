@@ -4,7 +4,7 @@
 
 #include "cmd/cmd.h"
 
-/* ---- search.c -------------------------------------------------------------------------------- */
+/* ---- search_run.c ---------------------------------------------------------------------------- */
 
 /* Searches as the options say.  Close *s in any case, and release *out after a 0. */
 int search_run(const struct options *o, struct session *s, struct tune_report *out,
@@ -13,14 +13,21 @@ int search_run(const struct options *o, struct session *s, struct tune_report *o
 /* Notes why a search ended without a plan or could go on; returns its exit status. */
 int search_end(const struct options *o, const struct tune_report *r);
 
+/* ---- search_precision.c ---------------------------------------------------------------------- */
+
+/* Searches plans of --precision, or of each precision that --error allows, compares them, and
+ * prints the fastest. */
+int search_precisions(const struct options *o, struct status *st);
+
 /* ---- search_output.c: the best plan, explained ----------------------------------------------- */
 
 json_t *best_json(const struct workload *w, const struct db_best *b);
 
 /* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
- * request differ in; top: the rows of --top, or null.  Both are taken over. */
+ * request differ in; top: the rows of --top, or null; precisions: a row for each that was searched,
+ * or null.  All are taken over. */
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r, json_t *relaxed, json_t *top);
+                  const struct tune_report *r, json_t *relaxed, json_t *top, json_t *precisions);
 
 /* ---- verdict.c: what a search found, in a sentence, and what to do next -----------------------
  */

@@ -21,13 +21,19 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    return json_pack("{si sb so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
-                     (int)b->packed, "segments", plan_segments_json(p), "handwritten",
-                     p.handwritten, "implementation", implementations, "schedule", schedules,
-                     "median_us", times, "median_ms", json_number(b->median_ms), "ci_low_ms",
-                     json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
-                     "us_per_layer", json_number(1e3 * b->median_ms / w->layers), "predicted", 0,
-                     "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
+    struct buf precision;
+    buf_init(&precision);
+    precision_text(b->precision, dtypes[w->dtype].name, &precision);
+    json_t *object =
+        json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
+                  (int)b->packed, "precision", precision.ptr, "segments", plan_segments_json(p),
+                  "handwritten", p.handwritten, "implementation", implementations, "schedule",
+                  schedules, "median_us", times, "median_ms", json_number(b->median_ms),
+                  "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
+                  "us_per_layer", json_number(1e3 * b->median_ms / w->layers), "predicted", 0,
+                  "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
+    buf_release(&precision);
+    return object;
 }
 
 /* How many plans each signal proposed, if it proposed any. */
@@ -249,12 +255,27 @@ static void print_baseline(const struct baseline_time *b)
     buf_release(&name);
 }
 
+/* Their names: "qkv, ffn1". */
+static void add_gemms(unsigned precision, struct buf *out)
+{
+    const char *before = "";
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((precision >> g & 1) != 0) {
+            buf_addf(out, "%s%s", before, gemm_names[g]);
+            before = ", ";
+        }
+}
+
 static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
     struct buf name;
     buf_init(&name);
     plan_add((unsigned)b->value, &name);
+    if (b->precision != 0) {
+        buf_adds(&name, ", in e4m3: ");
+        add_gemms(b->precision, &name);
+    }
     printf("%-12s %s%s\n\n", "best plan", name.ptr, b->packed ? ", on packed tokens" : "");
     print_segments(w->chain, b);
     int d = ms_decimals(b->median_ms);
@@ -326,6 +347,24 @@ static void print_top(enum format format, const json_t *top)
         putchar('\n');
 }
 
+static void print_precisions(const json_t *precisions)
+{
+    static const struct column precision_columns[] = {
+        {"precision", "precision", 0},       {"value", "best plan", 0},
+        {"median_ms", "ms", DECIMALS_MS},    {"ci_low_ms", "low", DECIMALS_MS},
+        {"ci_high_ms", "high", DECIMALS_MS}, {"speedup", "times as fast", DECIMALS_TWO},
+        {"error", "error", DECIMALS_SHORT},
+    };
+    struct output out;
+    size_t i;
+    json_t *row;
+    putchar('\n');
+    output_begin(&out, FORMAT_TABLE, precision_columns, ARRAY_LEN(precision_columns));
+    out.skip_empty = true;
+    json_array_foreach(precisions, i, row) output_row(&out, json_incref(row));
+    output_end(&out);
+}
+
 static const struct next_step next_steps[] = {
     {"explain best", OPTS_SEARCHED, "   # what limits each kernel"},
     {"export best", OPTS_WORKLOAD | OPT(DB), " -o encoder --build   # the plan as a C library"},
@@ -333,9 +372,11 @@ static const struct next_step next_steps[] = {
 };
 
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r, json_t *relaxed, json_t *top)
+                  const struct tune_report *r, json_t *relaxed, json_t *top, json_t *precisions)
 {
     json_t *object = report_json(w, target, r, relaxed);
+    if (precisions != NULL)
+        json_object_set(object, "precisions", precisions);
     if (top != NULL)
         json_object_set(object, "top", top);
     progress_hide();
@@ -349,6 +390,9 @@ void search_print(const struct options *o, const struct workload *w, enum target
         output_object(o->format, NULL, 0, json_incref(object));
     if (top != NULL)
         print_top(o->format, top);
+    if (precisions != NULL && o->format == FORMAT_TABLE)
+        print_precisions(precisions);
+    json_decref(precisions);
     json_decref(object);
     json_decref(top);
     for (int i = 0; i < r->baseline_count; i++)

@@ -46,10 +46,11 @@ static int open_database(const struct options *o, enum db_mode mode, struct db *
                          struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (db_open(o->db, mode, out, &failed) == 0 || failed.code == STATUS_NOT_FOUND)
-        return 0;
-    *st = failed;
-    return -1;
+    if (db_open(o->db, mode, out, &failed) == 0)
+        db_set_precision(*out, o->precision);
+    else if (failed.code != STATUS_NOT_FOUND)
+        *st = failed;
+    return st->code == STATUS_OK ? 0 : -1;
 }
 
 int operand_open(const char *path, struct db **out, struct status *st)
@@ -90,6 +91,8 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
                                     .inputs = {.seed = seed, .ranges = o->ranges},
                                     .weights = o->weights,
                                     .prefix = o->prefix,
+                                    .calibration = o->calibration,
+                                    .precision = o->precision,
                                     .stop = &session_stop,
                                     .listener = {.report = progress_detail},
                                     .say = note_line,
@@ -116,7 +119,7 @@ static int find_stored(const struct options *o, struct db *db, enum scope scope,
     int found = 0;
     if (db != NULL && scope != SCOPE_STORED)
         found = study_of_device(o, db, target, w, &out->study, st);
-    if (found == 0 && scope != SCOPE_STORED)
+    if (found == 0 && scope != SCOPE_STORED && o->precision == 0) /* packs have no e4m3 */
         packs_find(o, target, w, &pack);
     if (pack.db != NULL) {
         *out = pack;
@@ -142,6 +145,8 @@ static int find_study(const struct options *o, enum db_mode mode, enum scope sco
         *st = missing;
         return -1;
     }
+    if (db != NULL)
+        db_set_precision(db, o->precision);
     int found = find_stored(o, db, scope, target, w, out, st);
     if (out->db != db)
         db_close(db);

@@ -42,7 +42,7 @@ static void add_rows(const struct workload *w, const struct comparison *c, doubl
                      json_t *rows)
 {
     struct baseline_time itself, beside[BASELINES_MAX];
-    int unfused = comparison_find(c, plan_from_value(VALUE_UNFUSED), false);
+    int unfused = comparison_find(c, plan_from_value(VALUE_UNFUSED), false, 0);
     const struct trial *t = &c->trials[unfused];
     comparison_beside(c, 0, beside);
     itself = baseline_beside(c->plans[unfused], t, t, c->compared_at);

@@ -68,7 +68,8 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
 {
     struct choice defaults[IMPLS_MAX];
     int served = 0;
-    handwritten = handwritten && any_serves(t, s, true);
+    bool alone = t->precision != 0 && segment_is_attention(s); /* no other one stands for it */
+    handwritten = handwritten && (alone || any_serves(t, s, true));
     for (int i = 0; i < impl_count; i++)
         if (serves(&impls[i], t, s, handwritten)) {
             defaults[served] = default_of(&impls[i], t, s);
@@ -86,6 +87,26 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
         while (schedule_next(c.impl, &c.schedule));
     }
     return count;
+}
+
+int plan_check(const struct build_target *t, struct plan p, struct status *st)
+{
+    struct segment segments[OP_COUNT];
+    struct choice c;
+    int count = plan_segments(p, segments), i = 0;
+    while (i < count && choices_for(t, segments[i], p.handwritten, 1, &c) > 0)
+        i++;
+    if (i == count)
+        return 0;
+    struct buf precision;
+    buf_init(&precision);
+    precision_text(t->precision, dtypes[t->dtype].name, &precision);
+    status_set(st, STATUS_UNFIT,
+               "plan %u has no kernel for operators %d-%d where the precision is %s; 'default' "
+               "names a plan that has",
+               plan_value(p), segments[i].first, segments[i].last, precision.ptr);
+    buf_release(&precision);
+    return -1;
 }
 
 static double default_us(const struct build_target *t, struct segment s)

@@ -208,6 +208,9 @@ void choice_emit(const struct choice *c, const struct build_target *t, struct bu
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
+/* A failure names the first segment that has no choice on the target, in its precision. */
+int plan_check(const struct build_target *t, struct plan p, struct status *st);
+
 /* The plan of the least sum of times that the defaults of its segments are expected to take; false
  * if no plan has such a time for all of its segments. */
 bool plan_expected(const struct build_target *t, struct plan *out);

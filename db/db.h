@@ -32,8 +32,9 @@ int db_open_scratch(struct db **out, struct status *st);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
-/* Which plans all calls below are about, but those that write, move and check: those in which these
- * GEMMs have operands of e4m3 (bits), and no others.  At first 0. */
+/* Which trials all calls below are about, but those that write, move and check: plans in which
+ * these GEMMs have operands of e4m3 (bits) and no others, and segments in which no others.  At
+ * first 0. */
 void db_set_precision(struct db *db, unsigned precision);
 
 /* Whom merging, importing, exporting and checking tell how far they are; at first nobody. */
@@ -141,7 +142,7 @@ struct db_trial {
     enum db_trial_kind kind;
     int value;     /* canonical; -1 for a segment */
     int packed;    /* 1: it ran without rows of padding */
-    int precision; /* GEMMs of a plan whose operands are e4m3, as bits; of a segment 0 */
+    int precision; /* GEMMs whose operands are e4m3, as bits; of a segment those that it touches */
     enum trial_status status;
     const char *reason_code, *reason;        /* why it was censored or failed; empty if ok */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN if it failed (stored as NULL) */

@@ -100,8 +100,8 @@ X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, colu
                " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"
                ") WHERE column1 IS NOT NULL")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
-/* ?3: a plan's trial, of which only it and those of its choices are read; null: all are.  ?4: of
- * plans the precision; null: all are read. */
+/* ?3: a plan's trial, of which only it and those of its choices are read; null: all are.  ?4: the
+ * precision of plans, and of segments at most; null: all are read. */
 X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, comparison,"
           " packed, precision, stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms,"
           " sample_count, layers_timed, relative_error, build_s, verify_s, time_s, search, "
@@ -109,7 +109,8 @@ X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, statu
           " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy"
           " FROM trial WHERE study = ?1 AND kind = ?2 AND (?3 IS NULL OR id = ?3"
           "  OR schedule IN (SELECT schedule FROM choice WHERE trial = ?3))"
-          " AND (?4 IS NULL OR kind = 'segment' OR precision = ?4) ORDER BY stored_utc, id")
+          " AND (?4 IS NULL OR precision = ?4 OR (kind = 'segment' AND precision & ~?4 = 0))"
+          " ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
 X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"

@@ -1,5 +1,6 @@
 /* What a search builds first. */
 #include "search/best_first_int.h"
+#include "search/precision.h"
 #include "search/tune.h"
 
 #include <math.h>
@@ -93,6 +94,8 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
     struct best_first first;
     struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
+    if (bench_target(b)->precision != 0)
+        space_count = plans_possible(bench_target(b), space, space_count);
     segment_table_init(&table, bench_target(b));
     if (o->rigor != RIGOR_EXHAUSTIVE)
         segment_table_expect(&table, bench_workload(b));

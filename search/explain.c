@@ -65,8 +65,28 @@ static int choose_kernels(struct db *db, int64_t study, const struct build_targe
         return -1;
     out->count = c.count;
     for (int i = 0; i < c.count; i++)
-        out->kernels[i] = (struct explained_kernel){.choice = c.choices[i], .us = unknown_ms};
+        out->kernels[i] =
+            (struct explained_kernel){.choice = c.choices[i], .us = unknown_ms, .plain_us = NAN};
     return db != NULL ? db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st) : 0;
+}
+
+/* What the segments of kernels with e4m3 take without it. */
+static int read_plain(struct db *db, int64_t study, const struct build_target *target,
+                      struct explanation *out, struct status *st)
+{
+    struct segment_times times;
+    struct build_target plain = *target;
+    plain.precision = 0;
+    if (db == NULL || target->precision == 0)
+        return 0;
+    if (study_segments(db, study, &plain, &times, st) != 0)
+        return -1;
+    for (int i = 0; i < out->count; i++) {
+        const struct choice *c = &out->kernels[i].choice;
+        if (c->schedule.precision != 0)
+            out->kernels[i].plain_us = 1e3 * times.ms[slot_of(c->segment, c->impl->handwritten)];
+    }
+    return 0;
 }
 
 static void explain_kernels(const struct workload *w, struct explanation *out)
@@ -91,7 +111,9 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
     if (db != NULL && (study_segments(db, study, target, &times, st) != 0 ||
                        study_rates(db, study, &times, w, &out->rates, &out->device_rates, st) != 0))
         return -1;
-    if (choose_kernels(db, study, target, out, st) != 0)
+    if ((target->precision != 0 && plan_check(target, p, st) != 0) ||
+        choose_kernels(db, study, target, out, st) != 0 ||
+        read_plain(db, study, target, out, st) != 0)
         return -1;
     explain_kernels(w, out);
     return explain_neighbours(db, study, &times, w->layers, out, st);

@@ -255,10 +255,10 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
 /* So many seconds of each plan tell plans of a GPU apart, as no other program disturbs them. */
 #define UNDISTURBED_S 0.1
 
-static struct sampling final_sampling(const struct tuner *t)
+struct sampling final_sampling(enum target_kind target)
 {
     struct sampling how = sampling_final;
-    if (t->segments.target == TARGET_CUDA)
+    if (target == TARGET_CUDA)
         how.min_seconds = UNDISTURBED_S;
     return how;
 }
@@ -267,7 +267,7 @@ int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
     struct contest finals = {.name = "finalists",
-                             .how = final_sampling(t),
+                             .how = final_sampling(t->segments.target),
                              .share = 1,
                              .mark = "",
                              .mark_cut_short = ""};

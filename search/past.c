@@ -10,8 +10,19 @@ const char *const rigor_names[RIGOR_COUNT] = {
 
 struct reader {
     const struct tune_options *o;
+    unsigned precision;
     struct past *out;
 };
+
+/* Whether a search was one for plans of this precision. */
+static bool is_ours(const struct db_search *s, unsigned precision)
+{
+    json_t *options = json_loads(s->options, 0, NULL);
+    json_int_t found = json_integer_value(json_object_get(options, "precision"));
+    json_decref(options);
+    return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, "precisions") != 0 &&
+           found == (json_int_t)precision;
+}
 
 /* Whether a search that its time limit ended had at least as much time for the same work.  An
  * exhaustive search is never done before its space is. */
@@ -34,11 +45,14 @@ static bool spent_our_time(const struct tune_options *o, const struct db_search 
            (uint64_t)seed == ours->seed;
 }
 
-void past_options(const struct tune_options *o, struct buf *out)
+void past_options(const struct tune_options *o, unsigned precision, struct buf *out)
 {
     const struct search_options *s = &o->search;
+    buf_adds(out, "{");
+    if (precision != 0)
+        buf_addf(out, "\"precision\": %u, ", precision);
     buf_addf(out,
-             "{\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"seed\": %" PRIu64
+             "\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"seed\": %" PRIu64
              ", \"time_limit_s\": ",
              rigor_names[o->rigor], s->space_lo, s->space_hi, s->budget, s->seed);
     number_add(s->time_limit_s, out);
@@ -52,16 +66,16 @@ void past_options(const struct tune_options *o, struct buf *out)
 static void read_search(void *ctx, const struct db_search *s)
 {
     const struct reader *r = ctx;
-    if (strcmp(s->strategy, "bench") == 0)
+    if (!is_ours(s, r->precision))
         return;
     r->out->searched = true;
     r->out->time_spent |= spent_our_time(r->o, s);
 }
 
-int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
-              struct status *st)
+int past_read(struct db *db, int64_t study, const struct tune_options *o, unsigned precision,
+              struct past *out, struct status *st)
 {
-    struct reader r = {.o = o, .out = out};
+    struct reader r = {.o = o, .precision = precision, .out = out};
     *out = (struct past){.searched = false};
     return db_searches(db, study, read_search, &r, st);
 }

@@ -57,7 +57,7 @@ void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int tota
 void say_failed(const struct tuner *t, const char *fate)
 {
     for (int i = 0; i < SLOT_COUNT; i++)
-        if (slot_failed(&t->segments.slots[i]))
+        if (slot_failed(&t->segments.slots[i]) && t->segments.slots[i].count > 0)
             tuner_say(t, "ops %d-%d fail alone, plans with them are %s: %s", slot_segment(i).first,
                       slot_segment(i).last, fate, t->segments.slots[i].reason.message);
 }

@@ -8,6 +8,7 @@
 
 #include "search/close.h"
 #include "search/explain.h"
+#include "search/precision.h"
 #include "search/space.h"
 #include "search/strategy.h"
 #include "search/study.h"

@@ -153,4 +153,9 @@ struct interval times_ratio(const struct trial *a, const struct trial *b);
 int explain_neighbours(struct db *db, int64_t study, const struct segment_times *times, int layers,
                        struct explanation *out, struct status *st);
 
+/* ---- finals.c -------------------------------------------------------------------------------- */
+
+/* How plans are timed side by side. */
+struct sampling final_sampling(enum target_kind target);
+
 #endif

@@ -11,7 +11,7 @@
  * predict.  Training on a whole space takes half a minute. */
 static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
 {
-    if (learn_seconds(t) == 0)
+    if (learn_seconds(t) == 0 || t->segments.precision != 0) /* a study has one model */
         return 0;
     struct model_data data = training_of(&t->history);
     struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};

@@ -1,4 +1,5 @@
 /* A search on a real target: its phases, in their order. */
+#include "search/precision.h"
 #include "search/tuner_int.h"
 
 #include <math.h>
@@ -116,6 +117,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->start = t->round = t->clock();
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
+    if (bench_target(t->bench)->precision != 0)
+        t->space_count = plans_possible(bench_target(t->bench), t->space, t->space_count);
     segment_table_init(&t->segments, bench_target(t->bench));
     t->segments.packed = bench_workload(t->bench)->lengths != NULL;
     t->segments.retry_failed = t->o->retry_failed;
@@ -123,7 +126,7 @@ static int tuner_open(struct tuner *t, struct status *st)
         segment_table_expect(&t->segments, bench_workload(t->bench));
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
-        past_read(t->db, t->study, t->o, &t->past, st) != 0 ||
+        past_read(t->db, t->study, t->o, t->segments.precision, &t->past, st) != 0 ||
         fitted_read(t->db, t->study, bench_target(t->bench), &t->fitted, st) != 0 ||
         study_history(t->db, t->study, &t->history, st) != 0)
         return -1;
@@ -155,7 +158,7 @@ static int tuner_run(struct tuner *t, const char *strategy, const struct course 
 {
     struct buf options;
     buf_init(&options);
-    past_options(t->o, &options);
+    past_options(t->o, t->segments.precision, &options);
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
     if (result == 0)

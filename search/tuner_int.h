@@ -13,10 +13,11 @@ struct past {
 };
 
 /* Appends the options that are stored with a search, as JSON. */
-void past_options(const struct tune_options *o, struct buf *out);
+void past_options(const struct tune_options *o, unsigned precision, struct buf *out);
 
-int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
-              struct status *st);
+/* Of searches for plans of this precision. */
+int past_read(struct db *db, int64_t study, const struct tune_options *o, unsigned precision,
+              struct past *out, struct status *st);
 
 /* ---- tune.c: what the phases share ----------------------------------------------------------- */
 

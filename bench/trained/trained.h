@@ -15,7 +15,8 @@ struct trained;
 struct inputs {
     uint64_t seed;
     enum ranges ranges;
-    const struct trained *trained; /* weights of a file; null: they are drawn too */
+    const struct trained *trained;         /* weights of a file; null: they are drawn too */
+    const struct calibration *calibration; /* scales of e4m3; null: they follow from the inputs */
 };
 
 /* STATUS_USAGE if the file cannot be read, is none of safetensors, has no layers of a known family,

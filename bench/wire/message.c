@@ -210,42 +210,6 @@ void choice_name(const struct choice *c, struct buf *out)
     buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
 }
 
-json_t *message_of_inputs(struct inputs in)
-{
-    char hash[HASH_TEXT_SIZE] = "";
-    if (in.trained != NULL)
-        trained_hash(in.trained, hash);
-    return json_pack("{s:I, s:i, s:s?, s:s?, s:s}", "seed", (json_int_t)in.seed, "ranges",
-                     (int)in.ranges, "weights",
-                     in.trained != NULL ? trained_path(in.trained) : NULL, "weights_prefix",
-                     in.trained != NULL ? trained_prefix(in.trained) : NULL, "weights_hash", hash);
-}
-
-int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
-{
-    json_int_t seed;
-    int ranges;
-    const json_t *path, *prefix; /* path null: the weights are drawn */
-    const char *hash;            /* of the file as the sender read it */
-    char here[HASH_TEXT_SIZE];
-    struct trained *trained = NULL;
-    *out = (struct inputs){0};
-    if (unpack(m, "inputs", st, "{s:I, s:i, s:o, s:o, s:s}", "seed", &seed, "ranges", &ranges,
-               "weights", &path, "weights_prefix", &prefix, "weights_hash", &hash) != 0 ||
-        (json_is_string(path) &&
-         trained_open(json_string_value(path), json_string_value(prefix), &trained, st) != 0))
-        return -1;
-    if (trained != NULL && strcmp(trained_hash(trained, here), hash) != 0) {
-        trained_close(trained);
-        return status_set(
-            st, STATUS_ENVIRONMENT,
-            "the weights '%s' have changed since they were read; run the command again",
-            json_string_value(path));
-    }
-    *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges, trained};
-    return 0;
-}
-
 json_t *message_of_sampling(const struct sampling *s)
 {
     return json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:b}", "min_samples", s->min_samples,

@@ -60,10 +60,6 @@ int message_to_choice(const json_t *m, enum target_kind target, const struct cha
 /* Appends the name of a choice in messages for people: "segment 2-6 (generated)". */
 void choice_name(const struct choice *c, struct buf *out);
 
-/* The receiver reads the file of trained weights itself, and closes it. */
-json_t *message_of_inputs(struct inputs in);
-int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);
-
 json_t *message_of_sampling(const struct sampling *s);
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st);
 
@@ -79,6 +75,14 @@ int message_to_trial(const json_t *m, const struct sampling *how, struct trial *
 
 /* Sets *st to the status in a reply and returns 0 if that is STATUS_OK. */
 int message_status(const json_t *reply, struct status *st);
+
+/* ---- inputs.c -------------------------------------------------------------------------------- */
+
+/* The receiver reads the file of trained weights itself.  Of a calibration it gets the scales
+ * alone.  It releases *out, in any case. */
+json_t *message_of_inputs(struct inputs in);
+int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);
+void inputs_release(struct inputs *in);
 
 /* ---- conditions.c ---------------------------------------------------------------------------- */
 

@@ -91,6 +91,8 @@ void e4m3_find_scales(struct tensors *k, const struct reference *r)
             e->scales[l].in[g] = l % 2 == 0 ? of_layers : 2 * of_layers;
         if (from != t) /* layer 0 gets what no layer has handed on */
             e->scales[0].in[g] = input_scale(w, t, r->in[0].tensor[t]);
+        for (int l = 0; l < w->layers && k->inputs.calibration != NULL; l++)
+            e->scales[l].in[g] = fmaxf(k->inputs.calibration->scale[l][g], INPUT_LEAST);
     }
 }
 

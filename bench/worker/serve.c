@@ -162,6 +162,6 @@ int worker_serve(int channel, int mask_fd)
     if (k.ops != NULL)
         k.ops->close(k.device);
     workload_release(&k.w);
-    trained_close((struct trained *)k.inputs.trained);
+    inputs_release(&k.inputs);
     return taken < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

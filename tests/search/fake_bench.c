@@ -244,6 +244,7 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     ms *= 1 + fake.jitter * sin(fake.plans);
     if (c->packed)
         ms *= fake.packing;
+    ms *= 1 - fake.e4m3 * __builtin_popcount(c->precision);
     bool broken = false;
     struct candidate usual;
     candidate_default(bench_target(NULL), c->plan, &usual);
@@ -353,6 +354,7 @@ const struct build_target *bench_target(const struct bench *b)
                                          .head_size = 64,
                                          .arch = CUDA_ARCH_HOPPER,
                                          .workload = &fake.workload};
+    hopper.precision = fake.precision;
     return fake.hopper ? &hopper : &cpu;
 }
 

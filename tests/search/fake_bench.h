@@ -34,7 +34,9 @@ struct fake {
     volatile sig_atomic_t stop;
     struct inputs inputs;
     struct disturbance disturbance;
-    bool hopper; /* the target, whose implementations expect times; else a CPU */
+    bool hopper;        /* the target, whose implementations expect times; else a CPU */
+    unsigned precision; /* of the target */
+    double e4m3;        /* by what share a plan takes less for each of its GEMMs in e4m3 */
 
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;

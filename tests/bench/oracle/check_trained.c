@@ -143,7 +143,9 @@ END_TEST
 
 START_TEST(the_worker_reads_the_same_file)
 {
-    struct inputs in = {.seed = 3}, back;
+    float scale[2][GEMM_COUNT] = {{1, 0.5f, 0.25f, 2}, {1, 4, 0x1p-20f, 8}};
+    const struct calibration c = {.layers = 2, .scale = scale};
+    struct inputs in = {.seed = 3, .calibration = &c}, back;
     char hash[HASH_TEXT_SIZE], other[HASH_TEXT_SIZE];
     struct trained *t;
     OK(trained_open(path, ".", &t, &st));
@@ -153,7 +155,15 @@ START_TEST(the_worker_reads_the_same_file)
     ck_assert_str_eq(trained_path(back.trained), trained_path(t));
     ck_assert_str_eq(trained_prefix(back.trained), ".");
     ck_assert_str_eq(trained_hash(back.trained, other), trained_hash(t, hash));
-    trained_close((struct trained *)back.trained);
+    ck_assert_int_eq(back.calibration->layers, 2);
+    ck_assert_mem_eq(back.calibration->scale, scale, sizeof(scale));
+    inputs_release(&back);
+    json_decref(m);
+    in.calibration = NULL;
+    m = message_of_inputs(in);
+    OK(message_to_inputs(m, &back, &st));
+    ck_assert_ptr_null(back.calibration);
+    inputs_release(&back);
     trained_close(t);
     write_model(1);
     FAILS(message_to_inputs(m, &back, &st), STATUS_ENVIRONMENT,

@@ -2,6 +2,8 @@
 #include "tests/bench/fixture.h"
 #include "tests/bench/oracle/layer_inputs.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -221,7 +223,35 @@ START_TEST(slow_layers_are_heard_of)
 }
 END_TEST
 
+/* Inputs of GEMMs in e4m3 have the scales of a calibration, layer by layer; without one, scales by
+ * which the oracle's values leave a half of e4m3's range. */
+START_TEST(scales_are_those_of_a_calibration)
+{
+    float scale[LAYERS][GEMM_COUNT];
+    for (int i = 0; i < LAYERS * GEMM_COUNT; i++)
+        scale[i / GEMM_COUNT][i % GEMM_COUNT] = ldexpf(1, i - 6);
+    const struct calibration c = {.layers = LAYERS, .scale = scale};
+    open_with(DTYPE_FP16, (struct inputs){.seed = 1});
+    beat_count = 0;
+    reference_need(&reference, LAYERS, true, beat, beats);
+    for (int given = 0; given < 2; given++) {
+        struct tensors k = {.w = &w, .inputs = {.calibration = given == 1 ? &c : NULL}};
+        e4m3_find_scales(&k, &reference);
+        for (int i = 0; i < LAYERS * GEMM_COUNT; i++) {
+            float found = k.e4m3.scales[i / GEMM_COUNT].in[i % GEMM_COUNT];
+            if (given == 1)
+                ck_assert_float_eq(found, scale[i / GEMM_COUNT][i % GEMM_COUNT]);
+            else
+                ck_assert(0x1p-15f <= found && found <= 1);
+        }
+        free(k.e4m3.scales);
+        free(k.e4m3.weight);
+    }
+    close_all();
+}
+END_TEST
+
 SUITE("reference", NULL, NULL, ONCE(kinds_have_results_of_their_own),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
       ONCE(layer_0_starts_early), LOOP(samples_may_start_early, 1, LAYERS + 1),
-      LOOP(slow_layers_are_heard_of, 0, 2))
+      LOOP(slow_layers_are_heard_of, 0, 2), ONCE(scales_are_those_of_a_calibration))

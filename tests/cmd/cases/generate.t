@@ -14,20 +14,6 @@ $ fuseplan explain default $small --format csv | tail -n +2 | cut -d , -f 1,2 | 
 0,0 1,1 2,6 7,7 8,9 10,11 12,12 13,14
 $ fuseplan generate default ${small% -q} -o default 2>&1 | head -n 1; rm -r default
 fuseplan: the default plan is 41115 (attention, norms and activation fused)
-## A precision without kernels is refused by name, and no directory is made; fp16 asks for none.
-$ for p in fp8 ffn2,ffn1 fp9 ''; do generate 41115 -o q --precision "$p"; done; ls
-exit 1
-exit 1
-exit 2
-exit 2
-g
-! fuseplan generate: the cpu target has no kernels for qkv in e4m3; without --precision all GEMMs are in fp32
-! fuseplan generate: the cpu target has no kernels for ffn1 in e4m3; without --precision all GEMMs are in fp32
-! fuseplan generate: --precision: 'fp9' is no precision; expected fp16, fp8, or the GEMMs in e4m3 with commas between: qkv, out, ffn1, ffn2
-! fuseplan generate: --precision: '' is no precision; expected fp16, fp8, or the GEMMs in e4m3 with commas between: qkv, out, ffn1, ffn2
-$ generate 41115 -o q --precision fp16; grep '"precision"' q/manifest.json; rm -r q
-exit 0
-  "precision": "fp32",
 ## A file of the user's, and one that was changed, stop it.
 $ echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
 $ generate 41115 -o g

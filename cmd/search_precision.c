@@ -1,0 +1,200 @@
+/* Searches for plans whose GEMMs have operands of e4m3. */
+#include "cmd/plans.h"
+#include "cmd/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The precisions of a search; the first one has no e4m3, and is searched where --error chooses. */
+struct precisions {
+    int count, first; /* first: of those that are searched */
+    unsigned items[GEMM_ALL + 1];
+    struct precision_errors errors; /* NaN without --accuracy */
+    struct tune_report reports[GEMM_ALL + 1];
+};
+
+static int check(const struct options *o, struct status *st)
+{
+    if (options_has(o, OPT(PRECISION)) && options_has(o, OPT(ERROR)))
+        return status_set(
+            st, STATUS_USAGE,
+            "--error chooses the GEMMs that --precision names; leave one of them out");
+    if (options_has(o, OPT(ERROR)) && o->accuracy == NULL)
+        return status_set(st, STATUS_USAGE,
+                          "--error needs the errors of the model: --accuracy FILE, which 'fuseplan "
+                          "accuracy --calibration FILE --format json' prints");
+    if (o->accuracy != NULL && !options_has(o, OPT(ERROR) | OPT(PRECISION)))
+        return status_set(st, STATUS_USAGE,
+                          "--accuracy says what precisions lose; give --error E with it, or "
+                          "--precision");
+    return 0;
+}
+
+/* Chooses by --error: the workload's dtype alone, and each precision within it that is in no other
+ * such. */
+static int choose(const struct options *o, struct precisions *p, struct status *st)
+{
+    struct target_name target;
+    struct workload w;
+    int result = workload_from_options(o, true, &target, &w, st);
+    if (result == 0) {
+        const struct build_target build = target_build(target, &w);
+        p->first = 0;
+        p->count = 1 + precisions_within(&p->errors, o->error, &build, p->items + 1);
+        if (p->count == 1)
+            note(o, "no GEMM in e4m3 is within an error of %g that the target has kernels for",
+                 o->error);
+    }
+    workload_release(&w);
+    return result;
+}
+
+/* Each has an equal share of the time that is left. */
+static int search_each(const struct options *o, struct precisions *p, struct session *s,
+                       struct status *st)
+{
+    const double begun_s = clock_seconds(), least_s = 0.1;
+    for (int i = p->first; i < p->count; i++) {
+        struct options one = *o;
+        struct buf name;
+        if (o->time_limit_s > 0)
+            one.time_limit_s =
+                fmax(least_s, (o->time_limit_s - (clock_seconds() - begun_s)) / (p->count - i));
+        one.precision = p->items[i];
+        buf_init(&name);
+        precision_text(one.precision, "without e4m3", &name);
+        if (p->first == 0)
+            note(o, "searching plans %s%s, %d of %d", i > 0 ? "in " : "", name.ptr, i + 1,
+                 p->count);
+        buf_release(&name);
+        session_close(s);
+        tune_report_release(&p->reports[i]);
+        if (search_run(&one, s, &p->reports[i], st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Whether the last comparison of each was the same one. */
+static bool are_compared(const struct precisions *p)
+{
+    bool same = p->reports[0].best.final;
+    for (int i = 1; i < p->count && same; i++)
+        same = p->reports[i].best.final &&
+               strcmp(p->reports[i].best.comparison, p->reports[0].best.comparison) == 0;
+    return same;
+}
+
+/* The best plan known of each precision. */
+static int read_best(struct precisions *p, struct session *s, struct status *st)
+{
+    int64_t study;
+    int result = study_open(s->bench, s->db, &study, st);
+    for (int i = 0; i < p->count && result == 0; i++) {
+        struct status none = STATUS_INIT;
+        db_best_release(&p->reports[i].best);
+        db_set_precision(s->db, p->items[i]);
+        if (db_best(s->db, study, &p->reports[i].best, &none) == 0)
+            continue;
+        p->reports[i].best.value = -1;
+        if (none.code != STATUS_NOT_FOUND) {
+            *st = none;
+            result = -1;
+        }
+    }
+    return result;
+}
+
+static int compare(const struct options *o, struct precisions *p, struct session *s,
+                   struct status *st)
+{
+    struct best_plan best = {.known = false};
+    struct baselines baselines;
+    struct status none = STATUS_INIT;
+    if (read_best(p, s, st) != 0)
+        return -1;
+    if (session_stop != 0 || are_compared(p))
+        return 0;
+    if (baselines_from_options(o, &best, &baselines, st) != 0)
+        return -1;
+    if (compare_precisions(s->bench, s->db, p->items, p->count, &baselines, &none) != 0) {
+        if (none.code != STATUS_NOT_FOUND) {
+            *st = none;
+            return -1;
+        }
+        if (p->first > 0)
+            note(o, "%s: 'fuseplan search' without --precision finds one to compare with",
+                 none.message);
+        return 0;
+    }
+    return read_best(p, s, st);
+}
+
+static int fastest(const struct precisions *p)
+{
+    int best = p->first;
+    for (int i = p->first + 1; i < p->count; i++)
+        if (p->reports[i].best.value >= 0 &&
+            (p->reports[best].best.value < 0 ||
+             p->reports[i].best.median_ms < p->reports[best].best.median_ms))
+            best = i;
+    return best;
+}
+
+/* What each of its GEMMs gains stands in the rows of the others. */
+static json_t *rows_of(const struct precisions *p, const struct workload *w)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < p->count; i++) {
+        const struct db_best *b = &p->reports[i].best;
+        struct buf name;
+        buf_init(&name);
+        precision_text(p->items[i], dtypes[w->dtype].name, &name);
+        bool ran = b->value >= 0, compared = ran && are_compared(p);
+        json_array_append_new(
+            rows,
+            json_pack("{ss so so so so so so}", "precision", name.ptr, "value",
+                      ran ? json_integer(b->value) : json_null(), "median_ms",
+                      json_number(ran ? b->median_ms : NAN), "ci_low_ms",
+                      json_number(ran ? b->ci_low_ms : NAN), "ci_high_ms",
+                      json_number(ran ? b->ci_high_ms : NAN), "speedup",
+                      json_number(compared ? p->reports[0].best.median_ms / b->median_ms : NAN),
+                      "error", json_number(precision_error(&p->errors, p->items[i]))));
+        buf_release(&name);
+    }
+    return rows;
+}
+
+static int run(const struct options *o, struct precisions *p, struct session *s, struct status *st)
+{
+    if (search_each(o, p, s, st) != 0 || compare(o, p, s, st) != 0)
+        return -1;
+    const struct tune_report *best = &p->reports[fastest(p)];
+    search_print(o, &s->workload, s->target.kind, best, json_array(), NULL,
+                 rows_of(p, &s->workload));
+    return search_end(o, best);
+}
+
+int search_precisions(const struct options *o, struct status *st)
+{
+    struct precisions *p = mem_alloc(1, sizeof(*p));
+    struct session s = {.bench = NULL};
+    *p = (struct precisions){.count = 2, .first = 1, .items = {0, o->precision}};
+    for (unsigned i = 0; i <= GEMM_ALL; i++) {
+        p->errors.measured[i] = NAN;
+        p->reports[i].best.value = -1;
+    }
+    int code = check(o, st);
+    if (code == 0 && o->accuracy != NULL)
+        code = precision_errors_read(o->accuracy, &p->errors, st);
+    if (code == 0 && options_has(o, OPT(ERROR)))
+        code = choose(o, p, st);
+    if (code == 0)
+        code = run(o, p, &s, st);
+    for (int i = 0; i < p->count; i++)
+        tune_report_release(&p->reports[i]);
+    free(p);
+    session_close(&s);
+    return code;
+}

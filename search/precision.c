@@ -1,0 +1,204 @@
+#include "search/precision.h"
+#include "search/study_int.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a precision loses ------------------------------------------------------------------ */
+
+double precision_error(const struct precision_errors *e, unsigned precision)
+{
+    double squares = 0;
+    if (precision <= GEMM_ALL && !isnan(e->measured[precision]))
+        return e->measured[precision];
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((precision >> g & 1) != 0)
+            squares += e->measured[1u << g] * e->measured[1u << g];
+    return precision != 0 ? sqrt(squares) : NAN;
+}
+
+/* "qkv ffn1", as accuracy prints it; -1: it is something else. */
+static int gemms_of(const json_t *text)
+{
+    unsigned found = 0;
+    struct status ignored = STATUS_INIT;
+    if (!json_is_string(text))
+        return -1;
+    char *names = mem_strdup(json_string_value(text));
+    for (char *blank = names; (blank = strchr(blank, ' ')) != NULL;)
+        *blank = ',';
+    bool read = precision_parse(names, &found, &ignored) == 0;
+    free(names);
+    return read ? (int)found : -1;
+}
+
+/* Rows of other types, and of a scale for each column, are left out. */
+static void read_row(const json_t *row, struct precision_errors *out)
+{
+    const char *precision = json_string_value(json_object_get(row, "precision"));
+    const char *scales = json_string_value(json_object_get(row, "weight_scales"));
+    const json_t *errors = json_object_get(row, "errors");
+    const json_t *last = json_array_get(errors, json_array_size(errors) - 1);
+    if (precision == NULL || !json_is_number(last))
+        return;
+    if (strcmp(precision, "fp16") == 0)
+        out->measured[0] = json_number_value(last);
+    int gemms = strcmp(precision, "fp8") == 0 ? gemms_of(json_object_get(row, "gemms")) : -1;
+    if (gemms > 0 && scales != NULL && strcmp(scales, "tensor") == 0)
+        out->measured[gemms] = json_number_value(last);
+}
+
+int precision_errors_read(const char *path, struct precision_errors *out, struct status *st)
+{
+    enum { MOST = 16 << 20 };
+    struct buf text;
+    size_t i;
+    json_t *row, *rows = NULL;
+    for (unsigned p = 0; p <= GEMM_ALL; p++)
+        out->measured[p] = NAN;
+    buf_init(&text);
+    int result = file_read_text(path, MOST, &text, st);
+    if (result == 0)
+        rows = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
+    json_array_foreach(rows, i, row) read_row(row, out);
+    for (int g = 0; g < GEMM_COUNT && result == 0; g++)
+        if (isnan(out->measured[1u << g]))
+            result = status_set(st, STATUS_USAGE,
+                                "'%s' has no error of %s alone in fp8; expected what 'fuseplan "
+                                "accuracy --calibration FILE --format json' prints",
+                                path, gemm_names[g]);
+    json_decref(rows);
+    buf_release(&text);
+    return result == 0 ? 0 : status_prefix(st, "--accuracy");
+}
+
+static bool has_plans(const struct build_target *t, unsigned precision)
+{
+    struct build_target with = *t;
+    struct status ignored = STATUS_INIT;
+    with.precision = precision;
+    return build_check(&with, t->workload, &ignored) == 0;
+}
+
+int precisions_within(const struct precision_errors *e, double most, const struct build_target *t,
+                      unsigned out[GEMM_ALL])
+{
+    int count = 0;
+    for (unsigned p = GEMM_ALL; p > 0; p--) { /* one that holds another comes before it */
+        bool within = precision_error(e, p) <= most;
+        for (int i = 0; i < count; i++)
+            within = within && (p & ~out[i]) != 0;
+        if (within && has_plans(t, p))
+            out[count++] = p;
+    }
+    return count;
+}
+
+/* ---- what plans there are -------------------------------------------------------------------- */
+
+int plans_possible(const struct build_target *t, struct plan *plans, int count)
+{
+    struct segment_table table;
+    int kept = 0;
+    segment_table_init(&table, t);
+    for (int i = 0; i < count; i++) {
+        int slots[OP_COUNT], n = plan_slots(plans[i], slots), k = 0;
+        while (k < n && table.slots[slots[k]].count > 0)
+            k++;
+        if (k == n)
+            plans[kept++] = plans[i];
+    }
+    segment_table_release(&table);
+    return kept;
+}
+
+/* ---- side by side ---------------------------------------------------------------------------- */
+
+enum { CONTENDERS = GEMM_ALL + 1 + BASELINES_MAX };
+
+struct contenders {
+    int count;
+    struct candidate candidates[CONTENDERS];
+    struct trial trials[CONTENDERS];
+};
+
+/* The best plan known of a precision; 0: none is. */
+static int add_best(struct bench *b, struct db *db, int64_t study, unsigned precision,
+                    struct contenders *c, struct status *st)
+{
+    struct db_best best;
+    struct status none = STATUS_INIT;
+    struct build_target target = *bench_target(b);
+    target.precision = precision;
+    db_set_precision(db, precision);
+    if (db_best(db, study, &best, &none) != 0) {
+        if (none.code != STATUS_NOT_FOUND)
+            *st = none;
+        return none.code == STATUS_NOT_FOUND ? 0 : -1;
+    }
+    bool known = candidate_of_best(&best, &target, &c->candidates[c->count], &none) == 0;
+    c->count += known;
+    db_best_release(&best);
+    return known;
+}
+
+/* Baselines run as in the last comparison, so that the next search need not compare them again. */
+static int add_baselines(struct bench *b, struct db *db, int64_t study,
+                         const struct baselines *baselines, struct contenders *c, struct status *st)
+{
+    struct build_target target = *bench_target(b);
+    target.precision = 0;
+    const struct choice_source from = {.db = db, .study = study, .target = &target};
+    db_set_precision(db, 0);
+    for (int i = 0; i < baselines->count; i++) {
+        struct candidate *out = &c->candidates[c->count];
+        bool there = c->count > 0 && c->candidates[0].precision == 0 &&
+                     plan_equal(c->candidates[0].plan, baselines->plans[i]);
+        if (there)
+            continue;
+        if (study_candidate(&from, baselines->plans[i], out, st) != 0)
+            return -1;
+        out->packed = bench_workload(b)->lengths != NULL;
+        c->count++;
+    }
+    return 0;
+}
+
+static int time_and_store(struct bench *b, struct db *db, int64_t study, struct contenders *c,
+                          struct status *st)
+{
+    char search[HASH_TEXT_SIZE];
+    const struct sampling how = final_sampling(bench_target(b)->kind);
+    bench_limit(b, INFINITY); /* a search before it may have spent its time */
+    if (db_search_start(db, study, "precisions", "{}", search, st) != 0 ||
+        bench_compare(b, c->candidates, c->count, &how, c->trials, st) != 0)
+        return -1;
+    return comparison_store(db, study, c->candidates, c->trials, c->count, search, search, st) != 0
+               ? -1
+               : db_search_end(db, search, "done", st);
+}
+
+int compare_precisions(struct bench *b, struct db *db, const unsigned *precisions, int count,
+                       const struct baselines *baselines, struct status *st)
+{
+    struct contenders *c = mem_alloc(1, sizeof(*c));
+    int64_t study;
+    *c = (struct contenders){.count = 0};
+    int result = study_open(b, db, &study, st);
+    int found = result == 0 ? add_best(b, db, study, 0, c, st) : -1;
+    if (found == 0)
+        result = status_set(st, STATUS_NOT_FOUND, "no plan without e4m3 is known");
+    for (int i = 0; i < count && found >= 0 && result == 0; i++)
+        if (precisions[i] != 0)
+            found = add_best(b, db, study, precisions[i], c, st);
+    if (found < 0 || (result == 0 && (add_baselines(b, db, study, baselines, c, st) != 0 ||
+                                      time_and_store(b, db, study, c, st) != 0)))
+        result = -1;
+    for (int i = 0; i < c->count; i++)
+        trial_release(&c->trials[i]);
+    db_set_precision(db, bench_target(b)->precision);
+    free(c);
+    return result;
+}

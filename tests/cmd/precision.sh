@@ -1,0 +1,82 @@
+#!/bin/sh
+# precision.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_GPU: plans whose GEMMs have operands of e4m3, on a GPU whose driver is a
+# fake: what is searched, compared, stored, explained and refused.
+set -eu
+. "$(dirname "$0")/suite.sh"
+check_json=$2 schemas=$3 fake=$4
+export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS='FAKE_*' FAKE_GPU=h200 FAKE_DTYPE=fp16
+use_fake_gpu "$fake" right
+for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
+layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 1 --target cuda'
+
+# errors FFN2: what `accuracy` prints of a model
+errors() {
+  jq -n --argjson last "$1" '[{precision: "fp16", gemms: null, weight_scales: null, errors: [0.001]},
+    ({qkv: 0.012, out: 0.006, ffn1: 0.018, ffn2: $last} | to_entries[] |
+      {precision: "fp8", gemms: .key, weight_scales: "tensor", errors: [.value]})]' >errors.json
+}
+
+# fuse COMMAND [ARGUMENT...]: of the layer; words of $layer are options
+fuse() {
+  command=$1
+  shift
+  # shellcheck disable=SC2086
+  fuseplan "$command" $layer "$@"
+}
+refused() { # CODE TEXT COMMAND...
+  expected=$1 text=$2 code=0
+  shift 2
+  fuse "$@" >out 2>said || code=$?
+  [ "$code" -eq "$expected" ] || fail "exit $code, not $expected: $*"
+  grep -q -- "$text" said || fail "did not say '$text'"
+}
+
+errors 0.9
+refused 2 "'fp9' is no precision; expected fp16, fp8, or" search --precision fp9
+code=0
+fuseplan bench 41115 -b 1 -s 4 --target cpu --precision ffn2,ffn1 2>said || code=$?
+[ $code -eq 1 ] || fail "exit $code on a CPU"
+grep -q 'the cpu target has no kernels for ffn1 in e4m3' said || fail "did not say what a CPU lacks"
+refused 2 '--error needs the errors of the model' search --error 0.02
+refused 2 'leave one of them out' search --error 0.02 --precision fp8 --accuracy errors.json
+refused 2 'expected what .fuseplan accuracy' search --error 0.02 --accuracy "$schemas/search.json"
+refused 2 'give --weights' bench default --precision fp8 --calibration errors.json
+refused 1 'plan 43690 has no kernel for operators 6-6 where the precision is fp8' bench 43690 --precision fp8
+refused 1 'no kernels for qkv on sm_90a in e4m3; without --precision all GEMMs are in bf16' bench default -t bf16 --precision fp8
+refused 3 'no ' query --precision fp8
+
+# One plan: in fp16, and with the largest precisions within the error.
+options='--space 48920..48920 --baseline 48920 --compiler nvcc'
+# shellcheck disable=SC2086
+fuse search $options --error 0.0201 --accuracy errors.json --format json >search.json 2>said || fail "exit $?"
+"$check_json" "$schemas/search.json" search.json || fail "schema of search"
+jq -e '(.precisions | map(.precision)) == ["fp16", "out,ffn1", "qkv,out"] and
+  all(.precisions[]; .value == 48920 and .speedup > 0) and .precisions[0].error == 0.001 and
+  (.precisions[2].error - 0.0134164) < 1e-6 and .best.compared' search.json >jq.txt || fail "$(jq -c .precisions search.json)"
+[ "$(sqlite3 "$FUSEPLAN_DB" "SELECT group_concat(precision) FROM (SELECT DISTINCT precision FROM trial WHERE kind = 'final'
+  AND comparison = (SELECT comparison FROM trial ORDER BY id DESC LIMIT 1) ORDER BY 1)")" = 0,3,6 ] ||
+  fail "not one comparison of all"
+# Nothing is left to measure.
+# shellcheck disable=SC2086
+fuse search $options --error 0.0201 --accuracy errors.json --format json 2>said |
+  jq -e --slurpfile first search.json '.precisions == $first[0].precisions' >jq.txt || fail "measured again"
+
+fuse query --format json >query.json 2>said
+jq -e '.best.precision == "fp16"' query.json >jq.txt || fail "nobody asked for e4m3"
+fuse query --precision out,qkv --format json >query.json 2>said
+"$check_json" "$schemas/search.json" query.json || fail "schema of query"
+jq -e '.best.precision == "qkv,out" and any(.best.schedule[]; contains("e4m3=qkv"))' query.json >jq.txt || fail "query"
+fuse explain best --precision qkv,out --accuracy errors.json --format json >explain.json 2>said
+"$check_json" "$schemas/explain.json" explain.json || fail "schema of explain"
+jq -e '.precision == "qkv,out" and .errors.qkv == 0.012 and .kernels[0].without_e4m3_us > 0 and
+  .kernels[3].without_e4m3_us == null' explain.json >jq.txt || fail "explain"
+fuse explain best --precision qkv,out --accuracy errors.json >out 2>said
+grep -q '^in e4m3 *qkv (error alone 0.012), out (error alone 0.006); together 0.013$' out || fail "$(head -n 4 out)"
+grep -q '^| e4m3 *operands of out; .* us alone without' out || fail "explain says no gain"
+
+# A plan beside itself in fp16.
+fuse bench best --precision qkv,out --baseline 48920 --compiler nvcc --format json >bench.json 2>said
+"$check_json" "$schemas/bench.json" bench.json || fail "schema of bench"
+jq -e 'map([.value, .precision, .status]) == [[48920, "qkv,out", "ok"], [48920, "fp16", "ok"]] and
+  .[0].baselines[0].speedup > 0' bench.json >jq.txt || fail "bench"
+fuseplan db check >out || fail "$(cat out)"
