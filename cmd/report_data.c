@@ -120,6 +120,50 @@ static int add_baselines(const struct reported *r, json_t *data, struct status *
     return 0;
 }
 
+/* ---- precisions ------------------------------------------------------------------------------ */
+
+static void add_precision(const struct reported *r, const struct db_best *b,
+                          const struct precision_errors *e, json_t *rows)
+{
+    double us = 1e3 / r->workload->layers;
+    struct buf name;
+    buf_init(&name);
+    precision_text(b->precision, dtypes[r->workload->dtype].name, &name);
+    json_array_append_new(
+        rows, json_pack("{ss si si so so so sb so}", "precision", name.ptr, "gemms",
+                        __builtin_popcount(b->precision), "value", b->value, "us",
+                        json_number(us * b->median_ms), "low_us", json_number(us * b->ci_low_ms),
+                        "high_us", json_number(us * b->ci_high_ms), "compared",
+                        b->final && strcmp(b->comparison, r->best.comparison) == 0, "error",
+                        json_number(precision_error(e, b->precision))));
+    buf_release(&name);
+}
+
+/* The best plan of each precision; null where none has GEMMs in e4m3. */
+static int add_precisions(const struct reported *r, json_t *data, struct status *st)
+{
+    struct precision_errors errors;
+    json_t *rows = json_array();
+    int result = precision_errors_stored(r->db, r->study, &errors, st);
+    for (unsigned p = 0; p <= GEMM_ALL && result == 0; p++) {
+        struct db_best best;
+        struct status none = STATUS_INIT;
+        db_set_precision(r->db, p);
+        if (db_best(r->db, r->study, &best, &none) == 0) {
+            add_precision(r, &best, &errors, rows);
+            db_best_release(&best);
+        } else if (none.code != STATUS_NOT_FOUND) {
+            *st = none;
+            result = -1;
+        }
+    }
+    db_set_precision(r->db, 0);
+    json_object_set_new(data, "precisions",
+                        json_array_size(rows) > 1 ? json_incref(rows) : json_null());
+    json_decref(rows);
+    return result;
+}
+
 /* ---- the mask -------------------------------------------------------------------------------- */
 
 static json_t *mask_json(const struct reported *r)
@@ -181,8 +225,8 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         json_object_set_new(json_object_get(data, "best"), "unstable", json_string(unstable));
     int result = 0;
     if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||
-        add_baselines(r, data, st) != 0 || finals_json(r, &finals, st) != 0 ||
-        report_plans_json(r, &plans, st) != 0)
+        add_baselines(r, data, st) != 0 || add_precisions(r, data, st) != 0 ||
+        finals_json(r, &finals, st) != 0 || report_plans_json(r, &plans, st) != 0)
         result = -1;
     json_object_set_new(data, "finals", finals);
     json_object_set_new(data, "plans", plans);

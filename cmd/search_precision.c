@@ -118,7 +118,8 @@ static int compare(const struct options *o, struct precisions *p, struct session
         return 0;
     if (baselines_from_options(o, &best, &baselines, st) != 0)
         return -1;
-    if (compare_precisions(s->bench, s->db, p->items, p->count, &baselines, &none) != 0) {
+    if (compare_precisions(s->bench, s->db, p->items, p->count, &baselines, &p->errors, &none) !=
+        0) {
         if (none.code != STATUS_NOT_FOUND) {
             *st = none;
             return -1;

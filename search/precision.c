@@ -19,6 +19,12 @@ double precision_error(const struct precision_errors *e, unsigned precision)
     return precision != 0 ? sqrt(squares) : NAN;
 }
 
+static void forget_errors(struct precision_errors *e)
+{
+    for (unsigned p = 0; p <= GEMM_ALL; p++)
+        e->measured[p] = NAN;
+}
+
 /* "qkv ffn1", as accuracy prints it; -1: it is something else. */
 static int gemms_of(const json_t *text)
 {
@@ -56,8 +62,7 @@ int precision_errors_read(const char *path, struct precision_errors *out, struct
     struct buf text;
     size_t i;
     json_t *row, *rows = NULL;
-    for (unsigned p = 0; p <= GEMM_ALL; p++)
-        out->measured[p] = NAN;
+    forget_errors(out);
     buf_init(&text);
     int result = file_read_text(path, MOST, &text, st);
     if (result == 0)
@@ -72,6 +77,55 @@ int precision_errors_read(const char *path, struct precision_errors *out, struct
     json_decref(rows);
     buf_release(&text);
     return result == 0 ? 0 : status_prefix(st, "--accuracy");
+}
+
+/* ---- what is stored of it -------------------------------------------------------------------- */
+
+#define STRATEGY "precisions"
+
+/* Appends the options of a comparison, as JSON: {"errors": {"qkv,ffn1": 0.02}}. */
+static void add_options(const struct precision_errors *e, const unsigned *precisions, int count,
+                        struct buf *out)
+{
+    const char *before = "";
+    buf_adds(out, "{\"errors\": {");
+    for (int i = 0; i < count; i++) {
+        double error = precision_error(e, precisions[i]);
+        if (isnan(error))
+            continue;
+        buf_addf(out, "%s\"", before);
+        precision_text(precisions[i], "fp16", out);
+        buf_adds(out, "\": ");
+        number_add(error, out);
+        before = ", ";
+    }
+    buf_adds(out, "}}");
+}
+
+static void read_options(void *ctx, const struct db_search *s)
+{
+    struct precision_errors *out = ctx;
+    const char *name;
+    json_t *value, *options;
+    unsigned precision;
+    struct status ignored = STATUS_INIT;
+    if (strcmp(s->strategy, STRATEGY) != 0)
+        return;
+    forget_errors(out);
+    options = json_loads(s->options, 0, NULL);
+    json_object_foreach(json_object_get(options, "errors"), name, value)
+    {
+        if (precision_parse(name, &precision, &ignored) == 0 && json_is_number(value))
+            out->measured[precision] = json_number_value(value);
+    }
+    json_decref(options);
+}
+
+int precision_errors_stored(struct db *db, int64_t study, struct precision_errors *out,
+                            struct status *st)
+{
+    forget_errors(out);
+    return db_searches(db, study, read_options, out, st);
 }
 
 static bool has_plans(const struct build_target *t, unsigned precision)
@@ -166,13 +220,13 @@ static int add_baselines(struct bench *b, struct db *db, int64_t study,
     return 0;
 }
 
-static int time_and_store(struct bench *b, struct db *db, int64_t study, struct contenders *c,
-                          struct status *st)
+static int time_and_store(struct bench *b, struct db *db, int64_t study, const char *options,
+                          struct contenders *c, struct status *st)
 {
     char search[HASH_TEXT_SIZE];
     const struct sampling how = final_sampling(bench_target(b)->kind);
     bench_limit(b, INFINITY); /* a search before it may have spent its time */
-    if (db_search_start(db, study, "precisions", "{}", search, st) != 0 ||
+    if (db_search_start(db, study, STRATEGY, options, search, st) != 0 ||
         bench_compare(b, c->candidates, c->count, &how, c->trials, st) != 0)
         return -1;
     return comparison_store(db, study, c->candidates, c->trials, c->count, search, search, st) != 0
@@ -181,10 +235,14 @@ static int time_and_store(struct bench *b, struct db *db, int64_t study, struct 
 }
 
 int compare_precisions(struct bench *b, struct db *db, const unsigned *precisions, int count,
-                       const struct baselines *baselines, struct status *st)
+                       const struct baselines *baselines, const struct precision_errors *errors,
+                       struct status *st)
 {
     struct contenders *c = mem_alloc(1, sizeof(*c));
+    struct buf options;
     int64_t study;
+    buf_init(&options);
+    add_options(errors, precisions, count, &options);
     *c = (struct contenders){.count = 0};
     int result = study_open(b, db, &study, st);
     int found = result == 0 ? add_best(b, db, study, 0, c, st) : -1;
@@ -194,11 +252,12 @@ int compare_precisions(struct bench *b, struct db *db, const unsigned *precision
         if (precisions[i] != 0)
             found = add_best(b, db, study, precisions[i], c, st);
     if (found < 0 || (result == 0 && (add_baselines(b, db, study, baselines, c, st) != 0 ||
-                                      time_and_store(b, db, study, c, st) != 0)))
+                                      time_and_store(b, db, study, options.ptr, c, st) != 0)))
         result = -1;
     for (int i = 0; i < c->count; i++)
         trial_release(&c->trials[i]);
     db_set_precision(db, bench_target(b)->precision);
+    buf_release(&options);
     free(c);
     return result;
 }

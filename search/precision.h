@@ -29,10 +29,16 @@ int precisions_within(const struct precision_errors *e, double most, const struc
  * left. */
 int plans_possible(const struct build_target *t, struct plan *plans, int count);
 
+/* What the last compare_precisions() of a study was told; NaN where that is nothing. */
+int precision_errors_stored(struct db *db, int64_t study, struct precision_errors *out,
+                            struct status *st);
+
 /* Times the best plan known of each precision side by side, with plans whose GEMMs have none in
- * e4m3: the best one and the baselines.  Stores all as finals.  STATUS_NOT_FOUND where no plan
- * without e4m3 is known.  Leaves the database at the precision of bench's target. */
+ * e4m3: the best one and the baselines.  Stores all as finals, and what the precisions lose.
+ * STATUS_NOT_FOUND where no plan without e4m3 is known.  Leaves the database at the precision of
+ * bench's target. */
 int compare_precisions(struct bench *b, struct db *db, const unsigned *precisions, int count,
-                       const struct baselines *baselines, struct status *st);
+                       const struct baselines *baselines, const struct precision_errors *errors,
+                       struct status *st);
 
 #endif

@@ -279,6 +279,27 @@ function showPlans() {
   }
 }
 
+/* ---- precisions ------------------------------------------------------------------------------------ */
+
+function showPrecisions() {
+  const rows = data.precisions, groups = ["mark", "dot", "gemm", "attention", "elementwise"].map((color, gemms) => ({ size: 9, color, label: `${gemms} of 4 GEMMs in e4m3` }));
+  if (!rows) return;
+  at("precision").hidden = false;
+  const points = rows.filter((row) => known(row.error)).map((row) => ({ x: row.error, y: inUnit(row.us), group: row.gemms, row }));
+  if (points.length > 1)
+    addChart(at("precision-chart"), { groups, points, lines: [], xLabel: "error after all layers", yLabel: `${unit.name} a layer`,
+      label: "Times of the best plans of each precision against their errors. Arrow keys go from precision to precision.",
+      tip: ({ row }) => [make("b", {}, row.precision), make("span", {}, `plan ${row.value}: ${timeText(row.us)} ${unit.name} a layer, error ${row.error.toPrecision(2)}`)] });
+  at("precision-text").textContent = "GEMMs whose operands are e4m3, 8-bit floating-point numbers, take less time and lose more accuracy. All else on this page is about plans without." + (points.length > 1 ? "" : " What they lose is not known here; search with --accuracy.");
+  fillTable(at("precisions"), [
+    { title: "GEMMs in e4m3", text: (row) => row.gemms === 0 ? `none: ${row.precision}` : row.precision },
+    { title: "best plan", number: true, text: (row) => String(row.value) },
+    { title: `${unit.name} a layer`, number: true, text: (row) => interval(row.us, row.low_us, row.high_us, timeText) },
+    { title: "times as fast", number: true, text: (row) => row.compared && rows[0].gemms === 0 ? (rows[0].us / row.us).toFixed(2) : "-" },
+    { title: "error", number: true, text: (row) => known(row.error) ? row.error.toPrecision(2) : "-" },
+  ], rows);
+}
+
 /* ---- predicted against measured -------------------------------------------------------------------- */
 
 function showPrediction() {
@@ -372,6 +393,7 @@ showKernels();
 showCompared();
 showConvergence();
 showPlans();
+showPrecisions();
 showPrediction();
 showRoofline();
 showMask();

@@ -74,6 +74,11 @@ fuse explain best --precision qkv,out --accuracy errors.json >out 2>said
 grep -q '^in e4m3 *qkv (error alone 0.012), out (error alone 0.006); together 0.013$' out || fail "$(head -n 4 out)"
 grep -q '^| e4m3 *operands of out; .* us alone without' out || fail "explain says no gain"
 
+fuseplan report -q -o page.html
+sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' page.html |
+  jq -e '.[0].precisions | map([.precision, .gemms]) == [["fp16", 0], ["qkv,out", 2], ["out,ffn1", 2]] and
+    all(.[]; .value == 48920 and .compared and .error > 0 and .us > 0)' >jq.txt || fail "report"
+
 # A plan beside itself in fp16.
 fuse bench best --precision qkv,out --baseline 48920 --compiler nvcc --format json >bench.json 2>said
 "$check_json" "$schemas/bench.json" bench.json || fail "schema of bench"

@@ -144,10 +144,12 @@ START_TEST(precisions_are_compared)
 {
     const unsigned precisions[] = {0, 1 << GEMM_FFN1, GEMM_ALL};
     const struct baselines baselines = usual_baselines();
+    const struct precision_errors e = read_errors("[" SINGLES "]");
+    struct precision_errors stored;
     char comparison[100] = "";
     int64_t study;
     make_hopper(0);
-    FAILS(compare_precisions(bench, db, precisions, 3, &baselines, &st), STATUS_NOT_FOUND,
+    FAILS(compare_precisions(bench, db, precisions, 3, &baselines, &e, &st), STATUS_NOT_FOUND,
           "no plan without e4m3 is known");
     st = STATUS_INIT;
     for (int i = 0; i < 3; i++) {
@@ -156,8 +158,12 @@ START_TEST(precisions_are_compared)
         db_set_precision(db, fake.precision);
         run();
     }
-    OK(compare_precisions(bench, db, precisions, 3, &baselines, &st));
+    OK(compare_precisions(bench, db, precisions, 3, &baselines, &e, &st));
     OK(study_open(bench, db, &study, &st));
+    OK(precision_errors_stored(db, study, &stored, &st));
+    ck_assert_double_eq(stored.measured[1 << GEMM_FFN1], 0.018);
+    ck_assert_double_eq(stored.measured[GEMM_ALL], precision_error(&e, GEMM_ALL));
+    ck_assert(isnan(stored.measured[0]) && isnan(stored.measured[1 << GEMM_QKV]));
     for (int i = 0; i < 3; i++) {
         struct db_best best;
         db_set_precision(db, precisions[i]);
