@@ -162,6 +162,11 @@ static inline struct runnable runnable_of(const struct candidate *c)
 int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st);
 
+/* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,
+ * what its threads and the oracle's, which starts beside them, map (stacks, OpenBLAS, the
+ * allocator), and code.  A GPU's driver and AddressSanitizer map more than any machine has. */
+uint64_t session_memory_bound(enum target_kind target, const struct workload *w);
+
 /* Whether a call of the worker failed for the limit of bench_limit(): that is no
  * candidate's fault. */
 bool session_limit_over(const struct bench *b, const struct status *failed);

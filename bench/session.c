@@ -23,45 +23,6 @@ static double run_limit(const struct workload *w)
     return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
 }
 
-/* Beside the plan's memory and what the oracle gives of the first layer of each kind, there are q,
- * k and v in double while it computes, and inputs and outputs of later layers. */
-static double memory_needed(const struct workload *w)
-{
-    double x = (double)tensor_elements(TENSOR_X, w), qkv = 3 * x;
-    return workload_bytes(w) + sizeof(double) * qkv +
-           2 * sizeof(float) * x * w->chain->carried_count * w->layers;
-}
-
-/* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,
- * what its threads and the oracle's, which starts beside them, map (stacks, OpenBLAS, the
- * allocator), and code.  A GPU's driver and AddressSanitizer map more than any machine has. */
-static uint64_t worker_bound(enum target_kind target, const struct workload *w)
-{
-#ifdef __SANITIZE_ADDRESS__
-    const bool bounded = false;
-#else
-    const bool bounded = true;
-#endif
-    const double thread_bytes = 256 << 20, code_bytes = 1 << 30;
-    int threads = 2 * (cpu_threads() + 1);
-    double bytes = 2 * memory_needed(w) + threads * thread_bytes + code_bytes;
-    return bounded && target == TARGET_CPU && bytes < 1e18 ? (uint64_t)bytes : 0;
-}
-
-int bench_check_memory(const struct workload *w, struct status *st)
-{
-    double need = memory_needed(w);
-    uint64_t have = mem_available_bytes();
-    if (need <= (double)have)
-        return 0;
-    char need_text[32], have_text[32];
-    return status_set(st, STATUS_ENVIRONMENT,
-                      "this workload needs about %s of memory to run and verify, and %s is "
-                      "available; choose a smaller batch, sequence length or number of layers",
-                      number_bytes(need < 1e18 ? (uint64_t)need : (uint64_t)1e18, need_text),
-                      number_bytes(have, have_text));
-}
-
 /* Appends the bits of a mask to a file; negative where that fails. */
 static ssize_t append_mask(int fd, const struct mask *m)
 {
@@ -274,7 +235,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     b->builder.target.workload = &b->w;
     if (share_masks(w, &b->mask_fd, st) != 0)
         goto fail;
-    b->client.max_memory_bytes = worker_bound(o->target.kind, w);
+    b->client.max_memory_bytes = session_memory_bound(o->target.kind, w);
 #ifndef __SANITIZE_ADDRESS__ /* its library must be the first one */
     b->client.openmp = b->toolchain.openmp[0] != '\0' ? b->toolchain.openmp : NULL;
 #endif

@@ -29,6 +29,13 @@ json_t *best_json(const struct workload *w, const struct db_best *b);
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top, json_t *precisions);
 
+/* ---- search_tables.c ------------------------------------------------------------------------- */
+
+/* Prints the plans of --top. */
+void top_print(enum format format, const json_t *top);
+/* Prints a row for each precision that was searched. */
+void precisions_print(const json_t *precisions);
+
 /* ---- verdict.c: what a search found, in a sentence, and what to do next -----------------------
  */
 
