@@ -99,11 +99,16 @@ disturbed_array() {
   done
   echo "shards ${shards[*]} and $last: requeued, told to end, killed, preempted, 3 undisturbed, given up"
   scontrol release "${job}_[$(IFS=,; echo "${shards[*]:4}")]"
+  late=0
   for what in requeue end crash preempt; do
     scontrol release "${job}_${shards[0]}"
     wait_for is_running "${shards[0]}"
     sleep "0.$((RANDOM % 10))"
-    "$what" "${shards[0]}" || fail "$what ${shards[0]}"
+    "$what" "${shards[0]}" || {
+      [ -z "$(own "${shards[0]}")" ] || fail "$what ${shards[0]}"
+      echo "$what came too late: shard ${shards[0]} was done"
+      [ $what = crash ] || late=$((late + 1))
+    }
     shards=("${shards[@]:1}")
   done
   wait_for is_held
@@ -112,7 +117,7 @@ disturbed_array() {
   lose_node "$last"
   wait_for is_done
   restarted=$(scontrol show job "$job" | grep -c 'Restarts=[1-9]')
-  [ "$restarted" = 4 ] || fail "$restarted tasks were begun again, not 4: all that were disturbed but the one killed"
+  [ "$restarted" = $((4 - late)) ] || fail "$restarted tasks were begun again: all that were disturbed, but the killed one"
 }
 
 # Collects, and runs again what is named, until all rows are done.

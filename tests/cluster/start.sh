@@ -6,7 +6,6 @@ set -eu
 dir=$1
 nodes=${NODES:-2}          # slurmd processes
 cpus=${CPUS:-4}            # CPUs that a node claims; more than there are is allowed, see config_overrides
-gpus=${GPUS:-2}            # fake GPUs of a node
 base=${PORT:-26817}        # base: slurmctld, base+1...: slurmd
 for need in munged slurmctld slurmd sbatch; do
     command -v $need >/dev/null || { echo "start.sh: $need is missing" >&2; exit 1; }
@@ -64,20 +63,15 @@ InactiveLimit=0
 KillWait=5
 JobRequeue=1
 OverTimeLimit=0
-GresTypes=gpu
 PropagateResourceLimits=NONE
 $(for ((i = 0; i < nodes; i++)); do
-    echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1 Port=$((base + 1 + i)) CPUs=$cpus RealMemory=4000 Gres=gpu:$gpus State=UNKNOWN"
+    echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1 Port=$((base + 1 + i)) CPUs=$cpus RealMemory=4000 State=UNKNOWN"
 done)
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10 State=UP OverSubscribe=NO PriorityTier=1 GraceTime=10
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP OverSubscribe=NO PriorityTier=10 PreemptMode=OFF
 CONF
-{ for ((i = 0; i < nodes; i++)); do
-    echo "NodeName=n$i Name=gpu File=/dev/tty[0-$((gpus - 1))]"
-  done; } >"$dir/gres.conf"
-[ -e /dev/tty0 ] || sed -i 's|File=.*|Count='"$gpus"'|' "$dir/gres.conf"
 # Detecting the version fails where nothing is mounted on /sys/fs/cgroup; v1 without its controllers needs no mount.
 cat >"$dir/cgroup.conf" <<CONF
 CgroupPlugin=cgroup/v1
@@ -105,7 +99,10 @@ for ((i = 0; i < nodes; i++)); do
     for ((k = 0; k < 100; k++)); do [ -s "$dir/slurmd.n$i.pid" ] && break; sleep 0.1; done
     cat "$dir/slurmd.n$i.pid" >>"$dir/pids"
 done
-for ((k = 0; k < 100; k++)); do
-    [ "$(sinfo -h -N -p all -o %T | grep -c idle)" = "$nodes" ] && break; sleep 0.1
+for ((k = 0; k < 300; k++)); do
+    [ "$(sinfo -h -N -p all -o %T | grep -c idle)" = "$nodes" ] && exit
+    sleep 0.1
 done
-sinfo -N -p all -o '%N %T %c %m %G %E'
+sinfo -N -p all -o '%N %T %c %m %E'
+echo "start.sh: not all nodes are idle after 30 s" >&2
+exit 1

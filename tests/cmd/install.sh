@@ -43,13 +43,17 @@ for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fusepla
   share/fuseplan/python/fuseplan/encoder.py share/doc/fuseplan/README.md; do
   [ -s "$prefix/$file" ] || fail "$file is not installed"
 done
+for pack in "$(dirname "$run")"/wisdom/*.ndjson; do
+  [ ! -e "$pack" ] || cmp "$pack" "$prefix/share/fuseplan/wisdom/${pack##*/}" || fail "$pack is not installed"
+done
 FUSEPLAN_CACHE=$prefix/cache FUSEPLAN_DB=$prefix/db "$prefix/bin/fuseplan" \
   bench 0 -b 1 -s 8 -m full -H 1 -W 8 -L 1 --baseline none -q >/dev/null || fail "the installed program finds no worker"
-mkdir "$prefix/share/fuseplan/wisdom"
+mkdir -p "$prefix/share/fuseplan/wisdom"
 echo damaged >"$prefix/share/fuseplan/wisdom/damaged.ndjson"
 (unset FUSEPLAN_WISDOM && FUSEPLAN_DB=$prefix/db "$prefix/bin/fuseplan" query -b 1 -s 9 -H 1 -W 8 -L 1 2>&1 || :) |
   grep -q "a pack is left out: .*share/fuseplan/wisdom/damaged.ndjson" || fail "the installed program reads no packs"
-rm -rf "$prefix/cache" "$prefix/db"* "$prefix/share/fuseplan/wisdom"
+rm -rf "$prefix/cache" "$prefix/db"* "$prefix/share/fuseplan/wisdom/damaged.ndjson"
+rmdir "$prefix/share/fuseplan/wisdom" 2>/dev/null || : # unless packs come with the program
 PREFIX="../a b,c&d/fuseplan" run_in "$root/tools" uninstall >/dev/null
 for dir in $(cd "$prefix" && find . -type d); do
   case $dir in */fuseplan) fail "'$dir' is left" ;; esac

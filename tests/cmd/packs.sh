@@ -143,4 +143,17 @@ export FUSEPLAN_CACHE="$root/empty"
 # shellcheck disable=SC2086
 on search $searched >out || fail "exit $?"
 grep -q "the search begins with a plan from the pack" said || fail "search does not say it"
+echo "packs that come with the program"
+unset FUSEPLAN_WISDOM
+for pack in "$schemas"/../../wisdom/*.ndjson; do
+  [ -e "$pack" ] || continue
+  fuseplan sweep verify "$pack" --format ndjson >rows 2>said || : # of another device
+  row=$(sed -n 's/.*"row":"\([^"]*\)".*/\1/p' rows | head -n 1)
+  device=$(sed -n 's/.*"device":"\([^"]*\)".*/\1/p' rows | head -n 1)
+  code=0
+  # shellcheck disable=SC2086
+  FAKE_GPU=hopper FAKE_GPU_NAME=$device fuseplan query $row --target cuda --db none.db >out 2>said || code=$?
+  [ $code = 0 ] || fail "$pack does not answer $row on $device: exit $code"
+  grep -q "from the pack '.*/share/fuseplan/wisdom/${pack##*/}', measured on '$device'" said || fail "not from $pack"
+done
 echo "all well"

@@ -120,8 +120,9 @@ FAKE cuDeviceGetCount(int *count)
 
 FAKE cuDeviceGetName(char *out, int size, int device)
 {
+    const char *given = getenv("FAKE_GPU_NAME");
     (void)device;
-    snprintf(out, (size_t)size, "Fake GPU");
+    snprintf(out, (size_t)size, "%s", given != NULL ? given : "Fake GPU");
     return 0;
 }
 
