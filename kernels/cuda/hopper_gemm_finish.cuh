@@ -33,7 +33,7 @@ template <class W> struct finish {
     FP_DEVICE void rows(typename S::sums &c, const item &i, u32 phase, int left_out)
     {
         await_dependencies(); /* what is stored now may have been read or written before */
-        if constexpr (S::E4M3)
+        if constexpr (S::E4M3 && !S::UNSCALED)
             scale(c);
         if constexpr (S::SWAP)
             mbarrier_wait(ready, S::KEEPS ? 0 : phase);

@@ -79,11 +79,18 @@ template <class W> struct exchange {
                           word_of(x.mean, x.squares));
     }
 
+    /* Norms of sums that are results over alpha are the results' with eps over its square. */
+    static FP_DEVICE float eps_of(const W &w)
+    {
+        const float inverse = w.a.e4m3.inverse;
+        return S::UNSCALED ? w.end.eps * inverse * inverse : w.end.eps;
+    }
+
     /* An RMS norm is of the mean square, which is the variance and the mean's square. */
     static FP_DEVICE scaling scaling_of(const W &w, float mean, float squares)
     {
         const float variance = squares * (1.0f / BN) * portion(w),
-                    factor = rsqrtf((S::RMS ? variance + mean * mean : variance) + w.end.eps);
+                    factor = rsqrtf((S::RMS ? variance + mean * mean : variance) + eps_of(w));
         return {factor, S::RMS ? 0.0f : -mean * factor};
     }
 

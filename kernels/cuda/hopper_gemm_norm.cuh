@@ -157,7 +157,8 @@ template <class W> struct norm {
                 });
     }
 
-    /* A panel from block q on, in e4m3, and before that as it is. */
+    /* A panel from block q on, in e4m3, and before that as it is.  Then its pairs come back from
+     * shared memory: kept until there they would not fit into registers. */
     static FP_DEVICE void scale_e4m3(const W &w, sums &c, int m, const scaling (&k)[2], int q,
                                      int row, int column, u32 &panels)
     {
@@ -176,11 +177,12 @@ template <class W> struct norm {
                     kept[p / 2][i] = pairs[i];
             });
         storing::template store_panel<true>(w, w.maps.e4m3, row, column, panels, [&](u32 at) {
-            if constexpr (S::OUT_BOTH) { /* kept until here they would not fit into registers */
+            if constexpr (S::OUT_BOTH) {
 #pragma unroll
                 for (int p = 0; p < BLOCKS; p += 2)
                     load_matrix(kept[p / 2], S::matrices_at(from, WARP_ROWS, 0, p));
-                __syncwarp(); /* with one place for panels the warp writes where it has read */
+                if constexpr (S::SLOTS == 1) /* the warp writes where it has read */
+                    __syncwarp();
             }
 #pragma unroll
             for (int p = 0; p < BLOCKS; p += 4)

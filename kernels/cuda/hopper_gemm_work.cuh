@@ -53,6 +53,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                           E4M3 = G.e4m3, OUT_E4M3 = G.out_e4m3, OUT_BOTH = G.out_both,
                           BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
                           PAIRS = OUT_E4M3 && NORM == FP_NORM_NONE, /* sums become e4m3 */
+        UNSCALED = E4M3 && NORM != FP_NORM_NONE && !KEEPS, /* norms take sums as they are */
         STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
