@@ -172,6 +172,8 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
         return 0;
     }
 
+    if (being_built(b, binary)) /* its source need not be written once more */
+        return 0;
     if (make_headers(b, st) != 0)
         return -1;
 
