@@ -391,9 +391,9 @@ def same_work(directory, point):
     """Whether the layers of torch_layers.py give in fp32 what fuseplan gives; says by how much they differ."""
     dump = torch_layers.Dump(directory, DEVICE, torch.float32)
     error = torch_layers.recompute_layers(dump)
-    print(f"peers: {point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result "
-          f'differs from that in fp32 by {error:.2g} of its norm; expected {SAME} at most',
-          file=sys.stderr)
+    print(f"peers: {point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result is "
+          f"{'right' if error <= SAME else 'wrong'}: {error:.2g} of its norm away from that in fp32, {SAME} at most "
+          'are allowed', file=sys.stderr)
     return error <= SAME
 
 
