@@ -5,6 +5,7 @@ import gc
 import threading
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .stack import Refused
@@ -12,41 +13,72 @@ from .stack import Refused
 lock = threading.Lock()  # of the process: meanwhile none of fuseplan's threads waits for a whole GPU
 
 
-class Checks(TorchDispatchMode):
-    """Refuses operations that wait for the GPU or copy from the host."""
+class Recorder(TorchDispatchMode):
+    """Sees the operations of a call, which is made twice.  What it copies from the host at first is kept, and given
+    again in the capture: it depends on sizes alone, as no operation may wait there for what the GPU computes."""
+
+    def __init__(self):
+        super().__init__()
+        self._copies, self._captures = [], False
+
+    def warm(self, fn):
+        """Runs what is to be captured; libraries make what they make in a first call."""
+        try:
+            with self, _Tensors():
+                fn()
+        except Exception as error:
+            raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+
+    def capture(self, fn):
+        """fn(), refused before an operation that would end a capture."""
+        self._captures = True
+        with self, _Tensors():
+            return fn()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = str(func)
-        if torch.Tag.data_dependent_output in func.tags or (
-                torch.Tag.dynamic_output_shape in func.tags and not _is_plain_index(name, args)):
-            raise Refused(f"{name} waits for the GPU")
-        out = func(*args, **(kwargs or {}))
-        if name.startswith(("aten._to_copy", "aten.copy_")):
-            places = {t.device.type for t in (*args, out) if isinstance(t, torch.Tensor)}
-            if len(places) > 1:
-                raise Refused(f"{name} copies between the host and the GPU")
-        return out
+        kwargs = kwargs or {}
+        if self._captures and _waits(func, args):
+            raise Refused(f"{func} waits for the GPU")
+        if func is torch.ops.aten._to_copy.default:
+            device = kwargs.get("device") or args[0].device
+            if torch.device(device).type != args[0].device.type:
+                return self._copy(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _copy(self, func, args, kwargs):
+        source = args[0]
+        if source.device.type != "cpu" and self._captures:
+            raise Refused(f"{func} copies from the GPU to the host")
+        if not self._captures:
+            made = func(*args, **kwargs)
+            if source.device.type == "cpu":
+                self._copies.append((source.clone(), made))
+            return made
+        for known, made in self._copies:
+            if (known.dtype, made.dtype) == (source.dtype, kwargs.get("dtype") or source.dtype) and torch.equal(
+                    known, source):
+                return made.clone()  # which the model may change
+        raise Refused(f"{func} copies from the host")
 
 
-def _is_plain_index(name, args):
-    return name.startswith("aten.index.") and not any(
-        t is not None and t.dtype in (torch.bool, torch.uint8) for t in args[1])
+class _Tensors(TorchFunctionMode):
+    """torch.tensor() on a GPU as the copy that it is, which Recorder would not see."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if func is torch.tensor and kwargs.get("device") is not None:
+            return func(*args, **{**kwargs, "device": "cpu"}).to(kwargs["device"])
+        return func(*args, **kwargs)
 
 
-def warm(fn):
-    """Runs what is to be captured, so that libraries make what they make in a first call."""
-    try:
-        fn()
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from error
-
-
-def checked(fn):
-    """fn(), refused before an operation that would end a capture: where transformers sees one, it waits for less."""
-    with Checks():
-        return fn()
+def _waits(func, args):
+    if torch.Tag.data_dependent_output in func.tags:
+        return True
+    if func is torch.ops.aten.copy_.default:
+        return args[0].device.type != args[1].device.type
+    if func is torch.ops.aten.index.Tensor:  # has the next tag, but by masks alone
+        return any(t is not None and t.dtype in (torch.bool, torch.uint8) for t in args[1])
+    return torch.Tag.dynamic_output_shape in func.tags
 
 
 class CudaGraph:
@@ -60,11 +92,12 @@ class CudaGraph:
     def __init__(self, fn, device, pool):
         self._graph = torch.cuda.CUDAGraph()
         self.replay = self._graph.replay
+        self._recorder = Recorder()  # has what the graph reads
         here, stream = torch.cuda.current_stream(device), _stream_of(device)
         with torch.cuda.device(device), torch.cuda.stream(stream):
             stream.wait_stream(here)
             try:
-                warm(fn)
+                self._recorder.warm(fn)
                 self.result = self._capture(fn, pool, device)
             finally:
                 here.wait_stream(stream)
@@ -76,7 +109,7 @@ class CudaGraph:
         try:
             self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
-                return checked(fn)
+                return self._recorder.capture(fn)
             finally:
                 self._graph.capture_end()
         except Refused:  # and the capture ended well

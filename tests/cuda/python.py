@@ -14,6 +14,7 @@ import copy
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -357,33 +358,71 @@ def draw_base():
         return transformers.BertModel(transformers.BertConfig()).eval().half()
 
 
-class Captured:
-    """PyTorch's compiled model in a CUDA graph that the caller makes, for each shape, with copies of inputs alone."""
+def capture_by_hand(model, static):
+    """A call of a model in a CUDA graph, as its caller makes one: with copies of inputs, and results in place."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            model(**static)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = model(**static)
 
-    def __init__(self, model):
-        self.model, self.graphs = model, {}
-
-    def __call__(self, **inputs):
-        key = tuple((name, t.shape) for name, t in inputs.items())
-        if key not in self.graphs:
-            self.graphs[key] = self.capture({name: t.clone() for name, t in inputs.items()})
-        graph, static, result = self.graphs[key]
+    def call(**inputs):
         for name, t in inputs.items():
             static[name].copy_(t)
         graph.replay()
         return result
+    return call
 
-    def capture(self, static):
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                self.model(**static)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            result = self.model(**static)
-        return graph, static, result
+
+def draw_timed(batch, seq_len, padded):
+    inputs = {'input_ids': torch.randint(1000, 30000, (batch, seq_len), device='cuda')}
+    if padded:
+        inputs['attention_mask'] = (torch.arange(seq_len, device='cuda') <
+                                    torch.linspace(0.2, 1, batch, device='cuda')[:, None] * seq_len).long()
+    return inputs
+
+
+def time_theirs(way, batch, seq_len, padded):
+    """In a process of its own: compiles, says so, and when it is told to, how many microseconds a call takes."""
+    model, inputs = draw_base(), draw_timed(batch, seq_len, padded)
+    try:
+        if way == 'reduce-overhead':
+            model = torch.compile(model, mode=way, dynamic=False)
+        else:
+            model = capture_by_hand(torch.compile(model, dynamic=False), {n: t.clone() for n, t in inputs.items()})
+        for _ in range(5):
+            model(**inputs)
+        print('ready', flush=True)
+        sys.stdin.readline()
+        print(f'{host_us(lambda: model(**inputs)):.0f} us', flush=True)
+    except RuntimeError as error:
+        print('failed', flush=True)
+        print(str(error).splitlines()[0], flush=True)
+
+
+WAYS = 'reduce-overhead', 'compiled, captured'
+
+
+def find_theirs():
+    """PyTorch's times by (way, batch, seq_len, padded): processes compile at the same time, and are timed in turns."""
+    runs = {}
+    for batch, seq_len in TIMED:
+        for padded in False, True:
+            for way in WAYS:
+                runs[way, batch, seq_len, padded] = subprocess.Popen(
+                    [sys.executable, os.path.abspath(__file__), '--theirs', way, str(batch), str(seq_len),
+                     str(int(padded))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    text=True, env={**os.environ, 'TORCHINDUCTOR_COMPILE_THREADS': '2'})
+    for run in runs.values():
+        run.stdout.readline()
+    times = {}
+    for key, run in runs.items():
+        times[key] = run.communicate('go\n')[0].strip() or f'exit status {run.returncode}'
+    return times
 
 
 def submit_us(function):
@@ -423,34 +462,26 @@ def print_first_calls(ours):
         expect(f'the first call of a shape never seen takes at most 50 ms: {found[0]:.1f}', found[0] <= 50)
 
 
-def print_calls(plain, ours, without, with_pytorch):
-    compiled = torch.compile(plain, mode='reduce-overhead')
-    captured = Captured(torch.compile(plain, dynamic=False))
-    theirs = (('plain', plain), ('reduce-overhead', compiled), ('compiled, captured', captured)) * with_pytorch
-    for batch, seq_len in (1, 32), (1, 128), (8, 512), (32, 128):
-        tokens = torch.randint(1000, 30000, (batch, seq_len), device='cuda')
-        padded = (torch.arange(seq_len, device='cuda') <
-                  torch.linspace(0.2, 1, batch, device='cuda')[:, None] * seq_len).long()
-        for what, inputs in ('', {'input_ids': tokens}), ('padded ', {'input_ids': tokens, 'attention_mask': padded}):
-            models = (('ours', ours), ('ours without graphs', without), *theirs)
-            times = {}
-            for name, model in models:
-                try:
-                    times[name] = f'{host_us(lambda m=model: m(**inputs)):.0f} us'
-                except RuntimeError as error:
-                    times[name] = str(error).splitlines()[0]
-            print(f'{what}({batch},{seq_len}): ' + ', '.join(f'{n} {us}' for n, us in times.items()), flush=True)
+def print_calls(plain, ours, without, theirs):
+    for batch, seq_len in TIMED:
+        for padded in False, True:
+            inputs = draw_timed(batch, seq_len, padded)
+            times = {name: f'{host_us(lambda m=model: m(**inputs)):.0f} us' for name, model in (
+                ('ours', ours), ('ours without graphs', without), ('plain', plain))}
+            times.update((way, theirs[way, batch, seq_len, padded]) for way in WAYS if theirs)
+            print(f"{'padded ' * padded}({batch},{seq_len}): " + ', '.join(f'{n} {us}' for n, us in times.items()),
+                  flush=True)
     print(fuseplan.explain(ours).splitlines()[-1], flush=True)
 
 
 def draw_sentences():
     """Sentences of the lengths of natural text, up to 128 words."""
     torch.manual_seed(0)
-    lengths = torch.distributions.LogNormal(3.0, 0.7).sample((16384,)).clamp(2, 120).int().tolist()
+    lengths = torch.distributions.LogNormal(3.0, 0.7).sample((8192,)).clamp(2, 120).int().tolist()
     return [' '.join(f'w{i}' for i in torch.randint(0, 25000, (n,)).tolist()) for n in lengths]
 
 
-def print_rates(plain_model, search):
+def print_rates(plain_model):
     from sentence_transformers import SentenceTransformer
     words = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'] + [f'w{i}' for i in range(25000)]
     with tempfile.TemporaryDirectory() as directory:
@@ -462,8 +493,8 @@ def print_rates(plain_model, search):
         plain, ours, without = (SentenceTransformer(directory, device='cuda', model_kwargs={'dtype': torch.float16})
                                 for _ in range(3))
     shapes = [(b, s) for b in (1, 32, 256) for s in (16, 32, 64, 128)]
-    fuseplan.optimize(ours, shapes, search)
-    fuseplan.optimize(without, shapes, search, graphs=False)
+    fuseplan.optimize(ours, shapes)
+    fuseplan.optimize(without, shapes, graphs=False)
     texts = draw_sentences()
     begin = time.perf_counter()
     plain.tokenizer(texts, truncation=True, max_length=128)
@@ -472,7 +503,7 @@ def print_rates(plain_model, search):
     runs += [(f'encode by our layers, batch {b}', lambda b=b: ours.encode(texts, batch_size=b)) for b in (32, 256)]
     runs += [('fuseplan.encode', lambda: fuseplan.encode(ours, texts))]
     runs += [('fuseplan.encode without graphs', lambda: fuseplan.encode(without, texts))]
-    runs += [(f'fuseplan.encode, batch 8, {what}', lambda m=model: fuseplan.encode(m, texts[:4096], batch_size=8))
+    runs += [(f'fuseplan.encode, batch 8, {what}', lambda m=model: fuseplan.encode(m, texts[:2048], batch_size=8))
              for what, model in (('graphs', ours), ('no graphs', without))]
     found = {}
     for what, run in runs:
@@ -494,12 +525,16 @@ def print_rates(plain_model, search):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--times', action='store_true')
-    p.add_argument('--search', type=float, metavar='SECONDS')
+    p.add_argument('--search', type=float, metavar='SECONDS', help='with --times: for plans of the calls')
     p.add_argument('--graphs', action='store_true', help='of the checks those of CUDA graphs of whole calls alone')
     p.add_argument('--ours', action='store_true', help='with --times: calls of our models alone')
+    p.add_argument('--theirs', nargs=4, metavar=('WAY', 'B', 'S', 'PADDED'), help=argparse.SUPPRESS)
     a = p.parse_args()
     torch.set_grad_enabled(False)
     transformers.utils.logging.set_verbosity_error()
+    if a.theirs:
+        time_theirs(a.theirs[0], *map(int, a.theirs[1:]))
+        return
     print(f'PyTorch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}')
     if a.times:
         plain = draw_base()
@@ -510,9 +545,9 @@ def main():
         without = fuseplan.optimize(copy.deepcopy(plain), TIMED, a.search, graphs=False)
         print_overhead(ours)
         print_first_calls(ours)
-        print_calls(plain, ours, without, not a.ours)
+        print_calls(plain, ours, without, {} if a.ours else find_theirs())
         if not a.ours:
-            print_rates(plain, a.search)
+            print_rates(plain)
     elif a.graphs:
         check_whole_graphs()
     else:

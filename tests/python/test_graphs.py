@@ -45,8 +45,9 @@ class OnCpu:
             pass
 
     def __init__(self, fn, device, pool):
-        capture.warm(fn)
-        self.fn, self.result = fn, capture.checked(fn)
+        recorder = capture.Recorder()
+        recorder.warm(fn)
+        self.fn, self.result = fn, recorder.capture(fn)
         OnCpu.made.append(self)
 
     def replay(self):
@@ -397,6 +398,28 @@ class Waits(Case):
                 self.assertNear(got[0], want[0])
         self.assertIn('RuntimeError: operation not permitted when stream is capturing', fuseplan.explain(ours))
         self.assertFalse(capture.lock.locked())
+
+
+class Copies(common.Case):
+    """From the host, here to the device meta."""
+
+    def test_copies(self):
+        def make(n):
+            moved = torch.arange(n).to('meta'), torch.tensor([1.0, n], device='meta'), torch.arange(n).to('meta', torch.half)
+            return [t.dtype for t in moved]
+        recorder = capture.Recorder()
+        want = [torch.int64, torch.float32, torch.float16]
+        recorder.warm(lambda: self.assertEqual(make(4), want))
+        self.assertEqual(recorder.capture(lambda: make(4)), want)
+        for text, fn in (('copies from the host', lambda: make(5)),
+                         ('copies from the host', lambda: torch.tensor([2.0], device='meta')),
+                         ('copies from the host', lambda: torch.arange(4).int().to('meta')),
+                         ('waits for the GPU', lambda: torch.empty(4, device='meta').copy_(torch.ones(4))),
+                         ('copies from the GPU', lambda: torch.empty(4, device='meta').cpu()),
+                         ('waits for the GPU', lambda: torch.ones(4).nonzero()),
+                         ('waits for the GPU', lambda: torch.ones(4)[torch.ones(4) > 0])):
+            self.assertRefused(text, recorder.capture, fn, kind=capture.Refused)
+        recorder.capture(lambda: torch.ones(4)[torch.arange(2)])
 
 
 class Sentences(Case):
