@@ -21,7 +21,7 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     model: a SentenceTransformer whose layers optimize() has replaced.  A thread tokenises the longest sentences
     first, ahead of the layers.  Sentences of about the same length run together, as many as the largest plan for
     that length takes, or batch_size; no mask is read, and layers compute no rows of padding if the library is packed.
-    On a GPU small batches whose sizes come again run as CUDA graphs."""
+    On a GPU one small batch alone, whose size comes again, runs as a CUDA graph."""
     one = isinstance(sentences, str)
     texts = [sentences] if one else list(sentences)
     for i, text in enumerate(texts):
@@ -35,7 +35,7 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
         done = 0
         for places, rows in windows:
             for batch in _split(stack, [len(row["input_ids"]) for row in rows], batch_size):
-                found = _run(model, stack, [rows[i] for i in batch], prompt)
+                found = _run(model, stack, [rows[i] for i in batch], prompt, alone=len(batch) == len(texts))
                 if normalize_embeddings:
                     found = torch.nn.functional.normalize(found, dim=1)
                 if out is None:
@@ -146,8 +146,9 @@ def _split(stack, lengths, batch_size):
 # ---- a batch ---------------------------------------------------------------------------------------
 
 
-def _run(model, stack, rows, prompt):
-    """(n,D) of n rows of tokens, the longest first."""
+def _run(model, stack, rows, prompt, alone):
+    """(n,D) of n rows of tokens, the longest first.  alone: no other batch comes; else the GPU is busy meanwhile, and
+    what a graph would save of the host's time is not missing."""
     device, longest = stack.description.place[0], len(rows[0]["input_ids"])
     lengths = _pin(device, torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32))
     base = finder.unwrap(model)
@@ -155,7 +156,7 @@ def _run(model, stack, rows, prompt):
     if prompt and not getattr(model[1], "include_prompt", True):
         skipped = len(model.tokenizer(prompt)["input_ids"]) - 1
     around = graphs.graphs_around(model, base, [stack])
-    wide = around and around.can() and around.widen(len(rows), longest)
+    wide = alone and around and around.can() and around.widen(len(rows), longest)
     inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)) for name in rows[0]}
     if wide:
         found = _replay(around, model, base, stack, {**inputs, "lengths": lengths}, skipped)
