@@ -121,24 +121,29 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
 /* Merging stores old trials after newer ones: so the order of time is the order of stored_utc, and
  * of id only among trials of one millisecond.
  *
- * The winner of the newest comparison of a search.  The last columns are its time in its search and
- * when the comparison was stored. */
-X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
-              " (SELECT device FROM study JOIN target ON target.id = study.target"
-              "   WHERE study.id = trial.study) AS device,"
-              " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
-              "   AND own.plan = trial.plan AND own.precision = trial.precision"
-              "   AND own.kind = 'plan' AND own.status = 'ok')"
-              " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
-              " AND status = 'ok' AND precision = ?2"
-              " AND comparison = (SELECT comparison FROM trial AS newest"
-              "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
-              "   AND newest.precision = ?2"
-              "   AND NOT EXISTS (SELECT 1 FROM search"
-              "     WHERE search.id = newest.search AND strategy = 'bench')"
-              "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
-              " ORDER BY median_ms, id LIMIT 1")
+ * The winner of the newest comparison of a search.  Where a search compared plans in e4m3, its
+ * plans in fp16 are baselines: that says nothing of fp16's best plan.  The last columns are its
+ * time in its search and when the comparison was stored. */
+X(BEST_FINAL,
+  "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+  " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
+  " (SELECT device FROM study JOIN target ON target.id = study.target"
+  "   WHERE study.id = trial.study) AS device,"
+  " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
+  "   AND own.plan = trial.plan AND own.precision = trial.precision"
+  "   AND own.kind = 'plan' AND own.status = 'ok')"
+  " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
+  " AND status = 'ok' AND precision = ?2"
+  " AND comparison = (SELECT comparison FROM trial AS newest"
+  "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
+  "   AND newest.precision = ?2"
+  "   AND NOT EXISTS (SELECT 1 FROM search"
+  "     WHERE search.id = newest.search AND (strategy = 'bench'"
+  "      OR ?2 = 0 AND strategy <> 'precisions' AND EXISTS (SELECT 1 FROM trial AS beside"
+  "        WHERE beside.study = ?1 AND beside.kind = 'final'"
+  "        AND beside.comparison = newest.comparison AND beside.precision > 0)))"
+  "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
+  " ORDER BY median_ms, id LIMIT 1")
 X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
@@ -151,7 +156,10 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             "   AND later.kind = 'plan' AND later.precision = ?2"
             "   AND (later.stored_utc, later.id) > (trial.stored_utc, trial.id))"
             " AND NOT EXISTS (SELECT 1 FROM search"
-            "   WHERE search.id = trial.search AND strategy = 'bench')"
+            "   WHERE search.id = trial.search AND (strategy = 'bench'"
+            "    OR ?2 = 0 AND strategy <> 'precisions' AND EXISTS (SELECT 1 FROM trial AS beside"
+            "      WHERE beside.study = ?1 AND beside.kind = 'final'"
+            "      AND beside.comparison = trial.comparison AND beside.precision > 0)))"
             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 /* +: SQLite would plan the statement anew for each kind, to see whether trial_of_plan holds it. */
 X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"

@@ -159,6 +159,36 @@ START_TEST(precisions_do_not_mix)
 }
 END_TEST
 
+/* In the finals of a search for plans in e4m3 the plans in fp16 are baselines. */
+START_TEST(baselines_of_another_precision)
+{
+    struct db_trial final = final_trial(50, 1, "b");
+    char search[HASH_TEXT_SIZE];
+    final.precision = GEMM_ALL;
+    add(plan_trial(60, 3));
+    add(final_trial(60, 3, "a"));
+    add(final_trial(41, 5, "a"));
+    OK(db_search_start(db, study, "guided", "{}", search, &st));
+    final.search = search;
+    add(final);
+    final = final_trial(41, 5, "b");
+    final.search = search;
+    add(final);
+    check_best(60, true, 3, "a");
+    check_compared("a");
+    OK(db_search_start(db, study, "precisions", "{}", search, &st)); /* compares fp16's best, too */
+    final = final_trial(50, 1, "c");
+    final.precision = GEMM_ALL;
+    final.search = search;
+    add(final);
+    final = final_trial(60, 3.5, "c");
+    final.search = search;
+    add(final);
+    check_best(60, true, 3.5, "c");
+    assert_whole(db);
+}
+END_TEST
+
 /* What is stored last counts as the newest, though the clock went back: `search --again` compares
  * anew, and a faster plan of a search comes after that. */
 START_TEST(clock_may_go_back)
@@ -316,7 +346,7 @@ END_TEST
 
 SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
       ONCE(fastest_plan_before_finals), ONCE(finals_decide), ONCE(packed_is_of_the_fastest),
-      ONCE(precisions_do_not_mix), ONCE(clock_may_go_back),
+      ONCE(precisions_do_not_mix), ONCE(baselines_of_another_precision), ONCE(clock_may_go_back),
       ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
       ONCE(time_decides_and_not_the_order_of_storing), ONCE(bench_decides_nothing),
       ONCE(choices_carry_their_segments_time), ONCE(plans_are_counted_once))
