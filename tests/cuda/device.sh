@@ -5,7 +5,7 @@
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
-named='spaces attention layers errors packed huggingface huggingface_times python python_times grid defaults'
+named='spaces attention layers errors packed huggingface huggingface_times python python_times traffic grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -233,6 +233,10 @@ python() {
 
 python_times() {
   say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py" --times
+}
+
+traffic() {
+  say env FUSEPLAN="$bin/fuseplan" python3 "$here/traffic.py"
 }
 
 # with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.
