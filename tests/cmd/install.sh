@@ -43,7 +43,7 @@ for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fusepla
   share/fuseplan/python/fuseplan/encoder.py share/doc/fuseplan/README.md; do
   [ -s "$prefix/$file" ] || fail "$file is not installed"
 done
-for pack in "$(dirname "$run")"/wisdom/*.ndjson; do
+for pack in "$(dirname "$run")"/db/wisdom/*.ndjson; do
   [ ! -e "$pack" ] || cmp "$pack" "$prefix/share/fuseplan/wisdom/${pack##*/}" || fail "$pack is not installed"
 done
 FUSEPLAN_CACHE=$prefix/cache FUSEPLAN_DB=$prefix/db "$prefix/bin/fuseplan" \

@@ -122,7 +122,7 @@ exits 2 "unknown target 'gpu'" fuseplan sweep verify right.ndjson --target gpu
 exits 2 "'db list' takes no option '--pack'" fuseplan db list --pack
 
 echo "the table of shipped packs"
-table=$schemas/../../wisdom/table
+table=$schemas/../../db/wisdom/table
 fuseplan sweep plan "$table" -t fp16 --target cuda --format csv -q >rows 2>said || fail "exit $?"
 fuseplan search -b 1 -s 8 --preset none 2>said && fail "a preset 'none'"
 sed 's/.*expected //; s/ or /, /' said | tr -s ', ' '\n' >presets

@@ -57,11 +57,18 @@ house() {
   $files '^[^t].*\.[ch]$' | python3 tests/lint/house.py "$build"
 }
 
+# What a merge or a build leaves behind.
+leftovers() {
+  $files '\.(orig|rej|o|a|so)$' | tr '\0' '\n' | sed 's/$/:1: this file is left over: delete it/'
+  $files . | xargs -0 grep -l -a -m 1 "^$(printf '\177')ELF" | sed 's/$/:1: this is a built program: delete it/' || :
+}
+
 {
   sizes
   names
   prose
   house
+  leftovers
 } >"$out/found"
 cat "$out/found"
 [ ! -s "$out/found" ]
