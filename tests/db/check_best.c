@@ -145,6 +145,7 @@ START_TEST(precisions_do_not_mix)
     check_best(50, true, 1.5, "b");
     check_compared("b");
     db_set_precision(db, 1 << GEMM_QKV);
+    db_best_release(&best);
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     plan = failed_trial(70, "launch");
     plan.precision = 1 << GEMM_OUT;
