@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import re
+import sys
 
 import torch
 
@@ -80,6 +81,12 @@ def _walk(part, path):
 def _known(layer):
     name = type(layer).__name__
     return next((f for f in FAMILIES if name in f.classes.split()), None)
+
+
+def transformers_5():
+    """The module transformers, if the process has imported version 5 or a later one; else None."""
+    module = sys.modules.get("transformers")
+    return module if module is not None and int(module.__version__.split(".")[0]) >= 5 else None
 
 
 def unwrap(model):

@@ -3,7 +3,6 @@
 import collections
 import inspect
 import re
-import sys
 import threading
 import time
 
@@ -22,6 +21,7 @@ _TOKENS = 16384  # of a call at most: in a larger one the GPU takes longer than 
 _TENSORS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values", "input_features", "input_values"}
 _OPTIONS = {"return_dict", "use_cache", "output_hidden_states", "output_attentions"}
 _TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM")
+
 
 class _Entry:
     """A graph with its inputs.  wide: the length of its sequences, of which those of a call may fall short, or None;
@@ -321,9 +321,9 @@ def install(model, stacks):
     """Lets calls of a model run by graphs, where its device has them; a model of transformers 4 waits for the GPU in
     its calls."""
     kind = kinds.get(stacks[0].description.place[0].type)
-    module = sys.modules.get("transformers")
-    if (kind is not None and module is not None and module.__version__ >= "5" and
-            isinstance(model, module.PreTrainedModel) and model._compiled_call_impl is None):
+    module = finder.transformers_5()
+    if (kind is not None and module is not None and isinstance(model, module.PreTrainedModel) and
+            model._compiled_call_impl is None):
         model._compiled_call_impl = Graphs(model, stacks, kind)  # which copies and pickles leave out
 
 

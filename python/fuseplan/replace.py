@@ -2,7 +2,6 @@
 
 import copy
 import re
-import sys
 import weakref
 
 import torch
@@ -212,7 +211,8 @@ def _replace(model, stack):
                    if isinstance(getattr(module, "pooler", None), torch.nn.Module)]
     stack.head = _find_head(module for _, module in above)
     for i, (path, module) in enumerate(above):
-        takes_mask = path == whole and d.family.mask_in_layers and _is_version_5()
+        # Models of transformers 4 look through tokens for padding if they get no mask.
+        takes_mask = path == whole and d.family.mask_in_layers and finder.transformers_5() is not None
         stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
@@ -234,12 +234,6 @@ def _is_above(path, module, description):
     """Whether it loops over the list, or is a model of transformers around it."""
     below = not path or description.path.startswith(path + ".")
     return module is description.owner or (below and hasattr(module, "base_model_prefix"))
-
-
-def _is_version_5():
-    """Models of transformers 4 look through tokens for padding if they get no mask."""
-    module = sys.modules.get("transformers")
-    return module is not None and module.__version__ >= "5"
 
 
 def _watch(module, watch):

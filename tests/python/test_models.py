@@ -2,7 +2,10 @@
 
 import copy
 import functools
+import sys
+import types
 import unittest
+from unittest import mock
 
 import torch
 
@@ -105,6 +108,14 @@ class Pytorch(common.Case):
             for_plain = layer(for_plain)
         self.assertEqual((len(ours), len(restore(ours))), (1, 3))
         self.assertNear(for_ours, for_plain)
+
+
+class Versions(unittest.TestCase):
+
+    def test_transformers(self):
+        for version, new in ('4.57.1', False), ('5.17.0', True), ('10.0.0.dev0', True):
+            with mock.patch.dict(sys.modules, transformers=types.SimpleNamespace(__version__=version)):
+                self.assertEqual(finder.transformers_5() is not None, new, version)
 
 
 if __name__ == '__main__':

@@ -45,6 +45,13 @@ static void assert_choice(const struct choice *c, const char *impl, const char *
     buf_release(&text);
 }
 
+static const struct build_target hopper = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = CUDA_ARCH_HOPPER,
+                                           .library = true};
+
 static const struct {
     struct arch_list archs;
     int fastest; /* of stored */
@@ -55,15 +62,11 @@ static const struct {
 START_TEST(fastest_that_runs_on_all_architectures)
 {
     const struct arch_list *archs = &lists[_i].archs;
-    const struct build_target target = {.chain = &chain_bert,
-                                        .kind = TARGET_CUDA,
-                                        .dtype = DTYPE_FP16,
-                                        .head_size = 64,
-                                        .arch = archs->arch[0],
-                                        .library = true};
+    struct build_target target = hopper;
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
+    target.arch = archs->arch[0];
     const struct choice_source from = {.db = db, .study = study, .target = &target, .archs = archs};
     OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
@@ -93,12 +96,6 @@ static const struct {
 
 START_TEST(implementation_that_won_elsewhere)
 {
-    const struct build_target target = {.chain = &chain_bert,
-                                        .kind = TARGET_CUDA,
-                                        .dtype = DTYPE_FP16,
-                                        .head_size = 64,
-                                        .arch = CUDA_ARCH_HOPPER,
-                                        .library = true};
     struct segment of = elsewhere[_i].of;
     struct candidate c;
     int64_t study;
@@ -109,7 +106,7 @@ START_TEST(implementation_that_won_elsewhere)
         const struct db_trial trial = segment_trial(&choice, 1 + i);
         OK(db_trial_add(db, study, &trial, &st));
     }
-    const struct choice_source from = {.db = db, .study = study, .target = &target};
+    const struct choice_source from = {.db = db, .study = study, .target = &hopper};
     struct plan p = plan_of((uint16_t)((1U << of.last) - (1U << of.first)), false);
     OK(study_candidate(&from, p, &c, &st));
     ck_assert_str_eq(c.choices[of.first].impl->name, elsewhere[_i].impl);
@@ -157,18 +154,12 @@ static const struct {
 
 START_TEST(as_in_the_finals_where_that_runs)
 {
-    const struct build_target target = {.chain = &chain_bert,
-                                        .kind = TARGET_CUDA,
-                                        .dtype = DTYPE_FP16,
-                                        .head_size = 64,
-                                        .arch = CUDA_ARCH_HOPPER,
-                                        .library = true};
     struct candidate c;
     int64_t study;
-    struct db *db = open_compared(&study, &target, fitted[_i].segments);
+    struct db *db = open_compared(&study, &hopper, fitted[_i].segments);
     const struct choice_source from = {.db = db,
                                        .study = study,
-                                       .target = &target,
+                                       .target = &hopper,
                                        .archs = &fitted[_i].archs,
                                        .alone = fitted[_i].alone};
     OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
