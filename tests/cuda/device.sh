@@ -6,6 +6,7 @@
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
 named='spaces attention layers errors packed huggingface huggingface_times python python_times traffic grid defaults'
+named="$named functions"
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -280,6 +281,11 @@ grid() {
 # The default schedules beside the best ones that are known; after grid.
 defaults() {
   with_items "$(grid_points)" "$here/defaults.sh" "$bin"
+}
+
+# What norms before, rotary embeddings and a gate cost.
+functions() {
+  "$here/functions.sh" "$bin" '1 128' '8 512'
 }
 
 grid_points() {

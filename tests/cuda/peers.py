@@ -9,7 +9,8 @@ What is timed (--op):
               the same (compile, compile-max: mode max-autotune), with cuDNN's attention alone (cudnn),
               with FlexAttention by Triton (flex) and by FlashAttention-4 (flex-flash), with
               FlashAttention-4's own call (fa4), with torchao's products of e4m3 (torchao, which the
-              ratio leaves out), and HuggingFace's layers of the kind (hf), with weights of their own.
+              ratio leaves out), and HuggingFace's layers of the kind (hf), with weights of their own,
+              compiled as a whole or, where layers are of two kinds, one by one as the others' are.
               With --avg-seq-len fuseplan, fa4 and one more variant run on packed tokens (varlen:
               PyTorch's varlen_attn), these two with the mask full alone.
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
@@ -23,6 +24,8 @@ All variants of a point run in this process from CUDA graphs, a replay of each i
 that is drawn anew.  Among them is fuseplan's plan of a BERT layer, as `fuseplan export` writes it for
 PyTorch; nvcc builds it.  Other layers and attention are timed by `fuseplan bench`, right before the
 variants.  All results but HuggingFace's are compared with fuseplan's, those of attention alone with fp32.
+With --apart each of PyTorch's variants has a process of its own, so that one that crashes takes no other with
+it.  All build at once, for SECONDS at most, then they are timed one after another, and fuseplan by `bench`.
 A figure is the median of the replays, the ratio the median over the rounds, with its 95 % interval.  A
 variant that fails leaves out its line and says why; so do packages that are not there.
 """
@@ -35,11 +38,13 @@ import importlib
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 try:
@@ -99,6 +104,8 @@ def parse_arguments():
     p.add_argument('--variants', metavar='NAME,...', help="some of PyTorch's variants (all)")
     p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
     p.add_argument('--rounds', type=int, default=100, help='replays of each graph (%(default)s)')
+    p.add_argument('--apart', type=int, metavar='SECONDS',
+                   help='a process for each variant; so long may they build')
     p.add_argument('-v', '--verbose', action='store_true', help='say where variants fail')
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
     layer = p.add_argument_group('of the layer, for fuseplan')
@@ -202,7 +209,7 @@ def export_plan(a, directory, name, options):
 
 def export_plans(a, directory, points):
     """A module or null for each point."""
-    if a.op != 'layer' or not is_bert(a, workload_options(a, *points[0])):
+    if a.apart or a.op != 'layer' or not is_bert(a, workload_options(a, *points[0])):
         return [None] * len(points)
     with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
         return list(pool.map(
@@ -328,7 +335,11 @@ def layer_builders(a, dump, plan):
         return lambda: torch_layers.run_layers(layers, dump.kinds, *first, own)[0]
 
     def huggingface():
-        run, (layers, further) = compiled(HF, run_huggingface), make_huggingface(a, dump)
+        run, (layers, further) = run_huggingface, make_huggingface(a, dump)
+        if len(views) == 1:
+            run = compiled(HF, run)
+        else:
+            layers = [compiled(HF, layer) for layer in layers]
         return lambda: run(layers, x, further)
 
     builders = {n: huggingface if n == HF else functools.partial(chain, n) for n in a.variants}
@@ -397,8 +408,9 @@ def same_work(directory, point):
     return error <= SAME
 
 
-def time_variants(a, dump, point, plan):
-    """Microseconds of a layer or of attention in each round, by variant; whether results agree."""
+def time_variants(a, dump, point, plan, wait=lambda: None):
+    """Microseconds of a layer or of attention in each round, by variant; whether results agree.  wait() is called
+    before anything is timed."""
     torch._dynamo.reset()
     if a.op == 'attention':
         (builders, want), per = attention_builders(a, dump), CALLS
@@ -412,9 +424,57 @@ def time_variants(a, dump, point, plan):
             print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
             if a.verbose:
                 traceback.print_exc()
+    wait()
     times = time_graphs(graphs, a.rounds)
     same = same_results(dump, results, want, point)
     return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same
+
+
+def time_variant(turn, a, directory, dtype, point):
+    """What a process of time_apart() does: says that it built, and once it is its turn what it measured."""
+    def wait():
+        turn.send('built')
+        turn.recv()
+
+    turn.send(time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, None, wait))
+
+
+def time_apart(a, directory, dtype, point):
+    """time_variants(), a process for each variant; what failed is left out."""
+    context, running = multiprocessing.get_context('spawn'), {}
+    for name in a.variants:
+        turn, theirs = context.Pipe()
+        one = argparse.Namespace(**{**vars(a), 'variants': [name]})
+        process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point))
+        process.start()
+        theirs.close()
+        running[name] = process, turn
+
+    def hear(name, end):
+        process, turn = running[name]
+        try:
+            if turn.poll(max(end - time.monotonic(), 0)):
+                return turn.recv()
+            why = f'no answer within {a.apart} s'
+        except (EOFError, ConnectionError):
+            process.join()
+            why = f'its process ended with status {process.exitcode}'
+        print(f'peers: {name} {point}: {why}', file=sys.stderr)
+        process.kill()
+        return None
+
+    times, same, end = {}, True, time.monotonic() + a.apart
+    try:
+        for name in [n for n in running if hear(n, end)]:
+            running[name][1].send('your turn')
+            found, right = hear(name, time.monotonic() + a.apart) or ({}, True)
+            times.update(found)
+            same = same and right
+    finally:
+        for process, _ in running.values():
+            process.kill()
+            process.join()
+    return times, same
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -460,7 +520,11 @@ def time_point(a, dtype, where, plan, out):
         own = time_fuseplan(a, directory, workload_options(a, *where))
         if own is None or (a.op == 'layer' and not same_work(directory, point)):
             return False
-        times, same = time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan)
+        if a.apart:
+            torch.cuda.empty_cache()
+            times, same = time_apart(a, directory, dtype, point)
+        else:
+            times, same = time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan)
     times.setdefault(OURS, [own] * a.rounds)
     for name, us in times.items():
         out.writerow([name, a.dtype, batch, seq_len, mask, f'{median(us):.3f}'])
