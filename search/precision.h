@@ -13,7 +13,7 @@ struct precision_errors {
 };
 
 /* The measured error; else the root of the sum of the squares of its GEMMs' own errors, which are
- * nearly independent (tests/cuda/fp8/README.md); NaN if one of them was not measured. */
+ * nearly independent (docs/results.md); NaN if one of them was not measured. */
 double precision_error(const struct precision_errors *e, unsigned precision);
 
 /* Reads what `fuseplan accuracy --format json` printed: one scale a tensor.  STATUS_USAGE if it is
