@@ -128,17 +128,23 @@ int model_of_workload(const struct options *o, bool *out, struct status *st)
     return 0;
 }
 
-/* What a study is compared with; the texts live in *here. */
-static struct db_study near_here(const struct options *o, struct target_name target,
-                                 struct fingerprint *here)
+/* What a study is compared with; the texts live until the next call.  A worker says what a GPU is,
+ * so a table of many rows asks it once. */
+static struct db_study near_here(const struct options *o, struct target_name target)
 {
-    fingerprint_device(target, here);
-    return (struct db_study){.target = {.device = here->device,
-                                        .uuid = here->uuid,
-                                        .capability = here->capability,
-                                        .units = here->units,
-                                        .driver = here->driver},
-                             .protocol = here->protocol,
+    static struct fingerprint here;
+    static struct target_name asked;
+    static bool known;
+    if (!known || asked.kind != target.kind || asked.device != target.device)
+        fingerprint_device(target, &here);
+    known = true;
+    asked = target;
+    return (struct db_study){.target = {.device = here.device,
+                                        .uuid = here.uuid,
+                                        .capability = here.capability,
+                                        .units = here.units,
+                                        .driver = here.driver},
+                             .protocol = here.protocol,
                              .init = ranges_names[o->ranges]};
 }
 
@@ -161,8 +167,7 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     struct buf key;
     buf_init(&key);
     workload_text(w, &key);
-    struct fingerprint here;
-    struct db_study near = near_here(o, target, &here);
+    struct db_study near = near_here(o, target);
     struct status missing = STATUS_INIT;
     int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, &missing);
     if (missing.code == STATUS_NOT_FOUND)
@@ -185,8 +190,7 @@ static int find_near(const struct options *o, struct db *db, struct target_name 
     struct buf key;
     buf_init(&key);
     const struct db_workload asked = db_workload_of(w, &key);
-    struct fingerprint here;
-    struct db_study near = near_here(o, target, &here);
+    struct db_study near = near_here(o, target);
     int found = 0;
     for (size_t i = 0; i < count && found == 0; i++) {
         struct db_wanted wanted = {.workload = &asked,

@@ -48,6 +48,15 @@ sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
+echo "one worker says what the GPU of all rows is"
+mkdir counted
+cp "$(command -v fuseplan)" counted/
+printf '#!/bin/sh\necho "$*" >>%s/asked\nexec %s-worker "$@"\n' "$root" "$(command -v fuseplan)" >counted/fuseplan-worker
+chmod +x counted/fuseplan-worker
+# shellcheck disable=SC2086
+counted/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said || fail "exit $?"
+[ "$(cat asked)" = '--cuda-probe 0' ] || fail "workers of three rows: $(cat asked)"
+
 echo "times in doubt"
 cp all.db doubt.db
 sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
