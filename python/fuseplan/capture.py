@@ -1,6 +1,8 @@
 """Captures what is called into a CUDA graph."""
 
 import contextlib
+import ctypes
+import functools
 import gc
 import threading
 
@@ -81,17 +83,81 @@ def _waits(func, args):
     return torch.Tag.dynamic_output_shape in func.tags
 
 
+class Rows(ctypes.Structure):
+    """CUDA_MEMCPY2D of cuda.h."""
+    _fields_ = [("src_x", ctypes.c_size_t), ("src_y", ctypes.c_size_t), ("src_type", ctypes.c_int),
+                ("src_host", ctypes.c_void_p), ("src", ctypes.c_uint64), ("src_array", ctypes.c_void_p),
+                ("src_pitch", ctypes.c_size_t), ("dst_x", ctypes.c_size_t), ("dst_y", ctypes.c_size_t),
+                ("dst_type", ctypes.c_int), ("dst_host", ctypes.c_void_p), ("dst", ctypes.c_uint64),
+                ("dst_array", ctypes.c_void_p), ("dst_pitch", ctypes.c_size_t), ("width", ctypes.c_size_t),
+                ("height", ctypes.c_size_t)]
+
+
+_DEVICE = 2  # CU_MEMORYTYPE_DEVICE
+
+
+def mover(t, takes, copy, copy_rows):
+    """A function (tensor, stream) that copies a tensor of t's size into t, which is a graph's, or with takes false t
+    into a contiguous one, and returns CUDA's status; without PyTorch's dispatcher, which takes longer than CUDA does.
+    copy(to, from, bytes, stream); copy_rows(Rows by reference, stream)."""
+    address, each = t.data_ptr(), t.element_size()
+    size = t.numel() * each
+    if t.is_contiguous():
+        def take(given, stream):
+            given = given if given.is_contiguous() else given.contiguous()  # which lives until the copy is in the stream
+            return copy(address, given.data_ptr(), size, stream)
+
+        def give(fresh, stream):
+            return copy(fresh.data_ptr(), address, size, stream)
+        return take if takes else give
+    if t.dim() < 2 or not t[0].is_contiguous():
+        return lambda other, stream: (t.copy_(other) if takes else other.copy_(t)) is None
+    width, pitch = t[0].numel() * each, t.stride(0) * each
+    rows = Rows(src_type=_DEVICE, dst_type=_DEVICE, src=address, dst=address, src_pitch=width if takes else pitch,
+                dst_pitch=pitch if takes else width, width=width, height=t.shape[0])
+    by = ctypes.byref(rows)
+
+    def take_rows(given, stream):
+        given = given if given.is_contiguous() else given.contiguous()
+        rows.src = given.data_ptr()
+        return copy_rows(by, stream)
+
+    def give_rows(fresh, stream):
+        rows.dst = fresh.data_ptr()
+        return copy_rows(by, stream)
+    return take_rows if takes else give_rows
+
+
+@functools.lru_cache(maxsize=None)
+def _driver():
+    """Copies between memory of the current GPU, in a stream of it."""
+    driver, pointer, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64, ctypes.c_size_t
+    driver.cuMemcpyDtoDAsync_v2.argtypes = [pointer, pointer, size, ctypes.c_void_p]
+    driver.cuMemcpy2DAsync_v2.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    return driver.cuMemcpyDtoDAsync_v2, driver.cuMemcpy2DAsync_v2
+
+
 class CudaGraph:
     """What fn() does on a GPU.  result: what it returned; replay() computes its tensors anew, where they are.  Graphs
-    of one pool share memory, and run one after another, see Order."""
+    of one pool share memory, and run one after another, see Order.  empty(sizes, strides, dtype): a tensor on the GPU
+    of the number current()."""
 
     new_pool = staticmethod(torch.cuda.graph_pool_handle)
     wait = staticmethod(torch.cuda.synchronize)
-    is_captured = staticmethod(torch.cuda.is_current_stream_capturing)
+    is_captured = staticmethod(getattr(torch._C, "_cuda_isCurrentStreamCapturing",
+                                       torch.cuda.is_current_stream_capturing))
+    current = staticmethod(getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device))
+    empty = staticmethod(getattr(torch._C._dynamo.guards, "_empty_strided_cuda",
+                                 lambda sizes, strides, dtype: torch.empty_strided(sizes, strides, dtype=dtype,
+                                                                                   device="cuda")))
+
+    @staticmethod
+    def mover(t, takes):
+        return mover(t, takes, *_driver())
 
     def __init__(self, fn, device, pool):
         self._graph = torch.cuda.CUDAGraph()
-        self.replay = self._graph.replay
+        self.replay = super(torch.cuda.CUDAGraph, self._graph).replay  # that of C
         self._recorder = Recorder()  # has what the graph reads
         here, stream = torch.cuda.current_stream(device), _stream_of(device)
         with torch.cuda.device(device), torch.cuda.stream(stream):
@@ -140,12 +206,14 @@ class CudaGraph:
             self._event = torch.cuda.Event()
 
         def begin(self):
+            """The current stream, as CUDA sees it."""
             stream = torch._C._cuda_getCurrentRawStream(self._device.index)
             if stream != self._stream:
                 if self._stream == 0:
                     self._event.record(torch.cuda.default_stream(self._device))
                 torch.cuda.current_stream(self._device).wait_event(self._event)
                 self._stream = stream
+            return stream
 
         def end(self):
             if self._stream != 0:

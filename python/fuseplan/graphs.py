@@ -2,13 +2,15 @@
 
 import collections
 import inspect
+import operator
 import re
 import threading
-import time
+from time import perf_counter
 
 import torch
 
 from . import capture, finder, probe
+from .held import Held
 from .stack import Refused, Watch, asking, hide_pooled
 
 _MULTIPLE = 16  # of tokens: to it a graph's sequences are padded, so that few graphs serve all lengths
@@ -22,82 +24,96 @@ _TENSORS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values", "in
 _OPTIONS = {"return_dict", "use_cache", "output_hidden_states", "output_attentions"}
 _TOKEN_HEADS = ("ForTokenClassification", "ForMaskedLM")
 
+_Tensor, _is_compiling = torch.Tensor, torch.compiler.is_compiling
+
 
 class _Entry:
     """A graph with its inputs.  wide: the length of its sequences, of which those of a call may fall short, or None;
-    ran: the engines that it runs, with (batch, tokens) of each."""
+    ran: the engines that it runs, with (batch, tokens) of each; signatures: of the calls that have a _Call."""
 
     def __init__(self, inputs, wide):
-        self.inputs, self.wide, self.ran = inputs, wide, []
-        self.graph, self.results = None, []
-        self._tokens = -1  # of a sequence of the last call
+        self.inputs, self.wide, self.ran, self.signatures = inputs, wide, [], []
+        self.graph = self.replay = self.build = None
+        self.results = []
+        self.tokens = -1  # of a sequence of the last call
 
     def capture(self, kind, fn, device, pool):
         def body():
             self.ran.clear()
             return fn(self.inputs, self.ran)
         self.graph = kind(body, device, pool)
-        flatten(self.graph.result, self.results)
+        self.replay = self.graph.replay
+        self.build = _builder(self.graph.result, self.results)
         if not self.ran:
             raise Refused("none of fuseplan's layers ran")
         if self.wide and any(t.dim() > 3 for t in self.results):
             raise Refused("the result is not one of rows")
-        self._tokens = -1
+        self.tokens = -1
 
     @property
     def size(self):
         return sum(t.numel() * t.element_size() for t in (*self.inputs.values(), *self.results))
 
-    def take(self, tensors, tokens):
-        """A call's inputs.  Those without any padding have no lengths."""
-        if tokens != self._tokens:
-            self._tokens = tokens
-            self._names = [name for name in self.inputs if name in tensors]
-            self._into = [self._cut(self.inputs[name]) for name in self._names]
-            self._from = [self._cut(t) for t in self.results]
-            if self.wide and "attention_mask" in self.inputs:
-                self.inputs["attention_mask"][:, tokens:] = 0
-            if "lengths" in self.inputs and "lengths" not in tensors:
-                self.inputs["lengths"].fill_(tokens)
-        torch._foreach_copy_(self._into, [tensors[name] for name in self._names], non_blocking=True)
-
-    def _cut(self, t):
-        return t[:, :self._tokens] if self.wide and t.dim() > 1 and t.shape[1] == self.wide and (
+    def cut(self, t, tokens):
+        """What a call of so many tokens has of an input or a result."""
+        return t[:, :tokens] if self.wide and t.dim() > 1 and t.shape[1] == self.wide and (
             t.dim() == 3 or any(t is one for one in self.inputs.values())) else t
 
-    def give(self):
-        """The results, in new tensors."""
-        fresh = iter([t.clone(memory_format=torch.contiguous_format) for t in self._from])
-        return _rebuild(self.graph.result, fresh)
+    def fill(self, tokens):
+        """Of calls of so many tokens what no call gives: those without any padding have no lengths."""
+        self.tokens = tokens
+        if self.wide and "attention_mask" in self.inputs:
+            self.inputs["attention_mask"][:, tokens:] = 0
+        if "lengths" in self.inputs and self.wide:
+            self.inputs["lengths"].fill_(tokens)
 
-    def count(self, seconds):
-        for engine, (batch, tokens) in self.ran:
-            engine.count((batch, self._tokens if tokens == self.wide else tokens), seconds, True)
+
+class _Call:
+    """A way into a graph and out of it again, for calls of one signature: where their tensors go, what results they
+    get, and which engines run.  It is made once, as what a call does in Python keeps the GPU waiting."""
+
+    def __init__(self, entry, key, names, tokens, kind):
+        self.entry, self.key, self.tokens = entry, key, tokens
+        self.takes = [kind.mover(entry.cut(entry.inputs[name], tokens), True) for name in names]
+        self.gives = []
+        for t in (entry.cut(t, tokens) for t in entry.results):
+            sizes, strides = tuple(t.shape), torch.empty(t.shape, device="meta").stride()
+            self.gives.append((sizes, strides, t.dtype, kind.mover(t, False)))
+        self.counts = [(engine, (batch, tokens if length == entry.wide else length))
+                       for engine, (batch, length) in entry.ran]
 
 
-def flatten(result, found):
-    """Adds the tensors of a call's result to a list."""
+def _builder(result, found):
+    """Adds the tensors of a call's result to a list, each once.  Returns a function that makes a result like it of such
+    a list of other tensors."""
     if isinstance(result, torch.Tensor):
-        found.append(result)
-    elif hasattr(result, "to_tuple") or type(result) in (tuple, list):
-        for part in result.values() if isinstance(result, dict) else result:
-            flatten(part, found)
-    elif result is not None:
+        at = next((i for i, t in enumerate(found) if t is result), len(found))
+        if at == len(found):
+            found.append(result)
+        return operator.itemgetter(at)
+    if hasattr(result, "to_tuple"):  # a ModelOutput, of which __init__() takes as long as all else of a call
+        return _dict_builder(type(result), vars(result), [(n, _builder(part, found)) for n, part in result.items()])
+    if type(result) in (tuple, list):
+        kind, parts = type(result), [_builder(part, found) for part in result]
+        return lambda fresh: kind([part(fresh) for part in parts])
+    if result is not None:
         raise Refused(f"the result has a {type(result).__name__}")
+    return lambda fresh: None
 
 
-def _rebuild(result, fresh):
-    """One like it, of fresh tensors."""
-    if isinstance(result, torch.Tensor):
-        return next(fresh)
-    if isinstance(result, dict):  # a ModelOutput, of which __init__() takes as long as all else of a call
-        new = type(result).__new__(type(result))
-        new.__dict__.update(result.__dict__)
-        for name, part in result.items():
-            new.__dict__[name] = part = _rebuild(part, fresh)
-            collections.OrderedDict.__setitem__(new, name, part)
+def _dict_builder(kind, fields, parts, put=collections.OrderedDict.__setitem__):
+    names = {name for name, _ in parts}
+    fields = {name: value for name, value in fields.items() if name not in names}
+
+    def build(fresh):
+        new = kind.__new__(kind)
+        own = new.__dict__
+        own.update(fields)
+        for name, part in parts:
+            own[name] = value = part(fresh)
+            put(new, name, value)
         return new
-    return None if result is None else type(result)([_rebuild(part, fresh) for part in result])
+    return build
 
 
 class Graphs:
@@ -116,22 +132,33 @@ class Graphs:
         self._pads = _reads_rows(model) and all(stack.description.family.mask_in_layers for stack in stacks)
         self._most = probe.longest(finder.unwrap(model))
         self._lock = threading.Lock()  # of the graphs' memory
-        self._order = kind.Order(self._device)
+        self._order, self._empty = kind.Order(self._device), kind.empty
         self.whole = None  # Graphs of a SentenceTransformer around the model
         self.off = None  # why nothing is captured any more
         self._start()
 
     def _start(self):
         self._entries, self._seen, self.refused = collections.OrderedDict(), collections.Counter(), {}
-        self._pool, self._held, self._addresses, self._configs = None, [], [], []
+        self._calls = {}  # by signature, see _Call
+        self._pool = self._held = None
         self._hooks_at, self._hooked = -1, False
 
     def __call__(self, *args, **kwargs):
-        if not torch.compiler.is_compiling() and self.can():
-            found = self._find(args, kwargs)
-            if found is not None:
-                return found[0]
-        return self.model._call_impl(*args, **kwargs)
+        if _is_compiling() or not self.can() or len(args) > len(self._names):
+            return self.model._call_impl(*args, **kwargs)
+        begun, signature, given = perf_counter(), [], []
+        named = {**dict(zip(self._names, args)), **kwargs} if args else kwargs
+        for name, value in named.items():
+            if type(value) is _Tensor:
+                given.append(value)
+                signature += name, value.shape, value.dtype, value.get_device()
+            elif value is None or value is True or value is False:
+                signature += name, value
+            else:
+                return self.model._call_impl(*args, **kwargs)
+        signature = tuple(signature)
+        call = self._known(signature) or self._find(signature, named)
+        return self._replay(call, given, begun) if call else self.model._call_impl(*args, **kwargs)
 
     def describe(self):
         size = sum(entry.size for entry in list(self._entries.values())) / (1 << 20)
@@ -157,32 +184,6 @@ class Graphs:
             self._hooks_at = at
         return self._hooked
 
-    def _hold(self):
-        """Notes what graphs depend on, and a call might find changed."""
-        held, simple = [(vars(stack), "engine", stack.engine) for stack in self._stacks], (bool, int, float, str)
-        for module in self.model.modules():
-            own = vars(module)
-            held += [(own, "forward", own.get("forward"))]
-            held += [(own, name, value) for name, value in own.items() if name == "training" or
-                     (isinstance(value, simple) and not self._is_base)]
-            for part in own["_modules"], own["_parameters"], own["_buffers"]:
-                held += [(part, name, value) for name, value in part.items()]
-        tensors = [t for _, _, t in held if isinstance(t, torch.Tensor)]
-        self._addresses = [(t.data_ptr, t.data_ptr(), t.detach()) for t in tensors]  # and keeps them
-        configs = [getattr(module, "config", None) for module in self.model.modules()]
-        configs = {id(c): vars(c) for c in configs if hasattr(c, "__dict__")}
-        self._configs = [(fields, dict(fields)) for fields in configs.values()]
-        self._held = held
-
-    def _is_held(self):
-        for own, name, value in self._held:
-            if own.get(name) is not value:
-                return False
-        for find, address, _ in self._addresses:
-            if find() != address:
-                return False
-        return all(fields == before for fields, before in self._configs)
-
     def drop(self):
         """Forgets all graphs."""
         with capture.lock, self._lock:
@@ -194,15 +195,19 @@ class Graphs:
 
     # ---- calls of a model
 
-    def _find(self, args, kwargs):
-        """(result,) of a call of the model by a graph; None: there is none."""
-        if len(args) > len(self._names):
+    def _known(self, signature):
+        """The call of a signature, if a graph has it; all graphs are dropped if what they depend on has changed."""
+        call, held = self._calls.get(signature), self._held
+        if held is not None and not held.same():
+            self.drop()
             return None
-        if args:
-            kwargs = {**dict(zip(self._names, args)), **kwargs}
+        return call
+
+    def _find(self, signature, named):
+        """The call of a signature, whose graph may be captured now; None: there is none."""
         key, tensors, options = [], {}, {}
-        for name, value in kwargs.items():
-            if type(value) is torch.Tensor and name in _TENSORS:
+        for name, value in named.items():
+            if type(value) is _Tensor and name in _TENSORS:
                 if value.device != self._device or value.requires_grad:
                     return None
                 tensors[name] = value
@@ -234,7 +239,7 @@ class Graphs:
         sizes = {name: (shape, t.dtype) for (name, t), shape in zip(tensors.items(), shapes)}
         if whole and tokens != wide:
             sizes["lengths"] = (shapes[0][:1], torch.int32)
-        return self.run(tuple(key), tensors, sizes, run, tokens, wide)
+        return self._add(signature, tuple(key), tensors, sizes, run, tokens, wide)
 
     def widen(self, batch, tokens):
         """The length to which a graph pads sequences; None: no graph is worth it."""
@@ -244,25 +249,55 @@ class Graphs:
 
     # ---- graphs
 
-    def run(self, key, tensors, sizes, fn, tokens=None, wide=None):
+    def run(self, key, tensors, fn):
         """(result,) of fn(tensors, ran), which tells asking() what `ran` is, by the graph of a key; None: there is
-        none.  sizes: (shape, dtype) of the graph's inputs; tokens, wide: lengths of sequences, in a call and there."""
-        begun = time.perf_counter()
-        if self._entries and not self._is_held():
-            self.drop()
+        none.  key: differs where tensors are of other names, sizes or types."""
+        begun = perf_counter()
+        call = self._known(key)
+        if call is None:
+            sizes = {name: (t.shape, t.dtype) for name, t in tensors.items()}
+            call = self._add(key, key, tensors, sizes, fn, None, None)
+        return call and (self._replay(call, tensors.values(), begun),)
+
+    def _add(self, signature, key, tensors, sizes, fn, tokens, wide):
+        """The call of a signature by the graph of a key, which may be captured now; None: there is none.  sizes:
+        (shape, dtype) of the graph's inputs; tokens, wide: lengths of sequences, in a call and there."""
         entry = self._entries.get(key) or self._make(key, tensors, sizes, fn, tokens, wide)
         if entry is None:
             return None
+        call = _Call(entry, key, tensors, tokens, self._kind)
         with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            self._order.begin()
-            entry.take(tensors, tokens)
-            entry.graph.replay()
-            result = entry.give()
+            if self._entries.get(key) is entry and len(self._calls) < _SEEN:
+                self._calls[signature] = call
+                entry.signatures.append(signature)
+        return call
+
+    def _replay(self, call, given, begun):
+        """The result of a call whose tensors are given, in new tensors."""
+        if self._kind.current() != self._device.index:
+            with torch.cuda.device(self._device):
+                return self._replay(call, given, begun)
+        entry, fresh, status = call.entry, [], 0
+        with self._lock:
+            if call.key in self._entries:
+                self._entries.move_to_end(call.key)
+            stream = self._order.begin()
+            if call.tokens != entry.tokens:
+                entry.fill(call.tokens)
+            for take, t in zip(call.takes, given):
+                status |= take(t, stream)
+            entry.replay()
+            for sizes, strides, dtype, give in call.gives:
+                t = self._empty(sizes, strides, dtype)
+                status |= give(t, stream)
+                fresh.append(t)
             self._order.end()
-            entry.count(time.perf_counter() - begun)
-        return (result,)
+        if status:
+            raise RuntimeError(f"CUDA refuses to copy between a call's tensors and those of its graph: error {status}")
+        seconds = perf_counter() - begun
+        for engine, shape in call.counts:
+            engine.count(shape, seconds, True)
+        return entry.build(fresh)
 
     def _make(self, key, tensors, sizes, fn, tokens, wide):
         if len(self._seen) >= _SEEN:
@@ -283,11 +318,13 @@ class Graphs:
     def _capture(self, key, tensors, sizes, fn, tokens, wide):
         if not self._entries:
             self._pool = self._kind.new_pool()
-            self._hold()
+            self._held = Held(self.model, self._stacks, not self._is_base)
         with torch.inference_mode(False), torch.no_grad():
             entry = _Entry({name: torch.zeros(shape, dtype=dtype, device=self._device)
                             for name, (shape, dtype) in sizes.items()}, wide)
-            entry.take(tensors, tokens)
+            entry.fill(tokens)
+            for name, t in tensors.items():
+                entry.cut(entry.inputs[name], tokens).copy_(t)
             entry.capture(self._kind, fn, self._device, self._pool)
         if max(batch * length for _, (batch, length) in entry.ran) > _TOKENS or entry.size > _BYTES:
             raise Refused("a call is so large that the GPU takes longer than the host")
@@ -297,7 +334,8 @@ class Graphs:
             used = [one.size for one in self._entries.values()]
             while used and (len(used) >= _GRAPHS or sum(used) + entry.size > _BYTES):
                 self._kind.wait(self._device)
-                self._entries.popitem(last=False)
+                for signature in self._entries.popitem(last=False)[1].signatures:
+                    self._calls.pop(signature, None)
                 used.pop(0)
             self._entries[key] = entry
         return entry

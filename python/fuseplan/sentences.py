@@ -151,20 +151,21 @@ def _run(model, stack, rows, prompt, alone):
     what a graph would save of the host's time is not missing."""
     device, longest = stack.description.place[0], len(rows[0]["input_ids"])
     lengths = _pin(device, torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32))
+    lengths = lengths.to(device, non_blocking=True)
     base = finder.unwrap(model)
     skipped = 0  # tokens of the prompt, in pooling
     if prompt and not getattr(model[1], "include_prompt", True):
         skipped = len(model.tokenizer(prompt)["input_ids"]) - 1
     around = graphs.graphs_around(model, base, [stack])
     wide = alone and around and around.can() and around.widen(len(rows), longest)
-    inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)) for name in rows[0]}
+    inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)).to(device, non_blocking=True)
+              for name in rows[0]}
     if wide:
         found = _replay(around, model, base, stack, {**inputs, "lengths": lengths}, skipped)
         if found is not None:
             return found[0]
-    inputs = {name: t.to(device, non_blocking=True) for name, t in inputs.items()}
     with asking([stack], lengths=lengths):
-        return _embed(model, base, inputs, lengths.to(device, non_blocking=True), skipped)
+        return _embed(model, base, inputs, lengths, skipped)
 
 
 def _replay(around, model, base, stack, tensors, skipped):
@@ -173,12 +174,11 @@ def _replay(around, model, base, stack, tensors, skipped):
         lengths = inputs.pop("lengths")
         with asking([stack], lengths=lengths, ran=ran):
             return _embed(model, base, inputs, lengths, skipped)
-    sizes = {name: (t.shape, t.dtype) for name, t in tensors.items()}
-    return around.run((skipped, *tensors, tensors["input_ids"].shape), tensors, sizes, run)
+    return around.run((skipped, *tensors, tensors["input_ids"].shape), tensors, run)
 
 
 def _embed(model, base, inputs, lengths, skipped):
-    """The model and what pools its rows.  lengths: on the device, too."""
+    """The model and what pools its rows."""
     tokens = inputs["input_ids"]
     mask = (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]).long()
     run = base if graphs.graphs_of(base) is None else base._call_impl  # not by a graph of the base alone
