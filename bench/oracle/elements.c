@@ -56,19 +56,6 @@ static float from_bf16(uint16_t half)
     return from_bits((uint32_t)half << 16);
 }
 
-/* e4m3 has normal numbers from 2^-6, and below them multiples of 2^-9. */
-uint8_t e4m3_pack(float value)
-{
-    uint32_t bits = bits_of(value), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
-    if (rest > INFINITE)
-        return (uint8_t)(sign | E4M3_NAN);
-    if (rest >= bits_of(E4M3_MOST))
-        return (uint8_t)(sign | (E4M3_NAN - 1));
-    if (rest < 0x3c800000)
-        return (uint8_t)(sign | (uint32_t)rintf(from_bits(rest) * 0x1p9f));
-    return (uint8_t)(sign | (rest + 0x7ffff + (rest >> 20 & 1) - 0x3c000000) >> 20);
-}
-
 /* The exponents' offsets differ by 120. */
 float e4m3_unpack(uint8_t code)
 {

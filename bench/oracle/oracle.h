@@ -5,6 +5,7 @@
 #define FUSEPLAN_BENCH_ORACLE_H
 
 #include "bench/trained/trained.h"
+#include "layer/e4m3.h"
 
 /* Rows of a tensor, numbered as they lie in memory; a row is the last axis. */
 struct rows {
@@ -156,12 +157,7 @@ float element_round(enum dtype dtype, float value);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
 
-/* e4m3 (OCP, 8-bit floating-point specification, 2023): a sign, 4 bits of exponent, 3 of fraction.
- * It has no infinity: what is larger than 448 becomes 448, as cvt.satfinite has it.  NaN is 0x7f or
- * 0xff. */
-#define E4M3_MOST 448.0f
-enum { E4M3_NAN = 0x7f };
-uint8_t e4m3_pack(float value);
+/* layer/e4m3.h has e4m3_pack(). */
 float e4m3_unpack(uint8_t code);
 
 /* Of the numbers that become a code, the one next to value; NaN of NaN. */
@@ -182,8 +178,6 @@ struct rounding {
 /* The tensors that plans store: inputs of layers and of GEMMs, q, k and v, what is added later. */
 uint32_t rounding_stored(const struct chain *c);
 
-/* The least power of two by which `amax` becomes `most` or less; 1 for 0. */
-float e4m3_scale(float amax, float most);
 float e4m3_round(float value, float scale);
 
 /* Rounds a GEMM's weight (rows,columns) to e4m3, by one scale, or one for each column.  The largest

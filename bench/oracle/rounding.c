@@ -23,16 +23,6 @@ void round_stored(const struct rounding *rounding, int tensor, int64_t n, double
         values[i] = element_round(rounding->dtype, (float)values[i]);
 }
 
-/* frexp() gives a fraction in [0.5,1), which is 0.5 for a power of two alone. */
-float e4m3_scale(float amax, float most)
-{
-    int exponent;
-    if (amax == 0)
-        return 1;
-    double fraction = frexp((double)amax / (double)most, &exponent);
-    return ldexpf(1, fraction > 0.5 ? exponent : exponent - 1);
-}
-
 float e4m3_round(float value, float scale)
 {
     return e4m3_unpack(e4m3_pack(value / scale)) * scale;

@@ -1,33 +1,34 @@
 #include "bench/trained/trained.h"
 
+#include "layer/e4m3.h"
+
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALIBRATION_MOST = 16 << 20, VERSION = 1 };
+enum { CALIBRATION_MOST = 16 << 20, VERSION = 2 };
 
 /* Of a GEMM's input in a layer. */
 static int read_scale(json_t *layer, int number, const char *input, float *out, struct status *st)
 {
+    static const double most = 65504; /* of fp16 */
     double amax, scale;
-    int exponent;
     json_error_t error;
     if (json_unpack_ex(layer, &error, 0, "{s:{s:F, s:F}}", input, "amax", &amax, "scale", &scale) !=
         0)
         return status_set(st, STATUS_USAGE,
                           "layer %d: '%s' has not the numbers 'amax' and 'scale': %s", number,
                           input, error.text);
-    if (frexp(scale, &exponent) != 0.5 || exponent < -30 || exponent > 30)
+    if (!(amax >= 0 && amax <= most))
         return status_set(st, STATUS_USAGE,
-                          "layer %d: '%s': its scale is %g; expected a power of two", number, input,
-                          scale);
-    if (amax == 0 ? scale != 1 : !(amax / scale > 112 && amax / scale <= 224))
-        return status_set(
-            st, STATUS_USAGE,
-            "layer %d: '%s': its amax is %g, by its scale of %g %g; expected a number "
-            "in (112,224], or for 0 a scale of 1",
-            number, input, amax, scale, amax / scale);
+                          "layer %d: '%s': its amax is %g; expected a number of fp16, from 0 to %g",
+                          number, input, amax, most);
+    const double right = (double)e4m3_input_scale((float)amax);
+    if (scale != right)
+        return status_set(st, STATUS_USAGE,
+                          "layer %d: '%s': its scale is %g; expected the least power of two by "
+                          "which its amax of %g becomes %g or less, and at least 2^-15: %g",
+                          number, input, scale, amax, (double)E4M3_INPUT_MOST, right);
     *out = (float)scale;
     return 0;
 }
@@ -46,6 +47,11 @@ static int read_whole(struct calibration *c, const json_t *whole, struct status 
         return status_set(st, STATUS_USAGE,
                           "it has no text 'model' or no list 'layers' with something in it");
     c->model = mem_strdup(json_string_value(model));
+    if (strlen(c->model) != FINGERPRINT_SIZE - 1 ||
+        strspn(c->model, "0123456789abcdef") != FINGERPRINT_SIZE - 1)
+        return status_set(st, STATUS_USAGE, "its 'model' is '%s'; expected %d hexadecimal digits",
+                          c->model, FINGERPRINT_SIZE - 1);
+    c->sentences = json_integer_value(json_object_get(whole, "sentences"));
     c->layers = (int)json_array_size(layers);
     c->scale = mem_alloc((size_t)c->layers, sizeof(*c->scale));
     for (int i = 0; i < c->layers * GEMM_COUNT; i++)
@@ -66,6 +72,7 @@ int calibration_read(const char *path, struct calibration *out, struct status *s
     if (result != 0) {
         status_prefix(st, "--calibration");
     } else {
+        hash_text(text.ptr, text.len, out->hash);
         json_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
         result = whole != NULL
                      ? read_whole(out, whole, st)
@@ -95,12 +102,11 @@ int calibration_check(const struct calibration *c, const struct trained *t,
                           "--calibration: '%s': it has %d layers, and the model %d; calibrate this "
                           "model",
                           c->path, c->layers, w->layers);
-    if (strcmp(trained_fingerprint(t, w, found), c->model) != 0)
+    if (t != NULL && strcmp(trained_fingerprint(t, w, found), c->model) != 0)
         return status_set(
             st, STATUS_USAGE,
             "--calibration: '%s': it is of weights %.16s, and those of '%s' are %s: of "
-            "another model, or in another type; calibrate the model as it is in that "
-            "file",
+            "another model; calibrate the model as it is in that file",
             c->path, c->model, trained_path(t), found);
     return 0;
 }

@@ -1,6 +1,8 @@
 #include "bench/trained/trained.h"
 
+#include "kernels/library/elements.h"
 #include "kernels/library/weights.h"
+#include "layer/e4m3.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -166,9 +168,7 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
         if (n > 0)
             trained_read(t, w, layer, id, values);
         for (int64_t k = 0; k < n; k++) {
-            uint32_t bits;
-            memcpy(&bits, values + k, sizeof(bits));
-            sum += splitmix64(((uint64_t)(layer * 16 + id) << 40) + (uint64_t)k) * bits;
+            sum += e4m3_fingerprint(layer, id, (uint64_t)k, element_to_fp16(values[k]));
         }
         free(values);
     }

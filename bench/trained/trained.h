@@ -43,10 +43,10 @@ void trained_read(const struct trained *t, const struct workload *w, int layer, 
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta);
 
-/* 16 hexadecimal digits of the layers' arrays 0..9 in fp32, as they are read, all but the norm that
- * may be the model's last: the sum over layers l, arrays a and elements i, modulo 2^64, of
- * splitmix64((l * 16 + a) * 2^40 + i) times the bits of the element.  It does not depend on how a
- * file names, splits or orders them.  w: as checked. */
+/* 16 hexadecimal digits of the layers' arrays 0..9 in fp16, all but the norm that may be the
+ * model's last: the sum of e4m3_fingerprint() (layer/e4m3.h) over layers, arrays and elements.  It
+ * does not depend on how a file names, splits or orders them, nor on whether it has them in fp32 or
+ * rounded to fp16.  w: as checked. */
 enum { FINGERPRINT_SIZE = 17 };
 char *trained_fingerprint(const struct trained *t, const struct workload *w,
                           char out[FINGERPRINT_SIZE]);
@@ -54,7 +54,9 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
 /* ---- calibration.c: calibration.json, which fuseplan.calibrate() of Python writes ------------ */
 
 struct calibration {
-    char *path, *model; /* owned; the fingerprint of the weights that were calibrated */
+    char *path, *model;        /* owned; the fingerprint of the weights that were calibrated */
+    char hash[HASH_TEXT_SIZE]; /* of the file */
+    int64_t sentences;         /* that were seen; 0: it does not say */
     int layers;
     float (*scale)[GEMM_COUNT]; /* (layers), owned: of the GEMMs' inputs, powers of two */
 };
@@ -64,7 +66,8 @@ struct calibration {
 int calibration_read(const char *path, struct calibration *out, struct status *st);
 void calibration_release(struct calibration *c);
 
-/* STATUS_USAGE unless it was made of these weights, with the workload's layers. */
+/* STATUS_USAGE unless it was made of these weights, with the workload's layers.  t: null where only
+ * their number is known. */
 int calibration_check(const struct calibration *c, const struct trained *t,
                       const struct workload *w, struct status *st);
 

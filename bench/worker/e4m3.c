@@ -1,17 +1,9 @@
-/* Tensors and weights in e4m3, in the order in which kernels have them: of each 16 columns byte 2i
- * is column i, and byte 2i + 1 is column i + 8. */
+/* Tensors and weights in e4m3, in the order in which kernels have them. */
 #include "bench/worker/worker_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { GROUP = 16 };
-
-static int64_t place_of(int64_t column)
-{
-    return column / GROUP * GROUP + column % 8 * 2 + column % GROUP / 8;
-}
 
 /* Devices count elements of a half type: two codes each. */
 static int64_t halves(int64_t codes)
@@ -50,10 +42,6 @@ void e4m3_poison(struct tensors *k, int layer, int t)
 
 /* ---- scales ---------------------------------------------------------------------------------- */
 
-/* Scales leave room for inputs twice as large; factors of fp16 can be 1 over them. */
-#define INPUT_MOST  224.0f
-#define INPUT_LEAST 0x1p-15f
-
 static float largest(const float *values, int64_t n)
 {
     float most = 0;
@@ -64,7 +52,7 @@ static float largest(const float *values, int64_t n)
 
 static float input_scale(const struct workload *w, int t, const float *values)
 {
-    return fmaxf(e4m3_scale(largest(values, tensor_elements(t, w)), INPUT_MOST), INPUT_LEAST);
+    return e4m3_input_scale(largest(values, tensor_elements(t, w)));
 }
 
 /* The tensor that a layer hands on as tensor t, or t itself. */
@@ -92,7 +80,7 @@ void e4m3_find_scales(struct tensors *k, const struct reference *r)
         if (from != t) /* layer 0 gets what no layer has handed on */
             e->scales[0].in[g] = input_scale(w, t, r->in[0].tensor[t]);
         for (int l = 0; l < w->layers && k->inputs.calibration != NULL; l++)
-            e->scales[l].in[g] = fmaxf(k->inputs.calibration->scale[l][g], INPUT_LEAST);
+            e->scales[l].in[g] = k->inputs.calibration->scale[l][g];
     }
 }
 
@@ -110,17 +98,6 @@ float e4m3_out_scale(const struct tensors *k, int layer, int gemm)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* (K,N) -> (N,K), each row of which has the order of a tensor's. */
-static uint8_t *pack_weight(const float *values, int64_t inner, int64_t columns, float scale)
-{
-    uint8_t *codes = mem_alloc((size_t)(inner * columns), 1);
-    for (int64_t first = 0; first < inner; first += GROUP)
-        for (int64_t n = 0; n < columns; n++)
-            for (int64_t i = first; i < first + GROUP; i++)
-                codes[n * inner + place_of(i)] = e4m3_pack(values[i * columns + n] / scale);
-    return codes;
-}
-
 static void fill_weight(struct tensors *k, int layer, int gemm)
 {
     const struct chain *c = k->w->chain;
@@ -129,8 +106,9 @@ static void fill_weight(struct tensors *k, int layer, int gemm)
                   columns = dim_size(c->weights[id].cols, k->w);
     float *values = mem_alloc((size_t)(inner * columns), sizeof(*values));
     inputs_weight(k->w, k->inputs, layer, id, values);
-    const float scale = e4m3_scale(largest(values, inner * columns), E4M3_MOST);
-    uint8_t *codes = pack_weight(values, inner, columns, scale);
+    const float scale = e4m3_weight_scale(values, inner * columns);
+    uint8_t *codes = mem_alloc((size_t)(inner * columns), 1);
+    e4m3_pack_weight(values, inner, columns, scale, codes);
     k->ops->write(k->device, k->e4m3.weight[layer][gemm], codes, inner * columns);
     k->e4m3.scales[layer].weight[gemm] = scale;
     free(codes);
@@ -168,7 +146,7 @@ void e4m3_fill(struct tensors *k, int layer, int t, float scale, const float *va
         if (k->packed && !is_real(k->w, row))
             continue;
         for (int64_t c = 0; c < columns; c++)
-            codes[count * columns + place_of(c)] =
+            codes[count * columns + e4m3_place(c)] =
                 e4m3_pack(element_round(k->w->dtype, values[row * columns + c]) / scale);
         count++;
     }
@@ -187,7 +165,7 @@ const uint8_t *e4m3_read(struct tensors *k, int layer, int t)
         uint8_t *to = k->e4m3.codes + row * columns;
         memset(to, E4M3_NAN, (size_t)columns);
         for (int64_t c = 0; c < columns && real; c++)
-            to[c] = codes[count * columns + place_of(c)];
+            to[c] = codes[count * columns + e4m3_place(c)];
         count += real || !k->packed;
     }
     return k->e4m3.codes;

@@ -39,7 +39,7 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    found = {"version": 1, "model": _hash(stack), "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
+    found = {"version": 2, "model": _hash(stack), "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
              "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
     _write(path, (json.dumps(found, indent=1) + "\n").encode())
     return found
@@ -99,11 +99,12 @@ class _Seen:
 
 
 def scale_of(amax):
-    """The power of two by which amax comes into (112,224], half of e4m3's range; 1 for 0."""
+    """As e4m3_input_scale() of the program: the least power of two, 2^-15 or more, by which amax becomes 224 or less,
+    half of e4m3's range; 1 for 0."""
     if amax == 0:
         return 1.0
     fraction, exponent = math.frexp(amax / 224)
-    return math.ldexp(1.0, exponent if fraction > 0.5 else exponent - 1)
+    return max(math.ldexp(1.0, exponent if fraction > 0.5 else exponent - 1), 2.0 ** -15)
 
 
 def _open(model, tokenizer):
@@ -170,12 +171,12 @@ def _run(base, batch):
 
 
 def _hash(stack):
-    """As trained_fingerprint() of the program computes it, from the weights as a library takes them, in fp32."""
+    """As trained_fingerprint() of the program computes it, from the weights as a library takes them, in fp16."""
     total = 0
-    for i, layer in enumerate(pack_layers(stack, torch.float32)):
+    for i, layer in enumerate(pack_layers(stack, torch.float16)):
         for number, name in enumerate(WEIGHTS):
             if name in layer:
-                bits = layer[name].contiguous().cpu().numpy().view(np.uint32).ravel().astype(np.uint64)
+                bits = layer[name].contiguous().cpu().numpy().view(np.uint16).ravel().astype(np.uint64)
                 places = np.arange(bits.size, dtype=np.uint64) + np.uint64((i * 16 + number) << 40)
                 total += int((_splitmix64(places) * bits).sum(dtype=np.uint64))
     return f"{total % 2 ** 64:016x}"

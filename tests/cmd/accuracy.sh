@@ -22,7 +22,7 @@ END
 # calibrate MODEL LAYERS SCALE
 calibrate() {
   jq -n --arg model "$1" --argjson layers "$2" --argjson scale "$3" '{amax: ($scale * 224), quantile: 1, rms: 1,
-    scale: $scale} as $t | {version: 1, model: $model, layers: [range($layers) | {x: $t, context: $t, norm1: $t,
+    scale: $scale} as $t | {version: 2, model: $model, layers: [range($layers) | {x: $t, context: $t, norm1: $t,
     activation: $t}]}' >calibration.json
 }
 
@@ -49,7 +49,7 @@ refused 'no weights: drawn ones say nothing about accuracy' fuseplan accuracy --
 refused 'no sentences: fuseplan has no tokenizer' fuseplan accuracy --model .
 refused "an attention mask of a file is for one sequence length" accuracy -m file:rows.safetensors
 calibrate 0000000000000000 2 0.015625
-refused 'of another model, or in another type' accuracy --calibration calibration.json
+refused 'of another model; calibrate the model' accuracy --calibration calibration.json
 right=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
 calibrate "$right" 3 0.015625
 refused 'it has 3 layers, and the model 2' accuracy --calibration calibration.json

@@ -90,7 +90,7 @@ class Calibration(common.Case):
             at += ids.shape[1]
 
     def test_scales(self):
-        for amax, scale in (0, 1), (224, 1), (224.1, 2), (112, 0.5), (1.75, 2 ** -7):
+        for amax, scale in (0, 1), (224, 1), (224.1, 2), (112, 0.5), (1.75, 2 ** -7), (2 ** -20, 2 ** -15):
             self.assertEqual(calibration.scale_of(amax), scale)
 
     def test_another_model(self):

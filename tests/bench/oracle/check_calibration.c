@@ -12,7 +12,7 @@ static struct calibration c;
 #define GOOD TENSOR("1.75", "0.0078125")
 #define LAYER(x)                                                                                   \
     "{\"x\": " x ", \"context\": " GOOD ", \"norm1\": " GOOD ", \"activation\": " GOOD "}"
-#define FILE_OF(list) "{\"version\": 1, \"model\": \"0123456789abcdef\", \"layers\": [" list "]}"
+#define FILE_OF(list) "{\"version\": 2, \"model\": \"0123456789abcdef\", \"layers\": [" list "]}"
 
 static int read_text(const char *text)
 {
@@ -38,21 +38,25 @@ static const struct {
 } wrong[] = {
     {"[]", "it is not a JSON object"},
     {"{", "it is not a JSON object: "},
-    {"{\"model\": \"0\", \"layers\": [1]}", "no 'version' of 1"},
-    {"{\"version\": 2, \"model\": \"0\", \"layers\": [1]}", "no 'version' of 1"},
-    {"{\"version\": 1, \"layers\": [1]}", "no text 'model' or no list 'layers'"},
+    {"{\"model\": \"0\", \"layers\": [1]}", "no 'version' of 2"},
+    {"{\"version\": 1, \"model\": \"0\", \"layers\": [1]}", "no 'version' of 2"},
+    {"{\"version\": 2, \"layers\": [1]}", "no text 'model' or no list 'layers'"},
+    {"{\"version\": 2, \"model\": \"0123456789abcdeF\", \"layers\": [1]}",
+     "its 'model' is '0123456789abcdeF'; expected 16 hexadecimal digits"},
     {FILE_OF(""), "no text 'model' or no list 'layers'"},
     {FILE_OF("1"), "layer 0: 'x' has not the numbers 'amax' and 'scale': Expected object"},
     {FILE_OF(LAYER(GOOD) ",{\"x\": " GOOD ", \"norm1\": " GOOD "}"),
      "layer 1: 'context' has not the numbers 'amax' and 'scale': Object item not found: context"},
     {FILE_OF(LAYER("7")), "layer 0: 'x' has not the numbers 'amax' and 'scale': Expected object"},
     {FILE_OF(LAYER(TENSOR("\"1\"", "1"))), "'amax' and 'scale': Expected real"},
-    {FILE_OF(LAYER(TENSOR("-1", "1"))), "layer 0: 'x': its amax is -1, by its scale of 1 -1"},
-    {FILE_OF(LAYER(TENSOR("336", "3"))), "its scale is 3; expected a power of two"},
-    {FILE_OF(LAYER(TENSOR("1", "0"))), "its scale is 0; expected a power of two"},
-    {FILE_OF(LAYER(TENSOR("225", "1"))), "its amax is 225, by its scale of 1 225; expected"},
-    {FILE_OF(LAYER(TENSOR("112", "1"))), "its amax is 112, by its scale of 1 112; expected"},
-    {FILE_OF(LAYER(TENSOR("0", "2"))), "or for 0 a scale of 1"},
+    {FILE_OF(LAYER(TENSOR("-1", "1"))), "layer 0: 'x': its amax is -1; expected a number of fp16"},
+    {FILE_OF(LAYER(TENSOR("65536", "512"))), "its amax is 65536; expected a number of fp16"},
+    {FILE_OF(LAYER(TENSOR("336", "3"))), "its scale is 3; expected the least power of two"},
+    {FILE_OF(LAYER(TENSOR("1", "0"))), "its scale is 0; expected the least power of two"},
+    {FILE_OF(LAYER(TENSOR("225", "1"))), "by which its amax of 225 becomes 224 or less"},
+    {FILE_OF(LAYER(TENSOR("112", "1"))), "its scale is 1; expected the least power of two"},
+    {FILE_OF(LAYER(TENSOR("0", "2"))), "its scale is 2; expected the least power of two"},
+    {FILE_OF(LAYER(TENSOR("0.00341796875", "0.0000152587890625"))), "at least 2^-15: 3.05176e-05"},
 };
 
 START_TEST(wrong_files_are_refused)

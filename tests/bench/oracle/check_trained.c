@@ -200,8 +200,8 @@ START_TEST(a_calibration_is_of_its_weights)
         in.trained = t;
         inputs_weight(&w, in, 0, id, values);
         for (int64_t i = n; i-- > 0;) {
-            uint32_t bits;
-            memcpy(&bits, &values[i], sizeof(bits));
+            uint16_t bits;
+            elements_pack(DTYPE_FP16, &values[i], 1, &bits);
             sum += bits * splitmix64(((uint64_t)id << 40) + (uint64_t)i);
         }
         trained_close(t);
