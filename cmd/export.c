@@ -21,11 +21,22 @@ static int build(const struct options *o, const char *dir, struct status *st)
                       why.message, dir);
 }
 
+static int check_precision(const struct options *o, struct status *st)
+{
+    if ((o->precision != 0) == (o->calibration != NULL))
+        return 0;
+    return status_set(st, STATUS_USAGE,
+                      o->precision != 0
+                          ? "--precision: a library has the scales of its model; add --calibration "
+                            "FILE, which fuseplan.calibrate() of Python writes"
+                          : "--calibration has scales of e4m3; add --precision, or leave it out");
+}
+
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     char *dir = place_directory(o, st);
-    bool done = dir != NULL && library_check_name(name, st) == 0 &&
+    bool done = dir != NULL && library_check_name(name, st) == 0 && check_precision(o, st) == 0 &&
                 generate_write(o, dir, name, NULL, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(o, dir, st) == 0);
     free(dir);
@@ -44,7 +55,7 @@ const struct command cmd_export = {
     .operands = "VALUE",
     .summary = "Write a plan as a C library, to be linked into other programs",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(ARCH) | OPT(OUTPUT) | OPT(FORCE) |
-               OPT(PACKED) | OPT(NAME) | OPT(BUILD) | OPT(DB),
+               OPT(PACKED) | OPT(NAME) | OPT(BUILD) | OPT(DB) | OPT(PRECISION) | OPT(CALIBRATION),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .each = true,
     .exits = EXITS_NO_RESULT,
@@ -57,6 +68,9 @@ const struct command cmd_export = {
         "exactly its size, else by the next larger one.  --name begins the names of its files and\n"
         "functions, so that one program can have several libraries.  If the library is exported\n"
         "with lengths or with --packed, its calls with lengths compute no rows of padding.\n"
+        "With --precision the GEMMs named have operands of e4m3: the library rounds their weights\n"
+        "when it gets them, and their inputs by the scales of --calibration, which are of one "
+        "model.\n"
         "Schedules, --arch and --force are as in 'fuseplan generate'.",
     .examples = "fuseplan export 41115 -b 1 -s 128 -m causal -o bert\n"
                 "make -C bert && bert/example\n"

@@ -77,6 +77,28 @@ static int by_tokens(const void *a, const void *b)
     return left != right ? (left > right) - (left < right) : x->batch - y->batch;
 }
 
+/* Reads the scales, and checks that they are of the model's weights, if these are known. */
+static int open_scales(const struct options *o, struct choosing *c, struct status *st)
+{
+    const struct workload *w = &c->parts[0].workload;
+    struct trained *t = NULL;
+    if (o->calibration == NULL)
+        return 0;
+    int result = calibration_read(o->calibration, &c->calibration, st);
+    char *weights = o->model != NULL ? model_weights(o->model) : NULL;
+    if (result == 0 && weights != NULL)
+        result = trained_open(weights, NULL, &t, st) != 0 ? -1 : trained_check(t, w, st);
+    if (result == 0)
+        result = calibration_check(&c->calibration, t, w, st);
+    if (result == 0)
+        c->scales = (struct standalone_scales){.layers = c->calibration.layers,
+                                               .model = strtoull(c->calibration.model, NULL, 16),
+                                               .in = c->calibration.scale};
+    trained_close(t);
+    free(weights);
+    return result;
+}
+
 int choosing_open(const struct options *o, struct choosing *out, struct status *st)
 {
     int parts = options_workloads(o);
@@ -92,7 +114,7 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
                        : -1;
     }
     qsort(out->parts, (size_t)out->count, sizeof(*out->parts), by_tokens);
-    return 0;
+    return open_scales(o, out, st);
 }
 
 /* Chooses the processors of a CPU: --arch, else those like this machine's. */
@@ -116,8 +138,11 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
         return -1;
     *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
                               : target_build(c->target, &part->full);
+    build->precision = o->precision;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
+    else if (archs->count == 0 && o->precision != 0)
+        *archs = (struct arch_list){1, {CUDA_ARCH_HOPPER}};
     else if (archs->count == 0)
         *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
     for (int i = 0; i < archs->count; i++) {
@@ -160,6 +185,7 @@ struct standalone_spec choosing_spec(struct choosing *c, const char *name,
                                     .name = name,
                                     .plans = c->plans,
                                     .count = c->count,
+                                    .scales = c->scales.layers > 0 ? &c->scales : NULL,
                                     .inputs = inputs};
 }
 
@@ -182,6 +208,7 @@ void choosing_close(struct choosing *c)
         schedules_release(&part->schedules);
         workload_release(&part->workload);
     }
+    calibration_release(&c->calibration);
     free(c->parts);
     free(c->plans);
 }

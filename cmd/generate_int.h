@@ -53,6 +53,8 @@ struct choosing {
     struct chosen *parts;      /* (count), owned: plans of fewest tokens first */
     int count;
     struct standalone_plan *plans; /* (count), owned: choosing_spec()'s */
+    struct calibration calibration;
+    struct standalone_scales scales; /* of it; without layers if there is none */
 };
 
 /* Reads the plan and the workload of each size that the options name.  Close *out in any case. */

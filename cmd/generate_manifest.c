@@ -96,6 +96,23 @@ static void add_rest(const struct choosing *c, const struct standalone *p, json_
     json_object_set_new(out, "files", files_json(p));
 }
 
+/* Null without GEMMs in e4m3. */
+static json_t *calibration_json(const struct calibration *c)
+{
+    if (c->layers == 0)
+        return json_null();
+    json_t *scales = json_array();
+    for (int layer = 0; layer < c->layers; layer++) {
+        json_t *of = json_object();
+        for (int g = 0; g < GEMM_COUNT; g++)
+            json_object_set_new(of, gemm_inputs[g], json_real((double)c->scale[layer][g]));
+        json_array_append_new(scales, of);
+    }
+    return json_pack("{ss ss ss so so}", "path", c->path, "xxh3_128", c->hash, "model", c->model,
+                     "sentences", c->sentences > 0 ? json_integer(c->sentences) : json_null(),
+                     "scales", scales);
+}
+
 static json_t *begin(void)
 {
     return json_pack("{ss ss}", "generator", MANIFEST_GENERATOR, "version", FUSEPLAN_VERSION);
@@ -119,6 +136,7 @@ json_t *manifest_of_library(const struct choosing *c, const char *name, const st
     }
     json_object_set_new(manifest, "library", json_string(name));
     json_object_set_new(manifest, "plans", plans);
+    json_object_set_new(manifest, "calibration", calibration_json(&c->calibration));
     add_rest(c, p, manifest);
     return manifest;
 }

@@ -285,6 +285,13 @@ struct standalone_plan {
     const char *measured_on; /* the device that chose the schedules; null: default schedules */
 };
 
+/* The scales of a model's inputs of GEMMs, in e4m3. */
+struct standalone_scales {
+    int layers;
+    uint64_t model; /* the fingerprint of its weights, see layer/e4m3.h */
+    float (*in)[GEMM_COUNT];
+};
+
 /* All plans differ in batch and seq_len alone. */
 struct standalone_spec {
     struct build_target target;
@@ -293,7 +300,8 @@ struct standalone_spec {
     const char *name;       /* of the library and of its functions */
     const struct standalone_plan *plans; /* plans of fewest tokens first */
     int count;
-    const struct drawing *inputs; /* of the program; null: a library with an example */
+    const struct standalone_scales *scales; /* null: no plan has GEMMs in e4m3 */
+    const struct drawing *inputs;           /* of the program; null: a library with an example */
 };
 
 struct standalone_file {

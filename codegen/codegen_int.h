@@ -153,6 +153,8 @@ struct library_target {
      * Returns whether there are any. */
     bool (*add_tiles)(const struct standalone_plan *p, int kind, const char *prefix,
                       struct buf *out);
+    /* plans.c: the scales of e4m3; null: the target has none. */
+    void (*add_scales)(const struct standalone_spec *s, struct buf *out);
 };
 
 /* What texts are filled in with. */
@@ -177,8 +179,9 @@ struct placement {
     /* Elements from the first place to each tensor; -1: the tensor is never in memory, or not in
      * this one.  What the next layer reads has no place: it lies in the output of all layers.
      * TENSOR_X has one where the segment that writes the next layer's still reads it, so that
-     * layers must take turns between two places; likewise TENSOR_N. */
-    int64_t at[TENSOR_COUNT];
+     * layers must take turns between two places; likewise TENSOR_N.  Behind the tensors the GEMMs'
+     * inputs in e4m3, of which two take the memory of an element. */
+    int64_t at[TENSOR_COUNT + GEMM_COUNT];
     int64_t elements; /* of all places */
 };
 
@@ -194,7 +197,8 @@ void add_fields(const struct filling *f, struct buf *out);
 
 void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
                      const struct standalone_plan *p, struct buf *out);
-void add_plans_source(const struct standalone_spec *s, struct buf *out);
+void add_plans_source(const struct standalone_spec *s, const struct library_target *target,
+                      struct buf *out);
 void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
 
 /* ---- standalone_text.c: what its files have in common ---------------------------------------- */

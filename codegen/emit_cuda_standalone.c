@@ -67,10 +67,11 @@ static void add_maps(const struct choice *c, const struct cuda_launch *l, struct
     buf_adds(out, "static const struct plan_map ");
     add_maps_name(c, out);
     buf_adds(out, "[PLAN_MAPS] = {\n");
-    for (int i = 0; i < CUDA_MAP_E4M3; i++) { /* exported plans have no e4m3 */
+    for (int i = 0; i < CUDA_MAPS; i++) {
         const struct cuda_map *m = &l->maps[i];
-        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", truth(m->weight), m->index,
-                 (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1]);
+        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}, %s},\n", truth(m->weight), m->index,
+                 (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1],
+                 truth(m->e4m3));
     }
     buf_adds(out, "};\n");
 }
@@ -119,7 +120,19 @@ static void define_product(const struct choice *c, struct buf *out)
 {
     buf_addf(out, "    {.workspace_bytes = %d, .product = &", CUDA_LIBRARY_WORKSPACE_BYTES);
     choice_symbol(c, out);
-    buf_adds(out, "_product},\n");
+    buf_adds(out, "_product, .e4m3 = {-1, -1}},\n");
+}
+
+/* "{0, 3, 8192, -1}": the GEMMs, and where their inputs lie. */
+static void add_e4m3(const struct standalone_plan *p, const struct choice *c, struct buf *out)
+{
+    struct placement places;
+    struct e4m3_use use;
+    choice_e4m3(c, &use);
+    placement_find(p->candidate, p->full, &places);
+    buf_addf(out, "{%d, %d, %lld, %lld}", use.in, use.out,
+             use.in >= 0 ? (long long)places.at[TENSOR_COUNT + use.in] : -1,
+             use.out >= 0 ? (long long)places.at[TENSOR_COUNT + use.out] : -1);
 }
 
 /* "maps_07_09, {768, ...}, " */
@@ -143,8 +156,10 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
         add_gemm(c, &l.operands, out);
     else
         buf_adds(out, "0, {0}, ");
-    buf_addf(out, "%lld, %lld, %lld, 0},\n", (long long)l.tiles, (long long)l.sync_words,
+    buf_addf(out, "%lld, %lld, %lld, 0, ", (long long)l.tiles, (long long)l.sync_words,
              (long long)l.workspace_bytes);
+    add_e4m3(p, c, out);
+    buf_adds(out, "},\n");
 }
 
 static void define_segment(const struct standalone_spec *s, const struct standalone_plan *p,
@@ -155,6 +170,24 @@ static void define_segment(const struct standalone_spec *s, const struct standal
         define_product(c, out);
     else
         define_kernel(s, p, c, out);
+}
+
+static void add_scales(const struct standalone_spec *s, struct buf *out)
+{
+    const struct standalone_scales *of = s->scales;
+    if (of == NULL) {
+        buf_addf(out, "\nconst struct plan_scales %s_scales = {0};\n", s->name);
+        return;
+    }
+    buf_adds(out, "\nstatic const float scales[][4] = {\n");
+    for (int layer = 0; layer < of->layers; layer++) {
+        buf_adds(out, "    {");
+        for (int g = 0; g < GEMM_COUNT; g++)
+            buf_addf(out, "%s%a", g > 0 ? ", " : "", (double)of->in[layer][g]);
+        buf_adds(out, "},\n");
+    }
+    buf_addf(out, "};\nconst struct plan_scales %s_scales = {%d, 0x%llx, scales};\n", s->name,
+             of->layers, (unsigned long long)of->model);
 }
 
 /* "90a", "80;90a": as CMake names them. */
@@ -248,4 +281,5 @@ const struct library_target cuda_library = {
     .declare_function = declare_function,
     .define_segment = define_segment,
     .add_tiles = add_tiles,
+    .add_scales = add_scales,
 };

@@ -13,11 +13,11 @@ set(cuda_kernels abi.h attention.cuh attention.h attention_rows.cuh attention_sc
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
   hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
   hopper_gemm_pairs.cuh hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
-set(cuda_library device.c graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
-  segment.h)
+set(cuda_library device.c e4m3.c graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c normalise.cu
+  quantise.cu segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
-set(library_files checks.c encoder.h layers.c lengths.h library.c model.c plan.h)
+set(library_files checks.c encoder.h given.c layers.c lengths.h library.c model.c plan.h)
 set(library_host arrays.h elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h
@@ -29,6 +29,7 @@ foreach(folder cpu cuda library)
   endforeach()
 endforeach()
 list(APPEND library_files layer/rotations.h)
+list(APPEND cuda_library layer/e4m3.h)
 list(APPEND library_export python/fuseplan/encoder.py)
 list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
 list(APPEND cpu_kernels kernels/activations.h)

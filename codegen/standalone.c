@@ -160,7 +160,7 @@ void standalone_emit(const struct standalone_spec *s, struct standalone *out)
     copy_group(&f, f.target->group, out);
     if (calls_library(s))
         copy_group(&f, KERNEL_PRODUCTS, out);
-    add_plans_source(s, add_file(out, "plans.c"));
+    add_plans_source(s, f.target, add_file(out, "plans.c"));
     for (int i = 0; i < s->count; i++)
         add_plan(&f, &s->plans[i], out);
     copy_kernels(s, out);

@@ -135,7 +135,7 @@ static int add_functions(const struct standalone_spec *s, struct buf *out)
         buf_addf(out, ",\n    .global_every = %d,\n    .local_rope_theta = ", w->every);
         number_add(w->local->rope_theta, out);
     }
-    buf_adds(out, ",\n};\n\n");
+    buf_addf(out, ",\n    .precision = %u,\n};\n\n", s->plans[0].candidate->precision);
     return longest;
 }
 
@@ -147,7 +147,8 @@ static void add_weight(const struct standalone_spec *s, const char *name, const 
              in, name, (long long)elements);
 }
 
-void add_plans_source(const struct standalone_spec *s, struct buf *out)
+void add_plans_source(const struct standalone_spec *s, const struct library_target *target,
+                      struct buf *out)
 {
     static const char *const types[DTYPE_COUNT] = {
         [DTYPE_FP32] = "FP32", [DTYPE_TF32] = "TF32", [DTYPE_FP16] = "FP16", [DTYPE_BF16] = "BF16"};
@@ -198,6 +199,8 @@ void add_plans_source(const struct standalone_spec *s, struct buf *out)
             add_weight(s, "first_beta", "model", workload_hidden(w), WEIGHT_MAX + 1, out);
     }
     buf_adds(out, "};\n");
+    if (target->add_scales != NULL)
+        target->add_scales(s, out);
     buf_release(&upper);
 }
 

@@ -136,7 +136,7 @@ static int find_attribute(enum cudaDeviceAttr attribute, int device, int *out)
     return encoder_check(cudaDeviceGetAttribute(out, attribute, device), "cannot ask the GPU");
 }
 
-int encoder_device_open(struct encoder *e)
+int encoder_device_open(const struct encoder_model *m, struct encoder *e)
 {
     int major = 0, status;
     struct room room = {0};
@@ -157,6 +157,8 @@ int encoder_device_open(struct encoder *e)
     e->device->dependent = room.dependent = major >= 9;
     for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
         status = open_plan(e, i, &room);
+    if (status == ENCODER_OK)
+        status = encoder_e4m3_open(m, e);
     if (status == ENCODER_OK)
         status = encoder_maps_find(&e->device->encode);
     if (status == ENCODER_OK)
@@ -188,6 +190,8 @@ void encoder_device_close(struct encoder *e)
         free(state->products);
         free(state->fitted);
     }
+    encoder_device_free(e->device->codes_memory);
+    free(e->device->codes);
     free(e->device->plans);
     free(e->device);
 }

@@ -31,11 +31,19 @@ struct plan_state {
     struct product **products; /* (layers, kernels), null where a kernel runs */
 };
 
+/* A GEMM's weight of a layer in e4m3. */
+struct codes {
+    void *at;
+    float scale;
+};
+
 struct device {
     int number;
     bool dependent; /* a kernel may begin before the one in front of it has ended */
     encoder_encode *encode;
     struct plan_state *plans; /* (plans) */
+    struct codes *codes;      /* (layers, PLAN_GEMMS), at null where a GEMM has none */
+    void *codes_memory;       /* of all of them */
     struct graphs *graphs;
 };
 
@@ -67,6 +75,17 @@ int encoder_lengths_begin(struct run *r);
 
 /* Whether launches depend on the lengths: cuBLASLt must be told how many packed rows there are. */
 bool encoder_rows_given(const struct run *r);
+
+/* ---- e4m3.c: GEMMs whose operands are e4m3 --------------------------------------------------- */
+
+/* Rounds the weights of these GEMMs, once it has checked that the scales are theirs. */
+int encoder_e4m3_open(const struct encoder_model *m, struct encoder *e);
+
+/* What a segment of a layer is told of them. */
+struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan_e4m3 *of);
+
+/* Rounds what the first layer's first GEMM reads; mask.c. */
+int encoder_quantise(const struct run *r, const struct plan_e4m3 *of);
 
 /* ---- graphs.c: the launches of a call as one ------------------------------------------------- */
 

@@ -35,22 +35,31 @@ int encoder_maps_find(encoder_encode **out)
     return status;
 }
 
+static void *matrix(const struct plan_map *m, int number, const struct fp_args *a)
+{
+    if (m->e4m3 && number == PLAN_MAP_E4M3)
+        return a->e4m3.out;
+    if (m->e4m3)
+        return (void *)(m->weight ? a->e4m3.weight : a->e4m3.in);
+    return m->weight ? (void *)a->weight[m->index] : a->tensor[m->index];
+}
+
 int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, const struct fp_args *a,
                         struct fp_maps *out)
 {
-    enum { UINT16 = 1, RANK = 2, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
+    enum { UINT8, UINT16, RANK = 2, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3, LINE = 128 };
     static const unsigned step[RANK] = {1, 1};
     struct fp_map *maps = &out->in;
-    out->sum_rows = a->tensor[map[PLAN_MAPS - 1].index];
+    out->sum_rows = a->tensor[map[PLAN_MAP_SUM].index];
     for (int i = 0; i < PLAN_MAPS; i++) {
         const struct plan_map *m = &map[i];
         if (m->size[0] == 0)
             continue;
-        void *at = m->weight ? (void *)a->weight[m->index] : a->tensor[m->index];
-        const uint64_t pitch[RANK - 1] = {m->size[0] * (uint64_t)encoder_library.element_bytes};
-        int swizzle = m->box[0] == 64 ? SWIZZLE_128 : SWIZZLE_64;
-        if (encode(&maps[i], UINT16, RANK, at, m->size, pitch, m->box, step, 0, swizzle,
-                   PROMOTE_256, 0) != 0)
+        const unsigned bytes = m->e4m3 ? 1 : (unsigned)encoder_library.element_bytes;
+        const uint64_t pitch[RANK - 1] = {m->size[0] * bytes};
+        int swizzle = m->box[0] * bytes == LINE ? SWIZZLE_128 : SWIZZLE_64;
+        if (encode(&maps[i], m->e4m3 ? UINT8 : UINT16, RANK, matrix(m, i, a), m->size, pitch,
+                   m->box, step, 0, swizzle, PROMOTE_256, 0) != 0)
             return encoder_fail(ENCODER_DEVICE_FAILED, "the driver refuses a tensor map");
     }
     return ENCODER_OK;

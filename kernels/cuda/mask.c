@@ -186,6 +186,7 @@ void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_move_rows(void);
 void encoder_normalise_rows(void); /* normalise.cu */
+void encoder_quantise_rows(void);  /* quantise.cu */
 
 static struct fp_clearing clearing_of(const struct run *r)
 {
@@ -333,6 +334,20 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
                                .beta = r->e->weight[FIRST_BETA],
                                .n = n};
     return launch(r, (const void *)encoder_normalise_rows, &c, c.rows < BLOCKS ? c.rows : BLOCKS,
+                  THREADS);
+}
+
+int encoder_quantise(const struct run *r, const struct plan_e4m3 *of)
+{
+    enum { THREADS = 128, BLOCKS = 4096 };
+    const int tensor = encoder_has(ENCODER_PRE) ? TENSOR_N : TENSOR_X;
+    struct fp_quantising c = {.rows = r->args.tokens,
+                              .columns = encoder_library.hidden,
+                              .live = r->args.live,
+                              .inverse = 1 / encoder_scales.in[0][of->in],
+                              .x = r->args.tensor[tensor],
+                              .codes = r->places + 2 * of->in_at};
+    return launch(r, (const void *)encoder_quantise_rows, &c, c.rows < BLOCKS ? c.rows : BLOCKS,
                   THREADS);
 }
 

@@ -35,3 +35,9 @@ int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_devi
                    from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice),
         "cannot copy to the GPU");
 }
+
+int encoder_device_read(void *to, const void *from, size_t bytes)
+{
+    return encoder_check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost),
+                         "cannot copy from the GPU");
+}

@@ -20,12 +20,13 @@ struct plan_tiles {
 };
 
 /* A matrix that a kernel copies by TMA.  size[0] = 0: none. */
-enum { PLAN_MAPS = 5 };
+enum { PLAN_MAP_SUM = 4, PLAN_MAP_E4M3, PLAN_MAPS };
 struct plan_map {
     bool weight; /* else a tensor */
     int index;
     uint64_t size[2]; /* columns, rows */
     unsigned box[2];
+    bool e4m3; /* it is in fp_args.e4m3 */
 };
 
 /* What fp_args.gemm names to a kernel that copies by TMA.  Segments that share a kernel differ in
@@ -48,6 +49,24 @@ struct plan_product {
     int algorithm;   /* in the list that cuBLASLt proposes for their step */
 };
 
+/* GEMMs, numbered in order: wqkv, wo, w1, w2. */
+enum { PLAN_GEMMS = 4 };
+
+/* What a segment has in e4m3.  Places are as those of struct plan. */
+struct plan_e4m3 {
+    int in;  /* the GEMM that it runs on operands of e4m3; -1: none */
+    int out; /* the GEMM whose input it stores so; -1: none */
+    long in_at, out_at;
+};
+
+/* Of a calibration: by which inputs of GEMMs are kept in e4m3. */
+struct plan_scales {
+    int layers;               /* 0: no GEMM has operands of e4m3 */
+    unsigned long long model; /* the fingerprint of the weights, see e4m3.h */
+    const float (*in)[PLAN_GEMMS];
+};
+extern const struct plan_scales encoder_scales; /* plans.c */
+
 struct plan_segment {
     const void *kernel;          /* null: it runs as a product */
     int threads, shared_bytes;   /* of a thread block */
@@ -60,6 +79,7 @@ struct plan_segment {
     long tiles;                  /* more thread blocks would idle */
     long sync_words, workspace_bytes;
     const struct plan_product *product;
+    struct plan_e4m3 e4m3;
 };
 
 /* Words that a call begins with as zeros. */
@@ -109,6 +129,15 @@ struct fp_normalising {
     const int *live;              /* as in fp_args */
     const void *x, *gamma, *beta; /* gamma null: n is x */
     void *n;
+};
+
+/* Rows in fp16 to codes of e4m3. */
+struct fp_quantising {
+    int rows, columns;
+    const int *live; /* as in fp_args */
+    float inverse;   /* 1 / the scale */
+    const void *x;
+    void *codes;
 };
 
 struct fp_cut_tiles {

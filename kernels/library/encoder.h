@@ -89,6 +89,16 @@ struct encoder_info {
     double rope_factor; /* likewise; 0: not given, as 1 */
     int global_every;   /* layers 0, N, 2N, ... of a model are global, the others local; 0: all */
     double local_rope_theta; /* as rope_theta, of local layers */
+    unsigned precision;      /* GEMMs whose operands are e4m3, as enum encoder_gemms; 0: none */
+};
+
+/* The library rounds the weights of these GEMMs in encoder_create().  Their inputs have the scales
+ * of the calibration that it was exported with, which is of one model: another one is refused. */
+enum encoder_gemms {
+    ENCODER_QKV = 1, /* wqkv */
+    ENCODER_OUT = 2, /* wo */
+    ENCODER_FFN1 = 4,
+    ENCODER_FFN2 = 8
 };
 
 enum encoder_functions {
@@ -139,10 +149,12 @@ struct encoder_weights {
 
 struct encoder_model {
     int heads, head_size, ffn; /* must be those of encoder_describe() */
-    enum encoder_dtype dtype;  /* likewise; the type of all weights */
-    int layers;                /* at least 1 */
-    double eps;                /* of the layernorms, 1e-37..1: 1e-12 for HuggingFace's BERT */
-    int on_device;             /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
+    /* The type of all weights: likewise, or fp32 where that is a half type, to which they are
+     * rounded. */
+    enum encoder_dtype dtype;
+    int layers;    /* at least 1 */
+    double eps;    /* of the layernorms, 1e-37..1: 1e-12 for HuggingFace's BERT */
+    int on_device; /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
     const struct encoder_weights *weights; /* (layers) */
     /* What all layers share, null where they have none: see `functions`. */
     const void *first_gamma; /* (D) of the norm before the first layer; null: n is x there */

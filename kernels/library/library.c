@@ -58,6 +58,7 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
             at = first + (size_t)p->tensor_at[t] * element;
         r->args.tensor[t] = at;
     }
+    r->places = first;
     r->flow = r->args.tensor[TENSOR_X];
     r->flow_n = r->args.tensor[TENSOR_N];
     bool copies = !exact || p->about.packed != 0;

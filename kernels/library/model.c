@@ -7,19 +7,6 @@
 static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
 static const double theta_min = 1, theta_max = 1e12, factor_max = 1e6;
 
-static size_t weight_bytes(int weight)
-{
-    bool table = weight == ROPE || weight == SCORE_BIAS;
-    return (size_t)encoder_layer_weights[weight].elements *
-           (table ? sizeof(float) : (size_t)encoder_library.element_bytes);
-}
-
-static const void *weight_of(const struct encoder_model *m, int layer, int index)
-{
-    const void *holder = index < ROPE ? (const void *)&m->weights[layer] : m;
-    return *(const void *const *)((const char *)holder + encoder_layer_weights[index].at);
-}
-
 /* Whether layers with all of these functions have rotations: given, or by their base. */
 static bool is_base(const float *given, double theta, unsigned functions)
 {
@@ -54,9 +41,10 @@ static int check_model(const struct encoder_model *m)
     if (type >= sizeof(dtypes) / sizeof(dtypes[0]))
         return encoder_fail(ENCODER_BAD_ARGUMENT, "%d is no type of weights; the library takes %s",
                             (int)type, dtypes[l->dtype]);
-    if (m->dtype != l->dtype)
-        return encoder_fail(ENCODER_BAD_ARGUMENT, "the weights are %s; the library takes %s",
-                            dtypes[type], dtypes[l->dtype]);
+    if (m->dtype != l->dtype && !encoder_is_rounded(m))
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the weights are %s; the library takes %s%s",
+                            dtypes[type], dtypes[l->dtype],
+                            l->element_bytes == 2 ? " or fp32" : "");
     if (m->layers < 1)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the model has %d layers; expected at least 1",
                             m->layers);
@@ -82,7 +70,7 @@ static int check_model(const struct encoder_model *m)
                             m->rope_factor, factor_max);
     for (int layer = 0; layer < m->layers; layer++)
         for (int i = 0; i < ROPE; i++)
-            if (encoder_layer_weights[i].name != NULL && weight_of(m, layer, i) == NULL)
+            if (encoder_layer_weights[i].name != NULL && encoder_given_weight(m, layer, i) == NULL)
                 return encoder_fail(ENCODER_BAD_ARGUMENT, "layer %d: %s is null", layer,
                                     encoder_layer_weights[i].name);
     return ENCODER_OK;
@@ -100,6 +88,13 @@ static int owner(int layer, int id)
     return id < ROPE ? layer : id == ROPE ? encoder_kind(layer) : 0;
 }
 
+/* Whether no kernel reads a layer's matrix but in e4m3. */
+static bool is_in_e4m3(int id)
+{
+    static const unsigned gemms[ROPE] = {[0] = 1, [2] = 2, [6] = 4, [8] = 8};
+    return id < ROPE && (encoder_library.precision & gemms[id]) != 0;
+}
+
 /* Gives all weights their places: those that layers share once, the score bias for each plan. */
 static size_t place_weights(const struct encoder_model *m, void *base, struct encoder *e)
 {
@@ -107,11 +102,13 @@ static size_t place_weights(const struct encoder_model *m, void *base, struct en
     struct carving c = {.base = (char *)base};
     for (int i = 0; i < m->layers * WEIGHTS; i++) {
         int layer = i / WEIGHTS, id = i % WEIGHTS;
-        bool is_given = encoder_layer_weights[id].name != NULL && weight_of(m, layer, id) != NULL;
+        bool is_given =
+            encoder_layer_weights[id].name != NULL && encoder_given_weight(m, layer, id) != NULL;
         if (owner(layer, id) != layer)
             e->weight[i] = e->weight[owner(layer, id) * WEIGHTS + id];
-        else if (id != SCORE_BIAS && (is_given || (id == ROPE && encoder_has(ENCODER_ROPE))))
-            e->weight[i] = encoder_carve(&c, weight_bytes(id));
+        else if (id != SCORE_BIAS && !is_in_e4m3(id) &&
+                 (is_given || (id == ROPE && encoder_has(ENCODER_ROPE))))
+            e->weight[i] = encoder_carve(&c, encoder_weight_bytes(id));
     }
     for (int i = 0; i < l->plans && encoder_has(ENCODER_SCORE_BIAS); i++)
         e->score_bias[i] = encoder_carve(
@@ -123,11 +120,11 @@ static size_t place_weights(const struct encoder_model *m, void *base, struct en
 static int compute_rope(const struct encoder_model *m, double base, void *to)
 {
     const struct encoder_info *l = &encoder_library;
-    float *table = malloc(weight_bytes(ROPE));
+    float *table = malloc(encoder_weight_bytes(ROPE));
     if (table == NULL)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
     fp_rotations(l->seq_len, l->head_size, base, m->rope_factor, table);
-    int status = encoder_device_copy(to, table, weight_bytes(ROPE), false);
+    int status = encoder_device_copy(to, table, encoder_weight_bytes(ROPE), false);
     free(table);
     return status;
 }
@@ -136,8 +133,9 @@ static int compute_rope(const struct encoder_model *m, double base, void *to)
 static int copy_rope(const struct encoder_model *m, bool local, void *to)
 {
     const float *given = local ? m->local_rope : m->rope;
-    return given == NULL ? compute_rope(m, local ? m->local_rope_theta : m->rope_theta, to)
-                         : encoder_device_copy(to, given, weight_bytes(ROPE), m->on_device != 0);
+    return given == NULL
+               ? compute_rope(m, local ? m->local_rope_theta : m->rope_theta, to)
+               : encoder_device_copy(to, given, encoder_weight_bytes(ROPE), m->on_device != 0);
 }
 
 /* Distances that are in the plan's sequences lie in the middle of all. */
@@ -164,8 +162,7 @@ static int copy_weights(const struct encoder_model *m, struct encoder *e)
         if (to == NULL || owner(layer, id) != layer)
             continue;
         status = id == ROPE ? copy_rope(m, encoder_kind(layer) == 1, to)
-                            : encoder_device_copy(to, weight_of(m, layer, id), weight_bytes(id),
-                                                  m->on_device != 0);
+                            : encoder_copy_weight(m, layer, id, to);
     }
     for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
         if (encoder_has(ENCODER_SCORE_BIAS))
@@ -200,7 +197,7 @@ int encoder_create(const struct encoder_model *model, struct encoder **out)
     e->eps = model->eps;
     status = copy_weights(model, e);
     if (status == ENCODER_OK)
-        status = encoder_device_open(e);
+        status = encoder_device_open(model, e);
     if (status == ENCODER_OK)
         *out = e;
     else

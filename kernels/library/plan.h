@@ -67,6 +67,7 @@ struct run {
     void *stream; /* in which it runs */
     void *x, *y;  /* of all layers, the call's own or in the workspace */
     void *yn;     /* likewise, of layers whose norms stand before */
+    char *places; /* of the plan's tensors */
     void *flow;   /* the output of every other layer; null: all write y */
     void *flow_n; /* likewise of yn */
     bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
@@ -119,6 +120,21 @@ int encoder_start(void);
 /* Whether the process is such a child. */
 bool encoder_is_forked(void);
 
+/* ---- given.c: a model's weights as they are given -------------------------------------------- */
+
+/* Of a layer's weight; 0: layers have none. */
+size_t encoder_weight_elements(int weight);
+size_t encoder_weight_bytes(int weight); /* in the library */
+
+const void *encoder_given_weight(const struct encoder_model *m, int layer, int weight);
+
+/* Whether the weights are fp32, and the library has them in a half type. */
+bool encoder_is_rounded(const struct encoder_model *m);
+
+/* Copy one in the library's type, to the host or to the device; no table. */
+int encoder_read_weight(const struct encoder_model *m, int layer, int weight, void *to);
+int encoder_copy_weight(const struct encoder_model *m, int layer, int weight, void *to);
+
 /* ---- launch.c: a run, in the target's way -------------------------------------------------------
  *
  * Functions that can fail return an enum encoder_status, here and below. */
@@ -157,9 +173,10 @@ int encoder_device_check(void);
 int encoder_device_allocate(size_t bytes, void **out);
 void encoder_device_free(void *memory);
 int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device);
+int encoder_device_read(void *to, const void *from, size_t bytes); /* to the host */
 
 /* What all plans keep on the device beside the weights. */
-int encoder_device_open(struct encoder *e);
+int encoder_device_open(const struct encoder_model *m, struct encoder *e);
 void encoder_device_close(struct encoder *e);
 
 /* What encoder_run() does once the call is checked and r filled in: encoder_work(), in the target's

@@ -36,7 +36,7 @@ class _Info(ctypes.Structure):
                 ("layers", ctypes.c_int), ("eps", ctypes.c_double), ("plans", ctypes.c_int),
                 ("seq_len", ctypes.c_int), ("functions", ctypes.c_uint), ("rope_theta", ctypes.c_double),
                 ("rope_factor", ctypes.c_double), ("global_every", ctypes.c_int),
-                ("local_rope_theta", ctypes.c_double)]
+                ("local_rope_theta", ctypes.c_double), ("precision", ctypes.c_uint)]
 
 
 class _Plan(ctypes.Structure):

@@ -97,9 +97,11 @@ START_TEST(maps_are_in_the_plan)
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
     ck_assert_int_eq(occurrences(plan, "maps_07_08"), 2);
     ck_assert_int_eq(
-        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 48, 32, 0, 0},"), 1);
+        occurrences(plan,
+                    "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 48, 32, 0, 0, {-1, -1, -1, -1}},"),
+        1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
-    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}},"), 1);
+    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}, false},"), 1);
     standalone_release(&p);
 }
 END_TEST

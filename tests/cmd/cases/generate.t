@@ -149,11 +149,11 @@ void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_head
 void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
 
 static const struct plan_segment segments[] = {
-    {.workspace_bytes = 33554432, .product = &segment_00_00_qkv_gemm_library_product},
+    {.workspace_bytes = 33554432, .product = &segment_00_00_qkv_gemm_library_product, .e4m3 = {-1, -1}},
     {(const void *)encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm,
-     128, 55296, true, false, false, 0, 0, {0}, 1, 34, 0, 0},
+     128, 55296, true, false, false, 0, 0, {0}, 1, 34, 0, 0, {-1, -1, -1, -1}},
     {(const void *)encoder_segment_13_14_ffn2_bias_residual_layernorm2,
-     128, 0, false, false, false, 0, 0, {0}, 1, 32, 0, 0},
+     128, 0, false, false, false, 0, 0, {0}, 1, 32, 0, 0, {-1, -1, -1, -1}},
 };
 void encoder_segment_01_12_qkv_bias_split_scores_mask_softmax_context_merge_heads_out_gemm_out_bias_residual_layernorm1_ffn1_gemm_ffn1_bias_gelu_ffn2_gemm(void);
 void encoder_segment_13_14_ffn2_bias_residual_layernorm2(void);
@@ -190,6 +190,7 @@ $ ls g | grep -v '\.h$'
 Makefile
 checks.c
 device.c
+given.c
 launch.c
 layers.c
 library.c
@@ -272,7 +273,7 @@ $ head -n 5 g/manifest.json
 ## A plan of more segments in its place.
 $ fuseplan generate 43690 -b 1 -s 4 -H 1 -W 4 -L 1 -m causal --target cpu -o g
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 46 files; 'make -C g && g/plan' builds and runs them
+! fuseplan: wrote 47 files; 'make -C g && g/plan' builds and runs them
 $ ls g | grep -c '^segment_'
 15
 === export
@@ -280,7 +281,7 @@ $ ls g | grep -c '^segment_'
 $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 50 files; 'make -C lib && lib/example' builds the library and runs its example
+! fuseplan: wrote 51 files; 'make -C lib && lib/example' builds the library and runs its example
 $ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
 $ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
@@ -397,7 +398,7 @@ $ for CODE in 0 2; do
 ! make -s -C lib -jN
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
 $ CODE=0 ${export%%-q*} -o lib --build 2>&1 | tail -n 3
-fuseplan: wrote 50 files; make builds them
+fuseplan: wrote 51 files; make builds them
 make -s -C lib -jN
 fuseplan: built the library; 'lib/example' runs its example
 === names of paths
@@ -406,8 +407,8 @@ fuseplan: built the library; 'lib/example' runs its example
 $ for dir in 'a b;c' -dash; do
 >   fuseplan generate 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu -o "$dir" 2>&1 | tail -n 1
 > done
-fuseplan: wrote 39 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
-fuseplan: wrote 39 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
+fuseplan: wrote 40 files; 'make -C 'a b;c' && 'a b;c'/plan' builds and runs them
+fuseplan: wrote 40 files; 'make -C ./-dash && ./-dash/plan' builds and runs them
 3$ FUSEPLAN_CACHE=-cache fuseplan search -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --time-limit 0.1 -q >found
 $ echo "exit $?"
 exit 0

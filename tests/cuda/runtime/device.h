@@ -1,4 +1,5 @@
-/* What lengths.cu and normalise.cu need of CUDA to be compiled as C++ for one thread. */
+/* What lengths.cu, normalise.cu and quantise.cu need of CUDA to be compiled as C++ for one thread.
+ */
 #define __global__
 #define __device__
 #define __shared__ static

@@ -1,4 +1,5 @@
-/* The kernels of a library for library.sh, which writes segments.inc: X(symbol, first, last). */
+/* The kernels of a library for library.sh, which writes segments.inc: X(symbol, first, last), -1 of
+ * a kernel that several segments share. */
 #include "runtime.h"
 #include "segment.h"
 
@@ -9,6 +10,7 @@ void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 void encoder_move_rows(struct fp_moving c);
 void encoder_normalise_rows(struct fp_normalising c); /* normalise.cu, likewise */
+void encoder_quantise_rows(struct fp_quantising c);   /* quantise.cu, likewise */
 
 static void clear_words(const struct stub *stub, void *argument)
 {
@@ -46,6 +48,12 @@ static void normalise_rows(const struct stub *stub, void *argument)
     encoder_normalise_rows(*(struct fp_normalising *)argument);
 }
 
+static void quantise_rows(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_quantise_rows(*(struct fp_quantising *)argument);
+}
+
 #define X(symbol, first, last)                                                                     \
     void symbol(void);                                                                             \
     void symbol(void)                                                                              \
@@ -64,5 +72,6 @@ const struct stub stubs[] = {
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
     {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
     {(const void *)encoder_normalise_rows, sizeof(struct fp_normalising), normalise_rows, 0, 0},
+    {(const void *)encoder_quantise_rows, sizeof(struct fp_quantising), quantise_rows, 0, 0},
 };
 const int stub_count = sizeof(stubs) / sizeof(stubs[0]);

@@ -1,0 +1,120 @@
+#!/bin/sh
+# e4m3.sh FUSEPLAN SOURCE RUNTIME FAKE_GPU [FLAG]: exported libraries whose GEMMs have operands of e4m3, on the stand-in
+# of CUDA's runtime, compute the bits that the worker computes on a GPU whose driver is a fake; both have the oracle's
+# operators for kernels.  What is not of one model is refused.
+set -eu
+source=$2 runtime=$3 fake=$4 sanitize=${5:--g0}
+. "$source/tests/cmd/suite.sh"
+. "$source/tests/cuda/build.sh"
+check_json=$source/tests/cmd/check_json.py schemas=$source/docs/schemas
+export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS='FAKE_*' FAKE_GPU=h200 FAKE_DTYPE=fp16
+use_fake_gpu "$fake" right
+export LD_LIBRARY_PATH="$root:$fake"
+for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
+
+# A BERT of two layers, whose weights are normal numbers.
+mkdir bert
+python3 - <<'END'
+import json, random, struct
+d, f = 128, 256
+random.seed(1)
+tensors = {}
+for i in range(2):
+    at = f'encoder.layer.{i}.'
+    for name, rows, columns in [(f'attention.self.{n}', d, d) for n in ('query', 'key', 'value')] + [
+            ('attention.output.dense', d, d), ('intermediate.dense', f, d), ('output.dense', d, f)]:
+        tensors[f'{at}{name}.weight'] = [rows, columns], [random.gauss(0, 0.1) for _ in range(rows * columns)]
+        tensors[f'{at}{name}.bias'] = [rows], [random.gauss(0, 0.1) for _ in range(rows)]
+    for name in ('attention.output.LayerNorm', 'output.LayerNorm'):
+        tensors[f'{at}{name}.weight'] = [d], [random.gauss(1, 0.1) for _ in range(d)]
+        tensors[f'{at}{name}.bias'] = [d], [random.gauss(0, 0.1) for _ in range(d)]
+head, data = {}, b''
+for name, (shape, values) in tensors.items():
+    part = struct.pack(f'<{len(values)}f', *values)
+    head[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(part)]}
+    data += part
+text = json.dumps(head).encode()
+with open('bert/model.safetensors', 'wb') as file:
+    file.write(struct.pack('<Q', len(text)) + text + data)
+with open('bert/config.json', 'w') as file:
+    json.dump({'model_type': 'bert', 'hidden_size': d, 'num_attention_heads': 2, 'intermediate_size': f,
+               'num_hidden_layers': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12}, file)
+END
+
+# calibrate MODEL LAYERS: scales of inputs like those of the models here, another one for each GEMM and layer
+calibrate() {
+  jq -n --arg model "$1" --argjson layers "$2" 'def tensor(s): {amax: (200 * s), quantile: 1, rms: 1, scale: s};
+    {version: 2, model: $model, sentences: 7, layers: [range($layers) | pow(2; . % 2) as $l | {x: tensor($l / 64),
+    context: tensor($l / 256), norm1: tensor($l / 32), activation: tensor($l / 128)}]}' >calibration.json
+}
+
+# export_to WHERE OPTION...: of the BERT
+export_to() {
+  where=$1
+  shift
+  fuseplan export 48920 --target cuda --model bert -b 2 -s 40 --calibration calibration.json "$@" -q -o "$where"
+}
+refused() { # TEXT COMMAND...
+  text=$1 code=0
+  shift
+  "$@" >out 2>said || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code, not 2: $*"
+  grep -q -- "$text" said || fail "did not say '$text'"
+  [ ! -e new ] || fail "it wrote: $*"
+}
+
+calibrate 0123456789abcdef 2
+refused 'of another model; calibrate the model' export_to new --precision fp8
+model=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
+calibrate "$model" 3
+refused 'it has 3 layers, and the model 2' export_to new --precision fp8
+calibrate "$model" 2
+refused '--calibration has scales of e4m3; add --precision' export_to new
+refused 'a library has the scales of its model; add --calibration' fuseplan export 48920 --target cuda --model bert -b 2 \
+  -s 40 --precision fp8 -o new
+code=0
+export_to new --precision fp8 --arch sm_80 2>said || code=$?
+[ $code -eq 1 ] || fail "exit $code for sm_80"
+grep -q 'has no kernels for .* on sm_80 in e4m3' said || fail "did not say what sm_80 lacks"
+
+# The worker's bits, of x and weights from the same files.
+for precision in fp8 qkv,ffn2; do
+  export_to "$precision" --precision $precision
+  "$check_json" "$schemas/export.json" "$precision/manifest.json" || fail "schema of the manifest"
+  jq -e --slurpfile c calibration.json --arg p $precision '.plans[0].precision == $p and .calibration.sentences == 7 and
+    .calibration.path == "calibration.json" and .calibration.model == $c[0].model and
+    .calibration.scales == ($c[0].layers | map(map_values(.scale)))' "$precision/manifest.json" >jq.txt ||
+    fail "manifest"
+  fuseplan bench 48920 --target cuda --model bert -b 2 -s 40 --calibration calibration.json --precision $precision \
+    --compiler nvcc --baseline none --dump "worker_$precision" >out 2>said || fail "bench"
+  build "$precision" "$precision/example.c" "$precision"/safetensors*.c "$precision"/weights*.c
+  "$precision/run" --weights bert/model.safetensors --input "worker_$precision/x.npy" --output y.npy >out ||
+    fail "the example"
+  cmp y.npy "worker_$precision/y.npy" || fail "the library's bits are not the worker's: $precision"
+done
+cmp -s worker_fp8/y.npy worker_qkv,ffn2/y.npy && fail "two precisions give the same bits: nothing was compared"
+jq '.layers[1].norm1 |= {amax: 50, quantile: 1, rms: 1, scale: 0.25}' calibration.json >other.json
+fuseplan export 48920 --target cuda --model bert -b 2 -s 40 --calibration other.json --precision fp8 -q -o scaled
+build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
+scaled/run --weights bert/model.safetensors --input worker_fp8/x.npy --output y.npy >out || fail "the example"
+cmp -s y.npy worker_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
+
+# A C program, whose weights have the fingerprint that the library's first refusal says.
+workload='-b 2 -s 100 -m causal -H 2 -W 64 --ffn 256 -L 3'
+calibrate 0123456789abcdef 3
+for packed in '' --packed; do
+  # shellcheck disable=SC2086
+  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed -q -o first
+  build first "$source/tests/cuda/e4m3.c"
+  first/run y >out && fail "a library of another model runs"
+  model=$(sed -n 's/.* and these are \([0-9a-f]\{16\}\): another model.*/\1/p' out)
+  calibrate "$model" 3
+  # shellcheck disable=SC2086
+  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed --force -q -o first
+  build first "$source/tests/cuda/e4m3.c"
+  first/run "y$packed" >out || fail "the library: $(cat out)"
+  rm -r first
+  calibrate 0123456789abcdef 3
+done
+cmp y y--packed || fail "the packed library gives another result"
+echo "all well"
