@@ -20,7 +20,7 @@ struct key {
     int plan, batch, seq_len;
     bool padded;
     const void *x, *device_lengths;
-    void *y, *yn, *workspace;
+    void *y, *yn, *outputs, *workspace;
 };
 
 struct recorded {
@@ -63,9 +63,10 @@ void encoder_graphs_close(struct graphs *g)
 
 static bool same(const struct key *a, const struct key *b)
 {
-    return a->x == b->x && a->y == b->y && a->yn == b->yn && a->workspace == b->workspace &&
-           a->device_lengths == b->device_lengths && a->plan == b->plan && a->batch == b->batch &&
-           a->seq_len == b->seq_len && a->padded == b->padded;
+    return a->x == b->x && a->y == b->y && a->yn == b->yn && a->outputs == b->outputs &&
+           a->workspace == b->workspace && a->device_lengths == b->device_lengths &&
+           a->plan == b->plan && a->batch == b->batch && a->seq_len == b->seq_len &&
+           a->padded == b->padded;
 }
 
 static bool was_seen(struct graphs *g, const struct key *k)
@@ -196,8 +197,8 @@ int encoder_submit(struct run *r)
 {
     struct graphs *g = r->e->device->graphs;
     const struct encoder_call *c = r->call;
-    const struct key key = {r->index,          c->batch, c->seq_len, r->padded,   c->x,
-                            c->device_lengths, c->y,     c->yn,      c->workspace};
+    const struct key key = {r->index,          c->batch, c->seq_len, r->padded,  c->x,
+                            c->device_lengths, c->y,     c->yn,      c->outputs, c->workspace};
     struct recorded *place = NULL;
     bool new = false;
     int status = check_device(r);

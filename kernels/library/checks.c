@@ -81,16 +81,18 @@ static bool overlap(const struct memory *a, const struct memory *b)
 }
 
 /* workspace_bytes: the bytes that the run uses. */
-static int check_overlaps(const struct encoder_call *c, size_t workspace_bytes)
+static int check_overlaps(const struct encoder *e, const struct encoder_call *c,
+                          size_t workspace_bytes)
 {
     const struct encoder_info *l = &encoder_library;
     size_t tokens = (size_t)c->batch * (size_t)c->seq_len,
            bytes = tokens * (size_t)l->hidden * (size_t)l->element_bytes,
            lengths_bytes = (size_t)c->batch * sizeof(int);
-    enum { WRITTEN = 3, ALL = 6 };
+    enum { WRITTEN = 4, ALL = 7 };
     const struct memory all[ALL] = {{"output y", c->y, bytes},
                                     {"workspace", c->workspace, workspace_bytes},
                                     {"output yn", c->yn, bytes},
+                                    {"outputs", c->outputs, bytes * (size_t)(e->layers - 1)},
                                     {"input x", c->x, bytes},
                                     {"lengths", c->lengths, lengths_bytes},
                                     {"device_lengths", c->device_lengths, lengths_bytes}};
@@ -176,7 +178,7 @@ int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
     return status == ENCODER_OK ? check_target(c) : status;
 }
 
-int encoder_check_memory(const struct encoder_call *c, size_t needed)
+int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, size_t needed)
 {
     enum { ALIGNMENT = 16 };
     if (needed == 0)
@@ -185,10 +187,12 @@ int encoder_check_memory(const struct encoder_call *c, size_t needed)
     if (c->workspace_bytes < needed)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
                             c->workspace_bytes, needed);
-    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->yn | (uintptr_t)c->workspace) %
+    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->yn | (uintptr_t)c->outputs |
+         (uintptr_t)c->workspace) %
             ALIGNMENT !=
         0)
         return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "x, y, yn or the workspace is not aligned to %d bytes", ALIGNMENT);
-    return check_overlaps(c, needed);
+                            "x, y, yn, outputs or the workspace is not aligned to %d bytes",
+                            ALIGNMENT);
+    return check_overlaps(e, c, needed);
 }

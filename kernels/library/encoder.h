@@ -203,8 +203,10 @@ struct encoder_call {
     const int *device_lengths;
     void *workspace; /* any contents */
     size_t workspace_bytes;
-    void *stream; /* cudaStream_t; null: the default stream.  On a CPU null. */
-    void *yn;     /* like y: the norm of y where norms stand before; null: not wanted */
+    void *stream;  /* cudaStream_t; null: the default stream.  On a CPU null. */
+    void *yn;      /* like y: the norm of y where norms stand before; null: not wanted */
+    void *outputs; /* (layers-1, batch, seq_len, D), each like y: what all layers but the last hand
+                    * on; null: not wanted */
 };
 
 /* Runs all layers.  On a GPU the call returns once the work is in the stream, and never waits for
@@ -213,9 +215,10 @@ struct encoder_call {
  * program ends by abort().
  *
  * On a GPU a handle keeps CUDA graphs of up to 8 calls, so that a call that comes again is one
- * launch.  A call comes again if the batch, seq_len, x, y, yn, workspace and device_lengths are
- * as before, and if a sequence is shorter than its plan's, or none is, as before; contents and the
- * stream may differ.  The runs of one graph follow one another, also in different streams.
+ * launch.  A call comes again if the batch, seq_len, x, y, yn, outputs, workspace and
+ * device_lengths are as before, and if a sequence is shorter than its plan's, or none is, as
+ * before; contents and the stream may differ.  The runs of one graph follow one another, also in
+ * different streams.
  *   - The second such call records a graph, and so allocates and takes about as long as two calls.
  *     It may do so while other streams are captured.  All other calls allocate nothing.
  *   - It must come within the next 32 calls that differ.  A graph that was not used by 64 calls may

@@ -92,7 +92,7 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
     int status = encoder_check_call(e, call);
     if (status == ENCODER_OK)
-        status = encoder_check_memory(call, encoder_workspace_bytes(call->batch, call->seq_len));
+        status = encoder_check_memory(e, call, encoder_workspace_bytes(call->batch, call->seq_len));
     if (status == ENCODER_OK)
         status = encoder_start();
     if (status != ENCODER_OK)

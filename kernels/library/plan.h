@@ -111,7 +111,7 @@ void *encoder_carve(struct carving *c, size_t bytes);
 /* Check a call: first all arguments except the memory, then x, y and the workspace.  needed: bytes
  * of workspace; 0: no plan is large enough. */
 int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
-int encoder_check_memory(const struct encoder_call *c, size_t needed);
+int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, size_t needed);
 
 /* Comes before what does not outlive a fork(): a parallel region of OpenMP, a call of CUDA. Refuses
  * a child of a process that called this. */

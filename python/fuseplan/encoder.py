@@ -131,7 +131,7 @@ def __getattr__(name):  # of this module
 # function costs more for being entered at all than for what it does.  So a call enters few, and these
 # without the functions around them in Python.
 _encoder_run = _lib.encoder_run
-_call = struct.Struct("@iiPPPPPNPP").pack  # the bytes of a struct encoder_call
+_call = struct.Struct("@iiPPPPPNPPP").pack  # the bytes of a struct encoder_call
 
 
 def _check_shape(x):
@@ -234,9 +234,9 @@ def _address_lengths(x, lengths):
     return (lengths, 0, address) if lengths.is_cuda else (lengths, address, 0)
 
 
-def _run(x, lengths, handle):
+def _run(x, lengths, handle, outputs=0):
     """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
-    None: all S.  Rows of the result past a length are 0."""
+    None: all S.  Rows of the result past a length are 0.  outputs: an address, see encoder.h."""
     layout = _layouts.get(x.shape)
     gpu = x.get_device()  # -1: none
     address = x.data_ptr()  # 0: none
@@ -251,7 +251,7 @@ def _run(x, lengths, handle):
     if _on_gpu:
         if gpu != _current_gpu():
             with torch.cuda.device(gpu):
-                return _run(x, lengths, handle)
+                return _run(x, lengths, handle, outputs)
         stream = _raw_stream(gpu)
     workspace = _thread.workspaces.get(gpu) if stream == 0 else None
     if workspace is None or workspace[0] < size:
@@ -261,7 +261,7 @@ def _run(x, lengths, handle):
         lengths, host, device = _address_lengths(x, lengths)
     y = _empty(sizes, strides, _dtype)
     status = _encoder_run(handle, _call(batch, seq_len, address, y.data_ptr(), host, device,
-                                        workspace[1], size, stream, 0))
+                                        workspace[1], size, stream, 0, outputs))
     if status != 0:
         _check(status)
     return y
@@ -360,7 +360,7 @@ def _run_array(x, lengths, handle):
         workspace = _new_array_workspace(numpy, size)
     y = numpy.empty(x.shape, "float32")
     _check(_encoder_run(handle, _call(batch, seq_len, x.ctypes.data, y.ctypes.data,
-                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0)))
+                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0, 0)))
     return y
 
 
@@ -462,7 +462,7 @@ class Layers:
                 torch.cuda.synchronize()  # the copies may be under way in another stream
             _check(_lib.encoder_create(ctypes.byref(model), ctypes.byref(handle)))
         # Modules of one name may replace each other, and torch.compile looks names up in the last one.
-        self.run, self.handle = operator, handle.value
+        self.run, self.handle, self.count = operator, handle.value, len(layers)
         self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
 
     def __reduce__(self):  # a copy's handle would end with these layers
@@ -470,6 +470,18 @@ class Layers:
 
     def __call__(self, x, lengths=None):
         return self.run(x, lengths, self.handle)
+
+    def each(self, x, lengths=None):
+        """The outputs of all layers, as a list of tensors like y, which is the last."""
+        _check_input(x)
+        piece = _find_piece(x.shape[0], x.shape[1])
+        if piece < x.shape[0]:
+            parts = [None] * x.shape[0] if lengths is None else lengths.split(piece)
+            found = [self.each(part, real) for part, real in zip(x.split(piece), parts)]
+            return [torch.cat(one) for one in zip(*found)]
+        outputs = x.new_empty((self.count - 1, *x.shape))
+        y = _run(x, lengths, self.handle, outputs.data_ptr())
+        return [*outputs, y]
 
 
 # ---- attention masks

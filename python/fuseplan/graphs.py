@@ -213,7 +213,7 @@ class Graphs:
                 tensors[name] = value
                 key += name, value.dtype
             elif value is True or value is False:
-                if name not in _OPTIONS or (value and name.startswith("output")):
+                if name not in _OPTIONS or (value and name == "output_attentions"):
                     return None
                 options[name] = value
                 key += name, value

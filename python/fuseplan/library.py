@@ -40,8 +40,9 @@ def _device(device):
     return _processor()
 
 
-def workload_words(stack, dtype, batches, lengths):
-    """The options of `fuseplan search` and `export` that say what is to be made fast."""
+def workload_words(stack, dtype, batches, lengths, mean_length=None):
+    """The options of `fuseplan search` and `export` that say what is to be made fast.  mean_length: of tokens of a
+    sequence, in calls with a mask; None: as many as there are places."""
     device = stack.place[0]
     target = device.type if device.index in (None, 0) else f"{device.type}:{device.index}"
     words = ["--target", target, "-t", dtype, "-b", ",".join(map(str, batches)), "-s", ",".join(map(str, lengths)),
@@ -51,17 +52,20 @@ def workload_words(stack, dtype, batches, lengths):
     words += ["--gate"] * stack.gate + ["--rope", "10000"] * stack.family.rope  # Layers gets a table
     if stack.window:
         words += ["--local-mask", f"sliding:w={stack.window}", "--local-rope", "10000", "--global-every", stack.every]
-    return words + ["--score-bias"] * bool(stack.family.bias)
+    words += ["--score-bias"] * bool(stack.family.bias)
+    return words + (["--avg-seq-len", mean_length] if mean_length else [])
 
 
-def get(stack, dtype, shapes, time_limit=None, progress=True, search=None):
+def get(stack, dtype, shapes, time_limit=None, progress=True, search=None, mean_length=None):
     """The module encoder.py of a library for the stack, and what the cache knows of it.
 
     shapes: (batch, seq_len) pairs; a library has a plan for each batch with each length.  time_limit: seconds of
     search, for a library for which so long was not searched; None: the best plans known, else default ones.  search:
-    the pairs among the shapes that are searched for; None: all of them."""
+    the pairs among the shapes that are searched for; None: all of them.  mean_length: see workload_words()."""
     batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
-    words = workload_words(stack, dtype, batches, lengths)
+    if mean_length is not None and not 1 <= mean_length <= lengths[0]:
+        raise ValueError(f"mean_length is {mean_length}; expected 1 to {lengths[0]}, the shortest length of the shapes")
+    words = workload_words(stack, dtype, batches, lengths, mean_length)
     request = cache.request_of(program=program.version(), device=_device(stack.place[0]), target=stack.place[0].type,
                                words=words[2:])  # of GPUs of one name any may have built it
     found = cache.find(request)
@@ -69,7 +73,8 @@ def get(stack, dtype, shapes, time_limit=None, progress=True, search=None):
         with cache.lock(request):
             found = cache.find(request)  # another process may have built it meanwhile
             if not _is_enough(found, time_limit):
-                parts = [workload_words(stack, dtype, [batch], [seq_len]) for batch, seq_len in search or shapes]
+                parts = [workload_words(stack, dtype, [batch], [seq_len], mean_length)
+                         for batch, seq_len in search or shapes]
                 searched = bool(time_limit) and _search(parts, time_limit, progress)
                 found = cache.store(request, lambda path: _export(words, path),
                                     searched_s=time_limit if searched else 0)

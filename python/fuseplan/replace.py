@@ -8,7 +8,7 @@ import torch
 
 from . import capture, finder, graphs as _graphs, library, probe, program
 from .finder import Unsupported
-from .stack import Engine, Layers, Stack, Watch, hide_pooled
+from .stack import Engine, Entry, Layers, Stack, Watch, hide_pooled
 
 # The largest relative L2 distance to the model itself, over rows of tokens.  One that is itself farther from its
 # layers in fp32, as T5's attention may be, which has no scale, is no measure: see _is_as_near().
@@ -25,7 +25,8 @@ class Wrong(RuntimeError):
     """The library's results are not the model's: it is not used."""
 
 
-def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, progress=True, graphs=True):
+def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=None, example=None, progress=True,
+             graphs=True):
     """Gives the encoder layers of a model to fuseplan's kernels, and returns the model.
 
     model: a HuggingFace model, also one with a head, a SentenceTransformer, a CrossEncoder, a torch.nn.Module with
@@ -35,6 +36,8 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     batches in pieces; of longer sequences PyTorch's layers take over.  None: batches of 1, 8 and 64, and 32, 128 and
     512 tokens, at most the model's positions; of images and sounds their one length.
     time_limit: seconds in which to search for the fastest plans; None: the best that are known, else default ones.
+    mean_length: of tokens of a sequence in calls with an attention mask, whose padding layers do not compute; for as
+    many plans are chosen.  None: for sequences without padding.
     dtype: in which the layers compute, such as torch.float16, "tf32"; None: the model's own.
     example: keyword arguments of a call of the model, where fuseplan does not know what the model takes.
     progress: True: a line on stderr; False; or a function that is called with each event of `fuseplan --events`.
@@ -48,7 +51,8 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     before, had = [layers.stack for layers in find_layers(base)], _graphs.graphs_of(base)
     base = restore(base)
     try:
-        made, refused = _make_all(base, example, shapes, time_limit, dtype, progress)
+        wanted = {"time_limit": time_limit, "progress": progress, "mean_length": mean_length}
+        made, refused = _make_all(base, example, shapes, dtype, wanted)
     except BaseException:
         for stack in before:
             if not isinstance(model, Layers):  # which is as it was
@@ -64,14 +68,14 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, example=None, p
     return base if isinstance(base, Layers) else whole
 
 
-def _make_all(model, example, shapes, time_limit, dtype, progress):
-    """Modules for the model's stacks, and why there is none for others, by their path."""
+def _make_all(model, example, shapes, dtype, wanted):
+    """Modules for the model's stacks, and why there is none for others, by their path.  wanted: of library.get()."""
     stacks, refused = finder.find_stacks(model)
     made, runs = [], _record(model, stacks, example, shapes)
     for i, stack in enumerate(stacks):
         calls = [run[i] for run in runs if run[i] is not None]
         if calls:
-            made.append(_make(model, stack, calls, shapes, time_limit, dtype, progress))
+            made.append(_make(model, stack, calls, shapes, dtype, wanted))
         else:
             refused[stack.path] = "no call of the model reached these layers"
     if not made:
@@ -134,11 +138,12 @@ def _shapes_of(model, calls, shapes):
     return [(batch, seq_len) for batch in _BATCHES for seq_len in lengths]
 
 
-def _make(model, stack, calls, shapes, time_limit, dtype, progress):
+def _make(model, stack, calls, shapes, dtype, wanted):
     """The module for a stack, which computes what its layers do."""
     name = library.type_name(dtype or stack.place[1])
-    module, about = library.get(stack, name, _shapes_of(model, calls, shapes), time_limit, progress)
+    module, about = library.get(stack, name, _shapes_of(model, calls, shapes), **wanted)
     made = Stack(stack, None, calls)
+    made.mean_length = wanted["mean_length"]
     made.engine = made_engine(made, module, model, about)
     return made
 
@@ -170,7 +175,7 @@ def _is_as_near(stack, calls):
         layers = [copy.deepcopy(layer).float() for layer in stack.plain]
         for call in calls:
             x, args, kwargs = _in_fp32((call.x, call.args, call.kwargs))
-            exact = stack.run_layers(layers, x, args, kwargs)
+            exact = stack.run_layers(layers, x, args, kwargs)[-1]
             got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
             if not _distance(got, exact, call.real) <= 1.25 * _distance(call.y, exact, call.real):
                 return False
@@ -213,7 +218,8 @@ def _replace(model, stack):
     for i, (path, module) in enumerate(above):
         # Models of transformers 4 look through tokens for padding if they get no mask.
         takes_mask = path == whole and d.family.mask_in_layers and finder.transformers_5() is not None
-        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask))
+        entry = _enter(stack, module) if hasattr(module, "base_model_prefix") else None
+        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask, entry))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model
@@ -234,6 +240,15 @@ def _is_above(path, module, description):
     """Whether it loops over the list, or is a model of transformers around it."""
     below = not path or description.path.startswith(path + ".")
     return module is description.owner or (below and hasattr(module, "base_model_prefix"))
+
+
+def _enter(stack, module):
+    """What stands in the place of the module's forward(): another stack's may do so already."""
+    found = vars(module).get("forward")
+    if not isinstance(found, Entry):
+        found = vars(module)["forward"] = Entry(module)
+        stack.hooks.append(found)
+    return found
 
 
 def _watch(module, watch):

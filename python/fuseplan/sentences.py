@@ -151,7 +151,6 @@ def _run(model, stack, rows, prompt, alone):
     what a graph would save of the host's time is not missing."""
     device, longest = stack.description.place[0], len(rows[0]["input_ids"])
     lengths = _pin(device, torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32))
-    lengths = lengths.to(device, non_blocking=True)
     base = finder.unwrap(model)
     skipped = 0  # tokens of the prompt, in pooling
     if prompt and not getattr(model[1], "include_prompt", True):
@@ -161,11 +160,12 @@ def _run(model, stack, rows, prompt, alone):
     inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)).to(device, non_blocking=True)
               for name in rows[0]}
     if wide:
-        found = _replay(around, model, base, stack, {**inputs, "lengths": lengths}, skipped)
+        moved = lengths.to(device, non_blocking=True)
+        found = _replay(around, model, base, stack, {**inputs, "lengths": moved}, skipped)
         if found is not None:
             return found[0]
-    with asking([stack], lengths=lengths):
-        return _embed(model, base, inputs, lengths, skipped)
+    with asking([stack], lengths=lengths):  # on the host: then products are of real tokens alone
+        return _embed(model, base, inputs, lengths.to(device, non_blocking=True), skipped)
 
 
 def _replay(around, model, base, stack, tensors, skipped):
@@ -178,7 +178,7 @@ def _replay(around, model, base, stack, tensors, skipped):
 
 
 def _embed(model, base, inputs, lengths, skipped):
-    """The model and what pools its rows."""
+    """The model and what pools its rows.  lengths: on the device."""
     tokens = inputs["input_ids"]
     mask = (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]).long()
     run = base if graphs.graphs_of(base) is None else base._call_impl  # not by a graph of the base alone

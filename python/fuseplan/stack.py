@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import copy
+import functools
 import inspect
 import threading
 import time
@@ -27,9 +28,10 @@ _CHANGED = "; the model's other parts may have changed already"
 
 class _Asked(threading.local):
     """What a call of this thread asks for.  by: the Watch that saw that the stack's layers must run, and reason: why;
-    mask: (B,S), which the model itself does not get; lengths, whole, ran: see asking()."""
+    every: the Watch that saw that the outputs of all layers are wanted, and outputs: these, see Stand; mask: (B,S),
+    which the model itself does not get; lengths, whole, ran: see asking()."""
 
-    by = reason = mask = lengths = ran = None
+    by = reason = every = outputs = mask = lengths = ran = None
     whole = False
 
 
@@ -53,12 +55,14 @@ class Refused(Exception):
 
 class Layers(torch.nn.ModuleList):
     """A list that holds a stack alone, over which a model's own code loops.  During a call of a thread that asks for
-    what a stack does not have, the layers that it replaces stand in the list, see Watch.  Copies, pickles and state
-    dicts are those of the replaced layers."""
+    what a stack does not have, the layers that it replaces stand in the list, and during one that wants the outputs of
+    all layers a Stand for each of them, see Watch.  Copies, pickles and state dicts are those of the replaced
+    layers."""
 
     def __init__(self, stack):
         super().__init__()
         self._modules["0"] = self.__dict__["stack"] = stack  # found by a loop, and at once
+        self.__dict__["_stands"] = [_make_stand(stack, i) for i in range(len(stack.plain))]
         self.eval()
 
     @property
@@ -70,7 +74,9 @@ class Layers(torch.nn.ModuleList):
 
     def _shown(self):
         stack = self._modules["0"]
-        return [stack] if stack.asked.by is None else list(stack.plain)
+        if stack.asked.by is not None:
+            return list(stack.plain)
+        return [stack] if stack.asked.every is None else self._stands
 
     def __iter__(self):
         return iter(self._shown())
@@ -81,15 +87,20 @@ class Layers(torch.nn.ModuleList):
     def __getitem__(self, index):
         return self._shown()[index]
 
-    # transformers looks here for the layers whose outputs it is to record.
+    # transformers looks here for the layers whose outputs it is to record: by their forward() in modules, or for good by
+    # hooks in children, which stands share with the layers.
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         if self._is_plain():
             return self.plain.named_modules(memo, prefix, remove_duplicate)
+        if self.stack.asked.every is not None:
+            return ((f"{prefix}.{i}", stand) for i, stand in enumerate(self._stands))
         return super().named_modules(memo, prefix, remove_duplicate)
 
     def named_children(self):
-        return self.plain.named_children() if self._is_plain() else super().named_children()
+        if self._is_plain() or self.stack.asked.every is not None:
+            return self.plain.named_children()
+        return super().named_children()
 
     def __reduce__(self):
         return torch.nn.ModuleList, (list(self.stack.plain),)
@@ -99,6 +110,45 @@ class Layers(torch.nn.ModuleList):
 
     def state_dict(self, *args, **kwargs):
         return self.plain.state_dict(*args, **kwargs)
+
+
+class Stand:
+    """Stands for a layer in a call that wants the outputs of all: the first one runs the stack, and each gives its
+    layer's.  A kind of it is one of the layer's class, too."""
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["layer"], name)
+
+    def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(self._give)(*args, **kwargs)
+        return self._give(*args, **kwargs)
+
+    def _give(self, *args, **kwargs):
+        asked = self.stack.asked
+        if self.number == 0:
+            asked.outputs = self.stack.run_each(*args, **kwargs)
+        y = asked.outputs[self.number]
+        if self.number == len(asked.outputs) - 1:
+            asked.outputs = None
+        return self.stack.answer(y)
+
+
+_HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
+          "_forward_pre_hooks_with_kwargs")
+
+
+def _make_stand(stack, number):
+    layer = stack.plain[number]
+    kind = type("Stand", (Stand, type(layer)), {})
+    stand = kind.__new__(kind)
+    torch.nn.Module.__init__(stand)
+    stand.__dict__.update(stack=stack, number=number, layer=layer, training=False,
+                          **{name: getattr(layer, name) for name in _HOOKS})
+    return stand
 
 
 @torch.compiler.disable
@@ -114,10 +164,11 @@ class Watch:
     layers: of the stack; a copy of the module has PyTorch's, and its hooks do nothing.  owner: whether the module
     itself loops over them.  outermost: whether no watched module is around it.  takes_mask: whether it hands its
     attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it would look for in
-    it, costs more than some layers, and waits for the GPU."""
+    it, costs more than some layers, and waits for the GPU.  entry: in the place of the module's forward(), or None."""
 
-    def __init__(self, layers, module, owner, outermost, takes_mask):
+    def __init__(self, layers, module, owner, outermost, takes_mask, entry):
         self.layers, self.owner, self.outermost, self.takes_mask = layers, owner, outermost, takes_mask
+        self.entry = entry
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
         self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
@@ -126,13 +177,13 @@ class Watch:
         self.names = [name for name, p in inspect.signature(module.forward).parameters.items()
                       if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
+    def _wants(self, name, kwargs):
+        wanted = kwargs.get(name)
+        return bool(wanted or (wanted is None and (self.fields.get(name) or self.fields.get("_" + name))))
+
     def _find_reason(self, args, kwargs):
-        if len(args) > 1:
-            kwargs = {**dict(zip(self.names, args)), **kwargs}
-        for name in "output_hidden_states", "output_attentions":
-            wanted = kwargs.get(name)
-            if wanted or (wanted is None and (self.fields.get(name) or self.fields.get("_" + name))):
-                return name
+        if self._wants("output_attentions", kwargs):
+            return "output_attentions"
         if kwargs.get("past_key_values") is not None:
             return "use_cache"
         if self.causal:
@@ -159,14 +210,21 @@ class Watch:
             return None
         stack = self.layers.stack
         asked = stack.asked
+        if self.entry is not None:
+            self.entry.within.on = True
         if self.outermost or asked.by is self:  # after() is not called where a KeyboardInterrupt ends a call
             asked.by = None
+        if self.outermost or asked.every is self:
+            asked.every = asked.outputs = None
         if self.takes_mask:
             asked.mask = None
         if asked.by is None:
-            reason = self._find_reason(args, kwargs)
+            named = {**dict(zip(self.names, args)), **kwargs} if len(args) > 1 else kwargs
+            reason = self._find_reason(args, named)
             if reason is not None:
                 asked.by, asked.reason = self, reason
+            elif asked.every is None and self._wants("output_hidden_states", named):
+                asked.every = self
         if asked.by is not None:
             if self.owner:
                 stack.count_plain(asked.reason)
@@ -184,8 +242,50 @@ class Watch:
             asked = self.layers.stack.asked
             if asked.by is self:
                 asked.by = None
+            if asked.every is self:
+                asked.every = asked.outputs = None
             if self.takes_mask:
                 asked.mask = None
+
+
+class Entry:
+    """In the place of a model's forward(), which some call instead of the model: that is a call of the model, too, as
+    hooks belong to it and graphs may run it.  Copies and pickles have the model's own."""
+
+    def __init__(self, module):
+        functools.update_wrapper(self, module.forward)
+        self._module, self._forward, self.within = module, module.forward, threading.local()
+
+    def __call__(self, *args, **kwargs):
+        if getattr(self.within, "on", False):
+            self.within.on = False
+            return self._forward(*args, **kwargs)
+        return self._module(*args, **kwargs)
+
+    def remove(self):
+        """Puts the model's own back, or answers for it where something else has come around it."""
+        own = vars(self._module)
+        if own.get("forward") is self:
+            del own["forward"]
+            if self._forward != self._module.forward:
+                own["forward"] = self._forward
+        self.__class__ = _Ended
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self._forward, memo)
+
+    def __reduce__(self):
+        return _same, (self._forward,)
+
+
+class _Ended(Entry):
+
+    def __call__(self, *args, **kwargs):
+        return self._forward(*args, **kwargs)
+
+
+def _same(value):
+    return value
 
 
 class Stack(torch.nn.Module):
@@ -208,6 +308,7 @@ class Stack(torch.nn.Module):
         self._contiguous = description.causal or family.rope or bool(family.bias)
         self.asked = _Asked()
         self.head = None  # the class of a model that may read the row of token 0
+        self.mean_length = None  # for which plans are chosen
         self.plain_calls = collections.Counter()
         self.eval()
 
@@ -246,14 +347,14 @@ class Stack(torch.nn.Module):
         raise RuntimeError("the model's layers are fuseplan's, and keep the weights that they have: call "
                            "fuseplan.restore(model), load others, and optimize it again" + _CHANGED)
 
-    def _sort_arguments(self, args, kwargs):
-        """The masks among them; refuses what changes what layers compute."""
+    def _sort_arguments(self, args, kwargs, every):
+        """The masks among them; refuses what changes what layers compute.  every: see _outputs()."""
         found = []
         named = list(zip(self._names[1:], args)) + list(kwargs.items())
         if len(args) >= len(self._names):
             raise Unsupported(f"{len(args) + 1} arguments are given to layers that take {len(self._names)}")
         for name, value in named:
-            if value is None or value is False:
+            if value is None or value is False or (every and name == "output_hidden_states"):
                 continue
             if name in _MASKS:
                 found.append(masks.invert_padding(value) if name == "src_key_padding_mask" else value)
@@ -274,13 +375,25 @@ class Stack(torch.nn.Module):
         return self._run(*args, **kwargs)
 
     def _run(self, *args, **kwargs):
+        return self.answer(self._outputs(False, args, kwargs)[-1])
+
+    def run_each(self, *args, **kwargs):
+        """The outputs of all layers (B,S,D)."""
+        return self._outputs(True, args, kwargs)
+
+    def answer(self, y):
+        """As a layer does."""
+        return (y,) + (None,) * (self._form - 1) if self._form else y
+
+    def _outputs(self, every, args, kwargs):
+        """The outputs of all layers, or of the last one alone."""
         if args:
             x, args = args[0], args[1:]
         else:
             x = kwargs.pop(next(name for name in _INPUTS if name in kwargs))
         if self.training:
             raise Unsupported("the model is in training mode; fuseplan's layers have no dropout: call model.eval()")
-        found = self._sort_arguments(args, kwargs)
+        found = self._sort_arguments(args, kwargs, every)
         if x.dim() != 3:
             raise Unsupported(f"the layers' input has the shape {tuple(x.shape)}; expected (B,S,D): load the model "
                               "with attn_implementation='sdpa'")
@@ -290,7 +403,8 @@ class Stack(torch.nn.Module):
                 raise Unsupported(f"the input has {x.shape[1]} tokens, and the layers' longest plan {engine.longest}: "
                                   "optimize the model again, with shapes for as many")
             self.count_plain(f"more than {engine.longest} tokens")
-            return self._run_plain(x, args, kwargs)
+            plain = [layer.forward for layer in self.plain] if every else self.plain  # stands call their hooks
+            return self.run_layers(plain, x, args, kwargs)
         lengths, order, bad = self.asked.lengths, None, None
         if self.asked.mask is not None:
             found = [self.asked.mask]
@@ -298,12 +412,12 @@ class Stack(torch.nn.Module):
             found = []
         if lengths is None and found:
             lengths, order, bad = masks.read(found, x, self._causal, self._contiguous, engine.module)
-        y = engine.run(x, lengths, order, self.asked.ran)
+        found = engine.run(x, lengths, order, self.asked.ran, every)
         if bad is not None:
-            y = y.masked_fill(bad[:, None, None], float("nan"))
+            found = [y.masked_fill(bad[:, None, None], float("nan")) for y in found]
         if order is not None and not self._causal:
-            self._hide_first(y, order[:, 0] != 0)
-        return (y,) + (None,) * (self._form - 1) if self._form else y
+            self._hide_first(found[-1], order[:, 0] != 0)
+        return found
 
     def _hide_first(self, y, padding):
         """Where token 0 is padding (B), its row says nothing; a head may read it."""
@@ -315,22 +429,18 @@ class Stack(torch.nn.Module):
                               f"{self.head} may read it: set tokenizer.padding_side='right'")
         y[:, 0].masked_fill_(padding[:, None], float("nan"))
 
-    def _run_plain(self, x, args, kwargs):
-        """By the layers themselves."""
-        x = self.run_layers(self.plain, x, args, kwargs)
-        return (x,) + (None,) * (self._form - 1) if self._form else x
-
     def run_layers(self, layers, x, args, kwargs):
-        """By layers like those of the stack.  T5's first one gives its bias to the others."""
-        output = None
+        """The outputs of layers like those of the stack.  T5's first one gives its bias to the others."""
+        output, outputs = None, []
         for layer in layers:
             output = layer(x, *args, **kwargs)
             x = tensor_of(output)
+            outputs.append(x)
             if self.description.family.bias == "t5" and layer is layers[0]:
                 bias = next(t for t in output[1:] if isinstance(t, torch.Tensor) and t.dim() == 4)
                 kwargs = {**dict(zip(self._names[1:], args)), **kwargs, "position_bias": bias}
                 args = ()
-        return x
+        return outputs
 
 
 class Engine:
@@ -349,32 +459,39 @@ class Engine:
         self.replays = collections.Counter()  # calls among them
         self.seconds = collections.Counter()
 
-    def run(self, x, lengths, order, ran=None):
-        """x (B,S,D) of any type, its real rows first in each sequence, or where order says; y is of x's type.  ran: see
-        asking()."""
+    def run(self, x, lengths, order, ran=None, every=False):
+        """A list of the output y (B,S,D) of the last layer, or with every of all.  x: of any type, as y is, its real
+        rows first in each sequence, or where order says.  ran: see asking()."""
         shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
-        y = self._run(x, lengths, order)
+        found = self._run(x, lengths, order, every)
         if ran is not None:
             ran.append((self, shape))
         else:
             self.count(shape, time.perf_counter() - begun)
-        return y
+        return found
 
     def count(self, shape, seconds, replay=False):
         self.calls[shape] += 1
         self.replays[shape] += replay
         self.seconds[shape] += seconds
 
-    def _run(self, x, lengths, order):
+    def _run(self, x, lengths, order, every):
         given = x.dtype
         if given != self.dtype:
             x = x.to(self.dtype)
         if order is not None:
-            order = order[:, :, None].expand_as(x)
-            x = x.gather(1, order)
-        y = self.layers(x, lengths)
+            batch, seq_len = order.shape
+            rows = (order + torch.arange(0, batch * seq_len, seq_len, device=x.device)[:, None]).flatten()
+            x = _take_rows(x, rows)
+        found = self.layers.each(x, lengths) if every else [self.layers(x, lengths)]
         if order is not None:
-            y = torch.empty_like(y).scatter_(1, order, y)
+            back = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=x.device))
+            found = [_take_rows(y, back) for y in found]
         if given != self.dtype:
-            y = y.to(given)
-        return y
+            found = [y.to(given) for y in found]
+        return found
+
+
+def _take_rows(x, rows):
+    """Rows (B*S) of x (B,S,D): a copy by whole rows, where gather() looks for each element."""
+    return x.flatten(0, 1).index_select(0, rows).view(x.shape)

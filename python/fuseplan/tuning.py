@@ -28,8 +28,10 @@ def tune(model, time_limit=60, most=4, progress=True):
         new = learned(stack, most)
         if not new:
             continue
-        module, about = library.get(stack.description, stack.engine.type_name, [*stack.engine.sizes, *new], time_limit,
-                                    progress, search=new)
+        all_shapes = [*stack.engine.sizes, *new]
+        mean = stack.mean_length and min(stack.mean_length, *(seq_len for _, seq_len in all_shapes))
+        module, about = library.get(stack.description, stack.engine.type_name, all_shapes, time_limit, progress,
+                                    search=new, mean_length=mean)
         stack.engine = made_engine(stack, module, base, about)
         shapes += new
     found = graphs.graphs_of(base)

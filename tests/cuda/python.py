@@ -1,10 +1,11 @@
 """The Python package on a GPU.
 
-    python.py [--graphs] [--times [--ours] [--search SECONDS]]
+    python.py [--graphs | --calls] [--times [--ours] [--search SECONDS]]
 
 Without --times: models of each family, in fp16 and bf16, beside the same in fp32, from which none may be farther than
 PyTorch in the type, or DIFFERENCE_MAX; then what a user does: other streams, CUDA graphs with a mask and without one,
 torch.compile, two models, a second GPU where there is one, restore; CUDA graphs of whole calls, also alone by --graphs.
+--calls: a minute's part: calls of BERT-base by graphs beside those without and PyTorch's, then what a call costs.
 --times: microseconds of model(**batch) on the host's clock and sentences a second of encode, of BERT-base with weights
 and a vocabulary that are drawn, beside PyTorch's.  Exits 1 if anything is wrong.
 """
@@ -225,6 +226,8 @@ def check_replays(name, paddings=('', 'right', 'left')):
 def check_streams(ours, without):
     """Streams in turns, none of which waits for another, then threads with a stream each."""
     inputs = [draw_masked(ours, 4, 60, 'right', seed)[0] for seed in range(24)]
+    for _ in range(3):
+        hidden(ours, inputs[0])
     wants = [hidden(without, one) for one in inputs]
     torch.cuda.synchronize()
     streams = [torch.cuda.Stream() for _ in range(3)] + [torch.cuda.default_stream()]
@@ -315,8 +318,6 @@ def check_whole_graphs():
     check_replays('gpt2', paddings=('',))
     plain = draw('bert').half()
     ours, without = (fuseplan.optimize(copy.deepcopy(plain), SHAPES, graphs=graphs) for graphs in (True, False))
-    for _ in range(3):
-        hidden(ours, draw_masked(plain, 4, 60, 'right', 0)[0])
     check_streams(ours, without)
     for batch in range(1, 90):  # more than are kept
         for _ in range(3):
@@ -436,15 +437,68 @@ def submit_us(function):
     return statistics.median(samples)
 
 
+def busy_us(function):
+    """The median of the host's time until a call returns, while the GPU has work in front of it."""
+    for _ in range(20):
+        function()
+    samples = []
+    for _ in range(5):
+        torch.cuda.synchronize()
+        torch.cuda._sleep(100_000_000)
+        for _ in range(60):
+            begin = time.perf_counter()
+            function()
+            samples.append((time.perf_counter() - begin) * 1e6)
+    return statistics.median(samples)
+
+
 def print_overhead(ours):
     stack = fuseplan.replace.find_layers(ours)[0].stack
     x = torch.randn(1, 32, stack.description.hidden, device='cuda', dtype=stack.engine.dtype)
     tokens = torch.randint(1000, 30000, (1, 32), device='cuda')
-    calls = (('the layers alone', lambda: stack.engine.layers(x)), ('the model', lambda: ours(input_ids=tokens)))
-    for what, measure in ('until it returns', submit_us), ('until the GPU is done', host_us):
+    short, mask = tokens[:, :27].contiguous(), torch.ones(1, 32, dtype=torch.long, device='cuda')
+    calls = (('the layers alone', lambda: stack.engine.layers(x)), ('the model', lambda: ours(input_ids=tokens)),
+             ('with a mask', lambda: ours(input_ids=tokens, attention_mask=mask)),
+             ('of 27 tokens', lambda: ours(input_ids=short)))
+    for _, call in calls:
+        for _ in range(5):
+            call()
+    for what, measure in (('until it returns, GPU at rest', submit_us), ('until it returns, GPU busy', busy_us),
+                          ('until the GPU is done', host_us)):
         found = [(name, measure(call)) for name, call in calls]
         print(f'(1,32) {what}: ' + ', '.join(f'{name} {us:.1f} us' for name, us in found) +
-              f', difference {found[1][1] - found[0][1]:.1f} us', flush=True)
+              f'; the model over the layers {found[1][1] - found[0][1]:.1f} us', flush=True)
+
+
+def least_cosine(got, want, real):
+    got, want = (t[real].float().flatten(0, -2) for t in (got, want))
+    return float(torch.nn.functional.cosine_similarity(got, want, dim=-1).min())
+
+
+def check_calls():
+    """Results and hidden states of calls, by graphs or not, beside PyTorch's; then what a call costs."""
+    plain = draw_base()
+    shapes = [(1, 32), (8, 64)]
+    ours, without = (fuseplan.optimize(copy.deepcopy(plain), shapes, graphs=graphs) for graphs in (True, False))
+    for batch, seq_len in (1, 32), (1, 27), (8, 64), (8, 51), (11, 64):
+        for padding in '', 'right', 'left':
+            worst = 1.0
+            for seed in range(4):
+                inputs, real = draw_masked(plain, batch, seq_len, padding, seed)
+                real = slice(None) if isinstance(real, slice) else real
+                want = plain(**inputs, output_hidden_states=True)
+                for model in ours, without:
+                    for got in (model(**inputs), model.forward(**inputs), model(**inputs, output_hidden_states=True)):
+                        states = zip(got.hidden_states or (got[0],), want.hidden_states if got.hidden_states else (want[0],))
+                        worst = min([worst] + [least_cosine(mine, theirs, real) for mine, theirs in states])
+            expect(f'calls of ({batch},{seq_len}){padding and ", padded " + padding}: cosine {worst:.6f}', worst >= 0.9999)
+    counts = [s['plain'] for model in (ours, without) for s in fuseplan.stats(model).values()]
+    expect(f'calls: {count_replays(ours)} replays, by PyTorch {counts}', count_replays(ours) > 90 and not any(counts))
+    kept = [(t, t.clone()) for t in (ours(input_ids=torch.full((1, 32), i, device='cuda'))[0] for i in range(1000, 1300))]
+    expect('calls: results are kept', all(torch.equal(*pair) for pair in kept))
+    check_streams(ours, without)
+    print(f'  {fuseplan.explain(ours).splitlines()[-1]}', flush=True)
+    print_overhead(ours)
 
 
 def print_first_calls(ours):
@@ -527,6 +581,7 @@ def main():
     p.add_argument('--times', action='store_true')
     p.add_argument('--search', type=float, metavar='SECONDS', help='with --times: for plans of the calls')
     p.add_argument('--graphs', action='store_true', help='of the checks those of CUDA graphs of whole calls alone')
+    p.add_argument('--calls', action='store_true', help='calls of BERT-base alone, and what one costs')
     p.add_argument('--ours', action='store_true', help='with --times: calls of our models alone')
     p.add_argument('--theirs', nargs=4, metavar=('WAY', 'B', 'S', 'PADDED'), help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -550,6 +605,8 @@ def main():
             print_rates(plain)
     elif a.graphs:
         check_whole_graphs()
+    elif a.calls:
+        check_calls()
     else:
         for name in models.MODELS:
             if models.has(name):

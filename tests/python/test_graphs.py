@@ -182,8 +182,7 @@ class Models(Case):
 
     def test_arguments(self):
         tokens = draw_tokens(2, 32)
-        for kwargs in ({'position_ids': torch.arange(32)[None]}, {'output_hidden_states': True},
-                       {'output_attentions': True}, {'inputs_embeds': torch.randn(2, 32, 32), 'input_ids': None}):
+        for kwargs in ({'position_ids': torch.arange(32)[None]}, {'output_attentions': True}, {'inputs_embeds': torch.randn(2, 32, 32), 'input_ids': None}):
             plain = models.draw(attn_implementation='eager')
             ours = self.optimized(plain)
             for _ in range(4):
@@ -196,6 +195,17 @@ class Models(Case):
         self.assertIs(type(got), tuple)
         self.assertNear(got[0][right(2, 32).bool()], self.plain(tokens, right(2, 32))[0][right(2, 32).bool()])
         self.assertEqual(self.replays(self.ours), 2)
+        for seq_len in 20, 31, 20, 32:
+            mask = right(2, seq_len)
+            want, got = (m(tokens[:, :seq_len], mask, output_hidden_states=True) for m in (self.plain, self.ours))
+            self.assertEqual(len(got.hidden_states), 4)
+            for mine, theirs in zip(got.hidden_states, want.hidden_states):
+                self.assertNear(mine[mask.bool()], theirs[mask.bool()])
+            self.assertIs(got.hidden_states[-1], got[0])
+        self.assertEqual(self.replays(self.ours), 4)
+        for _ in range(4):
+            self.ours.forward(tokens)
+        self.assertEqual(self.replays(self.ours), 6)
 
     def test_what_no_graph_runs(self):
         for _ in range(4):
@@ -478,6 +488,9 @@ class Sentences(Case):
         for _ in range(5):
             self.assertNear(torch.tensor(fuseplan.encode(ours, texts[:7])), torch.tensor(plain.encode(texts[:7])))
         self.assertEqual(self.replays(ours), 3)
+        for _ in range(5):  # its own, too
+            self.assertNear(torch.tensor(ours.encode(texts[:7])), torch.tensor(plain.encode(texts[:7])))
+        self.assertEqual(self.replays(ours), 6)
         one = plain.encode('w7 w8 w9')
         for _ in range(5):
             self.assertNear(torch.tensor(fuseplan.encode(ours, 'w7 w8 w9')), torch.tensor(one))

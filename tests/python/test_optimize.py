@@ -1,6 +1,7 @@
 """What a user does with an optimised model, and what is refused."""
 
 import copy
+import inspect
 import io
 import os
 import pickle
@@ -80,7 +81,43 @@ class Calls(common.Case):
             setattr(self.ours.config, 'output_' + key, False)
         self.assertSame()
         self.assertEqual(stats(self.ours)['encoder.layer']['plain'],
-                         {'output_hidden_states': 2, 'output_attentions': 2})
+                         {'output_attentions': 2})
+
+    def test_hidden_states(self):
+        """Of batches in pieces, padded on either side, and where PyTorch's layers had been asked before."""
+        run(self.plain, output_hidden_states=True)
+        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+        for lengths, flip in ((None, False), ([20, 7, 1, 13, 20], False), ([20, 7, 1, 13, 20], True)):
+            inputs, real = fuseplan.probe.draw_inputs(self.plain, 5, 20, lengths)
+            if flip:
+                inputs['attention_mask'], real = inputs['attention_mask'].flip(1), real.flip(1)
+            for return_dict in True, False:
+                want, got = (m(**inputs, output_hidden_states=True, return_dict=return_dict)
+                             for m in (self.plain, self.ours))
+                self.assertEqual((type(got), len(got), len(got[2])), (type(want), 3, 4))
+                for mine, theirs in zip(got[2], want[2]):
+                    self.assertNear(*((mine, theirs) if real is None else (mine[real], theirs[real])))
+        self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {})
+        self.assertEqual(len(run(self.ours, 2, 40, output_hidden_states=True)[0].hidden_states), 4)
+        self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {'more than 32 tokens': 1})
+        self.assertIsNone(self.ours(input_ids=torch.ones(2, 9).long()).hidden_states)
+
+    def test_forward(self):
+        """Some call it in place of the model: sentence-transformers does."""
+        tokens, mask = torch.randint(10, 64, (2, 20)), torch.ones(2, 20).long()
+        mask[1, 5:] = 0
+        self.assertEqual(inspect.signature(self.ours.forward), inspect.signature(self.plain.forward))
+        for other in copy.deepcopy(self.ours), pickle.loads(pickle.dumps(self.ours)):
+            self.assertTrue(torch.equal(other.forward(tokens, mask)[0], self.plain(tokens, mask)[0]))
+        want, got = (m.forward(tokens, mask, output_hidden_states=True) for m in (self.plain, self.ours))
+        for mine, theirs in zip(got.hidden_states, want.hidden_states):
+            self.assertNear(mine[mask.bool()], theirs[mask.bool()])
+        self.assertEqual(stats(self.ours)['encoder.layer']['plain'], {})
+        kept = self.ours.forward
+        restore(self.ours)
+        self.assertNotIn('forward', vars(self.ours))
+        for forward in kept, self.ours.forward:
+            self.assertTrue(torch.equal(forward(tokens, mask)[0], self.plain(tokens, mask)[0]))
 
     @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
     def test_places_by_position(self):
@@ -261,7 +298,7 @@ class Heads(common.Case):
         mask[1, :4] = 0
         ours = optimize(models.draw(), SHAPES)
         for kwargs, hidden in (({'attention_mask': mask}, [False, True]), ({}, [False, False]),
-                               ({'attention_mask': mask, 'output_hidden_states': True}, [False, False])):
+                               ({'attention_mask': mask, 'output_hidden_states': True}, [False, True])):
             pooled = ours(input_ids=tokens, **kwargs).pooler_output
             self.assertEqual(pooled.isnan().all(1).tolist(), hidden)
         for name, head in ('bert', 'BertForSequenceClassification'), ('roberta', 'RobertaForSequenceClassification'):
@@ -482,6 +519,18 @@ class Cache(common.Case):
         self.assertNotIn('never measured', explain(model))
         self.assertIn('searched for 20 s', explain(model))
         self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
+
+    def test_mean_length(self):
+        plain = models.draw()
+        ours = optimize(copy.deepcopy(plain), SHAPES, mean_length=9)
+        want, got = (run(model, 2, 20, [20, 3]) for model in (plain, ours))
+        self.assertNear(got[0].last_hidden_state[got[1]], want[0].last_hidden_state[got[1]])
+        engine = ours.encoder.layer.stack.engine
+        self.assertNotIn(b'lengths=full', engine.module._lib.encoder_plan_at(0).contents.workload)
+        self.assertRefused('mean_length is 33; expected 1 to 32', optimize, ours, SHAPES, mean_length=33,
+                           kind=ValueError)
+        fuseplan.tune(ours, time_limit=2, most=1, progress=False)
+        self.assertNear(run(ours)[0].last_hidden_state, run(plain)[0].last_hidden_state)
 
     def test_tune(self):
         plain = models.draw(num_hidden_layers=1)
