@@ -24,19 +24,28 @@ extern "C" __global__ void encoder_take_lengths(const __grid_constant__ fp_lengt
         c.to[i] = c.value[i];
 }
 
-static __device__ void copy_lengths(const fp_given_lengths &c)
+/* Of sequence b, as the call gives it, or as a kernel in front has put it where it lies. */
+static __device__ int length_of(const fp_cut_lists &c, int b)
 {
-    for (int i = (int)threadIdx.x; c.from != nullptr && i < c.count; i += (int)blockDim.x) {
-        int length = i < c.batch ? c.from[i] : 0;
-        c.to[i] = length < 0 ? 0 : length > c.seq_len ? c.seq_len : length;
-    }
+    const fp_given_lengths &g = c.given;
+    if (g.from == nullptr)
+        return c.lengths[b];
+    int length = b < g.batch ? g.from[b] : 0;
+    return length < 0 ? 0 : length > g.seq_len ? g.seq_len : length;
 }
 
-/* The sum of x over this thread and those before it, and over all. */
-static __device__ int scan(int x, int *all)
+static __device__ void copy_lengths(const fp_cut_lists &c)
 {
-    __shared__ int sums[THREADS_MAX];
-    const int me = (int)threadIdx.x, n = (int)blockDim.x;
+    for (int i = (int)threadIdx.x; c.given.from != nullptr && i < c.given.count;
+         i += (int)blockDim.x)
+        c.given.to[i] = length_of(c, i);
+}
+
+/* The sum of x over this thread and those before it, and over all; x is 0 from thread `count` on.
+ * sums: of all threads. */
+static __device__ int scan(int x, int count, int *sums, int *all)
+{
+    const int me = (int)threadIdx.x, n = (int)blockDim.x < count ? (int)blockDim.x : count;
     __syncthreads();
     sums[me] = x;
     for (int step = 1; step < n; step *= 2) {
@@ -50,39 +59,54 @@ static __device__ int scan(int x, int *all)
     return sums[me];
 }
 
-/* Where each sequence begins among the real tokens, and all rows of the batch: those of real tokens
- * first, each in order. */
-static __device__ void list_tokens(const fp_cut_lists &c)
+static __device__ int count_tokens(const fp_cut_lists &c, int *sums)
 {
     int real = 0;
-    if (c.unpacked == nullptr)
-        return;
     for (int first = 0; first < c.batch; first += (int)blockDim.x) {
-        int b = first + (int)threadIdx.x, all, length = b < c.batch ? c.lengths[b] : 0;
-        int end = real + scan(length, &all);
-        if (b < c.batch)
-            c.offset[b] = end - length;
+        int b = first + (int)threadIdx.x, all;
+        scan(b < c.batch ? length_of(c, b) : 0, c.batch - first, sums, &all);
         real += all;
     }
-    if (threadIdx.x == 0)
-        c.offset[c.batch] = real;
-    __syncthreads();
-    for (int row = (int)threadIdx.x; row < c.batch * c.seq_len; row += (int)blockDim.x) {
-        int b = row / c.seq_len, i = row % c.seq_len, length = c.lengths[b];
-        int padding = real + b * c.seq_len - c.offset[b] + i - length;
-        c.unpacked[i < length ? c.offset[b] + i : padding] = row;
-    }
+    return real;
 }
 
-/* One thread block. */
+/* Where each sequence begins among the real tokens, and all rows of the batch: those of real tokens
+ * first, each in order.  Each thread block lists the rows of some sequences. */
+static __device__ void list_tokens(const fp_cut_lists &c, int *sums)
+{
+    const int n = (int)blockDim.x, real = count_tokens(c, sums);
+    int before = 0;
+    for (int first = 0; first < c.batch; first += n) {
+        int b = first + (int)threadIdx.x, end = first + n < c.batch ? first + n : c.batch, all;
+        int length = b < c.batch ? length_of(c, b) : 0;
+        int last = before + scan(length, c.batch - first, sums, &all);
+        if (blockIdx.x == 0 && b < c.batch)
+            c.offset[b] = last - length;
+        for (int s = first + (int)blockIdx.x; s < end; s += (int)gridDim.x) {
+            int tokens = length_of(c, s), begin = before + sums[s - first] - tokens;
+            int padding = real + s * c.seq_len - begin - tokens;
+            for (int i = (int)threadIdx.x; i < c.seq_len; i += n)
+                c.unpacked[i < tokens ? begin + i : padding + i] = s * c.seq_len + i;
+        }
+        before += all;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        c.offset[c.batch] = real;
+}
+
+/* All thread blocks list tokens, where they are packed; the first one does all else. */
 extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_lists c)
 {
+    __shared__ int sums[THREADS_MAX];
     const int blocks = c.from.blocks, rows = c.batch * blocks;
     int before = 0;
+    if (c.unpacked != nullptr)
+        list_tokens(c, sums);
+    if (blockIdx.x != 0)
+        return;
     clear(c.clearing);
-    copy_lengths(c.given);
+    copy_lengths(c);
     __syncthreads();
-    list_tokens(c);
     for (int first = 0; first < rows; first += (int)blockDim.x) {
         int at = first + (int)threadIdx.x, b = at / blocks, block = at % blocks, all;
         bool live = at < rows;
@@ -91,7 +115,7 @@ extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_list
         struct fp_list_row row = {nullptr, nullptr, 0, 0};
         if (live)
             fp_cut_row(&c.from, from, block * FP_BLOCK, c.lengths[b], spare, words, &row);
-        int entry = before + scan(row.count, &all) - row.count;
+        int entry = before + scan(row.count, rows - first, sums, &all) - row.count;
         if (live) {
             c.start[at] = entry;
             c.start[at + 1] = entry + row.count; /* as the next row's thread says */
@@ -103,7 +127,7 @@ extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_list
     }
 }
 
-/* A row a thread block.  Behind the last segment it may begin before that one has ended: see
+/* A row a warp.  Behind the last segment it may begin before that one has ended: see
  * common.cuh. */
 extern "C" __global__ void encoder_move_rows(const __grid_constant__ fp_moving c)
 {
@@ -114,7 +138,10 @@ extern "C" __global__ void encoder_move_rows(const __grid_constant__ fp_moving c
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-    for (int row = (int)blockIdx.x; row < c.batch * c.seq_len; row += (int)gridDim.x) {
+    const int lanes = (int)blockDim.x < 32 ? (int)blockDim.x : 32, warps = (int)blockDim.x / lanes;
+    const int warp = (int)threadIdx.x / lanes, lane = (int)threadIdx.x % lanes;
+    for (int row = (int)blockIdx.x * warps + warp; row < c.batch * c.seq_len;
+         row += (int)gridDim.x * warps) {
         const int b = row / c.seq_len, i = row % c.seq_len;
         const bool real = i < c.lengths[b];
         if (c.in ? !real : real && c.layers == c.call)
@@ -123,7 +150,7 @@ extern "C" __global__ void encoder_move_rows(const __grid_constant__ fp_moving c
         piece *outside = (piece *)c.call + (long)row * c.pieces,
               *inside = (piece *)c.layers + (long)(first + i) * c.pieces,
               *to = c.in ? inside : outside, *from = c.in ? outside : inside;
-        for (int p = (int)threadIdx.x; p < c.pieces; p += (int)blockDim.x)
+        for (int p = lane; p < c.pieces; p += lanes)
             to[p] = real ? from[p] : zeros;
     }
 }

@@ -232,7 +232,7 @@ static int real_tokens(const struct run *r)
  * mask decides these. */
 static int cut_lists(struct run *r, int kind)
 {
-    enum { THREADS = 1024 };
+    enum { THREADS = 1024, LISTING_BLOCKS = 128 };
     const struct plan_mask *m = &r->plan->masks[kind];
     struct run_mask *mask = &r->masks[kind];
     struct fp_cut_lists *c = &mask->cut_lists;
@@ -243,7 +243,7 @@ static int cut_lists(struct run *r, int kind)
                                              .count = r->plan->about.batch,
                                              .from = r->call->device_lengths,
                                              .to = r->space.lengths};
-        c->unpacked = r->space.unpacked;
+        c->unpacked = r->packed ? r->space.unpacked : NULL;
         c->offset = r->space.offset;
     }
     c->batch = r->plan->about.batch;
@@ -251,9 +251,10 @@ static int cut_lists(struct run *r, int kind)
     c->lengths = r->space.lengths;
     c->from = mask->lists;
     c->from_words = (int)m->words;
+    int blocks = c->unpacked == NULL ? 1 : c->batch < LISTING_BLOCKS ? c->batch : LISTING_BLOCKS;
     int status = copy_words(r, c->words, c->from.words, m->words);
     if (status == ENCODER_OK)
-        status = launch(r, (const void *)encoder_cut_lists, c, 1, THREADS);
+        status = launch(r, (const void *)encoder_cut_lists, c, blocks, THREADS);
     mask->lists = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
                                      c->key_block, c->bits,        c->words, NULL};
     return status;
@@ -294,7 +295,7 @@ static int cut_tiles(struct run *r, int kind)
 
 static int move_rows(const struct run *r, bool in, void *call, void *layers)
 {
-    enum { THREADS = 128, COPY_BLOCKS = 4096, ZERO_BLOCKS = 1024 };
+    enum { THREADS = 128, ROWS = THREADS / 32, COPY_BLOCKS = 4096, ZERO_BLOCKS = 1024 };
     const struct encoder_info *l = &encoder_library;
     struct fp_moving c = {.batch = r->call->batch,
                           .seq_len = r->call->seq_len,
@@ -305,8 +306,9 @@ static int move_rows(const struct run *r, bool in, void *call, void *layers)
                           .pitch = r->plan->about.seq_len,
                           .call = call,
                           .layers = layers};
-    int rows = c.batch * c.seq_len, most = call == layers ? ZERO_BLOCKS : COPY_BLOCKS;
-    return launch(r, (const void *)encoder_move_rows, &c, rows < most ? rows : most, THREADS);
+    int blocks = (c.batch * c.seq_len + ROWS - 1) / ROWS;
+    int most = call == layers ? ZERO_BLOCKS : COPY_BLOCKS;
+    return launch(r, (const void *)encoder_move_rows, &c, blocks < most ? blocks : most, THREADS);
 }
 
 int encoder_take_x(const struct run *r)

@@ -104,7 +104,7 @@ def mover(t, takes, copy, copy_rows):
     size = t.numel() * each
     if t.is_contiguous():
         def take(given, stream):
-            given = given if given.is_contiguous() else given.contiguous()  # which lives until the copy is in the stream
+            given = given if given.is_contiguous() else given.contiguous()  # and lives until it is in the stream
             return copy(address, given.data_ptr(), size, stream)
 
         def give(fresh, stream):

@@ -87,8 +87,8 @@ class Layers(torch.nn.ModuleList):
     def __getitem__(self, index):
         return self._shown()[index]
 
-    # transformers looks here for the layers whose outputs it is to record: by their forward() in modules, or for good by
-    # hooks in children, which stands share with the layers.
+    # transformers looks here for the layers whose outputs it is to record: by their forward() in modules, or for good
+    # by hooks in children, which stands share with the layers.
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         if self._is_plain():
