@@ -94,15 +94,10 @@ FP_CONSTANT int fp_hopper_gemm_residual_rows(struct fp_hopper_gemm g)
     return fp_hopper_gemm_between(g) ? g.rows : g.rows / fp_hopper_gemm_pieces(g);
 }
 
-/* Panels of a warp that are on their way to memory at once.  One team has nothing else to do while
- * it stores what a norm is of: where all three panels of that have a place, it goes on to the norm
- * without a wait, and the ring has as many steps as before. */
+/* Panels of a warp that are on their way to memory at once. */
 FP_CONSTANT int fp_hopper_gemm_slots(struct fp_hopper_gemm g)
 {
-    const int panels = fp_hopper_gemm_products(g) * (g.columns / fp_hopper_gemm_panel(g));
-    return g.keeps && g.teams == 1 && g.norm == FP_NORM_MEMORY && panels == 3 ? 3
-           : panels > 1                                                       ? 2
-                                                                              : 1;
+    return fp_hopper_gemm_products(g) * (g.columns / fp_hopper_gemm_panel(g)) > 1 ? 2 : 1;
 }
 
 /* A group of thread blocks takes the tiles of a row strip, one each. */
