@@ -21,11 +21,12 @@ Options that say what a layer is, as --preset, go to fuseplan.  `fuseplan bench 
 inputs, weights, mask and result.  First PyTorch's layers must give that result in fp32.
 
 All variants of a point run in this process from CUDA graphs, a replay of each in a round, in an order
-that is drawn anew.  Among them is fuseplan's plan of a BERT layer, as `fuseplan export` writes it for
-PyTorch; nvcc builds it.  Other layers and attention are timed by `fuseplan bench`, right before the
-variants.  All results but HuggingFace's are compared with fuseplan's, those of attention alone with fp32.
-With --apart each of PyTorch's variants has a process of its own, so that one that crashes takes no other with
-it.  All build at once, for SECONDS at most, then they are timed one after another, and fuseplan by `bench`.
+that is drawn anew.  Among them is fuseplan's plan of the layers, as `fuseplan export` writes it for
+PyTorch; nvcc builds it.  Attention is timed by `fuseplan bench`, right before the variants.  All results but
+HuggingFace's are compared with fuseplan's, those of attention alone with fp32.  With --apart each of PyTorch's
+variants has a process of its own with fuseplan's plan, so that one that crashes takes no other with it.  All
+build at once, for SECONDS at most, then they are timed one after another; the time of fuseplan is that beside
+the fastest.
 A figure is the median of the replays, the ratio the median over the rounds, with its 95 % interval.  A
 variant that fails leaves out its line and says why; so do packages that are not there.
 """
@@ -180,12 +181,6 @@ def time_fuseplan(a, directory, options):
     return row['median_us' if a.op == 'attention' else 'us_per_layer']
 
 
-def is_bert(a, options):
-    """Whether an exported library runs the layer."""
-    text = run_fuseplan(a, 'query', '--format', 'json', *options)
-    return text is not None and json.loads(text)['workload']['chain']['name'] == 'bert'
-
-
 def plan_name(batch, seq_len, mask):
     return 'plan_' + ''.join(c if c.isalnum() else '_' for c in f'{batch}_{seq_len}_{mask}')
 
@@ -209,7 +204,7 @@ def export_plan(a, directory, name, options):
 
 def export_plans(a, directory, points):
     """A module or null for each point."""
-    if a.apart or a.op != 'layer' or not is_bert(a, workload_options(a, *points[0])):
+    if a.op != 'layer':
         return [None] * len(points)
     with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
         return list(pool.map(
@@ -219,10 +214,25 @@ def export_plans(a, directory, points):
 # ---- PyTorch -------------------------------------------------------------------------------------
 
 
+def make_packed(dump, weights):
+    """The weights as an exported library takes them: no beta of an RMS norm, and a gate's columns in pairs."""
+    packed = [{name: t for name, t in w.items() if t is not None} for w in weights]
+    if dump.chain['gate']:
+        for w in packed:
+            w.update({name: torch.stack(w[name].chunk(2, -1), -1).flatten(-2) for name in ('w1', 'b1')})
+    return packed
+
+
 def layers_of(plan, dump, weights):
     """A function without arguments that runs the layers of a module of export_plan()."""
-    layers = importlib.import_module(plan).Layers(weights)
-    x, lengths = dump.load('x'), dump.workload['lengths']
+    x, lengths, shared = dump.load('x'), dump.workload['lengths'], {}
+    if dump.chain['norm'] == 'pre':  # n is x normalised
+        shared['first_gamma'] = torch.ones_like(x[0, 0])
+        if dump.chain['norm_kind'] == 'layer':
+            shared['first_beta'] = torch.zeros_like(x[0, 0])
+    if dump.chain['score_bias']:
+        shared['score_bias'] = dump.read('score_bias')
+    layers = importlib.import_module(plan).Layers(make_packed(dump, weights), **shared)
     given = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
     return lambda: layers(x, given)
 
@@ -430,22 +440,22 @@ def time_variants(a, dump, point, plan, wait=lambda: None):
     return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same
 
 
-def time_variant(turn, a, directory, dtype, point):
+def time_variant(turn, a, directory, dtype, point, plan):
     """What a process of time_apart() does: says that it built, and once it is its turn what it measured."""
     def wait():
         turn.send('built')
         turn.recv()
 
-    turn.send(time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, None, wait))
+    turn.send(time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan, wait))
 
 
-def time_apart(a, directory, dtype, point):
+def time_apart(a, directory, dtype, point, plan):
     """time_variants(), a process for each variant; what failed is left out."""
     context, running = multiprocessing.get_context('spawn'), {}
     for name in a.variants:
         turn, theirs = context.Pipe()
         one = argparse.Namespace(**{**vars(a), 'variants': [name]})
-        process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point))
+        process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point, plan))
         process.start()
         theirs.close()
         running[name] = process, turn
@@ -463,18 +473,20 @@ def time_apart(a, directory, dtype, point):
         process.kill()
         return None
 
-    times, same, end = {}, True, time.monotonic() + a.apart
+    times, beside, same, end = {}, {}, True, time.monotonic() + a.apart
     try:
         for name in [n for n in running if hear(n, end)]:
             running[name][1].send('your turn')
             found, right = hear(name, time.monotonic() + a.apart) or ({}, True)
+            beside[name] = found.pop(OURS, None)
             times.update(found)
             same = same and right
     finally:
         for process, _ in running.values():
             process.kill()
             process.join()
-    return times, same
+    own = beside.get(fastest(times))
+    return {**times, OURS: own} if own else times, same
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -500,12 +512,15 @@ def ratio_text(times, others, digits):
     return middle if low == high else f'{middle} ({low} to {high})'
 
 
+def fastest(times):
+    """The name of PyTorch's fastest variant of the same precision, or null."""
+    return min((n for n in times if n not in (OURS, TORCHAO)), key=lambda n: median(times[n]), default=None)
+
+
 def compare(times):
-    """The fastest variant of the same precision over fuseplan, of the same rounds: 'median (low to high)'."""
-    peers = {n: t for n, t in times.items() if n not in (OURS, TORCHAO)}
-    if OURS not in times or not peers:
-        return '-'
-    return ratio_text(min(peers.values(), key=median), times[OURS], 2)
+    """That variant over fuseplan, of the same rounds: 'median (low to high)'."""
+    name = fastest(times)
+    return ratio_text(times[name], times[OURS], 2) if name and OURS in times else '-'
 
 
 def print_row(cells):
@@ -522,7 +537,7 @@ def time_point(a, dtype, where, plan, out):
             return False
         if a.apart:
             torch.cuda.empty_cache()
-            times, same = time_apart(a, directory, dtype, point)
+            times, same = time_apart(a, directory, dtype, point, plan)
         else:
             times, same = time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan)
     times.setdefault(OURS, [own] * a.rounds)
