@@ -1,15 +1,15 @@
 #!/bin/sh
 # functions.sh BIN "BATCH SEQ_LEN"...: what a function of a layer costs.  Chains that differ from BERT-base's in one
-# function are searched, then `bench` times their best plans in turn, FUNCTIONS_ROUNDS times (5).  Prints microseconds a
-# layer of each, and ratios of the same rounds: median (lowest to highest).  Kernel 10-11 with a gate stands beside that
-# of twice as many columns, which makes as large a product.
-# FUNCTIONS_SECONDS limits a search (15); FUNCTIONS_OPTIONS are further options of all (--target cuda).
+# function are searched, then `bench` times their best plans in turn, FUNCTIONS_ROUNDS times (5).  Prints each time as it
+# comes, microseconds a layer and of kernel 10-11, then ratios of the same rounds: median (lowest to highest).  10-11 with
+# a gate stands beside that of twice as many columns, which makes as large a product.
+# FUNCTIONS_SECONDS limits a search (15); FUNCTIONS_OPTIONS are further options of all (--target cuda -L 4).
 set -u
 bin=$1
 shift
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-: "${FUNCTIONS_SECONDS=15}" "${FUNCTIONS_ROUNDS=5}" "${FUNCTIONS_OPTIONS=--target cuda}"
+: "${FUNCTIONS_SECONDS=15}" "${FUNCTIONS_ROUNDS=5}" "${FUNCTIONS_OPTIONS=--target cuda -L 4}"
 
 options_of() {
   case $1 in
@@ -21,7 +21,7 @@ options_of() {
   esac
 }
 
-# round N BATCH SEQ_LEN CHAIN...: appends "N CHAIN PLAN US US_OF_10_AND_11" for each chain.
+# round N BATCH SEQ_LEN CHAIN...: "N CHAIN PLAN US US_OF_10_AND_11" for each chain, also to the file of times.
 round() {
   n=$1 b=$2 s=$3
   shift 3
@@ -31,13 +31,14 @@ round() {
       -q >"$dir/bench" || return 1
     jq -r --arg begin "$n $chain" '.[0] |
       ([.kernels[] | select(.ops[0] >= 10 and .ops[1] <= 11).median_us] | add) as $ffn1
-      | "\($begin) \(.value) \(.us_per_layer) \($ffn1)"' "$dir/bench" >>"$dir/times"
+      | "\($begin) \(.value) \(.us_per_layer) \($ffn1)"' "$dir/bench" | tee -a "$dir/times"
   done
 }
 
 # point BATCH SEQ_LEN: its table.
 point() {
   : >"$dir/times"
+  echo "($1,$2): round, chain, plan, us a layer, us of 10-11"
   for chain in post pre rope gate wide; do
     # shellcheck disable=SC2046,SC2086
     "$bin/fuseplan" search $FUNCTIONS_OPTIONS -b "$1" -s "$2" $(options_of "$chain") --seed 1 \
@@ -62,13 +63,8 @@ point() {
       sort(a, rounds)
       printf "%s %s %.3f (%.3f to %.3f)\n", point, name, a[int((rounds + 1) / 2)], a[1], a[rounds]
     }
-    { us[$1, $2] = $4; ffn1[$1, $2] = $5; plan[$2] = $3; rounds = $1 }
+    { us[$1, $2] = $4; ffn1[$1, $2] = $5; rounds = $1 }
     END {
-      for (c in plan) {
-        for (i = 1; i <= rounds; i++) a[i] = us[i, c]
-        sort(a, rounds)
-        printf "%s %s: plan %s, %.2f us a layer\n", point, c, plan[c], a[int((rounds + 1) / 2)]
-      }
       ratio("pre / post", us, "pre", "post")
       ratio("rope / none", us, "rope", "post")
       ratio("10-11: gate / twice the columns", ffn1, "gate", "wide")
