@@ -73,16 +73,26 @@ static enum dtype dtype(void)
     return name != NULL ? dtype_from_name(name) : DTYPE_FP32;
 }
 
+static void load_all(const void *from, int64_t begin, int64_t n, float *out)
+{
+    elements_unpack(dtype(), (const char *)from + begin * dtypes[dtype()].bytes, n, out);
+}
+
+static void store_all(const float *x, int64_t n, void *to, int64_t begin)
+{
+    elements_pack(dtype(), x, n, (char *)to + begin * dtypes[dtype()].bytes);
+}
+
 static float load(const void *from, int64_t i)
 {
     float x;
-    elements_unpack(dtype(), (const char *)from + i * dtypes[dtype()].bytes, 1, &x);
+    load_all(from, i, 1, &x);
     return x;
 }
 
 static void store(void *to, int64_t i, float x)
 {
-    elements_pack(dtype(), &x, 1, (char *)to + i * dtypes[dtype()].bytes);
+    store_all(&x, 1, to, i);
 }
 
 /* Copies from a tensor as kernels have it, or to it; that of the oracle has all rows.  Kernels may
@@ -90,14 +100,22 @@ static void store(void *to, int64_t i, float x)
 static void copy(const struct fp_args *a, const struct workload *w, int t, bool out, double *tensor)
 {
     int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
+    float *values = mem_alloc((size_t)columns, sizeof(*values));
     for (int64_t row = 0; row < rows; row++, tensor += columns) {
         int64_t begin = row_begin(a, w, t, row, columns);
-        for (int64_t c = 0; begin >= 0 && c < columns; c++)
+        if (begin < 0)
+            continue;
+        if (!out)
+            load_all(a->tensor[t], begin, columns, values);
+        for (int64_t c = 0; c < columns; c++)
             if (out)
-                store(a->tensor[t], begin + c, is_real(w, t, row) ? (float)tensor[c] : NAN);
+                values[c] = is_real(w, t, row) ? (float)tensor[c] : NAN;
             else
-                tensor[c] = load(a->tensor[t], begin + c);
+                tensor[c] = values[c];
+        if (out)
+            store_all(values, columns, a->tensor[t], begin);
     }
+    free(values);
 }
 
 /* The weights in fp32; the caller frees each, and those of tables are as they are. */
@@ -106,9 +124,10 @@ static void load_weights(const struct fp_args *a, const struct workload *w, floa
     for (int i = 0; i < WEIGHT_MAX; i++) {
         const int64_t n = a->weight[i] != NULL ? weight_elements(i, w) : 0;
         out[i] = mem_alloc((size_t)n + 1, sizeof(**out));
-        for (int64_t k = 0; k < n; k++)
-            out[i][k] = w->chain->weights[i].table ? ((const float *)a->weight[i])[k]
-                                                   : load(a->weight[i], k);
+        if (n > 0 && w->chain->weights[i].table)
+            memcpy(out[i], a->weight[i], (size_t)n * sizeof(**out));
+        else if (n > 0)
+            load_all(a->weight[i], 0, n, out[i]);
     }
 }
 
@@ -203,8 +222,9 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     }
     for (int op = first; op <= last; op++)
         for (int b = 0; b < w.batch; b++)
-            for (int i = 0; i < oracle_length(&w, b); i++)
-                oracle_operator_run(&l, (struct span){b, i, 1}, op);
+            for (int i = 0, left; (left = oracle_length(&w, b) - i) > 0; i += SPAN_ROWS)
+                oracle_operator_run(&l, (struct span){b, i, left < SPAN_ROWS ? left : SPAN_ROWS},
+                                    op);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (a->tensor[t] != NULL && t > (half ? last : first) && t <= last + 1)
             copy(a, &w, t, true, tensor[t]);
