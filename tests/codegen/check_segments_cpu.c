@@ -30,12 +30,36 @@ static const char *const masks[] = {"full",
 enum { MASKS = ARRAY_LEN(masks) };
 static const struct inputs inputs = {.seed = 7};
 
+/* What an element of a tensor is: real, a padded row's, or masked (of tensors (B,H,S,S)). */
+enum place { REAL, PADDED, MASKED };
+
+/* The places of all elements of a tensor; the caller frees. */
+static uint8_t *places_of(const struct workload *w, int tensor)
+{
+    const int64_t n = tensor_elements(tensor, w), s = w->seq_len;
+    const enum layout layout = tensor_layout(w->chain, tensor);
+    const int64_t columns = layout == LAYOUT_TOKENS   ? n / w->batch / s
+                            : layout == LAYOUT_SCORES ? s
+                                                      : w->head_size;
+    uint8_t *places = mem_alloc((size_t)n, 1), *row = places;
+    for (int64_t i = 0; i * columns < n; i++, row += columns) {
+        const int b = (int)(layout == LAYOUT_TOKENS ? i / s : i / s / w->heads % w->batch);
+        const int query = (int)(i % s), length = length_of(w, b);
+        memset(row, query >= length ? PADDED : REAL, (size_t)columns);
+        for (int key = 0; layout == LAYOUT_SCORES && query < length && key < s; key++)
+            if (key >= length || !mask_keep(&w->mask, b, query, key))
+                row[key] = MASKED;
+    }
+    return places;
+}
+
 /* ---- one workload and the oracle's word on it ------------------------------------------------ */
 
 struct scene {
     struct workload w;
     struct oracle_results right;
     float *full[TENSOR_COUNT]; /* the same with all elements; 0 where none is stored */
+    uint8_t *places[TENSOR_COUNT];
     struct layer_inputs in;
 };
 
@@ -87,6 +111,7 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     for (int t = 0; t < TENSOR_COUNT; t++) {
         int64_t n = tensor_elements(t, &s->w);
         struct rows rows = {0, n / tensor_row_columns(&s->w, t)};
+        s->places[t] = places_of(&s->w, t);
         s->full[t] = mem_alloc((size_t)n, sizeof(float));
         const float *values = oracle_results_rows(&s->right, t, rows, s->full[t]);
         if (values != s->full[t])
@@ -97,8 +122,10 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
 
 static void scene_release(struct scene *s)
 {
-    for (int t = 0; t < TENSOR_COUNT; t++)
+    for (int t = 0; t < TENSOR_COUNT; t++) {
         free(s->full[t]);
+        free(s->places[t]);
+    }
     oracle_results_release(&s->right);
     layer_inputs_release(&s->in);
     workload_release(&s->w);
@@ -106,34 +133,13 @@ static void scene_release(struct scene *s)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* What element i of a tensor is: real, a padded row's, or masked (of tensors (B,H,S,S)). */
-enum place { REAL, PADDED, MASKED };
-
-static enum place place_of(const struct workload *w, int tensor, int64_t i)
-{
-    int64_t s = w->seq_len, h = w->heads, row, b;
-    enum layout layout = tensor_layout(w->chain, tensor);
-    if (layout == LAYOUT_TOKENS) {
-        row = i / (tensor_elements(tensor, w) / w->batch / s);
-        b = row / s;
-    } else {
-        row = i / (layout == LAYOUT_SCORES ? s : w->head_size);
-        b = row / s / h % w->batch;
-    }
-    int query = (int)(row % s), key = (int)(i % s), length = length_of(w, (int)b);
-    if (query >= length)
-        return PADDED;
-    bool masked =
-        layout == LAYOUT_SCORES && (key >= length || !mask_keep(&w->mask, (int)b, query, key));
-    return masked ? MASKED : REAL;
-}
-
+/* Filled with what the oracle computed where that is specified, and with NaN elsewhere. */
 static float *tensor_new(const struct scene *s, int tensor, bool filled)
 {
     int64_t n = tensor_elements(tensor, &s->w);
     float *t = mem_alloc((size_t)n, sizeof(*t));
     for (int64_t i = 0; i < n; i++) {
-        enum place place = filled ? place_of(&s->w, tensor, i) : PADDED;
+        enum place place = filled ? s->places[tensor][i] : PADDED;
         bool specified = place == REAL || (place == MASKED && tensor == TENSOR_OF(4));
         t[i] = specified ? s->full[tensor][i] : NAN;
     }
@@ -148,7 +154,7 @@ static void check_zeros(const struct scene *s, int tensor, const float *out, con
     if (tensor != TENSOR_OF(4) && tensor != TENSOR_OF(OP_COUNT - 1))
         return;
     for (int64_t i = 0; i < n; i++)
-        if (out[i] != 0 && place_of(&s->w, tensor, i) == zero)
+        if (out[i] != 0 && s->places[tensor][i] == zero)
             ck_abort_msg("%s: element %lld of tensor %d is %g, not 0", what, (long long)i, tensor,
                          (double)out[i]);
 }
