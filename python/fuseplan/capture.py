@@ -130,15 +130,84 @@ def mover(t, takes, copy, copy_rows):
 
 @functools.lru_cache(maxsize=None)
 def _driver():
-    """Copies between memory of the current GPU, in a stream of it."""
-    driver, pointer, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64, ctypes.c_size_t
-    driver.cuMemcpyDtoDAsync_v2.argtypes = [pointer, pointer, size, ctypes.c_void_p]
-    driver.cuMemcpy2DAsync_v2.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    return driver.cuMemcpyDtoDAsync_v2, driver.cuMemcpy2DAsync_v2
+    """CUDA's driver."""
+    driver, pointer, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64, ctypes.c_void_p
+    driver.cuMemcpyDtoDAsync_v2.argtypes = [pointer, pointer, ctypes.c_size_t, handle]
+    driver.cuMemcpy2DAsync_v2.argtypes = [handle, handle]
+    driver.cuCtxGetCurrent.argtypes = [handle]
+    driver.cuGraphGetNodes.argtypes = [handle, handle, handle]
+    driver.cuGraphNodeGetType.argtypes = [handle, handle]
+    driver.cuGraphMemcpyNodeGetParams.argtypes = [handle, handle]
+    driver.cuGraphExecMemcpyNodeSetParams.argtypes = [handle, handle, handle, handle]
+    return driver
+
+
+class Copy(ctypes.Structure):
+    """CUDA_MEMCPY3D of cuda.h."""
+    _fields_ = [field for side in ("src", "dst") for field in (
+        (side + "_x", ctypes.c_size_t), (side + "_y", ctypes.c_size_t), (side + "_z", ctypes.c_size_t),
+        (side + "_lod", ctypes.c_size_t), (side + "_type", ctypes.c_int), (side + "_host", ctypes.c_void_p),
+        (side, ctypes.c_uint64), (side + "_array", ctypes.c_void_p), (side + "_reserved", ctypes.c_void_p),
+        (side + "_pitch", ctypes.c_size_t), (side + "_height", ctypes.c_size_t))] + [
+            ("width", ctypes.c_size_t), ("height", ctypes.c_size_t), ("depth", ctypes.c_size_t)]
+
+
+_MEMCPY = 1  # CU_GRAPH_NODE_TYPE_MEMCPY
+
+
+class Source:
+    """Of a graph's copy of an input: at first the input, in later launches a call's own tensor, which then needs no
+    copy in front of the graph.  point(Copy by reference): tells CUDA, and returns its status."""
+
+    def __init__(self, params, point):
+        self._params, self._by, self._point = params, ctypes.byref(params), point
+        self.input = params.src
+        self._bytes = params.width
+
+    def _lead(self, address):
+        self._params.src = address
+        return self._point(self._by)
+
+    def taker(self, part, copy):
+        """A function (tensor, stream) like copy, which writes to a part of the input."""
+        whole = part.is_contiguous() and part.numel() * part.element_size() == self._bytes
+        params = self._params
+
+        def take(given, stream):
+            if whole and given.is_contiguous():
+                address = given.data_ptr()
+                if params.src == address or self._lead(address) == 0:
+                    return 0
+            return copy(given, stream) | (self._lead(self.input) if params.src != self.input else 0)
+        return take
+
+
+def find_sources(driver, graph, executable, inputs):
+    """Sources by the addresses of inputs, of those that a copy of the graph reads."""
+    context, count = ctypes.c_void_p(), ctypes.c_size_t()
+    if driver.cuCtxGetCurrent(ctypes.byref(context)) or driver.cuGraphGetNodes(graph, None, ctypes.byref(count)):
+        return {}
+    nodes = (ctypes.c_void_p * count.value)()
+    if driver.cuGraphGetNodes(graph, nodes, ctypes.byref(count)):
+        return {}
+    found, addresses = {}, {t.data_ptr(): t.numel() * t.element_size() for t in inputs}
+    for node in nodes:
+        kind, params = ctypes.c_int(-1), Copy()
+        if driver.cuGraphNodeGetType(node, ctypes.byref(kind)) or kind.value != _MEMCPY:
+            continue
+        if driver.cuGraphMemcpyNodeGetParams(node, ctypes.byref(params)) == 0 and (
+                params.src_type == _DEVICE and params.src_x == 0 and addresses.get(params.src) == params.width):
+            found[params.src] = Source(params, functools.partial(
+                _point, driver.cuGraphExecMemcpyNodeSetParams, executable, node, context))
+    return found
+
+
+def _point(set_params, executable, node, context, by):
+    return set_params(executable, node, by, context)
 
 
 class CudaGraph:
-    """What fn() does on a GPU.  result: what it returned; replay() computes its tensors anew, where they are.  Graphs
+    """What fn() does on a GPU with copies of inputs.  result: what it returned; replay() computes its tensors anew, where they are.  Graphs
     of one pool share memory, and run one after another, see Order.  empty(sizes, strides, dtype): a tensor on the GPU
     of the number current()."""
 
@@ -153,10 +222,17 @@ class CudaGraph:
 
     @staticmethod
     def mover(t, takes):
-        return mover(t, takes, *_driver())
+        return mover(t, takes, _driver().cuMemcpyDtoDAsync_v2, _driver().cuMemcpy2DAsync_v2)
 
-    def __init__(self, fn, device, pool):
-        self._graph = torch.cuda.CUDAGraph()
+    def taker(self, whole, part):
+        """A mover into a part of an input, of which fn() has a copy."""
+        copy, source = self.mover(part, True), self._sources.get(whole.data_ptr())
+        return copy if source is None else source.taker(part, copy)
+
+    def __init__(self, fn, inputs, device, pool):
+        keeps = hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph_exec")  # PyTorch 2.10 and later
+        self._graph = torch.cuda.CUDAGraph(keep_graph=True) if keeps else torch.cuda.CUDAGraph()
+        self._sources = {}
         self.replay = super(torch.cuda.CUDAGraph, self._graph).replay  # that of C
         self._recorder = Recorder()  # has what the graph reads
         here, stream = torch.cuda.current_stream(device), _stream_of(device)
@@ -165,6 +241,10 @@ class CudaGraph:
             try:
                 self._recorder.warm(fn)
                 self.result = self._capture(fn, pool, device)
+                if keeps:
+                    self._graph.instantiate()
+                    self._sources = find_sources(_driver(), self._graph.raw_cuda_graph(),
+                                                 self._graph.raw_cuda_graph_exec(), inputs)
             finally:
                 here.wait_stream(stream)
 

@@ -40,8 +40,8 @@ class _Entry:
     def capture(self, kind, fn, device, pool):
         def body():
             self.ran.clear()
-            return fn(self.inputs, self.ran)
-        self.graph = kind(body, device, pool)
+            return fn({name: t.clone() for name, t in self.inputs.items()}, self.ran)
+        self.graph = kind(body, self.inputs.values(), device, pool)
         self.replay = self.graph.replay
         self.build = _builder(self.graph.result, self.results)
         if not self.ran:
@@ -74,7 +74,7 @@ class _Call:
 
     def __init__(self, entry, key, names, tokens, kind):
         self.entry, self.key, self.tokens = entry, key, tokens
-        self.takes = [kind.mover(entry.cut(entry.inputs[name], tokens), True) for name in names]
+        self.takes = [entry.graph.taker(entry.inputs[name], entry.cut(entry.inputs[name], tokens)) for name in names]
         self.gives = []
         for t in (entry.cut(t, tokens) for t in entry.results):
             sizes, strides = tuple(t.shape), torch.empty(t.shape, device="meta").stride()
