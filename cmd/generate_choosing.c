@@ -124,20 +124,22 @@ static int choose_processors(const struct options *o, struct choosing *c, struct
     return cpu_check_processors(c->processors, st);
 }
 
-/* Chooses the architectures: --arch, else the device's own, else two that most GPUs run. */
+/* Chooses the architectures: --arch, else the device's own, else two that most GPUs run.  Default
+ * schedules are those for the tokens that the plan computes. */
 static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
                         struct status *st)
 {
+    const struct workload *w = part->padded ? &part->full : &part->workload;
     struct build_target *build = &c->build;
     struct arch_list *archs = &c->archs;
     if (c->target.kind == TARGET_CPU) {
-        *build = target_build(c->target, &part->full);
+        *build = target_build(c->target, w);
         return choose_processors(o, c, st);
     }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;
-    *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
-                              : target_build(c->target, &part->full);
+    *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, w)
+                              : target_build(c->target, w);
     build->precision = o->precision;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};

@@ -14,6 +14,9 @@ $ fuseplan explain default $small --format csv | tail -n +2 | cut -d , -f 1,2 | 
 0,0 1,1 2,6 7,7 8,9 10,11 12,12 13,14
 $ fuseplan generate default ${small% -q} -o default 2>&1 | head -n 1; rm -r default
 fuseplan: the default plan is 41115 (attention, norms and activation fused)
+## Its schedules are those for real tokens.
+$ fuseplan export default --target cuda --arch sm_90a -b 32 -s 128 --avg-seq-len 27 -q -o real; ls real | grep layernorm; rm -r real
+segment_gemm_bias_residual_layernorm_hopper_gemm_64x128.cu
 ## A file of the user's, and one that was changed, stop it.
 $ echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
 $ generate 41115 -o g
