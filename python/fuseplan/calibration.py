@@ -24,13 +24,13 @@ def calibrate(model, sentences, path, *, tokenizer=None):
 
     model: a SentenceTransformer, or a HuggingFace model with its tokenizer; with PyTorch's own layers.
     sentences: some hundred strings, of the kind that the model will get."""
-    sentences = _strings(sentences)
+    sentences = as_strings(sentences)
     base, stack, tokenizer, most = _open(model, tokenizer)
     seen = [{name: _Seen(f"layer {i}: {name}") for name in TENSORS} for i in range(len(stack.layers))]
     hooks, tokens = [], 0
     try:
         for i, of in enumerate(seen):
-            for name, module in zip(TENSORS, _readers(stack, i)):
+            for name, (module, *_) in zip(TENSORS, gemm_modules(stack, i)):
                 hooks.append(module.register_forward_pre_hook(
                     lambda _, args, kwargs, one=of[name]: one.add(_first(args, kwargs)), with_kwargs=True))
         for batch in _batches(sentences, tokenizer, most):
@@ -39,9 +39,9 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    found = {"version": 2, "model": _hash(stack), "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
-             "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
-    _write(path, (json.dumps(found, indent=1) + "\n").encode())
+    found = {"version": 2, "model": fingerprint(stack), "chain": stack.chain, "sentences": len(sentences),
+             "tokens": tokens, "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
+    write(path, (json.dumps(found, indent=1) + "\n").encode())
     return found
 
 
@@ -49,7 +49,7 @@ def write_rows(model, sentences, path, *, tokenizer=None):
     """Writes what a model's first layer gets of sentences, for `fuseplan accuracy --input`: a file of safetensors
     with rows (tokens,D), one sentence behind the other, and lengths (sentences)."""
     from safetensors.torch import save_file
-    sentences = _strings(sentences)
+    sentences = as_strings(sentences)
     base, stack, tokenizer, most = _open(model, tokenizer)
     rows, last = [None] * len(sentences), []
 
@@ -113,33 +113,44 @@ def _open(model, tokenizer):
     finder.check_whole(base)
     if any(isinstance(module, Layers) for module in base.modules()):
         raise Unsupported("the model's layers are fuseplan's: call restore() first")
-    stacks, _ = finder.find_stacks(base)
-    if len(stacks) > 1:
-        raise Unsupported(f"the model has layers at {' and '.join(stack.path for stack in stacks)}: give the part of "
-                          "it that is meant")
+    stack = only_stack(base)
     tokenizer = tokenizer or (model.tokenizer if base is not model else None)
     if tokenizer is None:
         raise Unsupported(f"the model is a {type(model).__name__}, without a tokenizer: give tokenizer=")
     limits = [getattr(model, "max_seq_length", None), probe.longest(base), tokenizer.model_max_length]
-    return base, stacks[0], tokenizer, min(limit for limit in limits if limit)
+    return base, stack, tokenizer, min(limit for limit in limits if limit)
 
 
-def _readers(stack, i):
-    """The modules whose inputs are TENSORS."""
+def recorder(model, sentences, tokenizer):
+    """A function that gives calls of the model's only stack, see probe.Call."""
+    base, stack, tokenizer, most = _open(model, tokenizer)
+    batches = list(_batches(sentences, tokenizer, most))
+    return lambda: [probe.record(base, [stack], lambda batch=batch: _run(base, batch))[0] for batch in batches]
+
+
+def only_stack(base):
+    stacks, _ = finder.find_stacks(base)
+    if len(stacks) > 1:
+        raise Unsupported(f"the model has layers at {' and '.join(stack.path for stack in stacks)}: give the part of "
+                          "it that is meant")
+    return stacks[0]
+
+
+def gemm_modules(stack, i):
+    """Lists of the modules that compute a layer's GEMMs, whose inputs are TENSORS."""
     for paths in (stack.family.qkv, stack.family.out, stack.family.up, stack.family.down):
         part = stack.part(i, paths)
-        part = part[0] if isinstance(part, list) else part
         if isinstance(part, torch.nn.MultiheadAttention):
             raise Unsupported("a torch.nn.MultiheadAttention calls no module for its products, so that nothing shows "
                               "their inputs: give a model of transformers")
-        yield part
+        yield part if isinstance(part, list) else [part]
 
 
 def _first(args, kwargs):
     return next(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
 
 
-def _strings(sentences):
+def as_strings(sentences):
     texts = [] if isinstance(sentences, str) else list(sentences)
     if isinstance(sentences, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError("sentences: expected a list of str")
@@ -170,7 +181,7 @@ def _run(base, batch):
 # ---- whose weights these are -----------------------------------------------------------------------
 
 
-def _hash(stack):
+def fingerprint(stack):
     """As trained_fingerprint() of the program computes it, from the weights as a library takes them, in fp16."""
     total = 0
     for i, layer in enumerate(pack_layers(stack, torch.float16)):
@@ -189,7 +200,7 @@ def _splitmix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-def _write(path, content):
+def write(path, content):
     """A reader sees the whole file or the one before."""
     temporary = f"{path}.{os.getpid()}"
     try:

@@ -3,12 +3,13 @@
 import functools
 import importlib.util
 import itertools
+import json
 import os
 import sys
 
 import torch
 
-from . import cache, program
+from . import cache, precision, program
 
 TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -56,18 +57,20 @@ def workload_words(stack, dtype, batches, lengths, mean_length=None):
     return words + (["--avg-seq-len", mean_length] if mean_length else [])
 
 
-def get(stack, dtype, shapes, time_limit=None, progress=True, search=None, mean_length=None):
+def get(stack, dtype, shapes, time_limit=None, progress=True, search=None, mean_length=None, wish=None):
     """The module encoder.py of a library for the stack, and what the cache knows of it.
 
     shapes: (batch, seq_len) pairs; a library has a plan for each batch with each length.  time_limit: seconds of
     search, for a library for which so long was not searched; None: the best plans known, else default ones.  search:
-    the pairs among the shapes that are searched for; None: all of them.  mean_length: see workload_words()."""
+    the pairs among the shapes that are searched for; None: all of them.  mean_length: see workload_words().  wish: see
+    precision.Wish; what the cache knows then has "precision", the GEMMs in e4m3, and "calibration", a file."""
     batches, lengths = (sorted({shape[i] for shape in shapes}) for i in (0, 1))
     if mean_length is not None and not 1 <= mean_length <= lengths[0]:
         raise ValueError(f"mean_length is {mean_length}; expected 1 to {lengths[0]}, the shortest length of the shapes")
     words = workload_words(stack, dtype, batches, lengths, mean_length)
     request = cache.request_of(program=program.version(), device=_device(stack.place[0]), target=stack.place[0].type,
-                               words=words[2:])  # of GPUs of one name any may have built it
+                               words=words[2:],  # of GPUs of one name any may have built it
+                               **(wish.request() if wish else {}))
     found = cache.find(request)
     if not _is_enough(found, time_limit):
         with cache.lock(request):
@@ -75,9 +78,10 @@ def get(stack, dtype, shapes, time_limit=None, progress=True, search=None, mean_
             if not _is_enough(found, time_limit):
                 parts = [workload_words(stack, dtype, [batch], [seq_len], mean_length)
                          for batch, seq_len in search or shapes]
-                searched = bool(time_limit) and _search(parts, time_limit, progress)
-                found = cache.store(request, lambda path: _export(words, path),
-                                    searched_s=time_limit if searched else 0)
+                rows = _search(parts, time_limit, progress, wish) if time_limit else []
+                about = wish.about(rows) if wish else {}
+                found = cache.store(request, lambda path: _export(words + precision.words_of(about), path),
+                                    searched_s=time_limit if rows else 0, **about)
     return load(found[0]), found[1]
 
 
@@ -85,15 +89,16 @@ def _is_enough(found, time_limit):
     return found is not None and found[1].get("searched_s", 0) >= (time_limit or 0)
 
 
-def _search(parts, time_limit, progress):
-    """Searches for each of the workloads; time_limit: in seconds, for all.  Whether plans were found for any."""
-    found = False
+def _search(parts, time_limit, progress, wish):
+    """Searches for each of the workloads; time_limit: in seconds, for all.  Of those for which plans were found, what
+    precisions have."""
+    found = []
     for i, words in enumerate(parts):
         bar = program.Bar(f"fuseplan search, size {i + 1} of {len(parts)}") if progress is True else progress or None
         try:
-            program.run("search", *words, "--time-limit", max(time_limit / len(parts), 1), "--format", "json", "-q",
-                        progress=bar)
-            found = True
+            out = program.run("search", *words, *(wish.search_words() if wish else []), "--time-limit",
+                              max(time_limit / len(parts), 1), "--format", "json", "-q", progress=bar)
+            found.append(json.loads(out)["precisions"] if wish else [])
         except program.ProgramError as error:
             if error.status != program.NOTHING_KNOWN:  # else the time was too short
                 raise

@@ -25,6 +25,14 @@ def tensor_of(output):
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
+def distance(got, want, real):
+    """Relative L2 distance, of rows of tokens."""
+    got, want = got.double(), want.double()
+    if real is not None:
+        got, want = got[real], want[real]
+    return float((got - want).norm() / want.norm())
+
+
 def draw_inputs(model, batch, seq_len, lengths=None):
     """Keyword arguments of a call of a HuggingFace model, of random content; (B,S) where tokens are, or None."""
     config, device = model.config, next(model.parameters()).device

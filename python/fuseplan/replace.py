@@ -6,7 +6,7 @@ import weakref
 
 import torch
 
-from . import capture, finder, graphs as _graphs, library, probe, program
+from . import capture, finder, graphs as _graphs, library, precision as _precision, probe, program
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Watch, hide_pooled
 
@@ -26,7 +26,7 @@ class Wrong(RuntimeError):
 
 
 def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=None, example=None, progress=True,
-             graphs=True):
+             graphs=True, precision=None, calibration=None, tokenizer=None, error=None):
     """Gives the encoder layers of a model to fuseplan's kernels, and returns the model.
 
     model: a HuggingFace model, also one with a head, a SentenceTransformer, a CrossEncoder, a torch.nn.Module with
@@ -42,16 +42,26 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=Non
     example: keyword arguments of a call of the model, where fuseplan does not know what the model takes.
     progress: True: a line on stderr; False; or a function that is called with each event of `fuseplan --events`.
     graphs: on a GPU, whether calls whose sizes come again run as CUDA graphs of the whole model.
+    precision: on Hopper GPUs, GEMMs with operands of e4m3, 8-bit floating-point numbers: "fp8", all four, or some of
+    "qkv,out,ffn1,ffn2".  All else is fp16.
+    calibration: for it, some hundred sentences of the kind that the model will get, or the file of calibrate().
+    tokenizer: for sentences, unless the model is a SentenceTransformer.
+    error: in the place of precision: the search chooses these GEMMs so that the layers' relative L2 distance on the
+    sentences is at most this, by what each GEMM alone loses.
 
     The results are compared with those of the model first, and nothing is replaced unless they agree: else Wrong is
     raised.  Unsupported says what a model has that no plan computes, ProgramError what the program could not do."""
     shapes = _check_shapes(shapes)
+    gemms = _precision.check(precision, calibration, error, time_limit, dtype)
     whole, base = model, finder.unwrap(model)
     finder.check_whole(base)
     before, had = [layers.stack for layers in find_layers(base)], _graphs.graphs_of(base)
     base = restore(base)
     try:
-        wanted = {"time_limit": time_limit, "progress": progress, "mean_length": mean_length}
+        wanted = {"time_limit": time_limit, "progress": progress, "mean_length": mean_length, "wish": None}
+        if calibration is not None:
+            plain = whole if finder.unwrap(whole) is base else base
+            wanted["wish"] = _precision.make_wish(plain, gemms, calibration, error, tokenizer)
         made, refused = _make_all(base, example, shapes, dtype, wanted)
     except BaseException:
         for stack in before:
@@ -75,7 +85,9 @@ def _make_all(model, example, shapes, dtype, wanted):
     for i, stack in enumerate(stacks):
         calls = [run[i] for run in runs if run[i] is not None]
         if calls:
-            made.append(_make(model, stack, calls, shapes, dtype, wanted))
+            def again(i=i):
+                return [run[i] for run in _record(model, stacks, example, shapes) if run[i] is not None]
+            made.append(_make(model, stack, calls, again, shapes, dtype, wanted))
         else:
             refused[stack.path] = "no call of the model reached these layers"
     if not made:
@@ -115,7 +127,8 @@ def _run_module(model, seq_len, stack):
 
 def _draw_x(stack, seq_len):
     device, dtype = stack.place
-    return torch.randn(2, seq_len, stack.hidden, device=device, dtype=dtype)
+    generator = torch.Generator(device).manual_seed(0)
+    return torch.randn(2, seq_len, stack.hidden, device=device, dtype=dtype, generator=generator)
 
 
 def _check_shapes(shapes):
@@ -138,18 +151,22 @@ def _shapes_of(model, calls, shapes):
     return [(batch, seq_len) for batch in _BATCHES for seq_len in lengths]
 
 
-def _make(model, stack, calls, shapes, dtype, wanted):
-    """The module for a stack, which computes what its layers do."""
-    name = library.type_name(dtype or stack.place[1])
+def _make(model, stack, calls, again, shapes, dtype, wanted):
+    """The module for a stack, which computes what its layers do.  again(): the calls anew."""
+    wish, loss = wanted["wish"], 0.0
+    name = library.type_name("fp16" if wish else dtype or stack.place[1])
     module, about = library.get(stack, name, _shapes_of(model, calls, shapes), **wanted)
+    if about.get("precision"):
+        with _precision.rounded(stack, _precision.scales_of(wish.path), _precision.names_of(about["precision"])):
+            loss = _precision.loss(calls, again())
     made = Stack(stack, None, calls)
     made.mean_length = wanted["mean_length"]
-    made.engine = made_engine(made, module, model, about)
+    made.engine = made_engine(made, module, model, about, loss)
     return made
 
 
-def made_engine(made, module, model, about):
-    """An engine for a stack, whose results are those of the stack's layers."""
+def made_engine(made, module, model, about, loss):
+    """An engine for a stack, whose results are those of the stack's layers.  loss: what rounding to e4m3 costs."""
     d = made.description
     with torch.no_grad():
         with capture.lock:  # an engine waits for the GPU
@@ -157,13 +174,15 @@ def made_engine(made, module, model, about):
         trial = Stack(d, engine, made.checks)
         errors = [_compare(trial, call) for call in made.checks]
         engine.error = float(torch.tensor(errors, dtype=torch.float64).max())  # NaN, if any is
+        engine.loss = loss
     if trial.plain_calls:
         most = max(call.x.shape[1] for call in made.checks)
         raise ValueError(f"{d.path}: the model calls its layers with {most} tokens, and shapes have at most "
                          f"{engine.longest}: name the model's")
-    if not engine.error <= BOUNDS[engine.type_name] and not _is_as_near(trial, made.checks):
+    bound = BOUNDS[engine.type_name] + 1.5 * loss  # numbers next to the middle of two of e4m3 go to either
+    if not engine.error <= bound and (loss or not _is_as_near(trial, made.checks)):
         raise Wrong(f"{d.path}: the library's results differ from the model's by {engine.error:.2g} (relative L2); "
-                    f"expected at most {BOUNDS[engine.type_name]:g} in {engine.type_name}: the model is as it was")
+                    f"expected at most {bound:.2g} in {engine.precision}: the model is as it was")
     engine.calls.clear()
     engine.seconds.clear()
     return engine
@@ -177,7 +196,7 @@ def _is_as_near(stack, calls):
             x, args, kwargs = _in_fp32((call.x, call.args, call.kwargs))
             exact = stack.run_layers(layers, x, args, kwargs)[-1]
             got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
-            if not _distance(got, exact, call.real) <= 1.25 * _distance(call.y, exact, call.real):
+            if not probe.distance(got, exact, call.real) <= 1.25 * probe.distance(call.y, exact, call.real):
                 return False
     return True
 
@@ -194,14 +213,7 @@ def _compare(stack, call):
     got = probe.tensor_of(stack(call.x, *call.args, **call.kwargs))
     if got.shape != call.y.shape:
         raise Wrong(f"{stack.description.path}: the library gives {tuple(got.shape)}, the model {tuple(call.y.shape)}")
-    return _distance(got, call.y, call.real)
-
-
-def _distance(got, want, real):
-    got, want = got.double(), want.double()
-    if real is not None:
-        got, want = got[real], want[real]
-    return float((got - want).norm() / want.norm())
+    return probe.distance(got, call.y, call.real)
 
 
 def _replace(model, stack):
@@ -294,7 +306,8 @@ def explain(model):
         engine = stack.engine
         searched = engine.about.get("searched_s")
         lines += [f"{stack.description.path}: {stack.describe()}",
-                  f"  relative L2 distance to the model: {engine.error:.2g}",
+                  f"  relative L2 distance to the model: {engine.error:.2g}" +
+                  (f", and of its own layers with these GEMMs in e4m3 {engine.loss:.2g}" if engine.loss else ""),
                   f"  plans: {'searched for %g s' % searched if searched else 'best known, or default'}",
                   f"  library: {engine.module._path}"]
         for i, (batch, seq_len) in enumerate(engine.sizes):

@@ -330,7 +330,7 @@ class Stack(torch.nn.Module):
     def describe(self):
         d, engine = self.description, self.engine
         return (f"{len(d.layers)} layers {d.chain}, {d.heads} heads of {d.head_size}, ffn {d.ffn}, "
-                f"{engine.type_name}, sizes {', '.join(map(str, engine.sizes))}")
+                f"{engine.precision}, sizes {', '.join(map(str, engine.sizes))}")
 
     # What PyTorch does to a module's weights cannot be done to the library's.
 
@@ -450,6 +450,8 @@ class Engine:
         from .pack import pack_layers, pack_shared
         self.module, self.about = module, about
         self.type_name = ("fp32", "tf32", "fp16", "bf16")[module.info.dtype]
+        gemms = about.get("precision")
+        self.precision = f"{self.type_name} with {gemms} in e4m3" if gemms else self.type_name
         self.dtype = module._dtype
         self.sizes = module.sizes()
         self.longest = max(seq_len for _, seq_len in self.sizes)

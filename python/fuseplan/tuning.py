@@ -2,7 +2,7 @@
 
 import threading
 
-from . import finder, graphs, library
+from . import finder, graphs, library, precision
 from .replace import _stacks_of, made_engine
 
 
@@ -28,11 +28,11 @@ def tune(model, time_limit=60, most=4, progress=True):
         new = learned(stack, most)
         if not new:
             continue
-        all_shapes = [*stack.engine.sizes, *new]
+        engine, all_shapes = stack.engine, [*stack.engine.sizes, *new]
         mean = stack.mean_length and min(stack.mean_length, *(seq_len for _, seq_len in all_shapes))
-        module, about = library.get(stack.description, stack.engine.type_name, all_shapes, time_limit, progress,
-                                    search=new, mean_length=mean)
-        stack.engine = made_engine(stack, module, base, about)
+        module, about = library.get(stack.description, engine.type_name, all_shapes, time_limit, progress, search=new,
+                                    mean_length=mean, wish=precision.wish_of(engine.about))
+        stack.engine = made_engine(stack, module, base, about, engine.loss)
         shapes += new
     found = graphs.graphs_of(base)
     if shapes and found is not None:

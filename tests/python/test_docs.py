@@ -14,7 +14,8 @@ _page = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../docs/pyt
 
 def read_code():
     with open(_page, encoding='utf-8') as file:
-        return ''.join(line[4:] for line in file if line.startswith('    ') and not line.startswith('    $'))
+        return ''.join(line[4:] for line in file if line.startswith('    ') and not line.startswith('    $') and
+                       '# needs a Hopper GPU' not in line)
 
 
 def find_minilm():

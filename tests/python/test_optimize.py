@@ -471,8 +471,8 @@ class Refusals(common.Case):
             model, asked = models.draw(name), []
             get = library.get
             try:
-                library.get = lambda stack, dtype, shapes, *rest: asked.extend(shapes) or get(stack, dtype, [
-                    (2, max(s for _, s in shapes))], *rest)
+                library.get = lambda stack, dtype, shapes, **wanted: asked.extend(shapes) or get(stack, dtype, [
+                    (2, max(s for _, s in shapes))], **wanted)
                 optimize(model)
             finally:
                 library.get = get
@@ -569,7 +569,7 @@ class Cache(common.Case):
     def test_search_again(self):
         model, search, searched = models.draw(), library._search, []
         try:
-            library._search = lambda parts, time_limit, progress: searched.append(time_limit) or True
+            library._search = lambda parts, time_limit, progress, wish: searched.append(time_limit) or [[]]
             kept = self.place_of(optimize(model, SHAPES))
             for time_limit in 2, 1, None, 2, 3:
                 optimize(model, SHAPES, time_limit)
