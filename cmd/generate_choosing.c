@@ -141,8 +141,6 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
     *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, w)
                               : target_build(c->target, w);
     build->precision = o->precision;
-    if (part->workload.lengths != NULL && !part->padded)
-        build->workload = &part->workload; /* its schedules are to be fast with such lengths */
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0 && o->precision != 0)

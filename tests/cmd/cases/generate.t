@@ -404,15 +404,6 @@ $ CODE=0 ${export%%-q*} -o lib --build 2>&1 | tail -n 3
 fuseplan: wrote 51 files; make builds them
 make -s -C lib -jN
 fuseplan: built the library; 'lib/example' runs its example
-=== schedules of packed tokens
-## Where lengths are known, schedules are those that are expected to be fast for so many tokens, not for all rows.
-$ schedules() {
->   fuseplan export 48920 -t fp16 "$@" --target cuda --arch sm_90a -q -o lib --force
->   grep '"schedule": "tile' lib/manifest.json
-> }
-$ schedules -b 32 -s 128 --lengths "$(printf '28,%.0s' $(seq 31))28" >real; schedules -b 7 -s 128 >as_many
-$ schedules -b 32 -s 128 >all; cmp real as_many; cmp -s real all || wc -l <real
-4
 === names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
 ## copied, and no compiler takes the name for an option.
