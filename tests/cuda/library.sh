@@ -74,7 +74,7 @@ other_chain() {
   chain/run || fail "graphs of calls of $FAKE_CHAIN"
   # shellcheck disable=SC2086
   fuseplan export "$value" --target cpu $workload "$@" -q -o cpu_chain
-  make -s -j 2 -C cpu_chain libencoder.a CFLAGS='-O1 -march=native -fopenmp'
+  make -s -j 2 -C cpu_chain libencoder.a CFLAGS='-O0 -march=native -fopenmp'
   cc -std=gnu17 -O1 -fopenmp -Icpu_chain -o cpu_chain/run "$source/tests/cmd/library.c" cpu_chain/libencoder.a \
     -lopenblas -lm -pthread
   cpu_chain/run x || fail "the library of the CPU of $FAKE_CHAIN"
@@ -95,7 +95,7 @@ grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fai
 # The same inputs by the CPU's library.
 # shellcheck disable=SC2086
 fuseplan export "$value" --target cpu $workload -q -o cpu
-make -s -j 2 -C cpu libencoder.a CFLAGS='-O1 -march=native -fopenmp'
+make -s -j 2 -C cpu libencoder.a CFLAGS='-O0 -march=native -fopenmp'
 cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
 cpu/run x || fail "the library of the CPU"
 cmp -s x y && fail "two targets give the same bits: nothing was compared"
