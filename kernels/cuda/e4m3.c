@@ -125,7 +125,7 @@ int encoder_e4m3_open(const struct encoder_model *m, struct encoder *e)
 /* What the first GEMM of the next layer reads has that layer's scale. */
 struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan_e4m3 *of)
 {
-    struct fp_e4m3 out = {0};
+    struct fp_e4m3 out = {.alpha = 1, .inverse = 1};
     if (of->in >= 0) {
         const struct codes *weight = &r->e->device->codes[layer * PLAN_GEMMS + of->in];
         out.in = r->places + 2 * of->in_at;

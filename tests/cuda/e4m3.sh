@@ -41,12 +41,7 @@ with open('bert/config.json', 'w') as file:
                'num_hidden_layers': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12}, file)
 END
 
-# calibrate MODEL LAYERS: scales of inputs like those of the models here, another one for each GEMM and layer
-calibrate() {
-  jq -n --arg model "$1" --argjson layers "$2" 'def tensor(s): {amax: (200 * s), quantile: 1, rms: 1, scale: s};
-    {version: 2, model: $model, sentences: 7, layers: [range($layers) | pow(2; . % 2) as $l | {x: tensor($l / 64),
-    context: tensor($l / 256), norm1: tensor($l / 32), activation: tensor($l / 128)}]}' >calibration.json
-}
+calibrate() { "$source/tests/cuda/scales.py" "$@" >calibration.json; }
 
 # export_to WHERE OPTION...: of the BERT
 export_to() {
@@ -105,13 +100,13 @@ calibrate 0123456789abcdef 3
 for packed in '' --packed; do
   # shellcheck disable=SC2086
   fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed -q -o first
-  build first "$source/tests/cuda/e4m3.c"
+  build first "$source/tests/cuda/codes.c"
   first/run y >out && fail "a library of another model runs"
   model=$(sed -n 's/.* and these are \([0-9a-f]\{16\}\): another model.*/\1/p' out)
   calibrate "$model" 3
   # shellcheck disable=SC2086
   fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed --force -q -o first
-  build first "$source/tests/cuda/e4m3.c"
+  build first "$source/tests/cuda/codes.c"
   first/run "y$packed" >out || fail "the library: $(cat out)"
   rm -r first
   calibrate 0123456789abcdef 3

@@ -1,7 +1,7 @@
 /* Uses an exported library whose GEMMs have operands of e4m3; e4m3.sh builds it with the folder.
  * The library has one plan, (2,100) in fp16, and is of draw_model(1).
  *
- * e4m3 Y: writes to Y what it computes; fails, and says why, if it refuses the model. */
+ * codes Y: writes to Y what it computes; fails, and says why, if it refuses the model. */
 #include "library.h"
 
 #include <math.h>
@@ -93,13 +93,14 @@ int main(int argc, char **argv)
 {
     struct encoder_weights rounded[LAYERS];
     struct encoder *e, *of_halves;
-    uint16_t *y = malloc(elements() * sizeof(*y)), *other = malloc(elements() * sizeof(*y));
     draw_model(1);
     model.dtype = ENCODER_FP32;
     if (argc != 2 || encoder_create(&model, &e) != ENCODER_OK) {
         printf("%s\n", encoder_message());
+        free_model();
         return EXIT_FAILURE;
     }
+    uint16_t *y = malloc(elements() * sizeof(*y)), *other = malloc(elements() * sizeof(*y));
     test_refused();
     run(e, NULL, y);
 
