@@ -19,7 +19,7 @@ enum {
 struct key {
     int plan, batch, seq_len;
     bool padded;
-    const void *x, *device_lengths;
+    const void *x, *device_lengths, *device_mask;
     void *y, *yn, *outputs, *workspace;
 };
 
@@ -65,8 +65,8 @@ static bool same(const struct key *a, const struct key *b)
 {
     return a->x == b->x && a->y == b->y && a->yn == b->yn && a->outputs == b->outputs &&
            a->workspace == b->workspace && a->device_lengths == b->device_lengths &&
-           a->plan == b->plan && a->batch == b->batch && a->seq_len == b->seq_len &&
-           a->padded == b->padded;
+           a->device_mask == b->device_mask && a->plan == b->plan && a->batch == b->batch &&
+           a->seq_len == b->seq_len && a->padded == b->padded;
 }
 
 static bool was_seen(struct graphs *g, const struct key *k)
@@ -197,12 +197,13 @@ int encoder_submit(struct run *r)
 {
     struct graphs *g = r->e->device->graphs;
     const struct encoder_call *c = r->call;
-    const struct key key = {r->index,          c->batch, c->seq_len, r->padded,  c->x,
-                            c->device_lengths, c->y,     c->yn,      c->outputs, c->workspace};
+    const struct key key = {r->index, c->batch,          c->seq_len,     r->padded,
+                            c->x,     c->device_lengths, c->device_mask, c->y,
+                            c->yn,    c->outputs,        c->workspace};
     struct recorded *place = NULL;
     bool new = false;
     int status = check_device(r);
-    if (status == ENCODER_OK && r->padded && c->device_lengths == NULL)
+    if (status == ENCODER_OK && r->padded && c->device_lengths == NULL && c->device_mask == NULL)
         status = encoder_lengths_take(r);
     if (status != ENCODER_OK)
         return status;

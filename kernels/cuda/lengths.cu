@@ -94,6 +94,31 @@ static __device__ void list_tokens(const fp_cut_lists &c, int *sums)
         c.offset[c.batch] = real;
 }
 
+/* A sequence a thread block. */
+extern "C" __global__ void encoder_read_mask(const __grid_constant__ fp_reading c)
+{
+    __shared__ int sums[THREADS_MAX];
+    const int n = (int)blockDim.x, s = c.seq_len;
+    for (int b = (int)blockIdx.x; b < c.count; b += (int)gridDim.x) {
+        const long long *mask = c.mask + (long)b * s;
+        int real = 0, before = 0, all;
+        for (int first = 0; b < c.batch && first < s; first += n) {
+            int i = first + (int)threadIdx.x;
+            scan(i < s && mask[i] != 0, s - first, sums, &all);
+            real += all;
+        }
+        if (threadIdx.x == 0)
+            c.lengths[b] = real;
+        for (int first = 0; b < c.batch && first < s; first += n) {
+            int i = first + (int)threadIdx.x, kept = i < s && mask[i] != 0;
+            int rank = before + scan(kept, s - first, sums, &all);
+            if (i < s)
+                c.place[(long)b * s + (kept != 0 ? rank - 1 : real + i - rank)] = i;
+            before += all;
+        }
+    }
+}
+
 /* All thread blocks list tokens, where they are packed; the first one does all else. */
 extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_lists c)
 {
@@ -147,7 +172,8 @@ extern "C" __global__ void encoder_move_rows(const __grid_constant__ fp_moving c
         if (c.in ? !real : real && c.layers == c.call)
             continue;
         const int first = c.offset != nullptr ? c.offset[b] : b * c.pitch;
-        piece *outside = (piece *)c.call + (long)row * c.pieces,
+        const int given = c.place != nullptr ? b * c.seq_len + c.place[row] : row;
+        piece *outside = (piece *)c.call + (long)given * c.pieces,
               *inside = (piece *)c.layers + (long)(first + i) * c.pieces,
               *to = c.in ? inside : outside, *from = c.in ? outside : inside;
         for (int p = lane; p < c.pieces; p += lanes)

@@ -146,6 +146,7 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
     r->space.lengths = encoder_carve(c, batch * sizeof(int));
     r->space.unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
     r->space.offset = encoder_carve(c, (batch + 1) * sizeof(int));
+    r->space.place = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
     for (int kind = 0; kind < encoder_kinds(); kind++) {
         const struct plan_mask *m = &p->masks[kind];
         carve_lists(m, p->about.batch, c, &r->masks[kind].cut_lists);
@@ -182,6 +183,7 @@ static int copy_words(const struct run *r, fp_word *to, const fp_word *from, lon
 /* lengths.cu; as C sees kernels. */
 void encoder_clear_words(void);
 void encoder_take_lengths(void);
+void encoder_read_mask(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_move_rows(void);
@@ -217,7 +219,7 @@ bool encoder_rows_given(const struct run *r)
     bool products = false;
     for (int s = 0; s < r->plan->about.kernels; s++)
         products = products || r->plan->segments[s].product != NULL;
-    return products && r->packed && r->call->device_lengths == NULL;
+    return products && r->packed && r->call->device_lengths == NULL && r->call->device_mask == NULL;
 }
 
 static int real_tokens(const struct run *r)
@@ -303,6 +305,7 @@ static int move_rows(const struct run *r, bool in, void *call, void *layers)
                           .in = in,
                           .lengths = r->space.lengths,
                           .offset = r->packed ? r->space.offset : NULL,
+                          .place = r->call->device_mask != NULL ? r->space.place : NULL,
                           .pitch = r->plan->about.seq_len,
                           .call = call,
                           .layers = layers};
@@ -353,9 +356,21 @@ int encoder_quantise(const struct run *r, const struct plan_e4m3 *of)
                   THREADS);
 }
 
+static int read_mask(const struct run *r)
+{
+    enum { THREADS = 128 };
+    struct fp_reading c = {.batch = r->call->batch,
+                           .seq_len = r->call->seq_len,
+                           .count = r->plan->about.batch,
+                           .mask = r->call->device_mask,
+                           .lengths = r->space.lengths,
+                           .place = r->space.place};
+    return launch(r, (const void *)encoder_read_mask, &c, c.count, THREADS);
+}
+
 int encoder_lengths_begin(struct run *r)
 {
-    int status = ENCODER_OK;
+    int status = r->call->device_mask != NULL ? read_mask(r) : ENCODER_OK;
     for (int kind = 0; kind < encoder_kinds() && status == ENCODER_OK; kind++) {
         status = cut_lists(r, kind);
         if (status == ENCODER_OK && r->plan->masks[kind].tiles != NULL)

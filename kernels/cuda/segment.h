@@ -116,6 +116,7 @@ struct fp_moving {
     bool in;            /* real rows to the layers; else back, and zeros to the call's other rows */
     const int *lengths;
     const int *offset; /* the layers' first row of each sequence; null: sequence * pitch */
+    const int *place;  /* of the call's rows, as in run_space; null: tokens lie first, in order */
     int pitch;
     void *call, *layers; /* the same: there are only zeros to write */
 };
@@ -155,6 +156,16 @@ struct run_space {
     size_t sync_bytes; /* of fp_args.sync */
     int *lengths;
     int *unpacked, *offset; /* as in fp_args */
+    int *place; /* (batch, seq_len of the call): where tokens lie in a sequence, then all others */
+};
+
+/* A call's mask, of which lengths and places are made. */
+struct fp_reading {
+    int batch, seq_len; /* the call's */
+    int count;          /* the plan's batch */
+    const long long *mask;
+    int *lengths; /* (count) */
+    int *place;   /* (batch, seq_len) */
 };
 
 /* The mask of a kind of layers in a call, and space in the workspace for lists for its lengths. */

@@ -88,14 +88,15 @@ static int check_overlaps(const struct encoder *e, const struct encoder_call *c,
     size_t tokens = (size_t)c->batch * (size_t)c->seq_len,
            bytes = tokens * (size_t)l->hidden * (size_t)l->element_bytes,
            lengths_bytes = (size_t)c->batch * sizeof(int);
-    enum { WRITTEN = 4, ALL = 7 };
+    enum { WRITTEN = 4, ALL = 8 };
     const struct memory all[ALL] = {{"output y", c->y, bytes},
                                     {"workspace", c->workspace, workspace_bytes},
                                     {"output yn", c->yn, bytes},
                                     {"outputs", c->outputs, bytes * (size_t)(e->layers - 1)},
                                     {"input x", c->x, bytes},
                                     {"lengths", c->lengths, lengths_bytes},
-                                    {"device_lengths", c->device_lengths, lengths_bytes}};
+                                    {"device_lengths", c->device_lengths, lengths_bytes},
+                                    {"device_mask", c->device_mask, tokens * sizeof(long long)}};
     for (int i = 0; i < WRITTEN; i++)
         for (int k = i + 1; k < ALL; k++)
             if (all[i].at != NULL && all[k].at != NULL && overlap(&all[i], &all[k]))
@@ -109,9 +110,9 @@ static int check_overlaps(const struct encoder *e, const struct encoder_call *c,
 
 static int check_lengths(const struct encoder_call *c)
 {
-    if (c->lengths != NULL && c->device_lengths != NULL)
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "lengths and device_lengths are given at once; give one of them");
+    if ((c->lengths != NULL) + (c->device_lengths != NULL) + (c->device_mask != NULL) > 1)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "two of lengths, device_lengths and device_mask "
+                                                  "are given at once; give one of them");
     for (int b = 0; b < c->batch && c->lengths != NULL; b++)
         if (c->lengths[b] < 1 || c->lengths[b] > c->seq_len)
             return encoder_fail(ENCODER_BAD_ARGUMENT,
@@ -152,10 +153,13 @@ bool encoder_on_cpu(void)
 /* Of a GPU alone. */
 static int check_target(const struct encoder_call *c)
 {
-    if (!encoder_on_cpu() || (c->device_lengths == NULL && c->stream == NULL))
+    if (!encoder_on_cpu() ||
+        (c->device_lengths == NULL && c->device_mask == NULL && c->stream == NULL))
         return ENCODER_OK;
     return encoder_fail(ENCODER_BAD_ARGUMENT, "%s given to a library for CPUs; give %s",
-                        c->stream != NULL ? "a stream is" : "device_lengths are",
+                        c->stream != NULL        ? "a stream is"
+                        : c->device_mask != NULL ? "a device_mask is"
+                                                 : "device_lengths are",
                         c->stream != NULL ? "null" : "lengths");
 }
 
@@ -194,5 +198,12 @@ int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, 
         return encoder_fail(ENCODER_BAD_ARGUMENT,
                             "x, y, yn, outputs or the workspace is not aligned to %d bytes",
                             ALIGNMENT);
+    int index = encoder_find(c->batch, c->seq_len);
+    if (c->device_mask != NULL && encoder_plans[index]->about.packed == 0)
+        return encoder_fail(
+            ENCODER_BAD_ARGUMENT,
+            "device_mask is given, and the plan for batch %d, sequence length %d is "
+            "not packed; give device_lengths, or export with --packed",
+            c->batch, c->seq_len);
     return check_overlaps(e, c, needed);
 }

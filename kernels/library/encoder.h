@@ -207,6 +207,10 @@ struct encoder_call {
     void *yn;      /* like y: the norm of y where norms stand before; null: not wanted */
     void *outputs; /* (layers-1, batch, seq_len, D), each like y: what all layers but the last hand
                     * on; null: not wanted */
+    /* In place of device_lengths, where the plan is packed: (batch, seq_len) in the GPU's memory, 0
+     * where a row of x is none of a token.  Tokens of a sequence lie where others are not 0, and
+     * follow each other in this order; so they do in y, whose other rows are zeros. */
+    const long long *device_mask;
 };
 
 /* Runs all layers.  On a GPU the call returns once the work is in the stream, and never waits for
@@ -215,10 +219,10 @@ struct encoder_call {
  * program ends by abort().
  *
  * On a GPU a handle keeps CUDA graphs of up to 8 calls, so that a call that comes again is one
- * launch.  A call comes again if the batch, seq_len, x, y, yn, outputs, workspace and
- * device_lengths are as before, and if a sequence is shorter than its plan's, or none is, as
- * before; contents and the stream may differ.  The runs of one graph follow one another, also in
- * different streams.
+ * launch.  A call comes again if the batch, seq_len, x, y, yn, outputs, workspace,
+ * device_lengths and device_mask are as before, and if a sequence is shorter than its plan's, or
+ * none is, as before; contents and the stream may differ.  The runs of one graph follow one
+ * another, also in different streams.
  *   - The second such call records a graph, and so allocates and takes about as long as two calls.
  *     It may do so while other streams are captured.  All other calls allocate nothing.
  *   - It must come within the next 32 calls that differ.  A graph that was not used by 64 calls may

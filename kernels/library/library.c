@@ -80,7 +80,7 @@ size_t encoder_workspace_bytes(int batch, int seq_len)
 
 static bool is_padded(const struct run *r)
 {
-    if (r->call->device_lengths != NULL)
+    if (r->call->device_lengths != NULL || r->call->device_mask != NULL)
         return true;
     for (int b = 0; b < r->plan->about.batch; b++)
         if (encoder_length(r, b) != r->plan->about.seq_len)

@@ -131,7 +131,7 @@ def __getattr__(name):  # of this module
 # function costs more for being entered at all than for what it does.  So a call enters few, and these
 # without the functions around them in Python.
 _encoder_run = _lib.encoder_run
-_call = struct.Struct("@iiPPPPPNPPP").pack  # the bytes of a struct encoder_call
+_call = struct.Struct("@iiPPPPPNPPPP").pack  # the bytes of a struct encoder_call
 
 
 def _check_shape(x):
@@ -223,7 +223,9 @@ def _new_workspace(x, size, gpu, stream):
 
 
 def _address_lengths(x, lengths):
-    """Contiguous lengths, their address on the host and that on the GPU; 0 where they are not."""
+    """Contiguous lengths, their address on the host, that on the GPU, and that of a mask; 0 where they are not."""
+    if lengths.dim() == 2:
+        return _address_mask(x, lengths)
     if (lengths.dtype != torch.int32 or lengths.shape != x.shape[:1] or
             lengths.device not in (x.device, torch.device("cpu"))):
         raise ValueError(f"the lengths are {lengths.dtype} {tuple(lengths.shape)} on "
@@ -231,12 +233,20 @@ def _address_lengths(x, lengths):
                          "on the CPU")
     lengths = lengths.contiguous()
     address = lengths.data_ptr()
-    return (lengths, 0, address) if lengths.is_cuda else (lengths, address, 0)
+    return (lengths, 0, address, 0) if lengths.is_cuda else (lengths, address, 0, 0)
+
+
+def _address_mask(x, mask):
+    if mask.dtype != torch.int64 or mask.shape != x.shape[:2] or not mask.is_cuda or mask.device != x.device:
+        raise ValueError(f"the mask is {mask.dtype} {tuple(mask.shape)} on {mask.device}; expected torch.int64 "
+                         f"{tuple(x.shape[:2])} on {x.device}, a GPU")
+    mask = mask.contiguous()
+    return mask, 0, 0, mask.data_ptr()
 
 
 def _run(x, lengths, handle, outputs=0):
-    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
-    None: all S.  Rows of the result past a length are 0.  outputs: an address, see encoder.h."""
+    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device; or on a GPU, where
+    plans are packed, a mask (B,S) int64, 0 where no token is; None: all S.  Rows of the result past a length are 0.  outputs: an address, see encoder.h."""
     layout = _layouts.get(x.shape)
     gpu = x.get_device()  # -1: none
     address = x.data_ptr()  # 0: none
@@ -256,12 +266,12 @@ def _run(x, lengths, handle, outputs=0):
     workspace = _thread.workspaces.get(gpu) if stream == 0 else None
     if workspace is None or workspace[0] < size:
         workspace = _new_workspace(x, size, gpu, stream)
-    host = device = 0  # where lengths lie
+    host = device = mask = 0  # where lengths lie
     if lengths is not None:
-        lengths, host, device = _address_lengths(x, lengths)
+        lengths, host, device, mask = _address_lengths(x, lengths)
     y = _empty(sizes, strides, _dtype)
     status = _encoder_run(handle, _call(batch, seq_len, address, y.data_ptr(), host, device,
-                                        workspace[1], size, stream, 0, outputs))
+                                        workspace[1], size, stream, 0, outputs, mask))
     if status != 0:
         _check(status)
     return y
@@ -360,7 +370,7 @@ def _run_array(x, lengths, handle):
         workspace = _new_array_workspace(numpy, size)
     y = numpy.empty(x.shape, "float32")
     _check(_encoder_run(handle, _call(batch, seq_len, x.ctypes.data, y.ctypes.data,
-                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0, 0)))
+                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0, 0, 0)))
     return y
 
 

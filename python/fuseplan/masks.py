@@ -36,12 +36,16 @@ def read(masks, x, causal, contiguous, module):
     """(lengths, order, bad) of the masks of a call, of which at least one is given.
 
     x: (B,S,D).  causal: the layers' mask.  contiguous: whether layers look at how far tokens are apart, so that a
-    sequence must be one run of them.  module: the library's.  lengths: (B) int32.  order: (B,S) places of tokens, real
+    sequence must be one run of them.  module: the library's.  lengths: (B) int32, or a mask (B,S) which layers read
+    themselves.  order: (B,S) places of tokens, real
     ones first; None: they are already.  bad: (B or 1) bool, sequences whose masks no lengths stand for; None: there is
     none.
 
     On a CPU such masks are refused, as sequences without a token are.  On a GPU the host waits for nothing: order is
     always given, bad tells what a CPU would refuse, and a sequence without a token has the length 0."""
+    if x.is_cuda and len(masks) == 1 and getattr(masks[0], "shape", None) == x.shape[:2]:
+        mask = masks[0] if masks[0].dtype == torch.int64 else (masks[0] != 0).long()
+        return mask, None, _has_gaps(mask != 0) if contiguous else None
     if x.is_cuda:
         return _read_on_device(masks, x, causal, contiguous)
     kept = _tokens(masks, x, causal, module)
@@ -58,6 +62,11 @@ def read(masks, x, causal, contiguous, module):
 
 def _sort(kept):
     return kept.int().argsort(dim=1, descending=True, stable=True)
+
+
+def _has_gaps(tokens):
+    """(B) whether tokens (B,S) are more than one run."""
+    return (tokens[:, 1:] & ~tokens[:, :-1]).sum(1) + tokens[:, 0] > 1
 
 
 def _tokens(masks, x, causal, module):
@@ -97,6 +106,6 @@ def _read_on_device(masks, x, causal, contiguous):
         bad.append(wrong.flatten(1).any(1))
     tokens = tokens.expand(batch, seq_len)
     if contiguous:
-        bad.append((tokens[:, 1:] & ~tokens[:, :-1]).sum(1) + tokens[:, 0] > 1)
+        bad.append(_has_gaps(tokens))
     return (tokens.sum(1, dtype=torch.int32), _sort(tokens),
             functools.reduce(torch.logical_or, bad) if bad else None)

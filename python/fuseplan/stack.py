@@ -415,8 +415,10 @@ class Stack(torch.nn.Module):
         found = engine.run(x, lengths, order, self.asked.ran, every)
         if bad is not None:
             found = [y.masked_fill(bad[:, None, None], float("nan")) for y in found]
-        if order is not None and not self._causal:
+        if not self._causal and order is not None:
             self._hide_first(found[-1], order[:, 0] != 0)
+        elif not self._causal and lengths is not None and lengths.dim() == 2:
+            self._hide_first(found[-1], lengths[:, 0] == 0)
         return found
 
     def _hide_first(self, y, padding):

@@ -64,6 +64,47 @@ static void test_device_lengths(void)
     }
 }
 
+/* Tokens lie where a mask says: rows of x go there, and those of y are found there. */
+static void test_device_mask(void)
+{
+    const size_t row = (size_t)hidden() * sizeof(float);
+    long long *mask = device_new((size_t)(BATCH * SEQ_LEN) * sizeof(*mask));
+    c.device_mask = mask;
+    for (int i = 0; i < 4; i++) {
+        const int *real = i % 2 == 0 ? lengths : others;
+        const float *wanted = i % 2 == 0 ? want_lengths : want_others;
+        memset((void *)c.x, 0xff, bytes());
+        memset(c.y, 0xff, bytes());
+        for (int b = 0; b < BATCH; b++)
+            for (int s = 0, n = 0; s < SEQ_LEN; s++) {
+                bool kept =
+                    real[b] - n >= SEQ_LEN - s || (s % 5 != 0 && s % 2 == i / 2 && n < real[b]);
+                mask[b * SEQ_LEN + s] = kept ? 1 + s : 0;
+                if (kept)
+                    memcpy((char *)c.x + (size_t)(b * SEQ_LEN + s) * row,
+                           (const char *)x + (size_t)(b * SEQ_LEN + n++) * row, row);
+            }
+        if (encoder_plan_at(0)->packed == 0) {
+            CHECK(encoder_run(handle, &c) == ENCODER_BAD_ARGUMENT);
+            CHECK(strstr(encoder_message(), "not packed") != NULL);
+            continue;
+        }
+        CHECK(encoder_run(handle, &c) == ENCODER_OK);
+        for (int b = 0; b < BATCH; b++)
+            for (int s = 0, n = 0; s < SEQ_LEN; s++) {
+                const float *y = (const float *)c.y + (size_t)(b * SEQ_LEN + s) * (size_t)hidden();
+                const float *in_order = wanted + (size_t)(b * SEQ_LEN + n) * (size_t)hidden();
+                bool kept = mask[b * SEQ_LEN + s] != 0;
+                for (int k = 0; k < hidden(); k++)
+                    CHECK(kept ? y[k] == in_order[k] : y[k] == 0);
+                n += kept;
+            }
+    }
+    device_delete(mask);
+    c.device_mask = NULL;
+    memcpy((void *)c.x, x, bytes());
+}
+
 /* Lengths in host memory differ from call to call, too, and a smaller batch has its own. */
 static void test_host_lengths(void)
 {
@@ -247,12 +288,11 @@ static void test_threads(void)
 
 /* The tests of lengths come first. */
 static void (*const tests[])(void) = {
-    test_device_lengths,  test_host_lengths,     test_calls_that_come_again,
-    test_new_memory,      test_many_addresses,   test_capture,
-    test_no_capture,      test_no_graph,         test_no_launch,
-    test_no_graph_launch, test_beside_a_capture, test_same_memory,
-    test_threads};
-enum { TESTS = sizeof(tests) / sizeof(tests[0]), TESTS_OF_LENGTHS = 2 };
+    test_device_lengths, test_device_mask,    test_host_lengths,    test_calls_that_come_again,
+    test_new_memory,     test_many_addresses, test_capture,         test_no_capture,
+    test_no_graph,       test_no_launch,      test_no_graph_launch, test_beside_a_capture,
+    test_same_memory,    test_threads};
+enum { TESTS = sizeof(tests) / sizeof(tests[0]), TESTS_OF_LENGTHS = 3 };
 
 int main(int argc, char **argv)
 {

@@ -6,6 +6,7 @@
 /* lengths.cu as C++ for one thread */
 void encoder_clear_words(struct fp_clearing c);
 void encoder_take_lengths(struct fp_lengths_chunk c);
+void encoder_read_mask(struct fp_reading c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 void encoder_move_rows(struct fp_moving c);
@@ -22,6 +23,12 @@ static void take_lengths(const struct stub *stub, void *argument)
 {
     (void)stub;
     encoder_take_lengths(*(struct fp_lengths_chunk *)argument);
+}
+
+static void read_mask(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_read_mask(*(struct fp_reading *)argument);
 }
 
 static void cut_lists(const struct stub *stub, void *argument)
@@ -68,6 +75,7 @@ const struct stub stubs[] = {
 #include "segments.inc"
     {(const void *)encoder_clear_words, sizeof(struct fp_clearing), clear_words, 0, 0},
     {(const void *)encoder_take_lengths, sizeof(struct fp_lengths_chunk), take_lengths, 0, 0},
+    {(const void *)encoder_read_mask, sizeof(struct fp_reading), read_mask, 0, 0},
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
     {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
