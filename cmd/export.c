@@ -9,7 +9,9 @@ static int build(const struct options *o, const char *dir, struct status *st)
         struct buf path;
         buf_init(&path);
         buf_add_path(&path, dir);
-        note(o, "built the library; '%s/example' runs its example", path.ptr);
+        note(o, "built the library; '%s/example%s' runs %s", path.ptr,
+             o->precision != 0 ? " --weights FILE" : "",
+             o->precision != 0 ? "the model that was calibrated" : "its example");
         buf_release(&path);
         return 0;
     }
@@ -21,22 +23,12 @@ static int build(const struct options *o, const char *dir, struct status *st)
                       why.message, dir);
 }
 
-static int check_precision(const struct options *o, struct status *st)
-{
-    if ((o->precision != 0) == (o->calibration != NULL))
-        return 0;
-    return status_set(st, STATUS_USAGE,
-                      o->precision != 0
-                          ? "--precision: a library has the scales of its model; add --calibration "
-                            "FILE, which fuseplan.calibrate() of Python writes"
-                          : "--calibration has scales of e4m3; add --precision, or leave it out");
-}
-
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     char *dir = place_directory(o, st);
-    bool done = dir != NULL && library_check_name(name, st) == 0 && check_precision(o, st) == 0 &&
+    bool done = dir != NULL && library_check_name(name, st) == 0 &&
+                choosing_check_precision(o, st) == 0 &&
                 generate_write(o, dir, name, NULL, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(o, dir, st) == 0);
     free(dir);

@@ -77,6 +77,17 @@ static int by_tokens(const void *a, const void *b)
     return left != right ? (left > right) - (left < right) : x->batch - y->batch;
 }
 
+int choosing_check_precision(const struct options *o, struct status *st)
+{
+    if ((o->precision != 0) == (o->calibration != NULL))
+        return 0;
+    return status_set(st, STATUS_USAGE,
+                      o->precision != 0
+                          ? "--precision: a library has the scales of its model; add --calibration "
+                            "FILE, which fuseplan.calibrate() of Python writes"
+                          : "--calibration has scales of e4m3; add --precision, or leave it out");
+}
+
 /* Reads the scales, and checks that they are of the model's weights, if these are known. */
 static int open_scales(const struct options *o, struct choosing *c, struct status *st)
 {
@@ -85,9 +96,10 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
     if (o->calibration == NULL)
         return 0;
     int result = calibration_read(o->calibration, &c->calibration, st);
-    char *weights = o->model != NULL ? model_weights(o->model) : NULL;
+    char *own = o->weights == NULL && o->model != NULL ? model_weights(o->model) : NULL;
+    const char *weights = own != NULL ? own : o->weights;
     if (result == 0 && weights != NULL)
-        result = trained_open(weights, NULL, &t, st) != 0 ? -1 : trained_check(t, w, st);
+        result = trained_open(weights, o->prefix, &t, st) != 0 ? -1 : trained_check(t, w, st);
     if (result == 0)
         result = calibration_check(&c->calibration, t, w, st);
     if (result == 0)
@@ -95,7 +107,7 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
                                                .model = strtoull(c->calibration.model, NULL, 16),
                                                .in = c->calibration.scale};
     trained_close(t);
-    free(weights);
+    free(own);
     return result;
 }
 

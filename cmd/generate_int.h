@@ -57,6 +57,9 @@ struct choosing {
     struct standalone_scales scales; /* of it; without layers if there is none */
 };
 
+/* STATUS_USAGE if --precision lacks --calibration, or the latter the former. */
+int choosing_check_precision(const struct options *o, struct status *st);
+
 /* Reads the plan and the workload of each size that the options name.  Close *out in any case. */
 int choosing_open(const struct options *o, struct choosing *out, struct status *st);
 

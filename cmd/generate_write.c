@@ -4,17 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The example draws weights, which are not those of a calibration. */
 static void note_written(const struct options *o, int files, const char *dir, bool program)
 {
+    const char *use = program             ? "and runs them"
+                      : o->precision == 0 ? "the library and runs its example"
+                                          : "the library and runs the model that was calibrated";
     struct buf path;
     buf_init(&path);
     buf_add_path(&path, dir);
     if (options_has(o, OPT(BUILD)))
         note(o, "wrote %d files; make builds them", files);
     else
-        note(o, "wrote %d files; 'make -C %s && %s/%s' builds %s", files, path.ptr, path.ptr,
-             program ? "plan" : "example",
-             program ? "and runs them" : "the library and runs its example");
+        note(o, "wrote %d files; 'make -C %s && %s/%s%s' builds %s", files, path.ptr, path.ptr,
+             program ? "plan" : "example", o->precision != 0 ? " --weights FILE" : "", use);
     buf_release(&path);
 }
 

@@ -35,8 +35,9 @@ static int check_model(const struct options *o, struct status *st)
         o->model);
 }
 
-/* Whether the weights fit one of the workloads, and --arch its target. */
-static int check_workload(const struct options *one, const struct trained *t, struct status *st)
+/* Whether the weights fit one of the workloads and the scales, and --arch its target. */
+static int check_workload(const struct options *one, const struct trained *t,
+                          const struct calibration *c, struct status *st)
 {
     struct options quiet = *one;
     struct target_name target;
@@ -46,6 +47,8 @@ static int check_workload(const struct options *one, const struct trained *t, st
     int result = workload_from_options(&quiet, false, &target, &w, st);
     if (result == 0)
         result = trained_check(t, &w, st);
+    if (result == 0 && one->calibration != NULL)
+        result = calibration_check(c, t, &w, st);
     if (result == 0 && one->arch != NULL)
         result = target.kind == TARGET_CPU ? cpu_check_processors(one->arch, st)
                                            : archs_from_options(one, target.kind, &archs, st);
@@ -56,16 +59,20 @@ static int check_workload(const struct options *one, const struct trained *t, st
 static int check(const struct options *o, const char *dir, const char *name, struct status *st)
 {
     struct names ours = {.count = 0};
+    struct calibration c = {.layers = 0};
     struct trained *t = NULL;
     int result = -1;
     if (check_model(o, st) == 0 && library_check_name(name, st) == 0 &&
+        choosing_check_precision(o, st) == 0 &&
+        (o->calibration == NULL || calibration_read(o->calibration, &c, st) == 0) &&
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) == 0 &&
         trained_open(o->weights, o->prefix, &t, st) == 0)
         result = 0;
     for (int i = 0; i < options_workloads(o) && result == 0; i++) {
         struct options one = each_part(o, i);
-        result = check_workload(&one, t, st);
+        result = check_workload(&one, t, &c, st);
     }
+    calibration_release(&c);
     trained_close(t);
     names_release(&ours);
     return result;
@@ -81,7 +88,7 @@ static int search_step(void *ctx, const struct options *one, struct status *st)
     struct session s;
     struct tune_report report;
     (void)ctx;
-    drawn.weights = drawn.prefix = drawn.arch = NULL;
+    drawn.weights = drawn.prefix = drawn.arch = drawn.calibration = NULL;
     int code = search_run(&drawn, &s, &report, st);
     if (code == 0) {
         code = search_end(&drawn, &report);
@@ -233,7 +240,7 @@ const struct command cmd_ship = {
                (OPTS_WORKLOAD & ~(OPT(PRESET) | OPT(LAYERS) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN))) |
                OPT(WEIGHTS) | OPT(PREFIX) | OPT(OUTPUT) | OPT(FORCE) | OPT(BUDGET) |
                OPT(TIME_LIMIT) | OPT(TOTAL_TIME) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
-               OPT(NAME) | OPT(DB) | OPT(EVENTS),
+               OPT(NAME) | OPT(DB) | OPT(EVENTS) | OPT(PRECISION) | OPT(CALIBRATION),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(MODEL) | OPT(OUTPUT),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
@@ -244,7 +251,9 @@ const struct command cmd_ship = {
         "compared with the oracle on the weights of model.safetensors, and timed; then the\n"
         "library's own example runs these weights, and its result is compared with the plan's.\n"
         "The directory appears once all of it has succeeded, and else not at all.  Exits 3 if a\n"
-        "result is wrong.\n"
+        "result is wrong.  With --precision the GEMMs named have operands of e4m3, by the scales "
+        "of\n"
+        "--calibration, as in 'fuseplan export'.\n"
         "'hf download NAME config.json model.safetensors --local-dir DIR' fetches a model.",
     .examples = "fuseplan ship --model bert-base-uncased -b 8 -s 512 -o bert   # needs a model\n"
                 "fuseplan ship --model bert-base-uncased -b 1,8 -s 128 -o bert --time-limit 3m   # "

@@ -34,7 +34,8 @@ static json_t *row_of(const char *what, const struct workload *w, const struct c
         json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
         "speedup_high", json_number(beside->speedup.high), "unstable", text_or_null(unstable),
         "error", json_number(ok ? t->error : NAN), "allowed",
-        json_number(LAYER_FACTOR * dtypes[w->dtype].tolerance));
+        json_number(c->precision[i] != 0 ? LAYER_E4M3_TOLERANCE
+                                         : LAYER_FACTOR * dtypes[w->dtype].tolerance));
 }
 
 /* The best plan is the one given, the unfused one the only baseline. */

@@ -124,6 +124,7 @@ struct dtype_info {
 extern const struct dtype_info dtypes[DTYPE_COUNT];
 
 enum { LAYER_FACTOR = 4 };                    /* a layer's tolerance over a segment's */
+#define LAYER_E4M3_TOLERANCE 3e-2             /* a layer's with GEMMs in e4m3 */
 enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
 
 /* The largest sizes that a workload may have; SEQ_LEN_MAX is that of seq_len. */

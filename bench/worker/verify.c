@@ -150,7 +150,7 @@ static void feed_layer(struct worker *k, const struct program *p, int layer)
  * two of these may go to the other one, by a whole step. */
 static double layer_tolerance(const struct program *p)
 {
-    return p->precision != 0 ? 3e-2 : LAYER_FACTOR * p->tolerance;
+    return p->precision != 0 ? LAYER_E4M3_TOLERANCE : LAYER_FACTOR * p->tolerance;
 }
 
 /* Compares what a layer hands on.  The error of a plan is that of x. */

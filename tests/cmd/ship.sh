@@ -109,6 +109,11 @@ grep -q "cannot read the weights 'none': No such file" said || fail "$(cat said)
 expect 2 $ship --model bert -H 1 -b 1 -s 8 -o new
 grep -q "the weights '.*bert/model.safetensors': " said || fail "$(cat said)"
 expect 2 $ship --model bert -b 1 -s 8 -o new --name 1st
+expect 2 $ship --model bert -b 1 -s 8 -o new --precision fp8
+grep -q 'a library has the scales of its model; add --calibration FILE' said || fail "$(cat said)"
+"$source/tests/cuda/scales.py" 0123456789abcdef 2 >scales
+expect 2 $ship --model bert -b 1 -s 8 -o new --precision fp8 --calibration scales
+grep -q "'scales': it is of weights 0123456789abcdef, and those of .* of another model" said || fail "$(cat said)"
 expect 2 fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 9 -o new --arch sm_90a
 grep -q "'sm_90a' names no processors" said || fail "$(cat said)"
 grep -q 'searching' said && fail "searched before it refused --arch"

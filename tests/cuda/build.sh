@@ -4,7 +4,7 @@
 stand_in=$source/tests/cuda/runtime
 
 # object COMPILER... SOURCE: compiles it, unless the same text was compiled before, as most files of two libraries are.
-mkdir objects
+mkdir -p objects
 object() {
   for file; do :; done
   object=objects/$("$@" -E -P | cksum | tr ' ' -)

@@ -94,6 +94,26 @@ build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
 scaled/run --weights bert/model.safetensors --input worker_fp8/x.npy --output y.npy >out || fail "the example"
 cmp -s y.npy worker_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
 
+# From a search on; make builds on the stand-in.
+cat >make <<END
+#!/bin/sh
+set -eu
+while [ "\$1" != -C ]; do shift; done
+at=\$2 source='$source' runtime='$runtime' sanitize='$sanitize'
+cd '$root'
+. "\$source/tests/cuda/build.sh"
+build "\$at" "\$at/example.c" "\$at"/safetensors*.c "\$at"/weights*.c
+mv "\$at/run" "\$at/example"
+END
+chmod +x make
+calibrate "$model" 2
+fuseplan ship --target cuda --model bert -b 1 -s 4 --precision qkv,ffn2 --calibration calibration.json --budget 1 \
+  --compiler nvcc -o shipped --format json >ship.json 2>said || fail "ship: $(cat said)"
+"$check_json" "$schemas/ship.json" ship.json || fail "schema of ship"
+jq -e 'map([.row, .allowed]) == [["unfused", 0.008], ["best", 0.03], ["library", 0.03]] and .[1].error > 1e-3 and
+  .[2].error == 0' ship.json >jq.txt || fail "ship: $(cat ship.json)"
+jq -e '.plans[0].precision == "qkv,ffn2"' shipped/manifest.json >jq.txt || fail "what ship exports"
+
 # A C program, whose weights have the fingerprint that the library's first refusal says.
 workload='-b 2 -s 100 -m causal -H 2 -W 64 --ffn 256 -L 3'
 calibrate 0123456789abcdef 3
