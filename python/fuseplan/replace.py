@@ -322,10 +322,20 @@ def explain(model):
     return "\n".join(lines)
 
 
+def lengths_of(engine, shape):
+    """Of the sequences in the newest call of a shape.  It waits for the GPU."""
+    lengths = engine.lengths.get(shape)
+    if lengths is None:
+        return [shape[1]] * shape[0]
+    with capture.lock:
+        return (lengths if lengths.dim() == 1 else (lengths != 0).sum(1)).tolist()
+
+
 def stats(model):
     """Of each stack by its path: calls of each shape, how many of them were replays of a CUDA graph, with the plan's
-    size that ran it and the mean time of a call in microseconds (on a GPU the host's, of a replay the whole model's),
-    and calls that the model's own layers ran, by the reason."""
+    size that ran it, the share of its rows that was padding in its newest call, and the mean time of a call in
+    microseconds (on a GPU the host's, of a replay the whole model's), and calls that the model's own layers ran, by the
+    reason.  It waits for the GPU."""
     found = {}
     for stack in _stacks_of(model):
         engine = stack.engine
@@ -334,6 +344,7 @@ def stats(model):
             index = engine.module._lib.encoder_find(batch, seq_len)
             shapes[batch, seq_len] = {"calls": count, "replays": engine.replays[batch, seq_len],
                                       "us": engine.seconds[batch, seq_len] / count * 1e6,
+                                      "padding": 1 - sum(lengths_of(engine, (batch, seq_len))) / (batch * seq_len),
                                       "plan": engine.sizes[index] if index >= 0 else "in pieces"}
         found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls)}
     return found

@@ -462,12 +462,14 @@ class Engine:
         self.calls = collections.Counter()
         self.replays = collections.Counter()  # calls among them
         self.seconds = collections.Counter()
+        self.lengths = {}  # of the newest call of each shape, or its mask, see masks.read(); None: no padding
 
     def run(self, x, lengths, order, ran=None, every=False):
         """A list of the output y (B,S,D) of the last layer, or with every of all.  x: of any type, as y is, its real
         rows first in each sequence, or where order says.  ran: see asking()."""
         shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
         found = self._run(x, lengths, order, every)
+        self.lengths[shape] = lengths
         if ran is not None:
             ran.append((self, shape))
         else:

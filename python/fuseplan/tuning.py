@@ -3,7 +3,7 @@
 import threading
 
 from . import finder, graphs, library, precision
-from .replace import _stacks_of, made_engine
+from .replace import _stacks_of, lengths_of, made_engine
 
 
 def learned(stack, most):
@@ -19,17 +19,33 @@ def learned(stack, most):
     return [(batch, min(seq_len, longest)) for batch, seq_len in sorted(tokens, key=tokens.get, reverse=True)[:most]]
 
 
+_FULL = 0.9  # share of real rows from which on plans are chosen for all rows
+
+
+def mean_length(stack):
+    """Of the sequences in the stack's calls; None: nearly all rows were real tokens."""
+    engine, rows, tokens, sequences = stack.engine, 0, 0, 0
+    for (batch, seq_len), count in dict(engine.calls).items():
+        real = lengths_of(engine, (batch, seq_len))
+        rows += count * batch * seq_len
+        tokens += count * sum(real)
+        sequences += count * sum(length > 0 for length in real)  # a graph may have room for more
+    return None if tokens >= _FULL * rows or not sequences else max(round(tokens / sequences), 1)
+
+
 def tune(model, time_limit=60, most=4, progress=True):
     """Searches for plans of the shapes that the model's calls have had, at most so many, and lets the model run by
-    them.  time_limit: in seconds, for all.  Shapes that the library has already stay.  Returns the shapes.  CUDA graphs
-    that captured calls before must not be replayed after it."""
+    them; for sequences as long as in these calls, unless optimize() was told a mean_length.  time_limit: in seconds,
+    for all.  Shapes that the library has already stay.  Returns the shapes.  CUDA graphs that captured calls before
+    must not be replayed after it."""
     base, shapes = finder.unwrap(model), []
     for stack in _stacks_of(model):
         new = learned(stack, most)
         if not new:
             continue
         engine, all_shapes = stack.engine, [*stack.engine.sizes, *new]
-        mean = stack.mean_length and min(stack.mean_length, *(seq_len for _, seq_len in all_shapes))
+        mean = stack.mean_length or mean_length(stack)
+        mean = mean and min(mean, *(seq_len for _, seq_len in all_shapes))
         module, about = library.get(stack.description, engine.type_name, all_shapes, time_limit, progress, search=new,
                                     mean_length=mean, wish=precision.wish_of(engine.about))
         stack.engine = made_engine(stack, module, base, about, engine.loss)

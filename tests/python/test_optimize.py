@@ -5,6 +5,7 @@ import inspect
 import io
 import os
 import pickle
+import re
 import tempfile
 import threading
 import unittest
@@ -546,6 +547,23 @@ class Cache(common.Case):
         self.assertIn('(4,32): plan', explain(ours))
         self.assertNotIn('never measured', explain(ours).split('(4,32): ')[1])
         self.assertNear(run(ours)[0].last_hidden_state, run(plain)[0].last_hidden_state)
+
+    def test_tune_for_lengths(self):
+        plain = models.draw(num_hidden_layers=1)
+        ours = optimize(copy.deepcopy(plain), [(2, 32)])
+        run(ours, 4, 16, [2, 5, 16, 1])
+        run(ours, 4, 16)
+        self.assertEqual(stats(ours)['encoder.layer']['shapes'][4, 16]['padding'], 0)
+        run(ours, 4, 16, [2, 5, 6, 1])
+        self.assertEqual(stats(ours)['encoder.layer']['shapes'][4, 16]['padding'], 50 / 64)
+        fuseplan.tune(ours, time_limit=2, most=1, progress=False)
+        module = ours.encoder.layer.stack.engine.module
+        for i in range(module.info.plans):
+            found = module._lib.encoder_plan_at(i).contents
+            lengths = re.search(rb'lengths=([0-9,]*)', found.workload)[1].split(b',')
+            self.assertAlmostEqual(sum(map(int, lengths)) / found.batch, 3.5, delta=0.5)  # the mean is 3.5
+        want, got = (run(model, 4, 16, [2, 5, 6, 1]) for model in (plain, ours))
+        self.assertNear(got[0].last_hidden_state[got[1]], want[0].last_hidden_state[got[1]])
 
     def test_interrupted(self):
         def interrupt(event):
