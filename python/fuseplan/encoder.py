@@ -150,6 +150,11 @@ def _check_input(x):
         raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
 
 
+def _precision_words():
+    gemms = [name for i, name in enumerate(("qkv", "out", "ffn1", "ffn2")) if info.precision >> i & 1]
+    return ["--precision", ",".join(gemms), "--calibration", "calibration.json"] if gemms else []
+
+
 def _export_line(seq_len):
     """The command that exports a library like this one, with sequences of this length too."""
     plans = [_lib.encoder_plan_at(i).contents for i in range(info.plans)]
@@ -165,7 +170,7 @@ def _export_line(seq_len):
               "-s", ",".join(map(str, sorted(seq_lens | {seq_len}))), "-m",
               masks.pop() if len(masks) == 1 else kind,
               "-H", info.heads, "-W", info.head_size, "--hidden", _hidden, "--ffn", info.ffn, "-L", info.layers,
-              "--eps", info.eps, *(["--packed"] if plan.packed else []),
+              "--eps", info.eps, *(["--packed"] if plan.packed else []), *_precision_words(),
               "--name", "encoder", "-o", f"encoder_{seq_len}", "--build"]
     return shlex.join(map(str, words))
 

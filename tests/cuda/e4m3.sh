@@ -12,34 +12,50 @@ use_fake_gpu "$fake" right
 export LD_LIBRARY_PATH="$root:$fake"
 for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
 
-# A BERT of two layers, whose weights are normal numbers.
-mkdir bert
-python3 - <<'END'
-import json, random, struct
-d, f = 128, 256
+# draw NAME: a model of two layers, whose weights are normal numbers: bert, or vit, whose norms stand before.
+draw() {
+  mkdir "$1"
+  python3 - "$1" <<'END'
+import json, random, struct, sys
+name, d, f = sys.argv[1], 128, 256
+vit = name == 'vit'
 random.seed(1)
 tensors = {}
+
+
+def add(part, rows, columns=None, middle=0.0):
+    count = rows * (columns or 1)
+    tensors[part] = [rows, columns] if columns else [rows], [random.gauss(middle, 0.1) for _ in range(count)]
+
+
 for i in range(2):
     at = f'encoder.layer.{i}.'
-    for name, rows, columns in [(f'attention.self.{n}', d, d) for n in ('query', 'key', 'value')] + [
+    qkv = 'attention.attention' if vit else 'attention.self'
+    for part, rows, columns in [(f'{qkv}.{n}', d, d) for n in ('query', 'key', 'value')] + [
             ('attention.output.dense', d, d), ('intermediate.dense', f, d), ('output.dense', d, f)]:
-        tensors[f'{at}{name}.weight'] = [rows, columns], [random.gauss(0, 0.1) for _ in range(rows * columns)]
-        tensors[f'{at}{name}.bias'] = [rows], [random.gauss(0, 0.1) for _ in range(rows)]
-    for name in ('attention.output.LayerNorm', 'output.LayerNorm'):
-        tensors[f'{at}{name}.weight'] = [d], [random.gauss(1, 0.1) for _ in range(d)]
-        tensors[f'{at}{name}.bias'] = [d], [random.gauss(0, 0.1) for _ in range(d)]
+        add(f'{at}{part}.weight', rows, columns)
+        add(f'{at}{part}.bias', rows)
+    norms = ('layernorm_before', 'layernorm_after') if vit else ('attention.output.LayerNorm', 'output.LayerNorm')
+    for part in norms:
+        add(f'{at}{part}.weight', d, middle=1.0)
+        add(f'{at}{part}.bias', d)
+if vit:
+    add('layernorm.weight', d, middle=1.0)
+    add('layernorm.bias', d)
 head, data = {}, b''
-for name, (shape, values) in tensors.items():
-    part = struct.pack(f'<{len(values)}f', *values)
-    head[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(part)]}
-    data += part
+for part, (shape, values) in tensors.items():
+    text = struct.pack(f'<{len(values)}f', *values)
+    head[part] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(text)]}
+    data += text
 text = json.dumps(head).encode()
-with open('bert/model.safetensors', 'wb') as file:
+with open(f'{name}/model.safetensors', 'wb') as file:
     file.write(struct.pack('<Q', len(text)) + text + data)
-with open('bert/config.json', 'w') as file:
-    json.dump({'model_type': 'bert', 'hidden_size': d, 'num_attention_heads': 2, 'intermediate_size': f,
+with open(f'{name}/config.json', 'w') as file:
+    json.dump({'model_type': name, 'hidden_size': d, 'num_attention_heads': 2, 'intermediate_size': f,
                'num_hidden_layers': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12}, file)
 END
+}
+draw bert
 
 calibrate() { "$source/tests/cuda/scales.py" "$@" >calibration.json; }
 
@@ -93,6 +109,26 @@ fuseplan export 48920 --target cuda --model bert -b 2 -s 40 --calibration other.
 build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
 scaled/run --weights bert/model.safetensors --input worker_fp8/x.npy --output y.npy >out || fail "the example"
 cmp -s y.npy worker_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
+
+# Norms before: the library computes the first one itself, and what rounds to the number beside goes on.
+draw vit
+export FAKE_CHAIN=pre
+vit='--target cuda --model vit -b 2 -s 40 --precision fp8 --calibration calibration.json'
+# words of $vit are options
+# shellcheck disable=SC2086
+fuseplan export 48920 $vit -q -o first 2>said && fail "scales of another model"
+calibrate "$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)" 2
+# shellcheck disable=SC2086
+fuseplan export 48920 $vit -q -o first
+# shellcheck disable=SC2086
+fuseplan bench 48920 $vit --compiler nvcc --baseline none --dump worker_vit >out 2>said || fail "bench of norms before"
+build first first/example.c first/safetensors*.c first/weights*.c
+first/run --weights vit/model.safetensors --input worker_vit/x.npy --output y.npy >out || fail "the example of norms before"
+tail -c +129 worker_vit/y.npy >x
+tail -c +129 y.npy >y
+"$source/tests/cmd/near.sh" x y 0.1 || fail "the library of norms before"
+rm -r first
+unset FAKE_CHAIN
 
 # From a search on; make builds on the stand-in.
 cat >make <<END
