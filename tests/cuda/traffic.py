@@ -10,6 +10,7 @@ of 32; the first call of a shape that was never seen.
 
 import argparse
 import copy
+import json
 import os
 import statistics
 import subprocess
@@ -117,6 +118,10 @@ def print_parts(name, ours, batch):
              f'layers, full {tuple(full.shape[:2])}': lambda: engine.layers(full)}
     print(f'{name}: of a batch {tuple(mask.shape)} with {tokens} tokens: ' +
           ', '.join(f'{what} {median_us(call):.0f} us' for what, call in parts.items()), flush=True)
+    with open(os.path.join(os.path.dirname(engine.module._path), 'manifest.json'), encoding='utf-8') as file:
+        plan = next(p for p in json.load(file)['plans'] if p['workload']['batch'] == 32)
+    print(f"{name}: plan {plan['value']}: " + '; '.join(f"{s['ops'][0]}-{s['ops'][1]} {s['implementation']} {s['schedule']}"
+                                                       for s in plan['segments']), flush=True)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(10):
             ours(**batch)
