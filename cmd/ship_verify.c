@@ -15,6 +15,12 @@ static json_t *text_or_null(const char *text)
     return text[0] != '\0' ? json_string(text) : json_null();
 }
 
+/* Of a plan's output, as a share of its norm. */
+static double allowed_of(const struct workload *w, const struct comparison *c, int i)
+{
+    return c->precision[i] != 0 ? LAYER_E4M3_TOLERANCE : LAYER_FACTOR * dtypes[w->dtype].tolerance;
+}
+
 /* what: "unfused".  beside: the plan's speed over the unfused one's. */
 static json_t *row_of(const char *what, const struct workload *w, const struct comparison *c, int i,
                       const struct baseline_time *beside)
@@ -33,9 +39,7 @@ static json_t *row_of(const char *what, const struct workload *w, const struct c
         json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "speedup",
         json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
         "speedup_high", json_number(beside->speedup.high), "unstable", text_or_null(unstable),
-        "error", json_number(ok ? t->error : NAN), "allowed",
-        json_number(c->precision[i] != 0 ? LAYER_E4M3_TOLERANCE
-                                         : LAYER_FACTOR * dtypes[w->dtype].tolerance));
+        "error", json_number(ok ? t->error : NAN), "allowed", json_number(allowed_of(w, c, i)));
 }
 
 /* The best plan is the one given, the unfused one the only baseline. */
@@ -128,7 +132,7 @@ static int compare_library(const struct options *o, struct session *s, const str
 {
     struct status ignored = STATUS_INIT;
     struct buf dir;
-    double most = LAYER_FACTOR * dtypes[s->workload.dtype].tolerance;
+    double most = allowed_of(&s->workload, c, 0);
     buf_init(&dir);
     buf_addf(&dir, "%s/verified", at);
     progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
