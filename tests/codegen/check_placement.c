@@ -119,7 +119,7 @@ static const struct {
     unsigned precision;
 } targets[] = {{&cpu, 1, false, 0},          {&hopper, 17, false, 0},
                {&cpu, 1, true, 0},           {&hopper, 17, true, 0},
-               {&hopper, 1, true, GEMM_ALL}, {&hopper, 1, false, 1 << GEMM_QKV | 1 << GEMM_FFN2}};
+               {&hopper, 1, true, GEMM_ALL}, {&hopper, 17, false, 1 << GEMM_QKV | 1 << GEMM_FFN2}};
 
 START_TEST(tensors_in_use_at_once_lie_apart)
 {
