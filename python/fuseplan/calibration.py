@@ -15,6 +15,7 @@ from .stack import Layers
 
 TENSORS = ("x", "context", "norm1", "activation")  # the inputs of a layer's GEMMs: qkv, out, ffn1, ffn2
 WEIGHTS = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2")
+VERSION = 2
 _BATCH = 64
 
 
@@ -39,7 +40,7 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    found = {"version": 2, "model": fingerprint(stack), "chain": stack.chain, "sentences": len(sentences),
+    found = {"version": VERSION, "model": fingerprint(stack), "chain": stack.chain, "sentences": len(sentences),
              "tokens": tokens, "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
     write(path, (json.dumps(found, indent=1) + "\n").encode())
     return found

@@ -31,8 +31,7 @@ class Wish:
 
     def request(self):
         """What the cache knows it by."""
-        model, _ = _layers_of(self.path, self.path)
-        return {"precision": self.gemms or self.error, "calibration": [model, scales_of(self.path)]}
+        return {"precision": self.gemms or self.error, "calibration": _read(self.path, self.path)}
 
     def search_words(self):
         if self.gemms:
@@ -105,7 +104,7 @@ def make_wish(model, gemms, given, error, tokenizer):
         with open(given, "rb") as file:
             text = file.read()
         path = _keep(text)
-        _check_whose(_layers_of(path, given), stack, given)
+        _check_whose(path, stack, given)
         return Wish(gemms, path)
     sentences = calibration.as_strings(given)
     with tempfile.TemporaryDirectory() as directory:
@@ -126,19 +125,22 @@ def _keep(text):
     return path
 
 
-def _layers_of(path, name):
+def _read(path, name):
+    """Whose a calibration is, and its scales, of each layer and GEMM."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-        return found["model"], found["layers"]
+        if found["version"] != calibration.VERSION:
+            raise ValueError(f"it has version {found['version']!r}, not {calibration.VERSION}")
+        return found["model"], [[float(layer[tensor]["scale"]) for tensor in TENSORS] for layer in found["layers"]]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"calibration: '{name}' is none that fuseplan.calibrate() wrote: {error!r}") from None
 
 
-def _check_whose(found, stack, name):
-    model, layers = found
-    if len(layers) != len(stack.layers):
-        raise Unsupported(f"calibration: '{name}' has {len(layers)} layers, and the model {len(stack.layers)}: "
+def _check_whose(path, stack, name):
+    model, scales = _read(path, name)
+    if len(scales) != len(stack.layers):
+        raise Unsupported(f"calibration: '{name}' has {len(scales)} layers, and the model {len(stack.layers)}: "
                           "calibrate this model")
     own = calibration.fingerprint(stack)
     if model != own:
@@ -147,8 +149,7 @@ def _check_whose(found, stack, name):
 
 
 def scales_of(path):
-    """Of each layer and GEMM."""
-    return [[layer[name]["scale"] for name in TENSORS] for layer in _layers_of(path, path)[1]]
+    return _read(path, path)[1]
 
 
 # ---- the model's layers in PyTorch, with operands rounded to e4m3 -----------------------------------

@@ -5,8 +5,9 @@ import copy
 import json
 import os
 import tempfile
-from unittest import mock
+import types
 import unittest
+from unittest import mock
 
 import torch
 
@@ -87,6 +88,8 @@ class Precision(common.Case):
         self.assertIn('fp32 with qkv,ffn2 in e4m3, sizes (2, 32)', explain(model))
         self.assertIn(f'of its own layers with these GEMMs in e4m3 {engine.loss:.2g}', explain(model))
         self.assertIn('qkv,ffn2 in e4m3', repr(model.encoder.layer.stack))
+        with mock.patch.object(engine.module, 'info', types.SimpleNamespace(precision=1 | 8)):
+            self.assertEqual(engine.module._precision_words()[:3], ['--precision', 'qkv,ffn2', '--calibration'])
         # The file of before, and of all of them: another library.
         with open(self.found, 'w') as file:
             json.dump({'precisions': [row('fp16', 2), row('fp8', 1)]}, file)
@@ -174,9 +177,12 @@ class Precision(common.Case):
         refused('without a tokenizer', fuseplan.Unsupported, precision='fp8', tokenizer=None)
         refused('No such file', OSError, precision='fp8', calibration='none.json')
         path = os.path.join(os.environ['FUSEPLAN_PYTHON_CACHE'], 'calibration.json')
-        with open(path, 'w') as file:
-            file.write('[]')
-        refused('is none that fuseplan.calibrate() wrote', precision='fp8', calibration=path)
+        for text, why in (('[]', 'TypeError'), ('{"version": 1}', 'it has version 1, not 2'), ('{', 'Expecting'),
+                          ('{"version": 2, "model": "", "layers": [{"x": {}}]}', "'scale'")):
+            with open(path, 'w') as file:
+                file.write(text)
+            refused('is none that fuseplan.calibrate() wrote: ', precision='fp8', calibration=path)
+            refused(why, precision='fp8', calibration=path)
         fuseplan.calibrate(models.draw(num_hidden_layers=2), TEXTS, path, tokenizer=Words())
         refused('has 2 layers, and the model 3', fuseplan.Unsupported, precision='fp8', calibration=path)
         other = models.draw()
