@@ -160,7 +160,7 @@ const struct command cmd_replay = {
     .exits = EXITS_INTERRUPTED,
     .more = help_strategies,
     .examples =
-        "fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128\n"
+        "fuseplan db export | fuseplan replay - --strategy guided,annealing,random --budget 128\n"
         "fuseplan db export | fuseplan replay - --strategy additive --noise 0.05,0.05\n"
         "fuseplan db export | fuseplan replay - --strategy reward --no-segment-times --format csv",
     .run = run,

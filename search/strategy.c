@@ -9,7 +9,6 @@ const struct strategy strategies[] = {
     {"xgb", "regressor and classifier alone", xgb_propose},
     {"random", "plans drawn uniformly", random_propose},
     {"annealing", "a walk that steps to slower plans ever more rarely", annealing_propose},
-    {"genetic", "children of the fastest plans", genetic_propose},
     {"reward", "boundaries drawn by what they have earned", reward_propose},
 };
 const char *const signal_names[SIGNAL_COUNT] = {

@@ -67,7 +67,7 @@ $ ls
 ! fuseplan search: --again times nothing but the best plan and the baselines, and --retry-failed what failed; leave one of them out
 === search bad
 2$ fuseplan search -b 1 -s 4 --strategy guidde
-! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing, genetic or reward
+! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing or reward
 2$ fuseplan search -b 1 -s 4 --space 5..1
 ! fuseplan search: --space: range '5..1' runs backwards: 5 is above 1; write lo..hi
 2$ fuseplan search -b 1 -s 4 --space 0..65536

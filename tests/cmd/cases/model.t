@@ -126,7 +126,7 @@ space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,p
 -,-,in part,random,3,1,0,0,0,2
 === replay bad
 2$ fuseplan replay
-! fuseplan replay: no operand given; expected FILE..., for example: fuseplan db export | fuseplan replay - --strategy guided,genetic,random --budget 128
+! fuseplan replay: no operand given; expected FILE..., for example: fuseplan db export | fuseplan replay - --strategy guided,annealing,random --budget 128
 1$ fuseplan replay nothing.ndjson
 ! fuseplan replay: cannot read 'nothing.ndjson': No such file or directory
 $ head -c 100 /dev/zero >zeros.ndjson
@@ -135,10 +135,10 @@ $ head -c 100 /dev/zero >zeros.ndjson
 $ printf '%s\n' '{"format":"fuseplan results","version":1}' >empty.ndjson
 2$ fuseplan replay empty.ndjson
 ! fuseplan replay: 'empty.ndjson' has plans of 0 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
-2$ fuseplan replay empty.ndjson --strategy guided,genetics
-! fuseplan replay: unknown --strategy 'genetics'; did you mean 'genetic'? expected guided, additive, xgb, random, annealing, genetic or reward
+2$ fuseplan replay empty.ndjson --strategy guided,rewards
+! fuseplan replay: unknown --strategy 'rewards'; did you mean 'reward'? expected guided, additive, xgb, random, annealing or reward
 2$ fuseplan replay empty.ndjson --strategy ''
-! fuseplan replay: unknown --strategy ''; expected guided, additive, xgb, random, annealing, genetic or reward
+! fuseplan replay: unknown --strategy ''; expected guided, additive, xgb, random, annealing or reward
 2$ fuseplan replay empty.ndjson --seeds 0
 ! fuseplan replay: --seeds: 0 is out of range; give a number from 1 to 10000
 2$ fuseplan replay empty.ndjson --budget 0
