@@ -182,7 +182,8 @@ int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
     return status == ENCODER_OK ? check_target(c) : status;
 }
 
-int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, size_t needed)
+int encoder_check_memory(const struct encoder *e, const struct encoder_call *c,
+                         const struct encoder_plan *p, size_t needed)
 {
     enum { ALIGNMENT = 16 };
     if (needed == 0)
@@ -198,8 +199,7 @@ int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, 
         return encoder_fail(ENCODER_BAD_ARGUMENT,
                             "x, y, yn, outputs or the workspace is not aligned to %d bytes",
                             ALIGNMENT);
-    int index = encoder_find(c->batch, c->seq_len);
-    if (c->device_mask != NULL && encoder_plans[index]->about.packed == 0)
+    if (c->device_mask != NULL && p->packed == 0)
         return encoder_fail(
             ENCODER_BAD_ARGUMENT,
             "device_mask is given, and the plan for batch %d, sequence length %d is "

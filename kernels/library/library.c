@@ -91,17 +91,16 @@ static bool is_padded(const struct run *r)
 int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
     int status = encoder_check_call(e, call);
+    const int index = encoder_find(call->batch, call->seq_len);
     if (status == ENCODER_OK)
-        status = encoder_check_memory(e, call, encoder_workspace_bytes(call->batch, call->seq_len));
+        status = encoder_check_memory(e, call, encoder_plan_at(index),
+                                      encoder_workspace_bytes(call->batch, call->seq_len));
     if (status == ENCODER_OK)
         status = encoder_start();
     if (status != ENCODER_OK)
         return status;
     const struct encoder_info *l = &encoder_library;
-    struct run r = {.e = e,
-                    .call = call,
-                    .stream = call->stream,
-                    .index = encoder_find(call->batch, call->seq_len)};
+    struct run r = {.e = e, .call = call, .stream = call->stream, .index = index};
     r.plan = encoder_plans[r.index];
     bool exact = is_exact(r.plan, call->batch, call->seq_len);
     carve(r.plan, exact, call->workspace, &r);

@@ -108,10 +108,11 @@ struct carving {
 };
 void *encoder_carve(struct carving *c, size_t bytes);
 
-/* Check a call: first all arguments except the memory, then x, y and the workspace.  needed: bytes
- * of workspace; 0: no plan is large enough. */
+/* Check a call: first all arguments except the memory, then x, y and the workspace.  p: of the
+ * plan; needed: bytes of its workspace.  Null and 0: no plan is large enough. */
 int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
-int encoder_check_memory(const struct encoder *e, const struct encoder_call *c, size_t needed);
+int encoder_check_memory(const struct encoder *e, const struct encoder_call *c,
+                         const struct encoder_plan *p, size_t needed);
 
 /* Comes before what does not outlive a fork(): a parallel region of OpenMP, a call of CUDA. Refuses
  * a child of a process that called this. */

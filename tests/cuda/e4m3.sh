@@ -131,7 +131,7 @@ rm -r first
 unset FAKE_CHAIN
 
 # From a search on; make builds on the stand-in.
-cat >make <<END
+cat >"$PWD/make" <<END
 #!/bin/sh
 set -eu
 while [ "\$1" != -C ]; do shift; done
