@@ -155,50 +155,59 @@ class Copy(ctypes.Structure):
 _MEMCPY = 1  # CU_GRAPH_NODE_TYPE_MEMCPY
 
 
-class Source:
-    """Of a graph's copy of an input: at first the input, in later launches a call's own tensor, which then needs no
-    copy in front of the graph.  point(Copy by reference): tells CUDA, and returns its status."""
+class End:
+    """Of a copy in a graph, from an input or to a result: at first this, in later launches a call's own tensor, which
+    then needs no copy beside the graph.  point(Copy by reference): tells CUDA, and returns its status."""
 
-    def __init__(self, params, point):
-        self._params, self._by, self._point = params, ctypes.byref(params), point
-        self.input = params.src
-        self._bytes = params.width
+    def __init__(self, params, side, point):
+        self._params, self._side, self._by, self._point = params, side, ctypes.byref(params), point
+        self.own, self.bytes = getattr(params, side), params.width
+        self.at = self.own
 
     def _lead(self, address):
-        self._params.src = address
-        return self._point(self._by)
+        """Whether the copy's end is there now."""
+        setattr(self._params, self._side, address)
+        self.at = address if self._point(self._by) == 0 else -1  # unknown
+        return self.at == address
 
-    def taker(self, part, copy):
-        """A function (tensor, stream) like copy, which writes to a part of the input."""
-        whole = part.is_contiguous() and part.numel() * part.element_size() == self._bytes
-        params = self._params
+    def leads_to(self, part):
+        """A function of a tensor: whether the copy's end is there, which has the size of a part of the end's own, or,
+        as this is not the whole or CUDA refuses it, back at its own."""
+        whole = part.is_contiguous() and part.numel() * part.element_size() == self.bytes
 
-        def take(given, stream):
-            if whole and given.is_contiguous():
-                address = given.data_ptr()
-                if params.src == address or self._lead(address) == 0:
-                    return 0
-            return copy(given, stream) | (self._lead(self.input) if params.src != self.input else 0)
-        return take
+        def leads(t):
+            if whole and t.is_contiguous():
+                address = t.data_ptr()
+                if address == self.at or self._lead(address):
+                    return True
+            if self.at != self.own and not self._lead(self.own):
+                raise RuntimeError("CUDA refuses to set a copy in a graph back")
+            return False
+        return leads
 
 
-def find_sources(driver, graph, executable, inputs):
-    """Sources by the addresses of inputs, of those that a copy of the graph reads."""
+def find_ends(driver, graph, executable, inputs, results):
+    """Ends by the addresses of inputs and results, of copies of a graph that have no other ones."""
     context, count = ctypes.c_void_p(), ctypes.c_size_t()
     if driver.cuCtxGetCurrent(ctypes.byref(context)) or driver.cuGraphGetNodes(graph, None, ctypes.byref(count)):
         return {}
     nodes = (ctypes.c_void_p * count.value)()
     if driver.cuGraphGetNodes(graph, nodes, ctypes.byref(count)):
         return {}
-    found, addresses = {}, {t.data_ptr(): t.numel() * t.element_size() for t in inputs}
+    sizes = {side: {t.data_ptr(): t.numel() * t.element_size() for t in of}
+             for side, of in (("src", inputs), ("dst", results))}
+    found = {}
     for node in nodes:
         kind, params = ctypes.c_int(-1), Copy()
-        if driver.cuGraphNodeGetType(node, ctypes.byref(kind)) or kind.value != _MEMCPY:
+        if (driver.cuGraphNodeGetType(node, ctypes.byref(kind)) or kind.value != _MEMCPY or
+                driver.cuGraphMemcpyNodeGetParams(node, ctypes.byref(params))):
             continue
-        if driver.cuGraphMemcpyNodeGetParams(node, ctypes.byref(params)) == 0 and (
-                params.src_type == _DEVICE and params.src_x == 0 and addresses.get(params.src) == params.width):
-            found[params.src] = Source(params, functools.partial(
-                _point, driver.cuGraphExecMemcpyNodeSetParams, executable, node, context))
+        for side, of in sizes.items():
+            address = getattr(params, side)
+            if (getattr(params, side + "_type") == _DEVICE and getattr(params, side + "_x") == 0 and
+                    of.get(address) == params.width):
+                found[address] = End(params, side, functools.partial(
+                    _point, driver.cuGraphExecMemcpyNodeSetParams, executable, node, context))
     return found
 
 
@@ -207,9 +216,9 @@ def _point(set_params, executable, node, context, by):
 
 
 class CudaGraph:
-    """What fn() does on a GPU with copies of inputs.  result: what it returned; replay() computes its tensors anew, where they are.  Graphs
-    of one pool share memory, and run one after another, see Order.  empty(sizes, strides, dtype): a tensor on the GPU
-    of the number current()."""
+    """What fn() does on a GPU, with copies of inputs; results: a list into which it puts what it returns as copies.
+    result: what it returned; replay() computes its tensors anew, where they are.  Graphs of one pool share memory, and
+    run one after another, see Order.  empty(sizes, strides, dtype): a tensor on the GPU of the number current()."""
 
     new_pool = staticmethod(torch.cuda.graph_pool_handle)
     wait = staticmethod(torch.cuda.synchronize)
@@ -224,15 +233,14 @@ class CudaGraph:
     def mover(t, takes):
         return mover(t, takes, _driver().cuMemcpyDtoDAsync_v2, _driver().cuMemcpy2DAsync_v2)
 
-    def taker(self, whole, part):
-        """A mover into a part of an input, of which fn() has a copy."""
-        copy, source = self.mover(part, True), self._sources.get(whole.data_ptr())
-        return copy if source is None else source.taker(part, copy)
+    def end(self, t):
+        """The End at an input or a result; None: no copy has it."""
+        return self._ends.get(t.data_ptr())
 
-    def __init__(self, fn, inputs, device, pool):
+    def __init__(self, fn, inputs, results, device, pool):
         keeps = hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph_exec")  # PyTorch 2.10 and later
         self._graph = torch.cuda.CUDAGraph(keep_graph=True) if keeps else torch.cuda.CUDAGraph()
-        self._sources = {}
+        self._ends = {}
         self.replay = super(torch.cuda.CUDAGraph, self._graph).replay  # that of C
         self._recorder = Recorder()  # has what the graph reads
         here, stream = torch.cuda.current_stream(device), _stream_of(device)
@@ -243,8 +251,8 @@ class CudaGraph:
                 self.result = self._capture(fn, pool, device)
                 if keeps:
                     self._graph.instantiate()
-                    self._sources = find_sources(_driver(), self._graph.raw_cuda_graph(),
-                                                 self._graph.raw_cuda_graph_exec(), inputs)
+                    self._ends = find_ends(_driver(), self._graph.raw_cuda_graph(), self._graph.raw_cuda_graph_exec(),
+                                           inputs, results)
             finally:
                 here.wait_stream(stream)
 

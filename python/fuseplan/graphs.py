@@ -18,6 +18,7 @@ _CALLS = 3  # of a size: the last of them captures
 _SEEN = 4096  # sizes that are counted at most
 _GRAPHS = 64  # of a model at most; the one that was replayed longest ago makes room
 _BYTES = 256 << 20  # that inputs and results of a model's graphs take at most
+_SMALL = 1 << 20  # bytes of a result that a graph copies itself: of larger ones the copy takes longer than a launch
 _TOKENS = 16384  # of a call at most: in a larger one the GPU takes longer than the host
 
 _TENSORS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values", "input_features", "input_values"}
@@ -40,8 +41,13 @@ class _Entry:
     def capture(self, kind, fn, device, pool):
         def body():
             self.ran.clear()
-            return fn({name: t.clone() for name, t in self.inputs.items()}, self.ran)
-        self.graph = kind(body, self.inputs.values(), device, pool)
+            result, found = fn({name: t.clone() for name, t in self.inputs.items()}, self.ran), []
+            build = _builder(result, found)
+            copies = [t.clone() if t.is_contiguous() and t.numel() * t.element_size() <= _SMALL else t for t in found]
+            results[:] = [t for t, own in zip(copies, found) if t is not own]
+            return build(copies)
+        results = []
+        self.graph = kind(body, self.inputs.values(), results, device, pool)
         self.replay = self.graph.replay
         self.build = _builder(self.graph.result, self.results)
         if not self.ran:
@@ -74,11 +80,14 @@ class _Call:
 
     def __init__(self, entry, key, names, tokens, kind):
         self.entry, self.key, self.tokens = entry, key, tokens
-        self.takes = [entry.graph.taker(entry.inputs[name], entry.cut(entry.inputs[name], tokens)) for name in names]
-        self.gives = []
-        for t in (entry.cut(t, tokens) for t in entry.results):
+        self.takes, self.gives = [], []
+        for whole in map(entry.inputs.get, names):
+            t, end = entry.cut(whole, tokens), entry.graph.end(whole)
+            self.takes.append((end and end.leads_to(t), kind.mover(t, True)))
+        for whole in entry.results:
+            t, end = entry.cut(whole, tokens), entry.graph.end(whole)
             sizes, strides = tuple(t.shape), torch.empty(t.shape, device="meta").stride()
-            self.gives.append((sizes, strides, t.dtype, kind.mover(t, False)))
+            self.gives.append((sizes, strides, t.dtype, end and end.leads_to(t), kind.mover(t, False)))
         self.counts = [(engine, (batch, tokens if length == entry.wide else length))
                        for engine, (batch, length) in entry.ran]
 
@@ -277,20 +286,24 @@ class Graphs:
         if self._kind.current() != self._device.index:
             with torch.cuda.device(self._device):
                 return self._replay(call, given, begun)
-        entry, fresh, status = call.entry, [], 0
+        entry, fresh, late, status = call.entry, [], [], 0
         with self._lock:
             if call.key in self._entries:
                 self._entries.move_to_end(call.key)
             stream = self._order.begin()
             if call.tokens != entry.tokens:
                 entry.fill(call.tokens)
-            for take, t in zip(call.takes, given):
-                status |= take(t, stream)
-            entry.replay()
-            for sizes, strides, dtype, give in call.gives:
+            for (leads, take), t in zip(call.takes, given):
+                if leads is None or not leads(t):
+                    status |= take(t, stream)
+            for sizes, strides, dtype, leads, give in call.gives:
                 t = self._empty(sizes, strides, dtype)
-                status |= give(t, stream)
                 fresh.append(t)
+                if leads is None or not leads(t):
+                    late.append((give, t))
+            entry.replay()
+            for give, t in late:
+                status |= give(t, stream)
             self._order.end()
         if status:
             raise RuntimeError(f"CUDA refuses to copy between a call's tensors and those of its graph: error {status}")
