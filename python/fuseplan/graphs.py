@@ -283,9 +283,16 @@ class Graphs:
 
     def _replay(self, call, given, begun):
         """The result of a call whose tensors are given, in new tensors."""
+        result = self._launch(call, given, self._empty)
+        seconds = perf_counter() - begun
+        for engine, shape in call.counts:
+            engine.count(shape, seconds, True)
+        return result
+
+    def _launch(self, call, given, empty):
         if self._kind.current() != self._device.index:
             with torch.cuda.device(self._device):
-                return self._replay(call, given, begun)
+                return self._launch(call, given, empty)
         entry, fresh, late, status = call.entry, [], [], 0
         with self._lock:
             if call.key in self._entries:
@@ -297,7 +304,7 @@ class Graphs:
                 if leads is None or not leads(t):
                     status |= take(t, stream)
             for sizes, strides, dtype, leads, give in call.gives:
-                t = self._empty(sizes, strides, dtype)
+                t = empty(sizes, strides, dtype)
                 fresh.append(t)
                 if leads is None or not leads(t):
                     late.append((give, t))
@@ -307,10 +314,24 @@ class Graphs:
             self._order.end()
         if status:
             raise RuntimeError(f"CUDA refuses to copy between a call's tensors and those of its graph: error {status}")
-        seconds = perf_counter() - begun
-        for engine, shape in call.counts:
-            engine.count(shape, seconds, True)
         return entry.build(fresh)
+
+    def _check(self, call, tensors, fn):
+        """Refuses a graph that does not compute what the model does, wherever a call's tensors lie.  No memory has the
+        inputs or the results already."""
+        def poisoned(*sizes):
+            t = self._empty(*sizes)
+            return t.fill_(torch.nan) if t.is_floating_point() else t.zero_()
+        want, kept = [], []
+        _builder(fn(tensors, []), want)
+        for name in tensors:
+            call.entry.cut(call.entry.inputs[name], call.tokens).zero_()
+        for _ in range(2):
+            kept.append(({name: t.clone() for name, t in tensors.items()}, []))
+            copies, got = kept[-1]
+            _builder(self._launch(call, copies.values(), poisoned), got)
+        if not all(_is_near(one, other) for _, got in kept for one, other in zip(got, want)):
+            raise Refused("a graph's results were not those of the model")
 
     def _make(self, key, tensors, sizes, fn, tokens, wide):
         if len(self._seen) >= _SEEN:
@@ -339,8 +360,9 @@ class Graphs:
             for name, t in tensors.items():
                 entry.cut(entry.inputs[name], tokens).copy_(t)
             entry.capture(self._kind, fn, self._device, self._pool)
-        if max(batch * length for _, (batch, length) in entry.ran) > _TOKENS or entry.size > _BYTES:
-            raise Refused("a call is so large that the GPU takes longer than the host")
+            if max(batch * length for _, (batch, length) in entry.ran) > _TOKENS or entry.size > _BYTES:
+                raise Refused("a call is so large that the GPU takes longer than the host")
+            self._check(_Call(entry, key, tensors, tokens, self._kind), tensors, fn)
         with self._lock:
             self._order.begin()  # a call in another stream waits for what was written to the inputs
             self._order.end()
@@ -352,6 +374,15 @@ class Graphs:
                 used.pop(0)
             self._entries[key] = entry
         return entry
+
+
+def _is_near(got, want):
+    """Whether tensors are the same but for rounding; NaN is NaN."""
+    got, want = got.float(), want.float()
+    if got.shape != want.shape or not torch.equal(got.isnan(), want.isnan()):
+        return False
+    got, want = got.nan_to_num(), want.nan_to_num()
+    return bool((got - want).norm() <= 0.05 * want.norm())
 
 
 def _reads_rows(model):

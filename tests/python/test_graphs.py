@@ -333,6 +333,21 @@ class Models(Case):
             self.assertSame()
         self.assertEqual(self.replays(self.ours), 4)
 
+    def test_check(self):
+        for side in 'src', 'dst':
+            def lie(end, by, lies=side):
+                if end.side != lies:
+                    end.led = getattr(by._obj, end.side)
+                return 0
+            with mock.patch.object(End, 'point', lie):
+                ours = self.optimized(self.plain)
+                for seed in range(5):
+                    tokens = draw_tokens(2, 32, seed)  # as long as the graph
+                    self.assertNear(ours(input_ids=tokens).last_hidden_state,
+                                    self.plain(input_ids=tokens).last_hidden_state)
+            self.assertEqual(self.replays(ours), 0)
+            self.assertIn("a graph's results were not those of the model", fuseplan.explain(ours))
+
     def test_tune(self):
         for _ in range(4):
             self.assertSame(5, 20)
