@@ -250,8 +250,9 @@ def _address_mask(x, mask):
 
 
 def _run(x, lengths, handle, outputs=0):
-    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device; or on a GPU, where
-    plans are packed, a mask (B,S) int64, 0 where no token is; None: all S.  Rows of the result past a length are 0.  outputs: an address, see encoder.h."""
+    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
+    or on a GPU, where plans are packed, a mask (B,S) int64, 0 where no token is; None: all S.  Rows
+    of the result that are no token's are 0.  outputs: an address, see encoder.h."""
     layout = _layouts.get(x.shape)
     gpu = x.get_device()  # -1: none
     address = x.data_ptr()  # 0: none
@@ -375,7 +376,8 @@ def _run_array(x, lengths, handle):
         workspace = _new_array_workspace(numpy, size)
     y = numpy.empty(x.shape, "float32")
     _check(_encoder_run(handle, _call(batch, seq_len, x.ctypes.data, y.ctypes.data,
-                                      0 if lengths is None else lengths.ctypes.data, 0, workspace[1], size, 0, 0, 0, 0)))
+                                      0 if lengths is None else lengths.ctypes.data, 0,
+                                      workspace[1], size, 0, 0, 0, 0)))
     return y
 
 

@@ -36,13 +36,12 @@ def read(masks, x, causal, contiguous, module):
     """(lengths, order, bad) of the masks of a call, of which at least one is given.
 
     x: (B,S,D).  causal: the layers' mask.  contiguous: whether layers look at how far tokens are apart, so that a
-    sequence must be one run of them.  module: the library's.  lengths: (B) int32, or a mask (B,S) which layers read
-    themselves.  order: (B,S) places of tokens, real
-    ones first; None: they are already.  bad: (B or 1) bool, sequences whose masks no lengths stand for; None: there is
-    none.
+    sequence must be one run of them.  module: the library's.  lengths: (B) int32, or a mask (B,S) that layers read
+    themselves.  order: (B,S) places of tokens, real ones first; None: they are already.  bad: (B or 1) bool, sequences
+    whose masks no lengths stand for; None: there is none.
 
-    On a CPU such masks are refused, as sequences without a token are.  On a GPU the host waits for nothing: order is
-    always given, bad tells what a CPU would refuse, and a sequence without a token has the length 0."""
+    On a CPU such masks are refused, as sequences without a token are.  On a GPU the host waits for nothing: layers read
+    the mask or order is given, bad tells what a CPU would refuse, and a sequence without a token has the length 0."""
     if x.is_cuda and len(masks) == 1 and getattr(masks[0], "shape", None) == x.shape[:2]:
         mask = masks[0] if masks[0].dtype == torch.int64 else (masks[0] != 0).long()
         return mask, None, _has_gaps(mask != 0) if contiguous else None
