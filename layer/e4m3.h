@@ -58,6 +58,14 @@ static inline float e4m3_scale(float amax, float most)
     return ldexpf(1, fraction > 0.5 ? exponent : exponent - 1);
 }
 
+static inline float e4m3_largest(const float *values, int64_t n)
+{
+    float most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(values[i]));
+    return most;
+}
+
 static inline float e4m3_input_scale(float amax)
 {
     return fmaxf(e4m3_scale(amax, E4M3_INPUT_MOST), E4M3_INPUT_LEAST);
@@ -65,10 +73,7 @@ static inline float e4m3_input_scale(float amax)
 
 static inline float e4m3_weight_scale(const float *values, int64_t n)
 {
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(values[i]));
-    return e4m3_scale(most, E4M3_MOST);
+    return e4m3_scale(e4m3_largest(values, n), E4M3_MOST);
 }
 
 /* A weight (K,N) as codes (N,K), each row of which has the order of a tensor's. */
@@ -82,7 +87,8 @@ static inline void e4m3_pack_weight(const float *values, int64_t inner, int64_t 
 }
 
 /* What element i of an array of a layer adds to the fingerprint of weights, modulo 2^64:
- * splitmix64((layer * 16 + array) * 2^40 + i) times its bits in fp16. */
+ * splitmix64((layer * 16 + array) * 2^40 + i) times its bits in fp16.  Exported libraries have no
+ * base/, so splitmix64() stands here once more. */
 static inline uint64_t e4m3_fingerprint(int layer, int array, uint64_t i, uint16_t half)
 {
     uint64_t z = ((uint64_t)(layer * 16 + array) << 40) + i + 0x9e3779b97f4a7c15u;

@@ -42,17 +42,9 @@ void e4m3_poison(struct tensors *k, int layer, int t)
 
 /* ---- scales ---------------------------------------------------------------------------------- */
 
-static float largest(const float *values, int64_t n)
-{
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(values[i]));
-    return most;
-}
-
 static float input_scale(const struct workload *w, int t, const float *values)
 {
-    return e4m3_input_scale(largest(values, tensor_elements(t, w)));
+    return e4m3_input_scale(e4m3_largest(values, tensor_elements(t, w)));
 }
 
 /* The tensor that a layer hands on as tensor t, or t itself. */

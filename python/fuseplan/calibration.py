@@ -99,13 +99,17 @@ class _Seen:
                 "scale": scale_of(amax)}
 
 
-def scale_of(amax):
-    """As e4m3_input_scale() of the program: the least power of two, 2^-15 or more, by which amax becomes 224 or less,
-    half of e4m3's range; 1 for 0."""
+def power_of_two(amax, most):
+    """As e4m3_scale() of the program: the least one by which amax becomes `most` or less; 1 for 0."""
     if amax == 0:
         return 1.0
-    fraction, exponent = math.frexp(amax / 224)
-    return max(math.ldexp(1.0, exponent if fraction > 0.5 else exponent - 1), 2.0 ** -15)
+    fraction, exponent = math.frexp(amax / most)
+    return math.ldexp(1.0, exponent if fraction > 0.5 else exponent - 1)
+
+
+def scale_of(amax):
+    """Of a GEMM's input, as e4m3_input_scale() of the program: e4m3 ends at 448, twice as far; 2^-15 or more."""
+    return max(power_of_two(amax, 224), 2.0 ** -15)
 
 
 def _open(model, tokenizer):

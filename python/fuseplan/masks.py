@@ -53,7 +53,7 @@ def read(masks, x, causal, contiguous, module):
     lengths, right = module._count_tokens(kept)
     if right:
         return lengths, None, None
-    if contiguous and (kept[:, 1:] & ~kept[:, :-1]).sum(1).add(kept[:, 0].int()).max() > 1:
+    if contiguous and _has_gaps(kept).any():
         raise Unsupported("the attention mask has gaps between tokens; layers that look at how far tokens are apart "
                           "take one run of tokens in each sequence")
     return lengths, _sort(kept), None

@@ -162,8 +162,7 @@ def _round(t, scale):
 
 
 def _weight_scale(parts):
-    amax = max(float(part.weight.abs().max()) for part in parts)
-    return 2.0 ** math.ceil(math.log2(amax / 448)) if amax > 0 else 1.0
+    return calibration.power_of_two(max(float(part.weight.half().abs().max()) for part in parts), 448)
 
 
 @contextlib.contextmanager
