@@ -14,6 +14,9 @@ START_TEST(scales_are_the_least_powers_of_two)
                  {7e-3f, 448, 0x1p-15f}, {0, 448, 1}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         ck_assert_float_eq(e4m3_scale(cases[i].amax, cases[i].most), cases[i].scale);
+    const float weight[] = {100, -449, 3}; /* its largest value is negative */
+    ck_assert_float_eq(e4m3_weight_scale(weight, ARRAY_LEN(weight)), 2);
+    ck_assert_float_eq(e4m3_input_scale(0x1p-20f), E4M3_INPUT_LEAST);
     ck_assert_float_eq(e4m3_round(1000, 2), 896); /* saturated */
     ck_assert_float_eq(e4m3_round(17, 2), 16);    /* 8.5 is halfway between 8 and 9 */
 }
