@@ -49,8 +49,8 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
                   operators.ptr, "implementation", k->choice.impl->name, "schedule",
                   schedule_json(&k->choice), "median_us", json_number(k->us.median), "ci_low_us",
                   json_number(k->us.low), "ci_high_us", json_number(k->us.high), "without_e4m3_us",
-                  json_number(k->plain_us), "flops", json_number(k->flops), "bytes",
-                  json_number(k->bytes), "least_us", json_number(k->least_us), "bound", bound);
+                  json_number(k->plain_us), "flops", json_number(k->work.flops), "bytes",
+                  json_number(k->work.bytes), "least_us", json_number(k->least_us), "bound", bound);
     json_object_set_new(row, "reads", tensors_json(k->reads, w));
     json_object_set_new(row, "weights", weights_json(w->chain, s));
     json_object_set_new(row, "keeps", tensors_json(k->keeps, w));

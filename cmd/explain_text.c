@@ -215,8 +215,9 @@ static void print_times(const struct explained *x)
     if (!isnan(e->sum_us))
         printf("%-12s %.1f us a layer, each alone\n", "kernels", e->sum_us);
     if (!isnan(e->least_us))
-        printf("%-12s %.1f us a layer, at %.4g GFLOP/s and %.4g GB/s: %s\n", "at least",
-               e->least_us, 1e-9 * e->rates.flops_per_s, 1e-9 * e->rates.bytes_per_s,
+        printf("%-12s %.1f us a layer, at %.4g GFLOP/s%s and %.4g GB/s: %s\n", "at least",
+               e->least_us, 1e-9 * e->rates.flops_per_s,
+               x->precision != 0 ? " (twice that in e4m3)" : "", 1e-9 * e->rates.bytes_per_s,
                e->device_rates ? "the device's peaks" : "the highest rates of a segment here");
     if (x->device != NULL)
         printf("%-12s %s\n", "measured on", x->device);

@@ -17,15 +17,15 @@ static json_t *launch_json(const struct choice *c, const struct workload *w)
 
 static json_t *segment_json(const struct choice *c, const struct workload *w, json_t *resources)
 {
+    const struct work work = segment_work(c->segment, w, c->schedule.precision);
     struct buf symbol;
     buf_init(&symbol);
     choice_symbol(c, &symbol);
-    json_t *object =
-        json_pack("{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last,
-                  "implementation", c->impl->name, "schedule", schedule_json(c), "function",
-                  symbol.ptr, "flops", json_number(segment_flops(c->segment, w)), "bytes",
-                  json_number(segment_bytes(c->segment, w)), "launch", launch_json(c, w),
-                  "resources", resources != NULL ? resources : json_null());
+    json_t *object = json_pack(
+        "{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last, "implementation",
+        c->impl->name, "schedule", schedule_json(c), "function", symbol.ptr, "flops",
+        json_number(work.flops), "bytes", json_number(work.bytes), "launch", launch_json(c, w),
+        "resources", resources != NULL ? resources : json_null());
     buf_release(&symbol);
     return object;
 }

@@ -60,32 +60,30 @@ void kernels_complain(const struct kernels *k)
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-/* What a kernel did in its time.  least_us: the time that the roofline allows. */
-struct work {
-    double us, flops, bytes, least_us;
+/* What a kernel did in its time. */
+struct done {
+    double us;
+    struct work work;
+    double least_us; /* that the roofline allows */
 };
 
-/* The roofline (Williams, Waterman, Patterson 2009): a kernel takes at least the time of its
- * arithmetic at the peak rate, and of its bytes at the memory's peak rate. */
-static struct work work_of(const struct kernels *k, const struct kernel *one)
+static struct done done_by(const struct kernels *k, const struct kernel *one)
 {
-    bool ok = one->trial.status == TRIAL_OK;
-    struct work w = {.us = ok ? 1e3 * one->trial.ms.median : NAN,
-                     .flops = segment_flops(one->choice.segment, k->workload),
-                     .bytes = segment_bytes(one->choice.segment, k->workload)};
-    double compute = 1e6 * w.flops / k->limits.flops_per_s;
-    double memory = 1e6 * w.bytes / k->limits.bytes_per_s;
-    w.least_us = isnan(compute) || isnan(memory) ? NAN : fmax(compute, memory);
-    return w;
+    bool memory_bound;
+    const struct choice *c = &one->choice;
+    struct done d = {.us = one->trial.status == TRIAL_OK ? 1e3 * one->trial.ms.median : NAN,
+                     .work = segment_work(c->segment, k->workload, c->schedule.precision)};
+    d.least_us = least_us(&d.work, &k->limits, &memory_bound);
+    return d;
 }
 
-static void set_rates(json_t *row, const struct work *w)
+static void set_rates(json_t *row, const struct done *d)
 {
-    json_object_set_new(row, "flops", json_number(w->flops));
-    json_object_set_new(row, "bytes", json_number(w->bytes));
-    json_object_set_new(row, "tflop_per_s", json_number(1e-6 * w->flops / w->us));
-    json_object_set_new(row, "gb_per_s", json_number(1e-3 * w->bytes / w->us));
-    json_object_set_new(row, "roofline_share", json_number(w->least_us / w->us));
+    json_object_set_new(row, "flops", json_number(d->work.flops));
+    json_object_set_new(row, "bytes", json_number(d->work.bytes));
+    json_object_set_new(row, "tflop_per_s", json_number(1e-6 * d->work.flops / d->us));
+    json_object_set_new(row, "gb_per_s", json_number(1e-3 * d->work.bytes / d->us));
+    json_object_set_new(row, "roofline_share", json_number(d->least_us / d->us));
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
@@ -121,7 +119,7 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
     struct interval us = {NAN, NAN, NAN};
     if (ok)
         us = one->trial.ms;
-    struct work work = work_of(k, one);
+    const struct done done = done_by(k, one);
     struct buf operators;
     buf_init(&operators);
     segment_describe(one->choice.chain, one->choice.segment, &operators);
@@ -132,7 +130,7 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
                             json_number(1e3 * us.low), "ci_high_us", json_number(1e3 * us.high),
                             "reason", ok ? "" : one->trial.reason.message);
     set_resources(row, &one->trial.resources);
-    set_rates(row, &work);
+    set_rates(row, &done);
     buf_release(&operators);
     return row;
 }
@@ -199,19 +197,19 @@ static void add_plan(struct output *times, struct output *resources, const struc
                      const struct candidate *c)
 {
     unsigned value = plan_value(c->plan);
-    struct work sum = {.us = 0};
+    struct done sum = {.us = 0};
     for (int i = 0; i < c->count; i++) {
         const struct kernel *one = find(k, &c->choices[i]);
-        struct work work = work_of(k, one);
+        const struct done done = done_by(k, one);
         char range[12];
         json_t *row =
             table_row(value, segment_text(one->choice.segment, range), kernel_json(k, one));
         output_row(resources, json_incref(row));
         output_row(times, row);
-        sum.us += work.us;
-        sum.flops += work.flops;
-        sum.bytes += work.bytes;
-        sum.least_us += work.least_us;
+        sum.us += done.us;
+        sum.work.flops += done.work.flops;
+        sum.work.bytes += done.work.bytes;
+        sum.least_us += done.least_us;
     }
     json_t *row = json_pack("{so}", "median_us", json_number(sum.us));
     set_rates(row, &sum);

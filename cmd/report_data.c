@@ -71,7 +71,7 @@ static int add_rates(const struct reported *r, json_t *data, struct status *st)
     struct limits rates = {NAN, NAN};
     bool of_device = false;
     if (r->drawn &&
-        study_rates(r->db, r->study, &r->times, r->workload, &rates, &of_device, st) != 0)
+        study_rates(r->db, r->study, &r->times, r->workload, 0, &rates, &of_device, st) != 0)
         return -1;
     json_object_set_new(data, "rates",
                         json_pack("{so so sb}", "flops_per_s", json_number(rates.flops_per_s),

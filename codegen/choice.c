@@ -112,6 +112,30 @@ bool choice_e4m3(const struct choice *c, struct e4m3_use *out)
     return reads <= 1 && writes <= 1 && !to_itself;
 }
 
+struct work segment_work(struct segment s, const struct workload *w, unsigned precision)
+{
+    const struct chain *chain = w->chain;
+    struct work work = {.flops = segment_flops(s, w), .bytes = segment_bytes(s, w)};
+    work.paced_flops = work.flops;
+    for (int g = 0; g < GEMM_COUNT; g++) {
+        if ((precision >> g & 1) == 0)
+            continue;
+        const int gemm = chain_gemm(chain, g), writer = writer_of(chain, g);
+        const struct op *op = &chain->ops[gemm];
+        const double half = tensor_bytes(op->input, w) / 2;
+        if (has_op(s, gemm)) {
+            const struct segment alone = {(int8_t)gemm, (int8_t)gemm};
+            work.paced_flops -= segment_flops(alone, w) / 2;
+            work.bytes -= weight_bytes(op->weight[ROLE_MATRIX], w) / 2;
+            if ((segment_inputs(chain, s) >> op->input & 1) != 0)
+                work.bytes -= half;
+        }
+        if (has_op(s, writer) && (segment_outputs(chain, s) >> TENSOR_OF(writer) & 1) != 0)
+            work.bytes += read_beside(chain, TENSOR_OF(writer), g) ? half : -half;
+    }
+    return work;
+}
+
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     if (!c->impl->applicable(c, t, why))

@@ -193,6 +193,14 @@ struct e4m3_use {
 /* False if the segment would hand e4m3 to itself or have two such GEMMs. */
 bool choice_e4m3(const struct choice *c, struct e4m3_use *out);
 
+/* The least that a segment does in a precision. */
+struct work {
+    double flops;
+    double paced_flops; /* by the rate of the workload's type: those in e4m3 are twice as fast */
+    double bytes;       /* of an operand in e4m3 half as many, and both of a tensor stored twice */
+};
+struct work segment_work(struct segment s, const struct workload *w, unsigned precision);
+
 /* Whether the implementation has the segment's functions and the schedule's precision, stores its
  * outputs, and is applicable for what only it knows.  If not, *why is the reason. */
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);

@@ -1,5 +1,4 @@
-/* Why a plan takes the time that it takes: its kernels beside the roofline (Williams, Waterman,
- * Patterson 2009), and its neighbours. */
+/* Why a plan takes the time that it takes: its kernels beside the roofline, and its neighbours. */
 #include "search/study_int.h"
 
 #include <math.h>
@@ -20,12 +19,8 @@ static void explain_kernel(const struct workload *w, const struct limits *rates,
     uint32_t stored = choice_tensors(&k->choice), own = 0;
     for (int op = s.first; op <= s.last; op++)
         own |= SET_OF(TENSOR_OF(op));
-    k->flops = segment_flops(s, w);
-    k->bytes = segment_bytes(s, w);
-    double compute = 1e6 * k->flops / rates->flops_per_s;
-    double memory = 1e6 * k->bytes / rates->bytes_per_s;
-    k->memory_bound = memory >= compute;
-    k->least_us = isnan(compute) || isnan(memory) ? NAN : fmax(compute, memory);
+    k->work = segment_work(s, w, k->choice.schedule.precision);
+    k->least_us = least_us(&k->work, rates, &k->memory_bound);
     k->reads = segment_inputs(w->chain, s);
     k->writes = segment_outputs(w->chain, s);
     k->passes = stored & ~k->writes;
@@ -109,7 +104,8 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
     for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] = NAN;
     if (db != NULL && (study_segments(db, study, target, &times, st) != 0 ||
-                       study_rates(db, study, &times, w, &out->rates, &out->device_rates, st) != 0))
+                       study_rates(db, study, &times, w, target->precision, &out->rates,
+                                   &out->device_rates, st) != 0))
         return -1;
     if ((target->precision != 0 && plan_check(target, p, st) != 0) ||
         choose_kernels(db, study, target, out, st) != 0 ||

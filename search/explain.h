@@ -13,9 +13,9 @@ struct explained_kernel {
     struct choice choice; /* as study_candidate() chooses */
     struct interval us;   /* alone; NaN if it was not measured */
     double plain_us;      /* of one with e4m3: the fastest alone without it; NaN if unknown */
-    double flops, bytes;  /* the least that it does: segment_flops(), segment_bytes() */
-    double least_us;      /* the larger of flops and bytes at the peak rates; NaN if unknown */
-    bool memory_bound;    /* the bytes take longer */
+    struct work work;
+    double least_us;   /* by the roofline; NaN if unknown */
+    bool memory_bound; /* the bytes take longer */
     /* Tensors as bits: read from memory, kept on chip, stored for its own later stages, written for
      * others. */
     uint32_t reads, keeps, passes, writes;

@@ -30,9 +30,14 @@ int slot_records_read(struct db *db, int64_t study, enum target_kind target,
 void slot_records_release(struct slot_record slots[SLOT_COUNT]);
 
 /* The rates of the roofline: the device's peaks if a trial has them, else the highest that a
- * segment reached; NaN if unknown. */
+ * segment reached, of times in a precision; NaN if unknown. */
 int study_rates(struct db *db, int64_t study, const struct segment_times *times,
-                const struct workload *w, struct limits *out, bool *of_device, struct status *st);
+                const struct workload *w, unsigned precision, struct limits *out, bool *of_device,
+                struct status *st);
+
+/* The roofline (Williams, Waterman, Patterson 2009): work takes at least the time of its arithmetic
+ * at the peak rate, and of its bytes at the memory's.  In microseconds; NaN if unknown. */
+double least_us(const struct work *work, const struct limits *rates, bool *memory_bound);
 
 /* "code: reason" of a trial that did not run, as UTF-8; the caller frees it. */
 char *trial_reason(const struct db_trial *row);

@@ -36,14 +36,14 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
 static int chain_least_ms(struct tuner *t, double *out, struct status *st)
 {
     const struct workload *w = bench_workload(t->bench);
-    const struct segment chain = {0, OP_COUNT - 1};
+    const unsigned precision = bench_target(t->bench)->precision;
+    const struct work chain = segment_work((struct segment){0, OP_COUNT - 1}, w, precision);
     struct limits rates;
-    bool of_device;
-    int result = study_rates(t->db, t->study, &t->segments.times, w, &rates, &of_device, st);
+    bool of_device, memory_bound;
+    int result =
+        study_rates(t->db, t->study, &t->segments.times, w, precision, &rates, &of_device, st);
     if (result == 0)
-        *out = 1e3 * w->layers *
-               fmax(segment_flops(chain, w) / rates.flops_per_s,
-                    segment_bytes(chain, w) / rates.bytes_per_s);
+        *out = 1e-3 * w->layers * least_us(&chain, &rates, &memory_bound);
     return result;
 }
 

@@ -118,6 +118,35 @@ START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
 }
 END_TEST
 
+START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
+{
+    static const char peaks[] = "{\"peak_flops_per_s\": 9.89e14, \"peak_bytes_per_s\": 4.8e12}";
+    const struct db_choice c = {{0, 0}, "generated", schedule};
+    struct workload w = workload_of_195(DTYPE_FP16);
+    w.heads = 12;
+    w.ffn = 3072;
+    w.batch = 64;
+    workload_ready(&w, "full", NULL, NULL);
+    struct build_target all = build_target_of(TARGET_CUDA, "sm_90", false, &w);
+    all.precision = GEMM_ALL;
+    const struct plan p = plan_in("1-6,7-9,10-11,12-14");
+    const double tokens = 64 * 65, columns = 768;
+    struct db_trial t = segment_trial(&c, 0.5);
+    t.conditions = peaks;
+    add(t);
+    OK(explain_plan(db, study, &all, &w, p, &e, &st));
+    ck_assert_int_eq(e.count, 5);
+    ck_assert_double_eq_tol(e.kernels[0].least_us,
+                            1e6 * 2 * tokens * columns * 3 * columns / (2 * 9.89e14), 1e-9);
+    ck_assert(!e.kernels[0].memory_bound);
+    /* The context in e4m3, x; its own sum, and that in e4m3; the weight in e4m3, three rows. */
+    ck_assert_double_eq(e.kernels[2].work.bytes,
+                        tokens * columns * (1 + 2 + 2 + 1) + columns * columns + 3 * columns * 2);
+    ck_assert_double_eq(e.kernels[2].work.flops, 2 * tokens * columns * columns);
+    workload_release(&w);
+}
+END_TEST
+
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
 START_TEST(neighbours_differ_by_one_cut)
@@ -178,4 +207,5 @@ END_TEST
 
 SUITE("explain", setup_all, teardown_all, ONCE(tensors_are_made_once_and_read_where_they_are),
       ONCE(bounds_come_from_the_devices_peaks_where_these_are_stored),
+      ONCE(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes),
       ONCE(neighbours_differ_by_one_cut), ONCE(times_of_one_kind_are_compared))
