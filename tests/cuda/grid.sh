@@ -47,7 +47,7 @@ for entry; do
   [ -e "$dir/$1x$2" ] || echo "$1x$2" >>"$dir/sizes"
   echo "$3" >>"$dir/$1x$2"
 done
-echo variant,dtype,batch,seq_len,mask,us >"$file"
+echo variant,dtype,batch,seq_len,mask,us,preset >"$file"
 : >"$dir/beside"
 while read -r s <&3; do
   size "$s"

@@ -1,7 +1,7 @@
 """Times fuseplan beside PyTorch on one CUDA GPU and prints a table.  FILE.csv gets PyTorch's times, a
 line each.
 
-    peers.py [OPTION...] -o FILE.csv BATCHxSEQ_LEN...
+    peers.py [OPTION...] -o FILE.csv [PRESET:]BATCHxSEQ_LEN...
 
 What is timed (--op):
   layer       an encoder layer, in microseconds a layer: the best plan that the database knows beside
@@ -17,16 +17,17 @@ What is timed (--op):
               with bias; the others' (sdpa, flash2, cudnn, fa4, flex, flex-flash; attentions.py says
               which) on q, k and v that are split already.
 
-Options that say what a layer is, as --preset, go to fuseplan.  `fuseplan bench --dump` then gives
-inputs, weights, mask and result.  First PyTorch's layers must give that result in fp32.
+Options that say what a layer is, as --preset, go to fuseplan, and so does the preset of a point.
+`fuseplan bench --dump` then gives inputs, weights, mask and result.  First PyTorch's layers must give
+that result in fp32.
 
 All variants of a point run in this process from CUDA graphs, a replay of each in a round, in an order
 that is drawn anew.  Among them is fuseplan's plan of the layers, as `fuseplan export` writes it for
 PyTorch; nvcc builds it.  Attention is timed by `fuseplan bench`, right before the variants.  All results but
 HuggingFace's are compared with fuseplan's, those of attention alone with fp32.  With --apart each of PyTorch's
-variants has a process of its own with fuseplan's plan, so that one that crashes takes no other with it.  All
-build at once, for SECONDS at most, then they are timed one after another; the time of fuseplan is that beside
-the fastest.
+variants of each point has a process of its own with fuseplan's plan, so that one that crashes takes no other
+with it.  All of all points build at once, until SECONDS after the last one began, then they are timed one after
+another; the time of fuseplan is that beside the fastest.
 A figure is the median of the replays, the ratio the median over the rounds, with its 95 % interval.  A
 variant that fails leaves out its line and says why; so do packages that are not there.
 """
@@ -55,7 +56,7 @@ try:
 except ImportError:
     torch = None
 
-HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
+HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us', 'preset']
 HF, VARLEN, FLASH4, TORCHAO = 'hf', 'varlen', 'fa4', 'torchao'
 LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'cudnn', FLASH4, 'flex', 'flex-flash', HF, TORCHAO]
 ATTENTION_VARIANTS = ['sdpa', 'flash2', 'cudnn', FLASH4, 'flex', 'flex-flash']
@@ -88,14 +89,15 @@ def one_line(text, which, otherwise):
 
 def parse_arguments():
     def shape(text):
-        batch, by, seq_len = text.partition('x')
+        preset, _, sizes = text.rpartition(':')
+        batch, by, seq_len = sizes.partition('x')
         if not (batch.isdigit() and by and seq_len.isdigit()):
-            raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512")
-        return int(batch), int(seq_len)
+            raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512 or vit-base:8x197")
+        return preset, int(batch), int(seq_len)
 
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('shapes', nargs='+', type=shape, metavar='BATCHxSEQ_LEN')
+    p.add_argument('shapes', nargs='+', type=shape, metavar='[PRESET:]BATCHxSEQ_LEN')
     p.add_argument('-o', '--output', required=True, metavar='FILE.csv')
     p.add_argument('-m', '--mask', default='full,causal,strided', metavar='MASK,...',
                    help='masks, as `fuseplan mask` names them, separated by commas (%(default)s)')
@@ -106,7 +108,7 @@ def parse_arguments():
     p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
     p.add_argument('--rounds', type=int, default=100, help='replays of each graph (%(default)s)')
     p.add_argument('--apart', type=int, metavar='SECONDS',
-                   help='a process for each variant; so long may they build')
+                   help='a process for each variant; so long may they build once all began')
     p.add_argument('-v', '--verbose', action='store_true', help='say where variants fail')
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
     layer = p.add_argument_group('of the layer, for fuseplan')
@@ -152,6 +154,20 @@ def split_masks(text):
     return masks
 
 
+class Point:
+    """A workload: what the command line says, with the point's own preset; batch, seq_len and mask."""
+
+    def __init__(self, a, preset, batch, seq_len, mask):
+        self.a = argparse.Namespace(**{**vars(a), 'layer': a.layer + (['--preset', preset] if preset else [])})
+        self.preset, self.batch, self.seq_len, self.mask = preset, batch, seq_len, mask
+        self.name = f'{preset} {batch}x{seq_len} {mask}'.strip()
+
+    def options(self):
+        lengths = ['--avg-seq-len', str(self.a.avg_seq_len)] if self.a.avg_seq_len else []
+        return [*self.a.layer, '-b', str(self.batch), '-s', str(self.seq_len), '-m', self.mask, '--dtype',
+                self.a.dtype, '-q', *lengths]
+
+
 def run_fuseplan(a, *arguments):
     """Runs the program; its standard output, or null after a line that says what failed."""
     done = subprocess.run([a.fuseplan, *arguments], capture_output=True, text=True, check=False)
@@ -162,35 +178,24 @@ def run_fuseplan(a, *arguments):
     return None
 
 
-def lengths_options(a):
-    return ['--avg-seq-len', str(a.avg_seq_len)] if a.avg_seq_len else []
-
-
-def workload_options(a, batch, seq_len, mask):
-    return [*a.layer, '-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '-q',
-            *lengths_options(a)]
-
-
-def time_fuseplan(a, directory, options):
+def time_fuseplan(point, directory):
     """Microseconds of a layer or of attention by fuseplan, which writes what it ran; null if it fails."""
-    what = ['--op', 'attention'] if a.op == 'attention' else ['best', '--baseline', 'none']
-    text = run_fuseplan(a, 'bench', *what, '--format', 'json', '--dump', directory, *options)
+    attention = point.a.op == 'attention'
+    what = ['--op', 'attention'] if attention else ['best', '--baseline', 'none']
+    text = run_fuseplan(point.a, 'bench', *what, '--format', 'json', '--dump', directory, *point.options())
     if text is None:
         return None
     row = json.loads(text)[0]
-    return row['median_us' if a.op == 'attention' else 'us_per_layer']
+    return row['median_us' if attention else 'us_per_layer']
 
 
-def plan_name(batch, seq_len, mask):
-    return 'plan_' + ''.join(c if c.isalnum() else '_' for c in f'{batch}_{seq_len}_{mask}')
-
-
-def export_plan(a, directory, name, options):
-    """Makes a module that runs the best plan known of a workload, which `options` name.  Its name, or
-    null after a line that says what failed."""
+def export_plan(point, directory):
+    """Makes a module that runs the best plan known of a point.  Its name, or null after a line that says
+    what failed."""
+    name = 'plan_' + ''.join(c if c.isalnum() else '_' for c in point.name)
     where = tempfile.mkdtemp(dir=directory)
-    if run_fuseplan(a, 'export', 'best', '--name', name, '--output', where, '--force',
-                    *options) is None:
+    if run_fuseplan(point.a, 'export', 'best', '--name', name, '--output', where, '--force',
+                    *point.options()) is None:
         return None
     made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
                           text=True, check=False)
@@ -202,13 +207,12 @@ def export_plan(a, directory, name, options):
     return name
 
 
-def export_plans(a, directory, points):
+def export_plans(points, directory):
     """A module or null for each point."""
-    if a.op != 'layer':
+    if points[0].a.op != 'layer':
         return [None] * len(points)
     with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
-        return list(pool.map(
-            lambda p: export_plan(a, directory, plan_name(*p), workload_options(a, *p)), points))
+        return list(pool.map(lambda p: export_plan(p, directory), points))
 
 
 # ---- PyTorch -------------------------------------------------------------------------------------
@@ -441,7 +445,7 @@ def time_variants(a, dump, point, plan, wait=lambda: None):
 
 
 def time_variant(turn, a, directory, dtype, point, plan):
-    """What a process of time_apart() does: says that it built, and once it is its turn what it measured."""
+    """What a process of Apart does: says that it built, and once it is its turn what it measured."""
     def wait():
         turn.send('built')
         turn.recv()
@@ -449,44 +453,53 @@ def time_variant(turn, a, directory, dtype, point, plan):
     turn.send(time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan, wait))
 
 
-def time_apart(a, directory, dtype, point, plan):
-    """time_variants(), a process for each variant; what failed is left out."""
-    context, running = multiprocessing.get_context('spawn'), {}
-    for name in a.variants:
-        turn, theirs = context.Pipe()
-        one = argparse.Namespace(**{**vars(a), 'variants': [name]})
-        process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point, plan))
-        process.start()
-        theirs.close()
-        running[name] = process, turn
+class Apart:
+    """time_variants() of a point, a process for each variant, which build from now on; what fails is left out."""
 
-    def hear(name, end):
-        process, turn = running[name]
+    def __init__(self, point, directory, dtype, plan):
+        self.name, self.seconds, self.running = point.name, point.a.apart, {}
+        context = multiprocessing.get_context('spawn')
+        for name in point.a.variants:
+            turn, theirs = context.Pipe()
+            one = argparse.Namespace(**{**vars(point.a), 'variants': [name]})
+            process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point.name, plan))
+            process.start()
+            theirs.close()
+            self.running[name] = process, turn
+
+    def hear(self, name, end):
+        process, turn = self.running[name]
         try:
             if turn.poll(max(end - time.monotonic(), 0)):
                 return turn.recv()
-            why = f'no answer within {a.apart} s'
+            why = f'no answer within {self.seconds} s'
         except (EOFError, ConnectionError):
             process.join()
             why = f'its process ended with status {process.exitcode}'
-        print(f'peers: {name} {point}: {why}', file=sys.stderr)
+        print(f'peers: {name} {self.name}: {why}', file=sys.stderr)
         process.kill()
         return None
 
-    times, beside, same, end = {}, {}, True, time.monotonic() + a.apart
-    try:
-        for name in [n for n in running if hear(n, end)]:
-            running[name][1].send('your turn')
-            found, right = hear(name, time.monotonic() + a.apart) or ({}, True)
+    def build(self, end):
+        """Waits until all are built, until `end` at most."""
+        self.built = [name for name in self.running if self.hear(name, end)]
+
+    def time(self):
+        """Microseconds of a layer in each round, by variant; whether results agree."""
+        times, beside, same = {}, {}, True
+        for name in self.built:
+            self.running[name][1].send('your turn')
+            found, right = self.hear(name, time.monotonic() + self.seconds) or ({}, True)
             beside[name] = found.pop(OURS, None)
             times.update(found)
             same = same and right
-    finally:
-        for process, _ in running.values():
+        own = beside.get(fastest(times))
+        return {**times, OURS: own} if own else times, same
+
+    def stop(self):
+        for process, _ in self.running.values():
             process.kill()
             process.join()
-    own = beside.get(fastest(times))
-    return {**times, OURS: own} if own else times, same
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -528,25 +541,63 @@ def print_row(cells):
           f'  {cells[-1]}', flush=True)
 
 
-def time_point(a, dtype, where, plan, out):
-    """Prints the row of a point, and writes its times to a file of CSV.  Whether results agree."""
-    (batch, seq_len, mask), point = where, f'{where[0]}x{where[1]} {where[2]}'
-    with tempfile.TemporaryDirectory() as directory:
-        own = time_fuseplan(a, directory, workload_options(a, *where))
-        if own is None or (a.op == 'layer' and not same_work(directory, point)):
-            return False
-        if a.apart:
-            torch.cuda.empty_cache()
-            times, same = time_apart(a, directory, dtype, point, plan)
-        else:
-            times, same = time_variants(a, torch_layers.Dump(directory, DEVICE, dtype), point, plan)
-    times.setdefault(OURS, [own] * a.rounds)
+def print_point(point, times, out):
+    """The row of a point; its times go to a file of CSV."""
+    a = point.a
     for name, us in times.items():
-        out.writerow([name, a.dtype, batch, seq_len, mask, f'{median(us):.3f}'])
-    print_row([f'({batch},{seq_len})', mask,
+        out.writerow([name, a.dtype, point.batch, point.seq_len, point.mask, f'{median(us):.3f}', point.preset])
+    print_row([f'({point.batch},{point.seq_len})', f'{point.preset} {point.mask}'.strip(),
                *(f'{median(times[n]):.2f}' if n in times else '-' for n in (OURS, *a.variants)),
                compare(times)])
-    return same
+
+
+def prepare(point, scratch):
+    """A directory with what fuseplan computed of a point, and its time; null if it failed or is wrong."""
+    directory = tempfile.mkdtemp(dir=scratch)
+    own = time_fuseplan(point, directory)
+    if own is None or (point.a.op == 'layer' and not same_work(directory, point.name)):
+        return None
+    torch.cuda.empty_cache()
+    return directory, own
+
+
+def time_together(points, plans, scratch, dtype, out):
+    """The rows of points, one after another.  Whether all results are right."""
+    right = True
+    for point, plan in zip(points, plans):
+        made = prepare(point, scratch)
+        if made is None:
+            right = False
+            continue
+        times, same = time_variants(point.a, torch_layers.Dump(made[0], DEVICE, dtype), point.name, plan)
+        times.setdefault(OURS, [made[1]] * point.a.rounds)
+        print_point(point, times, out)
+        right = right and same
+    return right
+
+
+def time_apart(points, plans, scratch, dtype, out):
+    """Likewise; all that PyTorch compiles is compiled at the same time, and timed when all is there."""
+    os.environ.setdefault('TORCHINDUCTOR_COMPILE_THREADS', '2')
+    right, building = True, {}
+    try:
+        for point, plan in zip(points, plans):
+            made = prepare(point, scratch)
+            right = right and made is not None
+            if made:
+                building[point] = Apart(point, made[0], dtype, plan)
+        end = time.monotonic() + points[0].a.apart
+        for apart in building.values():
+            apart.build(end)
+        for point, apart in building.items():
+            times, same = apart.time()
+            print_point(point, times, out)
+            right = right and same
+            apart.stop()
+    finally:
+        for apart in building.values():
+            apart.stop()
+    return right
 
 
 def main():
@@ -554,17 +605,17 @@ def main():
     check_torch()
     dtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[a.dtype]
     torch.manual_seed(0)
-    points = [(*shape, mask) for shape in a.shapes for mask in split_masks(a.mask)]
+    points = [Point(a, *shape, mask) for shape in a.shapes for mask in split_masks(a.mask)]
     with (tempfile.TemporaryDirectory() as scratch,
           open(a.output, 'w', newline='', encoding='utf-8', buffering=1) as file):
         out = csv.writer(file, lineterminator='\n')
         out.writerow(HEADER)
-        plans = export_plans(a, scratch, points)
+        plans = export_plans(points, scratch)
         print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, '
               f"{attentions.versions(a.variants)}, {a.dtype}, {' '.join(a.layer)}")
         print_row(['shape', 'mask', OURS, *a.variants, 'ratio'])
-        same = [time_point(a, dtype, *pair, out) for pair in zip(points, plans)]
-    if not all(same):
+        right = (time_apart if a.apart else time_together)(points, plans, scratch, dtype, out)
+    if not right:
         sys.exit(1)
 
 
