@@ -22,7 +22,7 @@ set(library_host arrays.h elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h
   safetensors_int.h safetensors_open.c weights.c weights.h weights_families.c weights_int.h weights_names.c
-  weights_read.c)
+  weights_read.c weights_tensors.c)
 foreach(folder cpu cuda library)
   foreach(group kernels library products host files program export)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)

@@ -58,6 +58,14 @@ ELEMENTS uint16_t element_to_bf16(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* The exponents' offsets differ by 120; NaN is 0x7f or 0xff. */
+ELEMENTS float element_from_e4m3(uint8_t code)
+{
+    uint32_t sign = (uint32_t)(code & 0x80) << 24, rest = code & 0x7f;
+    float scaled = element_from_bits(rest << 20) * 0x1p120f;
+    return element_from_bits(sign | (rest == 0x7f ? 0x7fc00000u : element_bits(scaled)));
+}
+
 ELEMENTS void element_store(enum encoder_dtype dtype, void *array, size_t i, float value)
 {
     if (dtype == ENCODER_FP16)

@@ -20,9 +20,9 @@ struct weights {
 /* ---- weights.c: values ----------------------------------------------------------------------- */
 
 /* Reads model.safetensors, or model.safetensors.index.json: every layer of a model of
- * weights_families.c, or of one around it, in fp32, fp16 or bf16, converted to the type of `as`,
- * whose sizes and functions it must have.  A model whose layers hold anything else is refused, and
- * so are values that are not finite in that type.
+ * weights_families.c, or of one around it, in fp32, fp16 or bf16, or matrices in e4m3 with scales,
+ * converted to the type of `as`, whose sizes and functions it must have.  A model whose layers hold
+ * anything else is refused, and so are values that are not finite in that type.
  *
  * prefix: what stands in front of "encoder.layer.0" in the names of the layers wanted, such as
  * "bert", or "." if nothing does; null if only one model is in the file.  0, or -1 with out->error.
@@ -33,7 +33,8 @@ void weights_release(struct weights *w);
 
 /* ---- weights_names.c, weights_families.c: which tensor is which ------------------------------ */
 
-enum { WEIGHTS_TENSORS = 22 }; /* of a layer: weight and bias of eleven modules */
+/* Of a layer: weight and bias of eleven modules, then the scales of their weights and inputs. */
+enum { WEIGHTS_TENSORS = 44 };
 
 /* The layers of a file. */
 struct weights_file {

@@ -7,7 +7,8 @@
 
 /* ---- weights_families.c ---------------------------------------------------------------------- */
 
-/* A layer's modules.  Weight and bias of module m are the tensors 2m and 2m+1 of a layer. */
+/* A layer's modules.  Weight and bias of module m are the tensors 2m and 2m+1 of a layer, and
+ * 2m+SCALE is what a weight of e4m3 is multiplied by. */
 enum module {
     QUERY, /* or all three */
     KEY,
@@ -20,7 +21,9 @@ enum module {
     FFN1_FACTOR, /* of a gate in two tensors: what the activated is multiplied by */
     SCALE1,      /* LayerScale of the attention's output: a vector, and no bias */
     SCALE2,      /* and of the network's */
-    MODULES
+    MODULES,
+    SCALE = 2 * MODULES,
+    INPUT_SCALE /* which nothing reads */
 };
 
 enum traits {
@@ -59,6 +62,21 @@ bool weights_has_part(const char *name, const char *part);
 
 /* What a tensor's name says of its model; null: nothing. */
 const char *weights_other(const char *name);
+
+/* ---- weights_tensors.c -------------------------------------------------------------------------
+ *
+ * Checks shape and type of a tensor.  columns 0: a vector. */
+int weights_check_tensor(const struct safetensor *t, size_t rows, size_t columns, char *error);
+float weights_value(const struct safetensor *t, size_t i);
+
+/* Of a matrix, which may have e4m3 and a scale; null: it has none.  by_input: it is (in,out). */
+int weights_check_matrix(const struct safetensor *t, const struct safetensor *scale, size_t rows,
+                         size_t columns, bool by_input, char *error);
+float weights_scale(const struct safetensor *scale, const struct safetensor *t, size_t row,
+                    size_t column);
+
+/* "(3,4)", "(5,)" */
+void weights_shape_text(const uint64_t *shape, int dims, char *out, size_t room);
 
 /* ---- weights_names.c ------------------------------------------------------------------------- */
 

@@ -206,8 +206,17 @@ static int find_model(const struct names *names, const char *prefix, struct weig
 /* The place of a name behind a layer's number in the row of the table of tensors; -1: none. */
 static int place_of(const struct family *family, const char *name)
 {
-    static const char *const tails[] = {".weight", ".bias", ".gamma",
-                                        ".beta"}; /* older: before 2020 */
+    static const struct {
+        const char *text;
+        int part;
+    } tails[] = {{".weight", 0},
+                 {".bias", 1},
+                 {".gamma", 0}, /* of norms, before 2020 */
+                 {".beta", 1},
+                 {".weight_scale", SCALE}, /* of others; of blocks: */
+                 {".weight_scale_inv", SCALE},
+                 {".input_scale", INPUT_SCALE}};
+    enum { OF_NORMS = 2, OF_OTHERS = 4 };
     for (int m = 0; m < MODULES; m++) {
         const char *module = family->modules[m];
         size_t len = module != NULL ? strlen(module) : 0;
@@ -215,9 +224,10 @@ static int place_of(const struct family *family, const char *name)
             continue;
         if ((m == SCALE1 || m == SCALE2) && name[len] == '\0')
             return 2 * m;
-        for (int i = 0; i < (m == NORM1 || m == NORM2 ? 4 : 2); i++)
-            if (strcmp(name + len, tails[i]) == 0)
-                return 2 * m + i % 2;
+        bool norm = m == NORM1 || m == NORM2;
+        for (int i = 0; i < (norm ? OF_OTHERS : OF_OTHERS + 3); i++)
+            if ((norm || i < OF_NORMS || i >= OF_OTHERS) && strcmp(name + len, tails[i].text) == 0)
+                return 2 * m + tails[i].part;
     }
     return -1;
 }
@@ -317,7 +327,7 @@ static bool is_needed(const struct weights_file *f, int at)
 {
     enum module m = (enum module)(at / 2);
     bool bias = at % 2 == 1, norm = m == NORM1 || m == NORM2;
-    if (f->family->modules[m] == NULL || (bias && (m == SCALE1 || m == SCALE2)))
+    if (at >= SCALE || f->family->modules[m] == NULL || (bias && (m == SCALE1 || m == SCALE2)))
         return false;
     bool bare = (f->family->functions & ENCODER_RMS) != 0 || (f->family->traits & BARE_NORMS) != 0;
     return !bias || some_have(f, at) || (norm && !bare);

@@ -93,61 +93,6 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
     return 0;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------- */
-
-/* The values' type; -1: a type that no library takes. */
-static int dtype_of(const struct safetensor *t)
-{
-    return strcmp(t->dtype, "F32") == 0    ? ENCODER_FP32
-           : strcmp(t->dtype, "F16") == 0  ? ENCODER_FP16
-           : strcmp(t->dtype, "BF16") == 0 ? ENCODER_BF16
-                                           : -1;
-}
-
-/* (3,4), (5,) */
-static void shape_text(const uint64_t *shape, int dims, char *out, size_t room)
-{
-    size_t len = (size_t)snprintf(out, room, "(");
-    for (int d = 0; d < dims && len < room; d++)
-        len += (size_t)snprintf(out + len, room - len, "%s%llu", d > 0 ? "," : "",
-                                (unsigned long long)shape[d]);
-    if (len < room)
-        snprintf(out + len, room - len, "%s)", dims == 1 ? "," : "");
-}
-
-/* columns 0: a vector */
-static int check_tensor(const struct safetensor *t, size_t rows, size_t columns, char *error)
-{
-    const uint64_t shape[] = {rows, columns};
-    int dims = columns > 0 ? 2 : 1;
-    char found[200], wanted[60];
-    if (t->dims != dims || memcmp(t->shape, shape, (size_t)dims * sizeof(*shape)) != 0) {
-        shape_text(t->shape, t->dims, found, sizeof(found));
-        shape_text(shape, dims, wanted, sizeof(wanted));
-        return weights_refuse(error, "'%.*s' has the shape %s; expected %s", NAME(t), found,
-                              wanted);
-    }
-    if (dtype_of(t) < 0)
-        return weights_refuse(error, "'%.*s' is of type %s; expected F32, F16 or BF16%s", NAME(t),
-                              t->dtype,
-                              t->dtype[0] != 'F' || t->dtype[1] == '8'
-                                  ? ": the model is quantised, save it without that"
-                                  : "");
-    return 0;
-}
-
-static float load(const struct safetensor *t, size_t i)
-{
-    union {
-        float single;
-        uint16_t half;
-    } stored = {0};
-    enum encoder_dtype dtype = (enum encoder_dtype)dtype_of(t);
-    size_t bytes = dtype == ENCODER_FP32 ? sizeof(stored.single) : sizeof(stored.half);
-    memcpy(&stored, t->data + i * bytes, bytes); /* the file's are not aligned */
-    return element_load(dtype, &stored, 0);
-}
-
 /* ---- columns --------------------------------------------------------------------------------- */
 
 /* Where a column of an array is in the file. */
@@ -200,9 +145,9 @@ static int scale_column(const struct safetensor *scale, struct column *c, char *
 {
     if (scale == NULL)
         return 0;
-    if (check_tensor(scale, c->rows, 0, error) != 0)
+    if (weights_check_tensor(scale, c->rows, 0, error) != 0)
         return -1;
-    c->factor = load(scale, c->row);
+    c->factor = weights_value(scale, c->row);
     return 0;
 }
 
@@ -229,7 +174,7 @@ static int refuse_value(const struct safetensor *t, size_t row, size_t column, f
                                         [ENCODER_FP16] = "fp16",
                                         [ENCODER_BF16] = "bf16"};
     char at[60];
-    shape_text((const uint64_t[]){row, column}, t->dims == 1 ? 1 : 2, at, sizeof(at));
+    weights_shape_text((const uint64_t[]){row, column}, t->dims == 1 ? 1 : 2, at, sizeof(at));
     return isfinite(value)
                ? weights_refuse(error,
                                 "'%.*s' is %g at %s, which is infinite in %s; export the library "
@@ -253,21 +198,23 @@ static bool store(const struct weights_as *as, float value, size_t i, void *out)
     return isfinite(element_load(as->dtype, &stored, 0));
 }
 
-/* Reads column `at` of an array (rows, columns), to whose first element `out` points. */
+/* Reads column `at` of an array (rows, columns), to whose first element `out` points.  scale: of a
+ * matrix; null: it has none. */
 static int read_column(const struct weights_file *f, const struct weights_as *as,
-                       const struct safetensor *t, const struct column *c, const size_t size[2],
-                       size_t at, void *out, char *error)
+                       const struct safetensor *t, const struct safetensor *scale,
+                       const struct column *c, const size_t size[2], size_t at, void *out,
+                       char *error)
 {
     bool vector = size[0] == 1, by_input = has(f, CONV1D) && !vector;
-    if (check_tensor(t, by_input ? size[0] : c->rows,
-                     vector     ? 0
-                     : by_input ? c->rows
-                                : size[0],
-                     error) != 0)
+    size_t rows = by_input ? size[0] : c->rows, columns = by_input ? c->rows : size[0];
+    if ((vector ? weights_check_tensor(t, rows, 0, error)
+                : weights_check_matrix(t, scale, rows, columns, by_input, error)) != 0)
         return -1;
     for (size_t i = 0; i < size[0]; i++) {
         size_t row = by_input ? i : c->row, column = by_input ? c->row : i;
-        float value = load(t, vector ? row : row * (size_t)t->shape[1] + column) * c->factor;
+        float value = weights_value(t, vector ? row : row * columns + column) * c->factor;
+        if (scale != NULL)
+            value *= weights_scale(scale, t, row, column);
         if (!store(as, value, i * size[1] + at, out))
             return refuse_value(t, row, column, value, as, error);
     }
@@ -302,15 +249,15 @@ static int read_bias_table(const struct weights_file *f, const struct weights_as
 {
     const struct safetensor *t = f->buckets;
     size_t heads = (size_t)as->heads, distances = 2 * (size_t)as->seq_len - 1;
-    if (t != NULL && check_tensor(t, BUCKETS, heads, error) != 0)
+    if (t != NULL && weights_check_tensor(t, BUCKETS, heads, error) != 0)
         return -1;
     for (size_t i = 0; t != NULL && i < BUCKETS * heads; i++)
-        if (!isfinite(load(t, i)))
-            return refuse_value(t, i / heads, i % heads, load(t, i), as, error);
+        if (!isfinite(weights_value(t, i)))
+            return refuse_value(t, i / heads, i % heads, weights_value(t, i), as, error);
     for (size_t i = 0; i < heads * distances && out != NULL; i++) {
         int head = (int)(i / distances), d = (int)(i % distances) - (as->seq_len - 1);
         int far = has(f, ALIBI_BOTH_WAYS) && d > 0 ? -d : d;
-        out[i] = t != NULL ? load(t, bucket_of(d) * heads + (size_t)head)
+        out[i] = t != NULL ? weights_value(t, bucket_of(d) * heads + (size_t)head)
                            : (float)(alibi_slope(head, as->heads) * far);
     }
     return 0;
@@ -359,7 +306,9 @@ int weights_read(const struct weights_file *f, const struct weights_as *as, int 
                 ? norm_tensor(f, as, tensors, a, layer,
                               weight == WEIGHTS_FIRST_GAMMA || weight == WEIGHTS_FIRST_BETA)
                 : tensors[2 * c.module + a->part];
-        if (t != NULL && read_column(f, as, t, &c, size, at, out, error) != 0)
+        const struct safetensor *scale =
+            a->part == WEIGHT ? tensors[2 * c.module + SCALE] : NULL; /* no norm has one */
+        if (t != NULL && read_column(f, as, t, scale, &c, size, at, out, error) != 0)
             return -1;
         if (t == NULL) /* a bias of 0, or a last norm that only divides */
             store(as, a->part == WEIGHT ? 1 : 0, at, out);

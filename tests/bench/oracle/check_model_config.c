@@ -113,6 +113,8 @@ START_TEST(modernberts_layers_are_of_two_kinds)
     ck_assert_int_eq(c.local.every, 3);
     ck_assert_double_eq(c.rope_theta, 160000);
     ck_assert_double_eq(c.local.rope_theta, 10000);
+    json_object_set_new(fields, "quantization_config",
+                        json_pack("{ss}", "quant_method", "fp8")); /* weights are judged */
     json_object_set_new(fields, "global_attn_every_n_layers", json_integer(2));
     json_object_set_new(fields, "local_rope_theta", json_real(160000));
     c = modernbert_of(fields);

@@ -3,8 +3,9 @@
 #include "bench/wire/wire.h"
 #include "tests/suite.h"
 
-/* A model of one layer, D = 4 and F = 8, whose element (o, i) of tensor t is t + o / 8 + i / 64. */
-enum { D = 4, F = 8 };
+/* A model of one layer, D = 4 and F = 136, whose element (o, i) of tensor t is t + o / 8 + i / 64.
+ */
+enum { D = 4, F = 136 };
 
 static const struct {
     const char *name;
@@ -37,26 +38,81 @@ static float value(int tensor, int o, int i)
     return (float)tensor + (float)o / 8 + (float)i / 64;
 }
 
+/* Codes of e4m3 in place of values, and the scales of a matrix. */
+struct scaling {
+    const char *tail;  /* behind "weight"; null: values */
+    int rows, columns; /* that share a scale; 0: all of them */
+    int dims;          /* of the scales */
+    const char *type;
+    int lacks; /* the tensor whose scale is missing; -1: of none */
+};
+static const struct scaling unquantised = {.tail = NULL};
+
+static uint8_t code(int tensor, int o, int i)
+{
+    return (uint8_t)((tensor * 7 + o * 5 + i * 3) % 0x7f | (o + i) % 2 << 7);
+}
+
+static float scale(int tensor, int down, int across)
+{
+    return 0.01f * (float)(tensor + 1) + 0.003f * (float)down + 0.5f * (float)across;
+}
+
+static void add_header(struct buf *header, const char *name, const char *tail, const char *type,
+                       const char *shape, size_t first, size_t end)
+{
+    buf_addf(header,
+             "%s\"encoder.layer.0.%s%s\":{\"dtype\":\"%s\",\"shape\":[%s],"
+             "\"data_offsets\":[%zu,%zu]}",
+             header->len == 0 ? "{" : ",", name, tail, type, shape, first, end);
+}
+
+static void add_scales(int t, const struct scaling *s, struct buf *header, struct buf *data)
+{
+    const int out = tensors[t].out, in = tensors[t].in;
+    const int down = s->rows > 0 ? (out + s->rows - 1) / s->rows : 1;
+    const int across = s->columns > 0 ? (in + s->columns - 1) / s->columns : 1;
+    const size_t first = data->len;
+    char shape[40], input[80];
+    for (int i = 0; i < down * across; i++) {
+        float x = scale(t, i / across, i % across);
+        buf_add(data, (const char *)&x, sizeof(x));
+    }
+    snprintf(shape, sizeof(shape), s->dims > 1 ? "%d,%d" : "%d", down, across);
+    shape[s->dims > 0 ? sizeof(shape) - 1 : 0] = '\0';
+    add_header(header, tensors[t].name, s->tail, s->type, shape, first, data->len);
+    snprintf(input, sizeof(input), "%.*s", (int)strlen(tensors[t].name) - 6, tensors[t].name);
+    buf_add(data, "1.00", 4); /* nothing reads it */
+    add_header(header, input, "input_scale", "F32", "", data->len - 4, data->len);
+}
+
+static void add_tensor(int t, float shift, const struct scaling *s, struct buf *header,
+                       struct buf *data)
+{
+    const int out = tensors[t].out, in = tensors[t].in;
+    const bool codes = s->tail != NULL && in > 0;
+    const size_t first = data->len;
+    char shape[40];
+    for (int i = 0; i < out * (in > 0 ? in : 1); i++) {
+        int row = in > 0 ? i / in : i, column = in > 0 ? i % in : 0;
+        float x = value(t, row, column) + shift;
+        uint8_t byte = code(t, row, column);
+        buf_add(data, codes ? (const char *)&byte : (const char *)&x, codes ? 1 : sizeof(x));
+    }
+    snprintf(shape, sizeof(shape), in > 0 ? "%d,%d" : "%d", out, in);
+    add_header(header, tensors[t].name, "", codes ? "F8_E4M3" : "F32", shape, first, data->len);
+    if (codes && t != s->lacks)
+        add_scales(t, s, header, data);
+}
+
 /* shift: added to all elements. */
-static void write_model(float shift)
+static void write_scaled(float shift, const struct scaling *s)
 {
     struct buf header, data;
     buf_init(&header);
     buf_init(&data);
-    for (int t = 0; t < (int)ARRAY_LEN(tensors); t++) {
-        int in = tensors[t].in;
-        size_t first = data.len;
-        for (int o = 0; o < tensors[t].out; o++)
-            for (int i = 0; i < (in > 0 ? in : 1); i++) {
-                float x = value(t, o, i) + shift;
-                buf_add(&data, (const char *)&x, sizeof(x));
-            }
-        buf_addf(&header, "%s\"encoder.layer.0.%s\":{\"dtype\":\"F32\",\"shape\":[%d",
-                 t == 0 ? "{" : ",", tensors[t].name, tensors[t].out);
-        if (in > 0)
-            buf_addf(&header, ",%d", in);
-        buf_addf(&header, "],\"data_offsets\":[%zu,%zu]}", first, data.len);
-    }
+    for (int t = 0; t < (int)ARRAY_LEN(tensors); t++)
+        add_tensor(t, shift, s, &header, &data);
     buf_adds(&header, "}");
     uint64_t prefix = header.len;
     struct buf whole;
@@ -68,6 +124,11 @@ static void write_model(float shift)
     buf_release(&whole);
     buf_release(&data);
     buf_release(&header);
+}
+
+static void write_model(float shift)
+{
+    write_scaled(shift, &unquantised);
 }
 
 static void setup(void)
@@ -107,6 +168,68 @@ START_TEST(weights_are_those_of_the_file)
     ck_assert_float_eq(w1[F], element_round(DTYPE_BF16, value(10, 0, 1)));
     ck_assert_float_ne(w1[F], value(10, 0, 1));
     trained_close((struct trained *)in.trained);
+}
+END_TEST
+
+/* What tools write: a scale of the matrix, of each row, or of blocks. */
+static const struct scaling scalings[] = {
+    {"_scale", 0, 0, 0, "F32", -1},         {"_scale", 0, 0, 1, "F32", -1},
+    {"_scale", 1, 0, 2, "F32", -1},         {"_scale", 1, 0, 1, "F32", -1},
+    {"_scale_inv", 128, 128, 2, "F32", -1},
+};
+
+START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
+{
+    const struct scaling *s = &scalings[_i];
+    struct inputs in = {.seed = 1};
+    float wqkv[D * 3 * D], w1[D * F], w2[F * D];
+    const int rows = s->rows > 0 ? s->rows : F, columns = s->columns > 0 ? s->columns : F;
+    write_scaled(0, s);
+    OK(trained_open(path, NULL, (struct trained **)&in.trained, &st));
+    OK(trained_check(in.trained, &w, &st));
+    inputs_weight(&w, in, 0, WEIGHT_WQKV, wqkv);
+    inputs_weight(&w, in, 0, WEIGHT_W1, w1);
+    inputs_weight(&w, in, 0, WEIGHT_W2, w2);
+    for (int i = 0; i < D; i++) {
+        for (int c = 0; c < 3 * D; c++)
+            ck_assert_float_eq(wqkv[i * 3 * D + c], e4m3_unpack(code(2 * (c / D), c % D, i)) *
+                                                        scale(2 * (c / D), c % D / rows, 0));
+        for (int c = 0; c < F; c++) {
+            ck_assert_float_eq(w1[i * F + c], e4m3_unpack(code(10, c, i)) * scale(10, c / rows, 0));
+            ck_assert_float_eq(w2[c * D + i],
+                               e4m3_unpack(code(12, i, c)) * scale(12, i / rows, c / columns));
+        }
+    }
+    trained_close((struct trained *)in.trained);
+}
+END_TEST
+
+static const struct {
+    struct scaling scaling;
+    const char *says;
+} unscaled[] = {
+    {{"_scale", 0, 0, 0, "F32", 6},
+     "'encoder.layer.0.attention.output.dense.weight' is of type F8_E4M3, and "
+     "'encoder.layer.0.attention.output.dense.weight_scale' is missing"},
+    {{"_scale", 2, 0, 2, "F32", -1},
+     "self.query.weight_scale' has the shape (2,1); expected (4,1)"},
+    {{"_scale", 1, 1, 2, "F32", -1},
+     "self.query.weight_scale' has the shape (4,4); expected (4,1)"},
+    {{"_scale", 1, 0, 2, "U32", -1},
+     "self.query.weight_scale' is of type U32; expected F32, F16 or BF16"},
+    {{"_zero_point", 0, 0, 0, "F32", -1},
+     "output.dense.weight_zero_point' has no place in the layers of BERT"},
+};
+
+START_TEST(codes_without_their_scales_are_refused)
+{
+    struct trained *t;
+    write_scaled(0, &unscaled[_i].scaling);
+    if (trained_open(path, NULL, &t, &st) == 0)
+        trained_check(t, &w, &st);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
+    trained_close(t);
 }
 END_TEST
 
@@ -219,5 +342,7 @@ START_TEST(a_calibration_is_of_its_weights)
 END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
+      LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings)),
+      LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled)),
       ONCE(values_that_are_not_finite_are_refused), ONCE(path_that_is_not_utf8_is_refused),
       ONCE(the_worker_reads_the_same_file), ONCE(a_calibration_is_of_its_weights))

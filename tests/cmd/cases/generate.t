@@ -284,7 +284,7 @@ $ ls g | grep -c '^segment_'
 $ small='-H 1 -W 4 -L 1 -m causal --target cpu'
 $ fuseplan export 41115 -b 1 -s 4 $small -o lib
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 51 files; 'make -C lib && lib/example' builds the library and runs its example
+! fuseplan: wrote 52 files; 'make -C lib && lib/example' builds the library and runs its example
 $ (cd lib; ls) >is; (cd lib; grep -ho '#include "[^"]*"' *.[ch] | cut -d'"' -f2) | sort -u | comm -13 is -
 $ ls lib | grep -v '\.[ch]$'
 CMakeLists.txt
@@ -401,7 +401,7 @@ $ for CODE in 0 2; do
 ! make -s -C lib -jN
 ! fuseplan export: --build: make failed in 'lib'; the folder is written, and what is above says what it lacks
 $ CODE=0 ${export%%-q*} -o lib --build 2>&1 | tail -n 3
-fuseplan: wrote 51 files; make builds them
+fuseplan: wrote 52 files; make builds them
 make -s -C lib -jN
 fuseplan: built the library; 'lib/example' runs its example
 === names of paths

@@ -223,6 +223,6 @@ $ fuseplan export 5 -b 1,2 -s 16 -H 1 -W 4 -L 1 --target cpu -o g
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
 ! fuseplan: batch 2, seq-len 16:
 ! fuseplan: segments run with default schedules: no times of this workload are stored; 'fuseplan search' finds faster ones
-! fuseplan: wrote 48 files; 'make -C g && g/example' builds the library and runs its example
+! fuseplan: wrote 49 files; 'make -C g && g/example' builds the library and runs its example
 2$ fuseplan export 5 -b 1,512 -s 65536 --target cpu -o h
 ! fuseplan export: batch 512, seq-len 65536: batch * seq_len is 33554432: the workload would take 580.8 TiB of memory; give at most 16777216
