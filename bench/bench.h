@@ -272,6 +272,38 @@ int bench_dump_flow(struct bench *b, const struct candidate *c, const char *dir,
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st);
 
+/* ---- stamps.c: where the time of a plan's layers goes
+ * ---------------------------------------------
+ *
+ * Kernels of a GPU are compiled once more and leave the times at which their thread blocks come to
+ * each step (kernels/cuda/stamps.h).  Times count from the end of the kernel in front, so that the
+ * phases of all kernels add up to the time of a layer.  Up to the last phase they are those of the
+ * median thread block. */
+
+enum stamp_phase {
+    STAMP_HAND_OVER,  /* until its wait for the kernel in front returns */
+    STAMP_LOADS,      /* until the first product has its operands */
+    STAMP_PRODUCTS,   /* until the last product is complete; also a softmax between them */
+    STAMP_EPILOGUE,   /* until the thread block ends: what follows sums, exchanges, stores */
+    STAMP_UNDIVIDED,  /* loads, products and epilogue of a kernel that does not tell them apart */
+    STAMP_LAST_BLOCK, /* until the last thread block ends */
+    STAMP_PHASES
+};
+extern const char *const stamp_names[STAMP_PHASES]; /* "hand_over", ... */
+
+struct stamps {
+    struct status reason;        /* why there are none; STATUS_OK: there are */
+    double plain_ms, stamped_ms; /* of all layers, the plan's own kernels and those with stamps,
+                                    in turns */
+    int count;                   /* of the plan's kernels */
+    double us[OP_COUNT][STAMP_PHASES]; /* NaN where not known.  A kernel of a library has no stamps:
+                                          its time is in the hand-over of the next one that has. */
+};
+
+/* Builds, verifies, times and runs a candidate of a GPU with stamps.  Returns -1 only where the
+ * environment or an interrupt ends the work. */
+int bench_stamps(struct bench *b, const struct candidate *c, struct stamps *out, struct status *st);
+
 /* ---- message.c: a workload as it is printed -------------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);

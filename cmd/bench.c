@@ -70,6 +70,10 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
     if (o->model_weights != NULL)
         note(o, "the layers have the weights of '%s', and their times are not stored",
              o->model_weights);
+    if (options_has(o, OPT(STAMPS)) && (o->format == FORMAT_CSV || o->format == FORMAT_MARKDOWN))
+        return status_set(st, STATUS_USAGE,
+                          "--stamps prints tables or JSON, and --format asks for lines of plans; "
+                          "leave one of them out");
     c->given = c->count;
     c->wants_kernels =
         o->format != FORMAT_CSV && o->format != FORMAT_MARKDOWN; /* their lines are plans */
@@ -182,6 +186,17 @@ static int measure_kernels(struct comparison *c, struct session *s,
     return 0;
 }
 
+/* Runs the given plans that ran once more, with stamps. */
+static int measure_stamps(struct comparison *c, struct session *s, struct status *st)
+{
+    c->stamps = mem_alloc((size_t)c->given, sizeof(*c->stamps));
+    for (int i = 0; i < c->given; i++)
+        if (comparison_ran(c, i) &&
+            bench_stamps(s->bench, &c->candidates[i], &c->stamps[i], st) != 0)
+            return -1;
+    return 0;
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* EXIT_REGRESSION if all of a plan's interval lies above `fail_above` times that of its last
@@ -248,6 +263,7 @@ int comparison_measure(const struct options *o, struct comparison *c, struct ses
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
     if (open_study(o, c, s, &schedules, st) != 0 || check_padded(o, s, st) != 0 ||
+        stamps_check(o, s, st) != 0 ||
         prepare(c, s, &schedules, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
@@ -268,13 +284,15 @@ void comparison_free(struct comparison *c)
     for (int i = 0; i < c->count; i++)
         trial_release(&c->trials[i]);
     kernels_release(&c->kernels);
+    free(c->stamps);
     free(c);
 }
 
 static int measure(const struct options *o, struct comparison *c, struct session *s,
                    struct status *st)
 {
-    if (comparison_measure(o, c, s, st) != 0)
+    if (comparison_measure(o, c, s, st) != 0 ||
+        (options_has(o, OPT(STAMPS)) && measure_stamps(c, s, st) != 0))
         return -1;
     session_note_disturbance(o, s);
     comparison_print(o, c, &s->workload);
@@ -315,8 +333,8 @@ const struct command cmd_bench = {
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) |
                OPT(CALIBRATION) | OPT(PRECISION) | OPT(PADDED) | OPT(BASELINE) | OPT(DUMP) |
-               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(COMPILER) |
-               OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(STAMPS) | OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) |
+               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -335,6 +353,9 @@ const struct command cmd_bench = {
         "With --precision the GEMMs named of the plans given have operands of e4m3, and those of\n"
         "baselines have not; scales follow from the inputs, or with weights from --calibration.\n"
         "With --padded the plans given compute these rows too, and nothing is stored.\n"
+        "With --stamps the kernels of the plans given are compiled once more, and tell where the "
+        "time\n"
+        "of a layer goes: hand-overs from kernel to kernel, loads, products, epilogues.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
         "known, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
@@ -342,6 +363,7 @@ const struct command cmd_bench = {
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
+                "fuseplan bench best -b 1 -s 128 --stamps --baseline none   # on a GPU\n"
                 "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",
     .words = words_plans,
     .whole = is_one_operation,

@@ -280,7 +280,7 @@ static int measure(void *ctx, const struct options *o, struct status *st)
 
 static int check_options(const struct options *o, struct status *st)
 {
-    static const enum option_id of_plans[] = {OPTION_BASELINE, OPTION_FAIL_ABOVE,
+    static const enum option_id of_plans[] = {OPTION_STAMPS, OPTION_BASELINE, OPTION_FAIL_ABOVE,
                                               OPTION_RETRY_FAILED};
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE,

@@ -56,6 +56,7 @@ struct comparison {
     bool wants_kernels;
     bool stores;                 /* times of drawn weights, taken as a search takes them */
     struct kernels kernels;      /* of the given plans that ran */
+    struct stamps *stamps;       /* (given) owned; null: they are not asked for */
     char search[HASH_TEXT_SIZE]; /* the search under which results are stored */
 };
 
@@ -87,6 +88,16 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 
 void comparison_print(const struct options *o, const struct comparison *c,
                       const struct workload *w);
+
+/* ---- bench_stamps.c: where the time of a layer goes ------------------------------------------ */
+
+/* Refuses --stamps on a target that has none. */
+int stamps_check(const struct options *o, const struct session *s, struct status *st);
+
+json_t *stamps_json(const struct stamps *t, const struct candidate *c, const struct workload *w);
+
+/* A table and a sentence; nothing where there are none. */
+void stamps_print(const struct stamps *t, const struct candidate *c, const struct workload *w);
 
 /* ---- bench_attention.c: attention alone ------------------------------------------------------ */
 

@@ -78,6 +78,14 @@ static json_t *precision_json(const struct comparison *c, int i, const struct wo
     return object;
 }
 
+/* Null if no stamps are asked for. */
+static json_t *stamps_of(const struct comparison *c, int i, const struct workload *w)
+{
+    if (c->stamps == NULL)
+        return NULL;
+    return comparison_ran(c, i) ? stamps_json(&c->stamps[i], &c->candidates[i], w) : json_null();
+}
+
 static json_t *row_of(const struct comparison *c, int i, const struct workload *w)
 {
     const struct trial *t = &c->trials[i];
@@ -92,7 +100,7 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     if (ok)
         ms = t->ms;
     return json_pack(
-        "{si so so so so sb so so so so so so ss ss so so so so so si so}", "value",
+        "{si so so so so sb so so so so so so ss ss so so so so so si so so*}", "value",
         (int)plan_value(p), "packed",
         w->lengths != NULL ? json_boolean(!c->padded[i]) : json_null(), "precision",
         precision_json(c, i, w), "fused", plan_fused_json(p), "segments", plan_segments_json(p),
@@ -107,7 +115,8 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
         earlier->utc[0] != '\0' ? json_string(earlier->utc) : json_null(), "samples",
         t->sample_count, "kernels",
         c->wants_kernels && comparison_ran(c, i) ? kernels_json(&c->kernels, &c->candidates[i])
-                                                 : json_null());
+                                                 : json_null(),
+        "stamps", stamps_of(c, i, w));
 }
 
 /* Whether a plan beside a baseline is a pair of two that no line has said before. */
@@ -177,6 +186,10 @@ static void complain(const struct options *o, const struct comparison *c)
         if (comparison_find(c, b[k].plan, false, 0) >= c->given)
             baseline_note(o, &b[k]);
     kernels_complain(&c->kernels);
+    for (int i = 0; i < c->given && c->stamps != NULL; i++)
+        if (c->stamps[i].reason.code != STATUS_OK)
+            fprintf(stderr, "fuseplan bench: %u with stamps: %s\n", plan_value(c->plans[i]),
+                    c->stamps[i].reason.message);
 }
 
 static void print_plans(enum format format, const struct comparison *c, const struct workload *w)
@@ -217,6 +230,9 @@ void comparison_print(const struct options *o, const struct comparison *c, const
         fputs(n > 0 ? "\n" : "", stdout);
         if (n > 0)
             kernels_print(&c->kernels, plans, n);
+        for (int i = 0; i < c->given && c->stamps != NULL; i++)
+            if (comparison_ran(c, i))
+                stamps_print(&c->stamps[i], &c->candidates[i], w);
     }
     complain(o, c);
 }

@@ -55,15 +55,33 @@ static int read_unstable(struct session *s, struct explained *x, struct status *
     return result;
 }
 
+/* Which command says where the time goes within kernels. */
+static void print_stamps(const struct options *o, const struct explained *x)
+{
+    struct buf verb, command;
+    buf_init(&verb);
+    buf_init(&command);
+    buf_addf(&verb, "bench %u", plan_value(x->e.plan));
+    options_command(o, verb.ptr, OPTS_SEARCHED | OPT(PRECISION), &command);
+    printf("\n'%s --stamps' says what each kernel's time goes to: hand-over, loads, products, "
+           "epilogue\n",
+           command.ptr);
+    buf_release(&command);
+    buf_release(&verb);
+}
+
 static void print(const struct options *o, const struct explained *x)
 {
     progress_hide();
-    if (o->format == FORMAT_TABLE)
+    if (o->format == FORMAT_TABLE) {
         explained_print(x);
-    else if (o->format == FORMAT_CSV)
+        if (x->target == TARGET_CUDA)
+            print_stamps(o, x);
+    } else if (o->format == FORMAT_CSV) {
         explained_csv(x);
-    else
+    } else {
         output_object(o->format, NULL, 0, explained_json(x));
+    }
 }
 
 /* The plan that the operand names.  The drawing says all that session_best() notes of 'best'. */

@@ -285,6 +285,7 @@ static const struct row option_rows[] = {
     [OPTION_BUILD] = {{"build", 0, NULL, "run make in the directory", NULL}, NULL, 0, 0, 0},
     [OPTION_BASELINE] = {{"baseline", 0, "VALUE,...", "plans to compare with, or none (" BASELINE_DEFAULT ")", NULL}, parse_text, FIELD(baseline), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of what ran as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
+    [OPTION_STAMPS] = {{"stamps", 0, NULL, "on a GPU: say where a layer's time goes, by clocks in its kernels", NULL}, NULL, 0, 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its last comparison's time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
     [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_word, FIELD(op), 0, 0},
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (all)", NULL}, parse_range, FIELD(space), 0, 0},

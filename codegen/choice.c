@@ -6,7 +6,8 @@
 bool choice_equal(const struct choice *a, const struct choice *b)
 {
     return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&
-           a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
+           a->impl == b->impl && a->stamped == b->stamped &&
+           memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
 }
 
 bool same_choices(const struct candidate *a, const struct candidate *b)
@@ -158,6 +159,9 @@ bool choice_applicable(const struct choice *c, const struct build_target *t, con
 
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out)
 {
+    const struct kernel_file *file;
+    if (c->stamped && !c->impl->library && kernel_group(KERNEL_STAMPS, &file) > 0)
+        buf_add(out, file->text, file->len);
     c->impl->emit(c, t, out);
 }
 

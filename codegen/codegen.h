@@ -100,6 +100,7 @@ struct choice {
     struct segment segment;
     const struct impl *impl;
     struct schedule schedule;
+    bool stamped; /* of a GPU: its kernel leaves stamps, see kernels/cuda/stamps.h */
 };
 
 struct impl {

@@ -120,6 +120,7 @@ enum kernel_group {
     KERNEL_CUDA_HOST,
     KERNEL_PROGRAM, /* of `generate` */
     KERNEL_EXPORT,  /* what only an exported library has */
+    KERNEL_STAMPS,  /* in front of the source of a kernel that is stamped */
     KERNEL_GROUPS
 };
 int kernel_group(enum kernel_group group, const struct kernel_file **out);

@@ -16,8 +16,9 @@ void open_kernel(const struct choice *c, int threads, int resident, int cluster,
     buf_adds(out, "\n");
     choice_symbol(c, out);
     buf_addf(out,
-             "(const __grid_constant__ %s)\n{\n"
+             "(%sconst __grid_constant__ %s)\n{\n"
              "    extern __shared__ __align__(16) unsigned char shared[];\n"
-             "    fp::begin_next(a);\n",
-             parameters);
+             "%s    fp::begin_next(a);\n",
+             c->stamped ? "fp_stamps *stamps, " : "", parameters,
+             c->stamped ? "    const fp::stamped_kernel until_its_end(stamps);\n" : "");
 }

@@ -162,7 +162,8 @@ void add_shared_header(const struct choice *c, const struct segment *segments, i
              "/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, "
              "are those of:\n");
     for (int i = 0; i < count; i++) {
-        const struct choice of = {c->chain, segments[i], c->impl, c->schedule};
+        struct choice of = *c;
+        of.segment = segments[i];
         buf_addf(out,
                  " *\n * Operators %d-%d of the layer, as `fuseplan generate %u` emits them.\n",
                  of.segment.first, of.segment.last, value_of(of.segment, false));

@@ -17,6 +17,7 @@ set(cuda_library device.c e4m3.c graphs.c launch.c launch.h lengths.cu maps.c ma
   quantise.cu segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
+set(cuda_stamps stamps.h)
 set(library_files checks.c encoder.h given.c layers.c lengths.h library.c model.c plan.h)
 set(library_host arrays.h elements.h)
 set(library_program arguments.h program.c program.mk)
@@ -24,7 +25,7 @@ set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c
   safetensors_int.h safetensors_open.c weights.c weights.h weights_families.c weights_int.h weights_names.c
   weights_read.c weights_tensors.c)
 foreach(folder cpu cuda library)
-  foreach(group kernels library products host files program export)
+  foreach(group kernels library products host stamps files program export)
     list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)
   endforeach()
 endforeach()
@@ -35,4 +36,4 @@ list(APPEND cpu_host base/threads.h) # cpu_info.c counts cores by it, too
 list(APPEND cpu_kernels kernels/activations.h)
 list(APPEND cuda_kernels kernels/activations.h)
 embed_texts(codegen cpu_kernels cpu_library cpu_host cuda_kernels cuda_library cuda_products
-  cuda_host library_files library_host library_program library_export)
+  cuda_host cuda_stamps library_files library_host library_program library_export)

@@ -100,7 +100,7 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
 {
     const char *why;
     const struct choice whole = {
-        t->chain, {0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}, 0}};
+        .chain = t->chain, .segment = {0, OP_COUNT - 1}, .impl = impl_find(t->kind, "generated")};
     if (t->kind == TARGET_CUDA && check_cuda(t, w, st) != 0)
         return -1;
     struct build_target plain = *t;

@@ -184,8 +184,9 @@ json_t *message_of_choice(const struct choice *c)
     struct buf schedule;
     buf_init(&schedule);
     schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *m = json_pack("{s:[i, i], s:s, s:s}", "ops", c->segment.first, c->segment.last,
-                          "implementation", c->impl->name, "schedule", schedule.ptr);
+    json_t *m =
+        json_pack("{s:[i, i], s:s, s:s, s:b}", "ops", c->segment.first, c->segment.last,
+                  "implementation", c->impl->name, "schedule", schedule.ptr, "stamped", c->stamped);
     buf_release(&schedule);
     return m;
 }
@@ -195,13 +196,14 @@ int message_to_choice(const json_t *m, enum target_kind target, const struct cha
 {
     struct status why = STATUS_INIT;
     const char *impl, *schedule;
-    int first, last;
-    if (unpack(m, "choice", st, "{s:[i, i!], s:s, s:s}", "ops", &first, &last, "implementation",
-               &impl, "schedule", &schedule) != 0)
+    int first, last, stamped;
+    if (unpack(m, "choice", st, "{s:[i, i!], s:s, s:s, s:b}", "ops", &first, &last,
+               "implementation", &impl, "schedule", &schedule, "stamped", &stamped) != 0)
         return -1;
     struct segment s = {(int8_t)first, (int8_t)last};
     if (choice_parse(target, chain, s, impl, schedule, out, &why) != 0)
         return status_set(st, STATUS_LAUNCH, "malformed choice: %s", why.message);
+    out->stamped = stamped != 0;
     return 0;
 }
 

@@ -12,7 +12,7 @@
 /* ---- message.c: requests, events and replies ----------------------------------------------------
  *
  * One JSON object a line over a socket.  The parent sends a request, {"do": "begin" | "open" |
- * "measure" | "dump", ...}.  The worker answers with any number of events, {"event":
+ * "measure" | "dump" | "stamps", ...}.  The worker answers with any number of events, {"event":
  * "doing" | "passed", ...}, and then one reply, {"reply": true, ...}.
  *
  * A candidate in a request is {"alone": bool, "packed": bool, "choices": [...]}: the parent makes
@@ -52,7 +52,8 @@ json_t *message_of_workload(const struct workload *w);
  * after a failure. */
 int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, struct status *st);
 
-/* A choice as its segment, the name of its implementation and the text of its schedule. */
+/* A choice as its segment, the name of its implementation, the text of its schedule, and whether it
+ * is stamped. */
 json_t *message_of_choice(const struct choice *c);
 int message_to_choice(const json_t *m, enum target_kind target, const struct chain *chain,
                       struct choice *out, struct status *st);

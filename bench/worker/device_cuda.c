@@ -34,6 +34,7 @@ const struct device_ops device_cuda = {
     .release = cuda_release,
     .run = cuda_run,
     .time = cuda_time,
+    .stamps = cuda_stamps,
     .resources = cuda_resources,
     .limits = cuda_limits,
     .cache_bytes = cuda_cache_bytes,

@@ -56,7 +56,7 @@ struct device {
     const int *unpacked, *offset;      /* of packed launches, in device memory */
     struct tiles *tiles;               /* (tiles_count) asked for so far */
     int tiles_count;
-    struct scratch sync, workspace;
+    struct scratch sync, workspace, stamps;
 };
 
 /* ---- device_cuda_memory.c: errors and memory ------------------------------------------------- */
@@ -126,7 +126,36 @@ int cuda_tiles_find(struct device *d, int kind, const struct tiling *t, struct f
 int cuda_encode_maps(const struct device *d, const struct cuda_launch *l, struct fp_args *a,
                      struct fp_maps *out, struct status *st);
 
-/* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
+/* ---- device_cuda_replay.c, _stamps.c: a sequence of launches --------------------------------- */
+
+struct node {
+    const struct function *function; /* null: matmul runs */
+    const struct matmul *matmul;     /* null: function runs */
+    struct fp_args args;
+    struct cuda_launch launch; /* unless matmul runs */
+    struct fp_maps maps;
+    struct resources resources;
+    bool alone;               /* a multiprocessor holds one of its thread blocks */
+    int stamped_blocks;       /* its thread blocks, if its kernel takes `stamps`; else 0 */
+    struct fp_stamps *stamps; /* of its thread blocks, in device memory */
+};
+
+struct replay {
+    struct device *device;
+    struct CUgraphExec_st *once;  /* all launches; null until timed */
+    struct CUgraphExec_st *often; /* all launches `times` times; null until needed */
+    int times;
+    struct fp_stamps *stamps; /* (stamped_blocks) of all nodes, in device memory */
+    size_t stamped_blocks;
+    int count;
+    struct node nodes[];
+};
+
+/* Makes the graphs that run all launches `repeats` times. */
+int cuda_make_graphs(struct replay *r, int repeats, struct status *st);
+
+/* ---- device_cuda_limits.c, _open.c, _replay.c, _stamps.c: rows of device_ops
+ * ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);
 
@@ -141,5 +170,6 @@ void cuda_resources(const struct replay *r, struct resources *out);
 
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
+int cuda_stamps(struct replay *r, struct launch_stamps *out, struct status *st);
 
 #endif

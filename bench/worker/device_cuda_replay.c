@@ -3,25 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct node {
-    const struct function *function; /* null: matmul runs */
-    const struct matmul *matmul;     /* null: function runs */
-    struct fp_args args;
-    struct cuda_launch launch; /* unless matmul runs */
-    struct fp_maps maps;
-    struct resources resources;
-    bool alone; /* a multiprocessor holds one of its thread blocks */
-};
-
-struct replay {
-    struct device *device;
-    struct CUgraphExec_st *once;  /* all launches; null until timed */
-    struct CUgraphExec_st *often; /* all launches `times` times; null until needed */
-    int times;
-    int count;
-    struct node nodes[];
-};
-
 /* ---- load ------------------------------------------------------------------------------------ */
 
 /* Room was left for the code.  If there is none, another program took it, not the candidate. */
@@ -201,6 +182,8 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
     out->args.e4m3 = e4m3_of(&l->e4m3);
+    if (l->choice->stamped && out->matmul == NULL)
+        out->stamped_blocks = out->resources.grid[0];
     return cuda_encode_maps(d, &out->launch, &out->args, &out->maps, st);
 }
 
@@ -209,7 +192,7 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     if (n->matmul != NULL)
         return matmul_launch(d, n->matmul, &n->args, st);
     const struct resources *r = &n->resources;
-    void *params[] = {&n->args, &n->maps}; /* a kernel without maps takes one */
+    void *params[] = {&n->stamps, &n->args, &n->maps}; /* without maps a kernel takes no third */
     struct cuda_launch_attribute attributes[2];
     unsigned count = 0;
     if (n->launch.cooperative || d->dependent)
@@ -227,7 +210,8 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
         .attributes = attributes,
         .attribute_count = count,
     };
-    int error = d->cu->cuLaunchKernelEx(&config, n->function->code, params, NULL);
+    void **own = n->stamped_blocks > 0 ? params : params + 1;
+    int error = d->cu->cuLaunchKernelEx(&config, n->function->code, own, NULL);
     return check_launch(d, error, st);
 }
 
@@ -273,6 +257,24 @@ static void let_next_begin(struct replay *r)
     }
 }
 
+/* Gives stamped nodes their places, one after another. */
+static int place_stamps(struct replay *r, struct status *st)
+{
+    struct device *d = r->device;
+    for (int i = 0; i < r->count; i++)
+        r->stamped_blocks += (size_t)r->nodes[i].stamped_blocks;
+    if (r->stamped_blocks == 0)
+        return 0;
+    if (cuda_reserve(d, &d->stamps, (int64_t)(r->stamped_blocks * sizeof(*r->stamps)), st) != 0)
+        return -1;
+    struct fp_stamps *next = r->stamps = cuda_pointer(d->stamps.at);
+    for (int i = 0; i < r->count; i++) {
+        r->nodes[i].stamps = next;
+        next += r->nodes[i].stamped_blocks;
+    }
+    return 0;
+}
+
 int cuda_prepare(struct device *d, const struct launch *launches, int count, struct replay **out,
                  struct status *st)
 {
@@ -287,6 +289,8 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }
     let_next_begin(r);
+    if (result == 0)
+        result = place_stamps(r, st);
     for (int i = 0; i < count; i++) { /* a reservation may have replaced an earlier one's memory */
         r->nodes[i].args.sync = cuda_pointer(d->sync.at);
         r->nodes[i].args.workspace = cuda_pointer(d->workspace.at);
@@ -322,7 +326,7 @@ int cuda_run(struct replay *r, int first, int count, struct status *st)
 
 /* A graph begins some time after the one in front of it has ended, and its first kernel waits for
  * that whole graph.  So the repeats of a sample run as few graphs, each of about NODES launches. */
-static int make_graphs(struct replay *r, int repeats, struct status *st)
+int cuda_make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
     const int graphs = (repeats * r->count + NODES - 1) / NODES, times = repeats / graphs;
@@ -351,7 +355,7 @@ static double seconds_between(const struct device *d, struct CUevent_st *from,
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
 {
     const struct device *d = r->device;
-    if (make_graphs(r, repeats, st) != 0)
+    if (cuda_make_graphs(r, repeats, st) != 0)
         return -1;
     cuda_must(d, d->cu->cuEventRecord(d->events[0], d->stream), "starting the clock");
     for (int i = 0; i < samples; i++) {

@@ -111,10 +111,8 @@ static const struct {
     const char *name;
     int (*run)(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 } requests[] = {
-    {"begin", do_begin},
-    {"open", do_open},
-    {"measure", worker_measure},
-    {"dump", do_dump},
+    {"begin", do_begin}, {"open", do_open},         {"measure", worker_measure},
+    {"dump", do_dump},   {"stamps", worker_stamps},
 };
 
 static void serve(struct worker *k, const json_t *request)

@@ -11,6 +11,7 @@
 #include "bench/bench.h"
 #include "bench/oracle/oracle.h"
 #include "bench/wire/wire.h"
+#include "kernels/cuda/stamps.h"
 
 #include <pthread.h>
 
@@ -43,6 +44,12 @@ struct launch {
     struct launch_e4m3 e4m3;
 };
 
+/* What the thread blocks of a launch left; none where it is not stamped. */
+struct launch_stamps {
+    int blocks;
+    const struct fp_stamps *of_block;
+};
+
 struct device_ops {
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
@@ -71,6 +78,9 @@ struct device_ops {
     /* Takes `samples` samples, at most SAMPLES_AT_ONCE.  Sample i runs all launches `repeats`
      * times, which takes seconds[i]. */
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
+
+    /* Runs all launches, and lends their stamps until the next call.  Null where there are none. */
+    int (*stamps)(struct replay *r, struct launch_stamps *out, struct status *st);
 
     /* The resources of the first launch.  The pointer is null where the target does not say, as are
      * conditions and limits. */
@@ -300,6 +310,17 @@ struct sampling_progress {
 };
 struct sampling_progress sampling_progress(const struct contender *contenders, int n,
                                            const struct sampling *how);
+
+/* ---- stamps.c: where the time of a layer goes ------------------------------------------------ */
+
+/* The microseconds of each phase of `count` launches that ran one after another.  NaN where they
+ * are not known; all of them are where the launch has no stamps: then its time counts as the
+ * hand-over of the next one that has. */
+void stamps_times(const struct launch_stamps *launches, int count, double (*us)[STAMP_PHASES]);
+
+/* The request "stamps": runs a candidate and says for each of its parts what stamps_times() gives,
+ * in the median. */
+int worker_stamps(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 

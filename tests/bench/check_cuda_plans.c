@@ -232,8 +232,49 @@ START_TEST(kills_from_outside_are_nobodys_failure)
 }
 END_TEST
 
+/* The driver's kernels leave made-up times, see fake/cuda.c, and none that tells products apart. */
+START_TEST(stamps_say_where_the_time_goes)
+{
+    struct stamps found;
+    struct bench *b = gpu_bench();
+    struct candidate c = candidate_of(b, "0-1,2-6,7-14");
+    OK(bench_stamps(b, &c, &found, &st));
+    ck_assert_msg(found.reason.code == STATUS_OK, "%s", found.reason.message);
+    ck_assert_int_eq(found.count, 3);
+    ck_assert_double_gt(found.plain_ms, 0);
+    ck_assert_double_gt(found.stamped_ms, 0);
+    for (int i = 0; i < found.count; i++) {
+        const double *us = found.us[i];
+        ck_assert_double_eq_tol(us[STAMP_HAND_OVER], 1, 1e-3);
+        ck_assert_double_eq_tol(us[STAMP_UNDIVIDED] + us[STAMP_LAST_BLOCK], 3, 1e-3);
+        ck_assert_double_gt(us[STAMP_LAST_BLOCK], 0);
+        ck_assert_double_nan(us[STAMP_LOADS]);
+        ck_assert_double_nan(us[STAMP_PRODUCTS]);
+        ck_assert_double_nan(us[STAMP_EPILOGUE]);
+    }
+    bench_close(b);
+}
+END_TEST
+
+/* The kernel is right without stamps. */
+START_TEST(plan_that_fails_with_stamps_says_so)
+{
+    struct stamps found;
+    struct bench *b = gpu_bench();
+    struct candidate c = candidate_of(b, "0-1,2-6,7-14");
+    struct choice wrong = c.choices[1];
+    wrong.stamped = true;
+    gpu_build(b, &wrong, "fake wrong\n");
+    OK(bench_stamps(b, &c, &found, &st));
+    ck_assert_int_eq(found.reason.code, STATUS_WRONG);
+    ck_assert_ptr_nonnull(strstr(found.reason.message, "segment 2-6"));
+    bench_close(b);
+}
+END_TEST
+
 SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
       ONCE(plan_runs_both_kinds_of_layers), ONCE(wrong_kernel_spoils_no_other),
       ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
       ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
-      ONCE(kills_from_outside_are_nobodys_failure))
+      ONCE(kills_from_outside_are_nobodys_failure), ONCE(stamps_say_where_the_time_goes),
+      ONCE(plan_that_fails_with_stamps_says_so))

@@ -7,8 +7,8 @@
 
 enum { SEQ_LEN = 5 };
 
-/* A compiler that copies test_dir/code, says test_dir/log and leaves its bound of memory in
- * test_dir/bound. */
+/* A compiler that copies test_dir/code, adds whether the source has stamps, says test_dir/log and
+ * leaves its bound of memory in test_dir/bound. */
 static inline void write_nvcc(const char *release)
 {
     char text[512];
@@ -16,7 +16,8 @@ static inline void write_nvcc(const char *release)
              "#!/bin/sh\n"
              "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
              "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-             "ulimit -v >'%s'/bound; cat '%s'/log && cp '%s'/code \"$out\"\n",
+             "ulimit -v >'%s'/bound; cat '%s'/log && cp '%s'/code \"$out\" || exit\n"
+             "! grep -q stamped_kernel \"$1\" || echo stamped >>\"$out\"\n",
              release, test_dir, test_dir, test_dir);
     write_script(test_path("nvcc"), text);
 }

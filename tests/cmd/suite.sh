@@ -33,6 +33,7 @@ use_fake_gpu() {
 [ "\$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
 while [ \$# -gt 1 ]; do [ "\$1" = -o ] && out=\$2; shift; done
 echo 'fake $2' >"\$out"
+! grep -q stamped_kernel "\$1" || echo stamped >>"\$out"
 END
   chmod +x nvcc
 }

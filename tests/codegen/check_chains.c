@@ -36,7 +36,7 @@ static bool serves(enum test_chain which, struct segment s, const char *impl)
 static const char *why_not(enum test_chain which, struct segment s, const char *impl)
 {
     struct build_target t = target_of(which, TARGET_CUDA);
-    const struct choice c = {t.chain, s, impl_find(TARGET_CUDA, impl), {{0}, 0}};
+    const struct choice c = {.chain = t.chain, .segment = s, .impl = impl_find(TARGET_CUDA, impl)};
     const char *why = NULL;
     ck_assert(!choice_applicable(&c, &t, &why));
     return why;
@@ -120,7 +120,7 @@ static bool runs(const char *chain, struct segment s, const char *impl)
 {
     struct build_target t = target_of(CHAIN_PRE, TARGET_CUDA);
     t.chain = chain_find(chain);
-    const struct choice c = {t.chain, s, impl_find(TARGET_CUDA, impl), {{0}, 0}};
+    const struct choice c = {.chain = t.chain, .segment = s, .impl = impl_find(TARGET_CUDA, impl)};
     const char *why = NULL;
     return choice_applicable(&c, &t, &why);
 }

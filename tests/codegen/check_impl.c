@@ -126,8 +126,14 @@ END_TEST
 START_TEST(knobs_without_effect_are_refused)
 {
     const char *why = NULL;
-    const struct choice rowwise = {&chain_bert, {10, 11}, generated_cpu(), {.pick = {[0] = 1}}};
-    const struct choice rows = {&chain_bert, {2, 6}, generated_cpu(), {.pick = {[1] = 1}}};
+    const struct choice rowwise = {.chain = &chain_bert,
+                                   .segment = {10, 11},
+                                   .impl = generated_cpu(),
+                                   .schedule = {{[0] = 1}, 0}};
+    const struct choice rows = {.chain = &chain_bert,
+                                .segment = {2, 6},
+                                .impl = generated_cpu(),
+                                .schedule = {{[1] = 1}, 0}};
     ck_assert(!choice_applicable(&rowwise, &build_cpu, &why));
     ck_assert_str_eq(why, "both lowerings give this segment the same stages");
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));

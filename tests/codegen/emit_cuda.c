@@ -35,19 +35,28 @@ static void write_source(const char *name, const struct build_target *t, const s
     buf_release(&path);
 }
 
+static void write_named(const struct cuda_source *s, const char *suffix)
+{
+    struct buf name, text;
+    buf_init(&name);
+    buf_init(&text);
+    choice_symbol(&s->choice, &name);
+    buf_addf(&name, "%s.cu", suffix);
+    choice_emit(&s->choice, &s->target, &text);
+    write_source(name.ptr, &s->target, &text);
+    buf_release(&text);
+    buf_release(&name);
+}
+
+/* Each also with stamps. */
 static void write_golden(void)
 {
     for (int i = 0; i < CUDA_GOLDEN_COUNT; i++) {
         struct cuda_source s = cuda_golden(i);
-        struct buf name, text;
-        buf_init(&name);
-        buf_init(&text);
-        choice_symbol(&s.choice, &name);
-        buf_adds(&name, ".cu");
-        choice_emit(&s.choice, &s.target, &text);
-        write_source(name.ptr, &s.target, &text);
-        buf_release(&text);
-        buf_release(&name);
+        write_named(&s, "");
+        s.choice.stamped = true;
+        if (!s.choice.impl->library)
+            write_named(&s, "_stamped");
     }
 }
 

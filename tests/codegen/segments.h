@@ -119,10 +119,9 @@ static inline struct choice golden_choice(int i)
                               {"bert", {5, 9}, "generated", ""},
                               {"silu+gate", {10, 11}, "generated", ""},
                               {"pre+rms", {12, 14}, "generated", "lowering=rowwise"}};
-    struct choice c = {chain_find(golden[i].chain),
-                       golden[i].segment,
-                       impl_find(TARGET_CPU, golden[i].impl),
-                       {{0}, 0}};
+    struct choice c = {.chain = chain_find(golden[i].chain),
+                       .segment = golden[i].segment,
+                       .impl = impl_find(TARGET_CPU, golden[i].impl)};
     struct status st = STATUS_INIT;
     schedule_parse(c.impl, golden[i].schedule, &c.schedule, &st);
     return c;

@@ -24,6 +24,7 @@ struct node {
     struct fp_args args;
     struct fake_product product;
     void (*run)(const struct fake_product *p); /* of a product; else null */
+    struct fp_stamps *stamps;                  /* of a stamped kernel's thread blocks */
     unsigned grid, block;
 };
 
@@ -61,8 +62,33 @@ static size_t available_bytes(void)
     return all_held ? 0 : memory_bytes() - taken;
 }
 
+/* A launch takes 4 us: its wait returns after 1 and the last of its thread blocks, each of which
+ * ends 1 ns after the one before, leaves the rest.  Of the 4 multiprocessors each has a clock of
+ * its own, of 2 cycles a nanosecond. */
+static void leave_stamps(const struct node *n)
+{
+    enum { UNITS = 4, WAITED = 1000, FIRST = 1500, SUMS = 3000, END = 4000 };
+    static uint64_t now = 1000000000;
+    for (unsigned b = 0; b < n->grid; b++) {
+        struct fp_stamps *s = &n->stamps[b];
+        const uint64_t own = 2 * now + b % UNITS * 1000003;
+        s->multiprocessor = b % UNITS;
+        s->ns = now;
+        s->at[FP_STAMP_BEGUN] = own;
+        s->at[FP_STAMP_WAITED] = ~(own + 2 * WAITED);
+        s->at[FP_STAMP_END] = own + 2 * (END - (n->grid - 1 - b));
+        if (n->code->stepped) {
+            s->at[FP_STAMP_FIRST] = ~(own + 2 * FIRST);
+            s->at[FP_STAMP_SUMS] = own + 2 * SUMS;
+        }
+    }
+    now += END;
+}
+
 static void execute(const struct node *n)
 {
+    if (n->stamps != NULL)
+        leave_stamps(n);
     if (n->run != NULL)
         n->run(&n->product);
     else if (fake_code_run(n->code, &n->args) != 0)
@@ -362,6 +388,8 @@ FAKE cuLaunchKernelEx(const struct cuda_launch_config *config, void *function, v
             config->grid[0] % config->attributes[i].cluster[0] != 0)
             return 1; /* a grid has whole clusters */
     struct node n = {.code = function, .grid = config->grid[0], .block = config->block[0]};
+    if (n.code->stamped)
+        memcpy(&n.stamps, *params++, sizeof(n.stamps));
     memcpy(&n.args, params[0], sizeof(n.args));
     return launch(&n);
 }

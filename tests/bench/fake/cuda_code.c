@@ -16,6 +16,7 @@ FAKE cuModuleLoadData(void **out, const void *image)
         free(code);
         return INVALID_IMAGE;
     }
+    code->stamped = strstr(image, "stamped") != NULL;
     if (strcmp(code->kind, "vast") == 0) {
         free(code);
         return OUT_OF_MEMORY;
@@ -33,6 +34,7 @@ FAKE cuModuleGetFunction(void **out, void *module, const char *name)
         return NOT_FOUND;
     if (sscanf(name + sizeof(prefix) - 1, "%2d_%2d_", &code->first, &code->last) < 2)
         code->first = -1;
+    code->stepped = strstr(name, "hopper") != NULL;
     return fake_sticky;
 }
 

@@ -4,11 +4,14 @@
 #define FUSEPLAN_TESTS_BENCH_FAKE_KERNELS_H
 
 #include "kernels/cuda/abi.h"
+#include "kernels/cuda/stamps.h"
+
+#include <stdbool.h>
 
 enum { ILLEGAL_ADDRESS = 700 };
 
 /* A segment's kernel, of BERT's chain or the one that FAKE_CHAIN names.  The text of its "cubin" is
- * "fake", the kind and a number of runs.  Kinds:
+ * "fake", the kind and a number of runs; "stamped" follows if it leaves stamps.  Kinds:
  *   right
  *   wrong    adds 1 to the first element of its output
  *   nothing  writes nothing
@@ -32,6 +35,7 @@ struct fake_code {
     char kind[16];
     int first, last; /* operators */
     int runs, rested_runs;
+    bool stamped, stepped; /* stepped: its stamps tell products apart */
 };
 
 /* 0 or ILLEGAL_ADDRESS.  A fault adds a byte to the file that FAKE_GPU_FAULTS names. */
