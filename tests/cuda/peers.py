@@ -363,7 +363,7 @@ def layer_builders(a, dump, plan):
 
 
 def capture(run):
-    """A CUDA graph of run(), which ran before: compilers are done then; and what it gives."""
+    """A CUDA graph of run(), which ran before: compilers are done then; what it gives; and what owns its memory."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), torch.no_grad():
@@ -374,7 +374,7 @@ def capture(run):
     graph = torch.cuda.CUDAGraph()
     with torch.no_grad(), torch.cuda.graph(graph):
         result = run()
-    return graph, result
+    return graph, result, run
 
 
 def time_graphs(graphs, rounds):
@@ -430,10 +430,10 @@ def time_variants(a, dump, point, plan, wait=lambda: None):
         (builders, want), per = attention_builders(a, dump), CALLS
     else:
         builders, want, per = layer_builders(a, dump, plan), dump.read('y'), dump.workload['layers']
-    graphs, results = {}, {}
+    graphs, results, owners = {}, {}, {}
     for name, build in builders.items():
         try:
-            graphs[name], results[name] = capture(build())
+            graphs[name], results[name], owners[name] = capture(build())
         except Exception as e:  # a variant that cannot run is left out, whatever it raised
             print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
             if a.verbose:
