@@ -167,8 +167,8 @@ static int take(struct worker *k, const struct program *p, json_t *reply, struct
     struct launch_stamps *launches = mem_alloc((size_t)count, sizeof(*launches));
     double(*us)[STAMP_PHASES] = mem_alloc(PASSES * (size_t)count, sizeof(*us));
     int result = 0;
-    worker_doing(k, "reading stamps");
     for (size_t pass = 0; pass < PASSES && result == 0; pass++) {
+        worker_doing(k, "reading stamps");
         result = k->ops->stamps(p->replay, launches, st);
         if (result == 0)
             stamps_times(launches, count, us + pass * (size_t)count);

@@ -20,7 +20,6 @@ struct fp_stamps {
     unsigned long long multiprocessor, ns; /* its number; the GPU's clock at FP_STAMP_BEGUN */
     unsigned long long at[FP_STAMPS]; /* cycles of the multiprocessor's clock, complements of those
                                          of a first warp's; 0: a step that the kernel lacks */
-    unsigned long long unused;
 };
 
 #ifdef __CUDACC__

@@ -256,6 +256,27 @@ START_TEST(stamps_say_where_the_time_goes)
 }
 END_TEST
 
+/* A library's kernel leaves none.  The driver's clock stands while it runs. */
+START_TEST(library_leaves_no_stamps)
+{
+    struct stamps found;
+    struct choice choices[64];
+    struct bench *b = gpu_bench();
+    struct candidate c = candidate_of(b, "0-6,7-8,9-14");
+    int n = choices_for(bench_target(b), (struct segment){7, 8}, false, 64, choices), i = 0;
+    while (i < n && i < 64 && !choices[i].impl->library)
+        i++;
+    ck_assert_int_lt(i, n);
+    c.choices[1] = choices[i];
+    OK(bench_stamps(b, &c, &found, &st));
+    ck_assert_msg(found.reason.code == STATUS_OK, "%s", found.reason.message);
+    for (int phase = 0; phase < STAMP_PHASES; phase++)
+        ck_assert_double_nan(found.us[1][phase]);
+    ck_assert_double_eq_tol(found.us[2][STAMP_HAND_OVER], 1, 1e-3);
+    bench_close(b);
+}
+END_TEST
+
 /* The kernel is right without stamps. */
 START_TEST(plan_that_fails_with_stamps_says_so)
 {
@@ -277,4 +298,4 @@ SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0
       ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
       ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
       ONCE(kills_from_outside_are_nobodys_failure), ONCE(stamps_say_where_the_time_goes),
-      ONCE(plan_that_fails_with_stamps_says_so))
+      ONCE(library_leaves_no_stamps), ONCE(plan_that_fails_with_stamps_says_so))

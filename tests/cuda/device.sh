@@ -4,7 +4,8 @@
 # Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
-usual='doctor build verify values far_means dependent environments generated export repeat search faults memory sanitize'
+usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
+  sanitize'
 named='spaces attention layers errors packed huggingface huggingface_times python python_times traffic grid defaults'
 named="$named functions"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -86,6 +87,27 @@ repeat() {
       printf "%d of %d plans at most 1 %% apart, the most %.2f %%\n", near, n, most
       exit n < 20 || near < 19
     }' "$scratch/times.1" "$scratch/times.2"
+}
+
+# The phases of a layer's kernels add up to its time with stamps, which is not far from the time without.
+stamps() {
+  for plan in '48920 -b 1 -s 16' "48920 $small" '41115 -b 2 -s 128 -t bf16'; do
+    say timeout 100 "$bin/fuseplan" bench $plan --target cuda --baseline none --stamps --format json >"$scratch/stamps" ||
+      return 1
+    python3 - "$scratch/stamps" <<'END' || return 1
+import json, sys
+found = json.load(open(sys.argv[1]))[0]['stamps']
+if found['reason']:
+    sys.exit('FAILED: ' + found['reason'])
+phases = sum(kernel['sum_us'] or 0 for kernel in found['kernels'])
+plain, stamped = found['plain_us_per_layer'], found['stamped_us_per_layer']
+print(f'phases {phases:.1f} us a layer, {stamped:.1f} with stamps, {plain:.1f} without')
+if not (0.7 < phases / stamped < 1.1 and 0.95 < stamped / plain < 1.6):
+    sys.exit('FAILED: they do not fit')
+if any((kernel['hand_over_us'] or 0) < 0 for kernel in found['kernels']):
+    sys.exit('FAILED: a kernel knows of an end before it')
+END
+  done
 }
 
 search() {
