@@ -7,7 +7,7 @@
 #define FUSEPLAN_CUDA_STAMPS_H
 
 enum fp_stamp {
-    FP_STAMP_BEGUN,  /* the first warp is there */
+    FP_STAMP_BEGUN,  /* its first thread is there */
     FP_STAMP_WAITED, /* the first warp knows that the kernel in front has ended */
     FP_STAMP_FIRST,  /* what the first product needs is there */
     FP_STAMP_SUMS,   /* the last product is complete */

@@ -16,6 +16,32 @@ START_TEST(matches_golden)
 }
 END_TEST
 
+/* With stamps a text stands in front, and a kernel has one parameter and one line more. */
+START_TEST(stamps_change_nothing_else)
+{
+    static const char parameter[] = "fp_stamps *stamps, ",
+                      line[] = "    const fp::stamped_kernel until_its_end(stamps);\n";
+    struct cuda_source s = cuda_golden(_i);
+    const bool has = !s.choice.impl->library; /* else no kernel is compiled */
+    const char *body;
+    struct buf plain, stamped;
+    buf_init(&plain);
+    buf_init(&stamped);
+    choice_emit(&s.choice, &s.target, &plain);
+    s.choice.stamped = true;
+    choice_emit(&s.choice, &s.target, &stamped);
+    ck_assert(!has || strstr(stamped.ptr, "#ifndef FUSEPLAN_CUDA_STAMPS_H") != NULL);
+    ck_assert_ptr_null(strstr(plain.ptr, "stamp"));
+    body = strstr(stamped.ptr, has ? "\n#endif\n/* " : "/* ");
+    ck_assert_ptr_nonnull(body);
+    body += has ? strlen("\n#endif\n") : 0;
+    ck_assert_uint_eq(strlen(body), plain.len + (has ? strlen(parameter) + strlen(line) : 0));
+    ck_assert(!has || (strstr(body, parameter) != NULL && strstr(body, line) != NULL));
+    buf_release(&stamped);
+    buf_release(&plain);
+}
+END_TEST
+
 static void emit_generated(int segment, struct buf *out)
 {
     const struct choice c = {.chain = &chain_bert,
@@ -63,4 +89,4 @@ START_TEST(headers_are_embedded)
 END_TEST
 
 SUITE("emit_cuda", NULL, NULL, LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT),
-      ONCE(headers_are_embedded))
+      LOOP(stamps_change_nothing_else, 0, CUDA_GOLDEN_COUNT), ONCE(headers_are_embedded))

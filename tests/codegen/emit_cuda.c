@@ -35,7 +35,7 @@ static void write_source(const char *name, const struct build_target *t, const s
     buf_release(&path);
 }
 
-static void write_named(const struct cuda_source *s, const char *suffix)
+static void write_golden_one(const struct cuda_source *s, const char *suffix)
 {
     struct buf name, text;
     buf_init(&name);
@@ -48,15 +48,22 @@ static void write_named(const struct cuda_source *s, const char *suffix)
     buf_release(&name);
 }
 
-/* Each also with stamps. */
 static void write_golden(void)
 {
     for (int i = 0; i < CUDA_GOLDEN_COUNT; i++) {
+        const struct cuda_source s = cuda_golden(i);
+        write_golden_one(&s, "");
+    }
+}
+
+/* The same with stamps. */
+static void write_stamped(void)
+{
+    for (int i = 0; i < CUDA_GOLDEN_COUNT; i++) {
         struct cuda_source s = cuda_golden(i);
-        write_named(&s, "");
         s.choice.stamped = true;
         if (!s.choice.impl->library)
-            write_named(&s, "_stamped");
+            write_golden_one(&s, "_stamped");
     }
 }
 
@@ -277,6 +284,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "golden") == 0)
         return EXIT_SUCCESS;
     write_sizes();
+    write_stamped();
     write_segment(&hopper, (struct segment){0, 14}, NULL, 0);
     write_gemms(12, 14, 1);
     struct build_target other = hopper;
