@@ -147,10 +147,11 @@ static bool e4m3_applicable(const struct fp_hopper_gemm *g, const struct cuda_st
         return inapplicable(why, "beside e4m3 this kernel has fp16 alone");
     if (g->swap || g->split > 1)
         return inapplicable(why, "e4m3 goes without swapped operands and parts of sums");
-    if (g->out_e4m3 && (g->gate || fp_hopper_gemm_panel(*g) < 64))
-        return inapplicable(why, "warps store e4m3 in panels of 64 columns, and without a gate");
-    if (w != NULL && ((g->e4m3 && cuda_gemm_inner(s, w) % GROUP != 0) ||
-                      (g->out_e4m3 && cuda_gemm_columns(s, w) % GROUP != 0)))
+    if (g->out_e4m3 && fp_hopper_gemm_panel(*g) < 64)
+        return inapplicable(why, "warps store e4m3 in panels of 64 columns");
+    if (w != NULL &&
+        ((g->e4m3 && cuda_gemm_inner(s, w) % GROUP != 0) ||
+         (g->out_e4m3 && cuda_gemm_columns(s, w) % (g->gate ? 2 * GROUP : GROUP) != 0)))
         return inapplicable(why, "e4m3 takes rows of a multiple of 16 columns");
     return true;
 }

@@ -16,7 +16,7 @@ static void *matrix(const struct cuda_map *m, int number, const struct fp_args *
 static int encode(const struct device *d, const struct cuda_launch *l, int number,
                   const struct fp_args *a, struct fp_map *out, struct status *st)
 {
-    enum { RANK = 2, FULL_LINE = 128 }; /* bytes */
+    enum { RANK = 2 };
     const struct cuda_map *m = &l->maps[number];
     const int bytes = m->e4m3 ? 1 : d->element_bytes;
     static const unsigned step[RANK] = {1, 1};
@@ -28,7 +28,7 @@ static int encode(const struct device *d, const struct cuda_launch *l, int numbe
     int error = d->cu->cuTensorMapEncodeTiled(
         &map, m->e4m3 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, RANK,
         matrix(m, number, a), size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-        m->box[0] * bytes == FULL_LINE ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+        CU_TENSOR_MAP_SWIZZLE_32B + m->box[0] * bytes / 64, /* lines of 32, 64 and 128 bytes */
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (cuda_check(d->cu, error, STATUS_LAUNCH, "cannot describe a matrix for TMA", st) != 0)
         return -1;

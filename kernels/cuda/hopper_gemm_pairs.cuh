@@ -12,10 +12,13 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct pairs {
-    /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes. */
+    /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes.  Of a gate
+     * its first pair, in lines of 32 bytes. */
     static FP_DEVICE u32 first(u32 panel)
     {
         const int lane = static_cast<int>(threadIdx.x) % 32, row = lane % 16;
+        if constexpr (W::S::GATE)
+            return panel + lane / 4 * 32 + lane / 16 * 16 + lane % 4 * 2;
         return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
     }
 
@@ -27,6 +30,24 @@ template <class W> struct pairs {
         const u32 r[4] = {e4m3::pack(x[0], x[2], factors), e4m3::pack(x[1], x[3], factors),
                           e4m3::pack(y[0], y[2], factors), e4m3::pack(y[1], y[3], factors)};
         store_matrix(at, r);
+    }
+
+    /* Of a gate 16 columns.  x: of two rows those that four blocks become, t, t+4, t+8 and t+12;
+     * each has bytes 2t and 2t+1, and two eight bytes behind. */
+    static FP_DEVICE void leave_gated(const W &w, const u32 (&x)[2][2], u32 at)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const u32 of = e4m3::pack(x[r][0], x[r][1], w.a.e4m3.factors);
+            store_pair(at + r * 8 * 32, of);
+            store_pair(at + r * 8 * 32 + 8, of >> 16);
+        }
+    }
+
+    static FP_DEVICE void store_pair(u32 at, u32 pair)
+    {
+        asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"(static_cast<unsigned short>(pair))
+                     : "memory");
     }
 };
 

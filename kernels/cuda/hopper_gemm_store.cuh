@@ -192,13 +192,19 @@ template <class W> struct store {
 
     /* ---- e4m3 -------------------------------------------------------------------------------- */
 
-    /* Leaves 16 rows and 32 columns of a warp, from block p on. */
+    /* Leaves what four blocks become, from block p on: 32 columns of 16 rows, of a gate 16. */
     static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
     {
         u32 x[4], y[4];
-        pack_blocks(w, c, m, p, x);
-        pack_blocks(w, c, m, p + 2, y);
-        pairs<W>::leave(w, x, y, at);
+        if constexpr (S::GATE) {
+            const u32 v[2][2] = {{gated(w, c, m, p, 0), gated(w, c, m, p + 2, 0)},
+                                 {gated(w, c, m, p, 1), gated(w, c, m, p + 2, 1)}};
+            pairs<W>::leave_gated(w, v, at);
+        } else {
+            pack_blocks(w, c, m, p, x);
+            pack_blocks(w, c, m, p + 2, y);
+            pairs<W>::leave(w, x, y, at);
+        }
     }
 
     /* Where this lane's part of a panel begins. */
@@ -212,19 +218,21 @@ template <class W> struct store {
             return S::first_matrices(panel, WARP_ROWS, 0);
     }
 
-    /* Leaves what blocks p and p + 1 of product m become: 8 columns of 16 rows. */
-    static FP_DEVICE void leave_gated(const W &w, sums &c, int m, int p, u32 at)
+    /* What this lane's pairs of blocks p and p + 1 of product m become in row r of two. */
+    static FP_DEVICE u32 gated(const W &w, sums &c, int m, int p, int r)
     {
         using function = typename decltype(w.end.activation)::function;
-        const auto &x = S::block(c, m, p), &y = S::block(c, m, p + 1);
+        const auto &x = S::block(c, m, p)[r], &y = S::block(c, m, p + 1)[r];
+        float first = x[0], second = y[0];
+        function::pair(first, second);
+        return D::pack(first * x[1], second * y[1]);
+    }
+
+    /* Leaves 8 columns of 16 rows. */
+    static FP_DEVICE void leave_gated(const W &w, sums &c, int m, int p, u32 at)
+    {
         const bool odd = S::lane() % 2 != 0;
-        u32 of[2]; /* a row each */
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            float first = x[r][0], second = y[r][0];
-            function::pair(first, second);
-            of[r] = D::pack(first * x[r][1], second * y[r][1]);
-        }
+        const u32 of[2] = {gated(w, c, m, p, 0), gated(w, c, m, p, 1)}; /* a row each */
         const u32 mine = odd ? of[1] : of[0], other = __shfl_xor_sync(~0u, odd ? of[0] : of[1], 1);
         const u32 block = __byte_perm(mine, other, odd ? 0x3276 : 0x5410),
                   next = __byte_perm(mine, other, odd ? 0x1054 : 0x7632);
@@ -252,18 +260,18 @@ template <class W> struct store {
 #pragma unroll
         for (int q = 0; q < BN; q += PANEL)
             if (t.n0 + q < w.n)
-                store_panel(w, map, t.m0 + S::warp_row(member, m), (t.n0 + q) / (S::GATE ? 2 : 1),
-                            panels, [&](u32 first) {
+                store_panel(
+                    w, map, t.m0 + S::warp_row(member, m), (t.n0 + q) / (S::GATE ? 2 : 1), panels,
+                    [&](u32 first) {
 #pragma unroll
-                                for (int p = 0; p < PANEL / 8; p += S::PAIRS ? 4 : 2)
-                                    if constexpr (S::PAIRS)
-                                        leave_e4m3(w, c, m, q / 8 + p, first ^ p * 8);
-                                    else if constexpr (S::GATE)
-                                        leave_gated(w, c, m, q / 8 + p, first ^ p * 8);
-                                    else
-                                        leave(w, c, m, q / 8 + p,
-                                              S::matrices_at(first, WARP_ROWS, 0, p));
-                            });
+                        for (int p = 0; p < PANEL / 8; p += S::PAIRS ? 4 : 2)
+                            if constexpr (S::PAIRS)
+                                leave_e4m3(w, c, m, q / 8 + p, first ^ p * (S::GATE ? 4 : 8));
+                            else if constexpr (S::GATE)
+                                leave_gated(w, c, m, q / 8 + p, first ^ p * 8);
+                            else
+                                leave(w, c, m, q / 8 + p, S::matrices_at(first, WARP_ROWS, 0, p));
+                    });
     }
 
     static FP_DEVICE void scatter_product(const W &w, sums &c, int m, const tile &t, int member,

@@ -47,7 +47,7 @@ static void *matrix(const struct plan_map *m, int number, const struct fp_args *
 int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, const struct fp_args *a,
                         struct fp_maps *out)
 {
-    enum { UINT8, UINT16, RANK = 2, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3, LINE = 128 };
+    enum { UINT8, UINT16, RANK = 2, SWIZZLE_32 = 1, PROMOTE_256 = 3 };
     static const unsigned step[RANK] = {1, 1};
     struct fp_map *maps = &out->in;
     out->sum_rows = a->tensor[map[PLAN_MAP_SUM].index];
@@ -57,7 +57,8 @@ int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, cons
             continue;
         const unsigned bytes = m->e4m3 ? 1 : (unsigned)encoder_library.element_bytes;
         const uint64_t pitch[RANK - 1] = {m->size[0] * bytes};
-        int swizzle = m->box[0] * bytes == LINE ? SWIZZLE_128 : SWIZZLE_64;
+        int swizzle =
+            SWIZZLE_32 + (int)(m->box[0] * bytes / 64); /* lines of 32, 64 and 128 bytes */
         if (encode(&maps[i], m->e4m3 ? UINT8 : UINT16, RANK, matrix(m, i, a), m->size, pitch,
                    m->box, step, 0, swizzle, PROMOTE_256, 0) != 0)
             return encoder_fail(ENCODER_DEVICE_FAILED, "the driver refuses a tensor map");

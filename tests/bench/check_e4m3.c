@@ -8,10 +8,10 @@ static struct status st; /* of the call that a test is about */
 enum { BATCH = 2, ROWS = 20 };
 
 /* Heads of 64, so that tiles of 64 columns make up rows. */
-static struct bench *open_bench(const char *lengths)
+static struct bench *open_chain(const char *chain, const char *lengths)
 {
     struct bench_options o = gpu_options();
-    struct workload w = {.chain = &chain_bert,
+    struct workload w = {.chain = chain_find(chain),
                          .batch = BATCH,
                          .seq_len = ROWS,
                          .heads = 2,
@@ -22,9 +22,15 @@ static struct bench *open_bench(const char *lengths)
                          .dtype = DTYPE_FP16};
     setenv("FAKE_GPU", "h200", 1);
     setenv("FAKE_DTYPE", "fp16", 1);
+    setenv("FAKE_CHAIN", chain, 1);
     hide_cublas();
     workload_ready(&w, "full", lengths, NULL);
     return bench_of(&o, &w);
+}
+
+static struct bench *open_bench(const char *lengths)
+{
+    return open_chain("bert", lengths);
 }
 
 static struct build_target target_of(const struct bench *b, unsigned precision)
@@ -62,6 +68,15 @@ static const unsigned precisions[] = {1 << GEMM_QKV, 1 << GEMM_OUT, 1 << GEMM_FF
 START_TEST(plans_of_each_precision_are_right)
 {
     struct bench *b = open_bench(_i % 2 == 0 ? NULL : "20,9");
+    struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i]);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(gated_plans_are_right)
+{
+    struct bench *b = open_chain("pre+silu+gate", _i % 2 == 0 ? NULL : "20,9");
     struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i]);
     check_ok(&t);
     bench_close(b);
@@ -172,6 +187,6 @@ END_TEST
 
 SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
-      ONCE(packed_plans_are_right), LOOP(segments_alone_are_right, 0, 8),
-      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
-      ONCE(stale_copies_are_found))
+      LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions)), ONCE(packed_plans_are_right),
+      LOOP(segments_alone_are_right, 0, 8), LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)),
+      ONCE(codes_are_dumped_as_numbers), ONCE(stale_copies_are_found))

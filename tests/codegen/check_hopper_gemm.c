@@ -252,7 +252,8 @@ static const struct {
              {"tile=64x64", true},
              {"tile=64x96", false},
              {"tile=64x64 split=2", false},
-             {"tile=96x128_swap", false}};
+             {"tile=96x128_swap", false},
+             {"tile=64x64 e4m3=ffn2", true}};
 
 /* A gate stores F of 2F columns. */
 START_TEST(gates_store_half_the_columns)
@@ -261,6 +262,7 @@ START_TEST(gates_store_half_the_columns)
     struct choice c = choice_of((struct segment){10, 11}, gates[_i].schedule);
     struct build_target t = hopper_of(&w);
     const char *why = "";
+    w.ffn = 144;
     c.chain = t.chain = w.chain = chain_find("silu+gate");
     ck_assert_int_eq(choice_applicable(&c, &t, &why), gates[_i].applicable);
     if (!gates[_i].applicable) {
@@ -269,11 +271,12 @@ START_TEST(gates_store_half_the_columns)
     }
     struct cuda_launch l;
     choice_launch(&c, &w, &l);
-    ck_assert_int_eq(l.operands.columns, 272);
-    ck_assert_int_eq(l.maps[CUDA_MAP_WEIGHT].size[0], 272);
+    const int out = c.schedule.precision != 0 ? CUDA_MAP_E4M3 : CUDA_MAP_OUT;
+    ck_assert_int_eq(l.operands.columns, 288);
+    ck_assert_int_eq(l.maps[CUDA_MAP_WEIGHT].size[0], 288);
     ck_assert_int_eq(l.maps[CUDA_MAP_WEIGHT].box[0], 64);
-    ck_assert_int_eq(l.maps[CUDA_MAP_OUT].size[0], 136);
-    ck_assert_int_eq(l.maps[CUDA_MAP_OUT].box[0], 32);
+    ck_assert_int_eq(l.maps[out].size[0], 144);
+    ck_assert_int_eq(l.maps[out].box[0], 32);
 }
 END_TEST
 

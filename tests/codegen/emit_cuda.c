@@ -291,7 +291,7 @@ int main(int argc, char **argv)
     other.chain = chain_find("pre+rms+silu+gate+rope+bias");
     write_kinds(&other, 0);
     write_e4m3("bert", E4M3_ALL, 0);
-    write_e4m3("pre+gelu_tanh+rope", E4M3_DIFFER, 0);
+    write_e4m3("pre+gelu_tanh+gate+rope", E4M3_DIFFER, 0);
     if (strcmp(argv[1], "all") == 0) {
         write_all(&chain_bert, CUDA_ARCH_MIN);
         write_all(&chain_bert, CUDA_ARCH_HOPPER);

@@ -38,6 +38,7 @@ e4m3() {
   for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
     echo "-e fp8 -s $e4m3_gemms -i hopper_gemm $size fp16 400 125 full"
     echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm $size -a 60 fp16 400 125 full"
+    echo "-e fp8 -c silu+gate -s 10-11 -i hopper_gemm $size fp16 400 125 full"
   done
   for size in 32 48 64 80 96 128; do
     for mask in strided bigbird document; do
@@ -143,6 +144,7 @@ build() {
   for chain in bert pre+rms+relu+rope; do
     built -e fp8 -c $chain -s $e4m3_gemms -i hopper_gemm fp16 1 64 full
   done
+  built -e fp8 -c silu+gate -s 10-11 -i hopper_gemm fp16 1 64 full
   built -e fp8 -s 1-6,2-6 -i hopper_attention fp16 1 64 full
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086

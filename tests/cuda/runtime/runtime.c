@@ -232,14 +232,14 @@ cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const 
 }
 
 /* cuTensorMapEncodeTiled(), as far as it refuses: addresses and pitches of 16 bytes, swizzled lines
- * of 64 or 128 bytes. */
+ * of 32, 64 or 128 bytes. */
 static int encode(void *out, int type, unsigned rank, void *at, const uint64_t *size,
                   const uint64_t *pitch, const unsigned *box, const unsigned *step, int interleave,
                   int swizzle, int promotion, int fill)
 {
-    enum { INVALID = 1, UINT16 = 1, SWIZZLE_64 = 2, SWIZZLE_128 = 3 };
+    enum { INVALID = 1, UINT16 = 1, SWIZZLE_32 = 1, SWIZZLE_128 = 3 };
     const unsigned bytes = type == UINT16 ? 2 : 1, line = box[0] * bytes;
-    const bool fits = swizzle == SWIZZLE_128 ? line == 128 : swizzle == SWIZZLE_64 && line <= 64;
+    const bool fits = swizzle >= SWIZZLE_32 && swizzle <= SWIZZLE_128 && line == 16u << swizzle;
     (void)step;
     (void)interleave;
     (void)promotion;
