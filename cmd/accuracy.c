@@ -147,6 +147,10 @@ static int check(const struct options *o, struct status *st)
                           "no sentences: fuseplan has no tokenizer; give --input FILE, which "
                           "fuseplan.write_rows(model, sentences, FILE) of the Python package "
                           "writes");
+    if (o->precision != 0 && o->calibration == NULL)
+        return status_set(st, STATUS_USAGE,
+                          "--precision: GEMMs in e4m3 need scales; add --calibration FILE, which "
+                          "fuseplan.calibrate() of Python writes");
     return 0;
 }
 
@@ -199,7 +203,8 @@ static int run(const struct options *o, struct status *st)
         result = read_all(o, &r, st);
     if (result == 0)
         result = accuracy_run(&r.w, (struct inputs){.trained = r.trained}, &r.sentences,
-                              o->calibration != NULL ? &r.calibration : NULL, &listener, &list, st);
+                              o->calibration != NULL ? &r.calibration : NULL, o->precision,
+                              &listener, &list, st);
     if (result == 0) {
         progress_hide();
         note(o, "sentences: %d, tokens: %lld, layers: %d", r.sentences.count,
@@ -223,11 +228,13 @@ const struct command cmd_accuracy = {
     .options = OPTS_COMMON |
                (OPTS_WORKLOAD & ~(OPT(BATCH) | OPT(SEQ_LEN) | OPT(DTYPE) | OPT(LENGTHS) |
                                   OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))) |
-               OPT(WEIGHTS) | OPT(PREFIX) | OPT(INPUT) | OPT(CALIBRATION) | OPT(EVENTS),
+               OPT(WEIGHTS) | OPT(PREFIX) | OPT(INPUT) | OPT(CALIBRATION) | OPT(PRECISION) |
+               OPT(EVENTS),
     .about =
         "Runs sentences through all layers in double precision, and again with what plans store\n"
         "rounded to a type: sums stay in double.  fp8: the GEMMs named read input and weight in\n"
         "e4m3, by one power of two a tensor, or a column of the weight; all else is fp16.\n"
+        "With --precision also the GEMMs that it names: each alone and all four are there anyway.\n"
         "An error is ||out - exact|| / ||exact|| of all tokens' rows after a layer.  Cosines are\n"
         "those of tokens' rows after the last layer, and of their means over each sentence.\n"
         "top-10 is the share of each sentence's ten nearest others that is the same.\n"

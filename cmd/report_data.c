@@ -130,12 +130,13 @@ static void add_precision(const struct reported *r, const struct db_best *b,
     buf_init(&name);
     precision_text(b->precision, dtypes[r->workload->dtype].name, &name);
     json_array_append_new(
-        rows, json_pack("{ss si si so so so sb so}", "precision", name.ptr, "gemms",
+        rows, json_pack("{ss si si so so so sb so sb}", "precision", name.ptr, "gemms",
                         __builtin_popcount(b->precision), "value", b->value, "us",
                         json_number(us * b->median_ms), "low_us", json_number(us * b->ci_low_ms),
                         "high_us", json_number(us * b->ci_high_ms), "compared",
                         b->final && strcmp(b->comparison, r->best.comparison) == 0, "error",
-                        json_number(precision_error(e, b->precision))));
+                        json_number(precision_error(e, b->precision)), "error_measured",
+                        !isnan(e->measured[b->precision])));
     buf_release(&name);
 }
 

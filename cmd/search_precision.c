@@ -155,13 +155,14 @@ static json_t *rows_of(const struct precisions *p, const struct workload *w)
         bool ran = b->value >= 0, compared = ran && are_compared(p);
         json_array_append_new(
             rows,
-            json_pack("{ss so so so so so so}", "precision", name.ptr, "value",
+            json_pack("{ss so so so so so so sb}", "precision", name.ptr, "value",
                       ran ? json_integer(b->value) : json_null(), "median_ms",
                       json_number(ran ? b->median_ms : NAN), "ci_low_ms",
                       json_number(ran ? b->ci_low_ms : NAN), "ci_high_ms",
                       json_number(ran ? b->ci_high_ms : NAN), "speedup",
                       json_number(compared ? p->reports[0].best.median_ms / b->median_ms : NAN),
-                      "error", json_number(precision_error(&p->errors, p->items[i]))));
+                      "error", json_number(precision_error(&p->errors, p->items[i])),
+                      "error_measured", !isnan(p->errors.measured[p->items[i]])));
         buf_release(&name);
     }
     return rows;

@@ -83,20 +83,18 @@ int precision_errors_read(const char *path, struct precision_errors *out, struct
 
 #define STRATEGY "precisions"
 
-/* Appends the options of a comparison, as JSON: {"errors": {"qkv,ffn1": 0.02}}. */
-static void add_options(const struct precision_errors *e, const unsigned *precisions, int count,
-                        struct buf *out)
+/* Appends the options of a comparison, as JSON: {"errors": {"qkv,ffn1": 0.02}}, all measured. */
+static void add_options(const struct precision_errors *e, struct buf *out)
 {
     const char *before = "";
     buf_adds(out, "{\"errors\": {");
-    for (int i = 0; i < count; i++) {
-        double error = precision_error(e, precisions[i]);
-        if (isnan(error))
+    for (unsigned p = 0; p <= GEMM_ALL; p++) {
+        if (isnan(e->measured[p]))
             continue;
         buf_addf(out, "%s\"", before);
-        precision_text(precisions[i], "fp16", out);
+        precision_text(p, "fp16", out);
         buf_adds(out, "\": ");
-        number_add(error, out);
+        number_add(e->measured[p], out);
         before = ", ";
     }
     buf_adds(out, "}}");
@@ -242,7 +240,7 @@ int compare_precisions(struct bench *b, struct db *db, const unsigned *precision
     struct buf options;
     int64_t study;
     buf_init(&options);
-    add_options(errors, precisions, count, &options);
+    add_options(errors, &options);
     *c = (struct contenders){.count = 0};
     int result = study_open(b, db, &study, st);
     int found = result == 0 ? add_best(b, db, study, 0, c, st) : -1;

@@ -7,12 +7,7 @@
 /* Rows of a group: sentences of about the same length run together. */
 enum { GROUP_ROWS = 4096 };
 
-static const struct kind {
-    const char *name; /* null: exact */
-    enum dtype dtype;
-    unsigned gemms;
-    bool by_column;
-} kinds[ACCURACY_MAX + 1] = {
+static const struct kind kinds[ACCURACY_MAX] = {
     {NULL, DTYPE_FP32, 0, false},
     {"fp32", DTYPE_FP32, 0, false},
     {"fp16", DTYPE_FP16, 0, false},
@@ -24,6 +19,15 @@ static const struct kind {
     {"fp8", DTYPE_FP16, GEMM_ALL, false},
     {"fp8", DTYPE_FP16, GEMM_ALL, true},
 };
+
+/* Whether no row above has this precision. */
+static bool is_another(unsigned gemms)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(kinds) && kinds[i].gemms != gemms)
+        i++;
+    return i == ARRAY_LEN(kinds);
+}
 
 /* ---- a layer of a variant -------------------------------------------------------------------- */
 
@@ -228,14 +232,15 @@ static void variant_release(struct variant *v)
 }
 
 int accuracy_run(const struct workload *w, struct inputs in, const struct sentences *sentences,
-                 const struct calibration *calibration, const struct listener *listener,
-                 struct accuracy_list *out, struct status *st)
+                 const struct calibration *calibration, unsigned also,
+                 const struct listener *listener, struct accuracy_list *out, struct status *st)
 {
     struct run r = {.model = w,
                     .in = in,
                     .sentences = sentences,
                     .calibration = calibration,
-                    .listener = listener};
+                    .listener = listener,
+                    .also = {"fp8", DTYPE_FP16, also, false}};
     *out = (struct accuracy_list){.count = 0};
     if (sentences->columns != workload_hidden(w))
         return status_set(st, STATUS_USAGE,
@@ -246,15 +251,17 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
     r.norms = mem_alloc((size_t)w->layers, sizeof(*r.norms));
     for (int i = 0; i < r.count; i++)
         variant_init(&r, &kinds[i], &r.variants[i]);
+    if (calibration != NULL && is_another(also))
+        variant_init(&r, &r.also, &r.variants[r.count++]);
     order_sentences(&r);
     int result = run_groups(&r, st);
     if (result == 0) {
         int *nearest = neighbours_find(r.variants[0].pooled, sentences->count, sentences->columns);
         for (int i = 1; i < r.count; i++) {
             tell(&r, (struct step){"finding the nearest sentences", i - 1, r.count - 1, NAN});
-            out->items[out->count] = (struct accuracy){.precision = kinds[i].name,
-                                                       .gemms = kinds[i].gemms,
-                                                       .by_column = kinds[i].by_column};
+            const struct kind *kind = r.variants[i].kind;
+            out->items[out->count] = (struct accuracy){
+                .precision = kind->name, .gemms = kind->gemms, .by_column = kind->by_column};
             summarise(&r, &r.variants[i], nearest, &out->items[out->count++]);
         }
         free(nearest);

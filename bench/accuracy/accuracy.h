@@ -9,7 +9,7 @@
 
 /* ---- accuracy.c ------------------------------------------------------------------------------ */
 
-enum { ACCURACY_MAX = 9 };
+enum { ACCURACY_MAX = 10 };
 
 /* Errors and cosines are NaN or infinite where a rounded value is one. */
 struct accuracy {
@@ -31,14 +31,14 @@ struct accuracy_list {
     struct accuracy items[ACCURACY_MAX];
 };
 
-/* Runs fp32, fp16, bf16, and with a calibration fp8: each GEMM alone, all four, and all four with
- * scales by column.  w: the model's layers, checked; its batch and seq_len do not matter.  The
- * weights are those of in.trained, checked as all else.  Takes seconds for each 1000 tokens of a
- * small model: listener may be null.  STATUS_USAGE if the mask does not fit the sentences.  Release
- * *out in any case. */
+/* Runs fp32, fp16, bf16, and with a calibration fp8: each GEMM alone, all four, all four with
+ * scales by column, and the GEMMs of `also`, unless these are among the others.  w: the model's
+ * layers, checked; its batch and seq_len do not matter.  The weights are those of in.trained,
+ * checked as all else.  Takes seconds for each 1000 tokens of a small model: listener may be null.
+ * STATUS_USAGE if the mask does not fit the sentences.  Release *out in any case. */
 int accuracy_run(const struct workload *w, struct inputs in, const struct sentences *sentences,
-                 const struct calibration *calibration, const struct listener *listener,
-                 struct accuracy_list *out, struct status *st);
+                 const struct calibration *calibration, unsigned also,
+                 const struct listener *listener, struct accuracy_list *out, struct status *st);
 void accuracy_release(struct accuracy_list *list);
 
 /* ---- neighbours.c ---------------------------------------------------------------------------- */

@@ -4,6 +4,13 @@
 
 #include "bench/accuracy/accuracy.h"
 
+struct kind {
+    const char *name; /* null: exact */
+    enum dtype dtype;
+    unsigned gemms;
+    bool by_column;
+};
+
 /* One of the kinds: what it has computed so far. */
 struct variant {
     const struct kind *kind;
@@ -19,6 +26,7 @@ struct run {
     struct inputs in;
     const struct sentences *sentences;
     const struct calibration *calibration;
+    struct kind also;                          /* beside those of accuracy.c */
     int *order;                                /* sentences, the longest first */
     int64_t *places;                           /* their first rows, by sentence */
     struct workload w;                         /* of a group */

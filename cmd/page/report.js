@@ -281,6 +281,10 @@ function showPlans() {
 
 /* ---- precisions ------------------------------------------------------------------------------------ */
 
+function errorText(row) {
+  return known(row.error) ? (row.error_measured ? "" : "about ") + row.error.toPrecision(2) : "-";
+}
+
 function showPrecisions() {
   const rows = data.precisions, groups = ["mark", "dot", "gemm", "attention", "elementwise"].map((color, gemms) => ({ size: 9, color, label: `${gemms} of 4 GEMMs in e4m3` }));
   if (!rows) return;
@@ -289,14 +293,15 @@ function showPrecisions() {
   if (points.length > 1)
     addChart(at("precision-chart"), { groups, points, lines: [], xLabel: "error after all layers", yLabel: `${unit.name} a layer`,
       label: "Times of the best plans of each precision against their errors. Arrow keys go from precision to precision.",
-      tip: ({ row }) => [make("b", {}, row.precision), make("span", {}, `plan ${row.value}: ${timeText(row.us)} ${unit.name} a layer, error ${row.error.toPrecision(2)}`)] });
-  at("precision-text").textContent = "GEMMs whose operands are e4m3, 8-bit floating-point numbers, take less time and lose more accuracy. All else on this page is about plans without." + (points.length > 1 ? "" : " What they lose is not known here; search with --accuracy.");
+      tip: ({ row }) => [make("b", {}, row.precision), make("span", {}, `plan ${row.value}: ${timeText(row.us)} ${unit.name} a layer, error ${errorText(row)}`)] });
+  at("precision-text").textContent = "GEMMs whose operands are e4m3, 8-bit floating-point numbers, take less time and lose more accuracy. All else on this page is about plans without." + (points.length > 1 ? "" : " What they lose is not known here; search with --accuracy.") +
+    (rows.every((row) => row.error_measured || !known(row.error)) ? "" : " Errors called about are not measured: they follow from what each GEMM alone loses. 'fuseplan accuracy --precision' measures one; search with its output.");
   fillTable(at("precisions"), [
     { title: "GEMMs in e4m3", text: (row) => row.gemms === 0 ? `none: ${row.precision}` : row.precision },
     { title: "best plan", number: true, text: (row) => String(row.value) },
     { title: `${unit.name} a layer`, number: true, text: (row) => interval(row.us, row.low_us, row.high_us, timeText) },
     { title: "times as fast", number: true, text: (row) => row.compared && rows[0].gemms === 0 ? (rows[0].us / row.us).toFixed(2) : "-" },
-    { title: "error", number: true, text: (row) => known(row.error) ? row.error.toPrecision(2) : "-" },
+    { title: "error", number: true, text: errorText },
   ], rows);
 }
 

@@ -55,6 +55,7 @@ calibrate "$right" 3 0.015625
 refused 'it has 3 layers, and the model 2' accuracy --calibration calibration.json
 refused 'which the command reads\|that the command reads' accuracy --events rows.safetensors
 
+refused '--precision: GEMMs in e4m3 need scales; add --calibration' accuracy --precision qkv,ffn1
 calibrate "$right" 2 0.015625
 "$check_json" "$schemas/calibration.json" calibration.json || fail "schema of calibrations"
 accuracy --calibration calibration.json --format json >out.json 2>said
@@ -67,9 +68,10 @@ jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2",
 
 # Scales that are too small saturate, which is said; without a calibration there is no fp8.
 calibrate "$right" 2 0.0009765625
-accuracy --calibration calibration.json --format csv >out.csv 2>said
+accuracy --calibration calibration.json --precision ffn1,qkv --format csv >out.csv 2>said
 grep -q "warning: layer 0: 0\.[0-9]* of 'x' is beyond e4m3's range" said || fail "no warning of saturation"
-[ "$(wc -l <out.csv)" -eq 10 ] || fail "CSV: not a line a row"
+[ "$(wc -l <out.csv)" -eq 11 ] || fail "CSV: not a line a row"
+grep -q '^fp8,qkv ffn1,tensor,' out.csv || fail "not the precision that --precision names"
 accuracy --events events >table.txt 2>said
 grep -q '"finding the nearest sentences"' events || fail "says nothing while it compares sentences: $(cat events)"
 grep -q 'fp8 is left out' said || fail "did not say why fp8 is missing"

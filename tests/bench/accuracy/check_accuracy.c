@@ -47,7 +47,7 @@ static void prepare(struct run *r, const char *chain, float scale)
     for (int i = 0; i < LAYERS * GEMM_COUNT; i++)
         r->calibration.scale[i / GEMM_COUNT][i % GEMM_COUNT] = scale;
     OK(accuracy_run(&r->w, (struct inputs){.ranges = RANGES_WIDE}, &r->sentences, &r->calibration,
-                    NULL, &r->list, &st));
+                    1 << GEMM_QKV | 1 << GEMM_FFN1, NULL, &r->list, &st));
     ck_assert_int_eq(r->list.count, ACCURACY_MAX);
 }
 
@@ -125,6 +125,8 @@ START_TEST(types_and_gemms_cost_what_they_should)
         ck_assert_double_gt(a[7].errors[l], 0.5 * sqrt(squares));
         ck_assert_double_lt(a[7].errors[l], 2 * sqrt(squares));
     }
+    double two = hypot(a[3 + GEMM_QKV].errors[0], a[3 + GEMM_FFN1].errors[0]) / a[9].errors[0];
+    ck_assert(a[9].gemms == (1 << GEMM_QKV | 1 << GEMM_FFN1) && two > 0.5 && two < 2);
     ck_assert(a[8].by_column && a[8].errors[0] < 1.1 * a[7].errors[0]);
     for (int i = 0; i < ACCURACY_MAX; i++) {
         ck_assert(a[i].cosine_least <= a[i].cosine_mean && a[i].cosine_mean <= 1 + 1e-9);
@@ -163,7 +165,7 @@ START_TEST(rows_of_another_size_are_refused)
     struct accuracy_list list;
     prepare(&r, "bert", 1);
     r.sentences.columns = COLUMNS + 1;
-    FAILS(accuracy_run(&r.w, (struct inputs){.seed = 0}, &r.sentences, NULL, NULL, &list, &st),
+    FAILS(accuracy_run(&r.w, (struct inputs){.seed = 0}, &r.sentences, NULL, 0, NULL, &list, &st),
           STATUS_USAGE, "rows have 17 columns, and the layers 16");
     release(&r);
 }
