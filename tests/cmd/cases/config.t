@@ -74,14 +74,6 @@ $ XDG_CONFIG_HOME=$PWD/x fuseplan config list --format csv | sed "s:$PWD:.:g" | 
 heads,3,./x/fuseplan/fuseplan.conf:2,./x/fuseplan/fuseplan.conf,2
 target,cpu,built-in,,
 $ rm -r ../home/.config
-2$ fuseplan config
-! fuseplan config: no operand given; expected list, for example: fuseplan config list
-2$ fuseplan config lst
-! fuseplan config: unknown action 'lst'; did you mean 'list'? expected list
-2$ fuseplan config list batch
-! fuseplan config: unexpected operand 'batch'; expected list, for example: fuseplan config list
-2$ fuseplan config list --budget 3
-! fuseplan config: option '--budget' belongs to search, ship, replay and sweep, not to config
 === settings in a command
 ## The workload of the file; a printed command has all of it, and a command has what its line says.
 $ known_db k.db
@@ -193,28 +185,16 @@ $ fuseplan --complete config '' | cut -f1
 list
 === wrong files
 $ try() { printf "$@" >fuseplan.conf; fuseplan config list; }
-2$ try 'batch = 8\n'
-! fuseplan config: fuseplan.conf:1: 'batch' is in no section; put [fuseplan] above it
 2$ try '[fuseplan]\nbacth = 8\n'
 ! fuseplan config: fuseplan.conf:2: unknown setting 'bacth'; did you mean 'batch'? 'fuseplan config list' prints all settings
 2$ try '[fuseplan]\n\n\nbudget = 8\n'
 ! fuseplan config: fuseplan.conf:4: unknown setting 'budget'; 'fuseplan config list' prints all settings
 2$ try '[fuseplan]\nbatch\n'
 ! fuseplan config: fuseplan.conf:2: 'batch' has no value; expected 'batch = N'
-2$ try '[fuseplan]\nbatch =\n'
-! fuseplan config: fuseplan.conf:2: batch: '' is not a size; give a whole number from 1 to 65536
 2$ try '[fuseplan]\nbatch = 8x\n'
 ! fuseplan config: fuseplan.conf:2: batch: '8x' is not a size; give a whole number from 1 to 65536
-$ try '[fuseplan]\npreset = bert-bse\n' 2>&1 | cut -c 1-100
-fuseplan config: fuseplan.conf:2: unknown preset 'bert-bse'; did you mean 'bert-base'? expected bert
-2$ try '[fuseplan]\nmask = strded\n'
-! fuseplan config: fuseplan.conf:2: unknown attention mask 'strded'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH
-2$ try '[fuseplan]\ntarget = tpu\n'
-! fuseplan config: fuseplan.conf:2: unknown target 'tpu'; expected cpu, cuda or cuda:N
 2$ try '[fuseplan]\ngate = yes\n'
 ! fuseplan config: fuseplan.conf:2: gate: 'yes' is neither true nor none
-2$ try '[fuseplan]\ndb =\n'
-! fuseplan config: fuseplan.conf:2: db: the text is empty
 2$ try '\377\376[\000'
 ! fuseplan config: 'fuseplan.conf' is no text: it holds a NUL
 2$ try '[fuseplan]\npreset = bert-tiny\nmodel = x\n'
@@ -230,19 +210,3 @@ $ rm fuseplan.conf; mkdir -p ../home/.config/fuseplan
 $ printf '[fuseplan]\nmask = file:m.npy\n' >../home/.config/fuseplan/fuseplan.conf
 $ fuseplan config list 2>&1 | sed "s:$HOME:~:"
 fuseplan config: ~/.config/fuseplan/fuseplan.conf:2: mask: 'm.npy' depends on the current directory; begin the path with '/' or '~/'
-=== whose files
-## Others could choose the database.
-$ umask 022
-$ printf '[fuseplan]\nbatch = 8\n' >fuseplan.conf
-$ chmod g+w fuseplan.conf
-1$ fuseplan translate 41115
-! fuseplan translate: a settings file is refused; FUSEPLAN_CONFIG=off does without: other users may write to 'fuseplan.conf' (mode 664), and could change what it sets; 'chmod go-w' keeps them out
-$ rm fuseplan.conf; ln -s none fuseplan.conf
-1$ fuseplan translate 41115
-! fuseplan translate: a settings file is refused; FUSEPLAN_CONFIG=off does without: cannot read 'fuseplan.conf': No such file or directory
-$ rm fuseplan.conf; mkdir fuseplan.conf
-1$ fuseplan translate 41115
-! fuseplan translate: a settings file is refused; FUSEPLAN_CONFIG=off does without: cannot read 'fuseplan.conf': it is a directory, and must be a regular file
-$ rmdir fuseplan.conf; printf '[fuseplan]\nbatch = 8\n' >mine; ln -s mine fuseplan.conf
-$ fuseplan config list --format csv | grep fuseplan.conf
-batch,8,fuseplan.conf:2,fuseplan.conf,2
