@@ -236,6 +236,48 @@ def check_calls(library):
     refuse('gradients', 'computes no gradients', model.eval(), tokens)
 
 
+def check_operator(library):
+    """Layers() and run() without a model; HuggingFace's arguments of both versions."""
+    plan = library._lib.encoder_plan_at(0).contents
+    expect('the first plan', (plan.batch, plan.seq_len, plan.packed, plan.mask, plan.measured_on) ==
+           (2, 8, 0, b'full', None) and plan.workload.startswith(b'b=2 '))
+    weights, wrong = ({name: torch.randn(shape) for name, shape in zip(library._NAMES, library._shapes())}
+                      for _ in range(2))
+    wrong['bo'] = torch.randn(33)
+    refuse('a weight', 'bo of layer 1 is', library.Layers, [weights, wrong])
+    layers, x, lengths = library.Layers([weights]), torch.randn(2, 8, 32), torch.tensor([8, 5], dtype=torch.int32)
+    y, padded = layers(x), layers(x, lengths)
+    x[1, 5:] = float('nan')
+    expect('lengths', torch.equal(layers(x, lengths), padded) and torch.equal(padded[0], y[0]) and
+           not torch.equal(padded[1, :5], y[1, :5]) and not padded[1, 5:].any())
+    bad = [('width', 'expected (B,S,', torch.randn(2, 8, 33), None),
+           ('lengths of another batch', 'expected torch.int32 (2,)', x, lengths[:1]),
+           ('length', 'length 1 is 9; expected 1 to the sequence length 8', x, lengths.flip(0) + 1),
+           ('no sequence', 'expected at least one sequence', x[:0], None)]
+    for what, expected, of, real in bad:
+        refuse(what, expected, library.run, of, real, layers.handle)
+    encoder, x = library.encoder_from(draw()).encoder, torch.randn(2, 8, 32)
+    one = x[:1]
+    calls = [
+        (x, dict(head_mask=[None, one]), "head_mask is given; the library's layers have none"),
+        (x, dict(output_hidden_states=[1]), 'output_hidden_states is set; the library keeps neither'),
+        (x, dict(use_cache=True), 'use_cache is given; the library keeps no keys and values'),
+        (x, dict(past_key_values=one), 'past_key_values is given; the library keeps no keys and values'),
+        (x, dict(new=0.5), "new is given; the library's layers have none"),
+        (one, dict(seq_idx=one), 'several sequences without padding (seq_idx)'),
+        (one, dict(position_ids=one), 'several sequences without padding (position_ids)'),
+        (x, dict(is_causal=True), "is_causal is True; the library was exported with the mask 'full'"),
+        (x, dict(head_mask=[None] * 2, is_causal=False, use_cache=False, past_key_values=None), 'nothing'),
+    ]
+    with torch.no_grad():
+        for of, named, expected in calls:
+            encoder._config._attn_implementation = 'flash_attention_2'
+            refuse(f'{named}', expected, encoder, of, **named)
+        refuse('a third argument', 'a third argument by position', encoder, x, None, [None, one])
+    for named, expected in ('full', "call encoder_from(model, mask='strided:t=8')"), ('strided', 'nothing'):
+        refuse('a mask by name', expected, library._check_plan_mask, 'strided:t=8', named)
+
+
 def check_weights(library):
     """What a module's weights are used for."""
     plain = draw()
@@ -341,6 +383,7 @@ def main():
     check_results(small)
     check_models(small)
     check_calls(small)
+    check_operator(small)
     check_weights(small)
     check_tracing(small)
     check_several(small, other_directory, small_directory)
