@@ -105,7 +105,6 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
                  : "memory")
 #define FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, ...)                                            \
     FP_WGMMA_OF("k16.f32." TYPE "." TYPE, N, ADDS, MODE, A, B, "1, 1, " TRANS, __VA_ARGS__)
-#define FP_WGMMA_ROWS(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 
 /* Products with a (64, 16) in shared memory by rows of k, or in registers in the layout of a
  * fragment:
@@ -115,87 +114,47 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
  *   tt      c (64, N) += a^T b^T         a (16, 64) by rows of n: weights; b (N, 16): input */
 template <class D, int N> struct wgmma;
 
+/* Products with a in shared memory, and with a in registers. */
+#define FP_WGMMA_SHARED(name, TYPE, N, ADDS, MODE, A, B, TRANS)                                    \
+    static FP_DEVICE void name(sums &c, u64 a, u64 b)                                              \
+    {                                                                                              \
+        FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, "l"(a), "l"(b));                                \
+    }
+#define FP_WGMMA_ROWS(name, TYPE, N, ADDS, MODE, A, B, TRANS)                                      \
+    static FP_DEVICE void name(sums &c, const rows &a, u64 b)                                      \
+    {                                                                                              \
+        FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),     \
+                 "l"(b));                                                                          \
+    }
+
 /* A, B: operands a and b of a product from shared memory; AR, BR: of one with a in registers. */
 #define FP_WGMMA_STRUCT(D, TYPE, N, A, B, AR, BR)                                                  \
     template <> struct wgmma<D, N> {                                                               \
         using sums = fragment<D, N>;                                                               \
         using rows = u32[4];                                                                       \
-        static FP_DEVICE void nn(sums &c, u64 a, u64 b)                                            \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "1", "+f", A, B, "0, 1", "l"(a), "l"(b));                            \
-        }                                                                                          \
-        static FP_DEVICE void nn(sums &c, const rows &a, u64 b)                                    \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "1", "+f", AR, BR, "1", FP_WGMMA_ROWS(a), "l"(b));                   \
-        }                                                                                          \
-        static FP_DEVICE void nt(sums &c, u64 a, u64 b)                                            \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "1", "+f", A, B, "0, 0", "l"(a), "l"(b));                            \
-        }                                                                                          \
-        static FP_DEVICE void tt(sums &c, u64 a, u64 b)                                            \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "1", "+f", A, B, "1, 0", "l"(a), "l"(b));                            \
-        }                                                                                          \
-        static FP_DEVICE void nt(sums &c, const rows &a, u64 b)                                    \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "1", "+f", AR, BR, "0", FP_WGMMA_ROWS(a), "l"(b));                   \
-        }                                                                                          \
-        static FP_DEVICE void nt_set(sums &c, u64 a, u64 b)                                        \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "0", "=f", A, B, "0, 0", "l"(a), "l"(b));                            \
-        }                                                                                          \
-        static FP_DEVICE void nt_set(sums &c, const rows &a, u64 b)                                \
-        {                                                                                          \
-            FP_WGMMA(TYPE, N, "0", "=f", AR, BR, "0", FP_WGMMA_ROWS(a), "l"(b));                   \
-        }                                                                                          \
+        FP_WGMMA_SHARED(nn, TYPE, N, "1", "+f", A, B, "0, 1")                                      \
+        FP_WGMMA_SHARED(nt, TYPE, N, "1", "+f", A, B, "0, 0")                                      \
+        FP_WGMMA_SHARED(tt, TYPE, N, "1", "+f", A, B, "1, 0")                                      \
+        FP_WGMMA_SHARED(nt_set, TYPE, N, "0", "=f", A, B, "0, 0")                                  \
+        FP_WGMMA_ROWS(nn, TYPE, N, "1", "+f", AR, BR, "1")                                         \
+        FP_WGMMA_ROWS(nt, TYPE, N, "1", "+f", AR, BR, "0")                                         \
+        FP_WGMMA_ROWS(nt_set, TYPE, N, "0", "=f", AR, BR, "0")                                     \
     };
-#define FP_WGMMA_16(D, TYPE) FP_WGMMA_STRUCT(D, TYPE, 16, "%8", "%9", "{%8, %9, %10, %11}", "%12")
-#define FP_WGMMA_32(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 32, "%16", "%17", "{%16, %17, %18, %19}", "%20")
-#define FP_WGMMA_48(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 48, "%24", "%25", "{%24, %25, %26, %27}", "%28")
-#define FP_WGMMA_64(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
-#define FP_WGMMA_72(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 72, "%36", "%37", "{%36, %37, %38, %39}", "%40")
-#define FP_WGMMA_80(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 80, "%40", "%41", "{%40, %41, %42, %43}", "%44")
-#define FP_WGMMA_96(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 96, "%48", "%49", "{%48, %49, %50, %51}", "%52")
-#define FP_WGMMA_104(D, TYPE)                                                                      \
-    FP_WGMMA_STRUCT(D, TYPE, 104, "%52", "%53", "{%52, %53, %54, %55}", "%56")
-#define FP_WGMMA_128(D, TYPE)                                                                      \
-    FP_WGMMA_STRUCT(D, TYPE, 128, "%64", "%65", "{%64, %65, %66, %67}", "%68")
-#define FP_WGMMA_144(D, TYPE)                                                                      \
-    FP_WGMMA_STRUCT(D, TYPE, 144, "%72", "%73", "{%72, %73, %74, %75}", "%76")
-#define FP_WGMMA_192(D, TYPE)                                                                      \
-    FP_WGMMA_STRUCT(D, TYPE, 192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
-#define FP_WGMMA_256(D, TYPE)                                                                      \
-    FP_WGMMA_STRUCT(D, TYPE, 256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
-FP_WGMMA_16(fp16, "f16")
-FP_WGMMA_16(bf16, "bf16")
-FP_WGMMA_32(fp16, "f16")
-FP_WGMMA_32(bf16, "bf16")
-FP_WGMMA_48(fp16, "f16")
-FP_WGMMA_48(bf16, "bf16")
-FP_WGMMA_64(fp16, "f16")
-FP_WGMMA_64(bf16, "bf16")
-FP_WGMMA_72(fp16, "f16")
-FP_WGMMA_72(bf16, "bf16")
-FP_WGMMA_80(fp16, "f16")
-FP_WGMMA_80(bf16, "bf16")
-FP_WGMMA_96(fp16, "f16")
-FP_WGMMA_96(bf16, "bf16")
-FP_WGMMA_104(fp16, "f16")
-FP_WGMMA_104(bf16, "bf16")
-FP_WGMMA_128(fp16, "f16")
-FP_WGMMA_128(bf16, "bf16")
-FP_WGMMA_144(fp16, "f16")
-FP_WGMMA_144(bf16, "bf16")
-FP_WGMMA_192(fp16, "f16")
-FP_WGMMA_192(bf16, "bf16")
-FP_WGMMA_256(fp16, "f16")
-FP_WGMMA_256(bf16, "bf16")
+#define FP_WGMMA_OF_HALVES(N, A, B, AR, BR)                                                        \
+    FP_WGMMA_STRUCT(fp16, "f16", N, A, B, AR, BR)                                                  \
+    FP_WGMMA_STRUCT(bf16, "bf16", N, A, B, AR, BR)
+FP_WGMMA_OF_HALVES(16, "%8", "%9", "{%8, %9, %10, %11}", "%12")
+FP_WGMMA_OF_HALVES(32, "%16", "%17", "{%16, %17, %18, %19}", "%20")
+FP_WGMMA_OF_HALVES(48, "%24", "%25", "{%24, %25, %26, %27}", "%28")
+FP_WGMMA_OF_HALVES(64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
+FP_WGMMA_OF_HALVES(72, "%36", "%37", "{%36, %37, %38, %39}", "%40")
+FP_WGMMA_OF_HALVES(80, "%40", "%41", "{%40, %41, %42, %43}", "%44")
+FP_WGMMA_OF_HALVES(96, "%48", "%49", "{%48, %49, %50, %51}", "%52")
+FP_WGMMA_OF_HALVES(104, "%52", "%53", "{%52, %53, %54, %55}", "%56")
+FP_WGMMA_OF_HALVES(128, "%64", "%65", "{%64, %65, %66, %67}", "%68")
+FP_WGMMA_OF_HALVES(144, "%72", "%73", "{%72, %73, %74, %75}", "%76")
+FP_WGMMA_OF_HALVES(192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
+FP_WGMMA_OF_HALVES(256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 
 struct e4m3 {
     /* Two pairs of fp16, times factors, become x[0], y[0], x[1], y[1], at most 448 in size. */
@@ -228,51 +187,6 @@ FP_WGMMA_E4M3(128, "%64", "%65")
 FP_WGMMA_E4M3(144, "%72", "%73")
 FP_WGMMA_E4M3(192, "%96", "%97")
 FP_WGMMA_E4M3(256, "%128", "%129")
-
-#undef FP_REGISTERS_16
-#undef FP_REGISTERS_32
-#undef FP_REGISTERS_48
-#undef FP_REGISTERS_64
-#undef FP_REGISTERS_72
-#undef FP_REGISTERS_80
-#undef FP_REGISTERS_96
-#undef FP_REGISTERS_104
-#undef FP_REGISTERS_128
-#undef FP_REGISTERS_144
-#undef FP_REGISTERS_192
-#undef FP_REGISTERS_256
-#undef FP_SUMS_OF_8
-#undef FP_SUMS_OF_16
-#undef FP_SUMS_OF_32
-#undef FP_SUMS_16
-#undef FP_SUMS_32
-#undef FP_SUMS_48
-#undef FP_SUMS_64
-#undef FP_SUMS_72
-#undef FP_SUMS_80
-#undef FP_SUMS_96
-#undef FP_SUMS_104
-#undef FP_SUMS_128
-#undef FP_SUMS_144
-#undef FP_SUMS_192
-#undef FP_SUMS_256
-#undef FP_WGMMA_OF
-#undef FP_WGMMA
-#undef FP_WGMMA_ROWS
-#undef FP_WGMMA_STRUCT
-#undef FP_WGMMA_16
-#undef FP_WGMMA_32
-#undef FP_WGMMA_48
-#undef FP_WGMMA_64
-#undef FP_WGMMA_72
-#undef FP_WGMMA_80
-#undef FP_WGMMA_96
-#undef FP_WGMMA_104
-#undef FP_WGMMA_128
-#undef FP_WGMMA_144
-#undef FP_WGMMA_192
-#undef FP_WGMMA_256
-#undef FP_WGMMA_E4M3
 
 } // namespace fp
 
