@@ -78,6 +78,9 @@ struct buf {
     size_t len, cap;
 };
 
+extern char buf_empty[1]; /* the text of every empty buf; never written, as cap is 0 then */
+#define BUF_INIT ((struct buf){.ptr = buf_empty})
+
 void buf_init(struct buf *b);
 void buf_release(struct buf *b); /* frees the contents; init before using it again */
 void buf_reset(struct buf *b);   /* empties it, keeps the memory */

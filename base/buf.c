@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char empty[1]; /* the text of every empty buf; never written, as cap is 0 then */
+char buf_empty[1];
 
 void buf_init(struct buf *b)
 {
-    *b = (struct buf){.ptr = empty};
+    *b = BUF_INIT;
 }
 
 void buf_release(struct buf *b)

@@ -108,10 +108,8 @@ static int read_value(struct reader *r, struct buf *out, struct status *st)
 /* "key = value", or a key alone. */
 static int read_entry(struct reader *r, struct conf *out, struct status *st)
 {
-    struct buf key, value;
+    struct buf key = BUF_INIT, value = BUF_INIT;
     int line = r->line, result = 0;
-    buf_init(&key);
-    buf_init(&value);
     while (isalnum((unsigned char)peek(r)) != 0 || peek(r) == '-') {
         char c = (char)tolower((unsigned char)take(r));
         buf_add(&key, &c, 1);

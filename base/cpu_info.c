@@ -56,9 +56,7 @@ void cpu_info_read(struct cpu_info *out)
     *out = (struct cpu_info){0};
     struct status ignored = STATUS_INIT;
     struct utsname kernel;
-    struct buf text, value;
-    buf_init(&text);
-    buf_init(&value);
+    struct buf text = BUF_INIT, value = BUF_INIT;
     uname(&kernel);
     snprintf(out->kernel, sizeof(out->kernel), "Linux %.50s", kernel.release);
     file_read("/proc/cpuinfo", 0, &text, &ignored);
@@ -103,10 +101,8 @@ int cpu_threads(void)
 static uint64_t group_number(const struct fp_group *group, const char *file, const char *key,
                              uint64_t absent)
 {
-    struct buf path, text;
+    struct buf path = BUF_INIT, text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&path);
-    buf_init(&text);
     buf_addf(&path, "%s/%s", group->dir, file);
     file_read(path.ptr, 0, &text, &ignored);
     const char *value = behind_key(text.ptr, key);
@@ -160,9 +156,8 @@ uint64_t mem_group_bytes(const char *list, const char *root)
 
 uint64_t mem_available_bytes(void)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&text);
     file_read("/proc/meminfo", 0, &text, &ignored);
     const char *kib = behind_key(text.ptr, "MemAvailable:");
     uint64_t least = kib != NULL ? 1024 * (uint64_t)strtoull(kib, NULL, 10) : UINT64_MAX;
@@ -179,9 +174,8 @@ double cpu_busy_seconds(void)
 {
     enum { USER, NICE, SYSTEM, IDLE, IO_WAIT, IRQ, SOFT_IRQ, STEAL, FIELDS };
     unsigned long long ticks[FIELDS] = {0}, busy = 0;
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&text);
     int found = 0;
     if (file_read("/proc/stat", 0, &text, &ignored) == 0 && strncmp(text.ptr, "cpu ", 4) == 0) {
         char *at = text.ptr + 4, *rest;

@@ -73,8 +73,7 @@ void names_release(struct names *n)
 
 static char *join(const char *dir, const char *name)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
     return buf_detach(&path);
 }
@@ -250,8 +249,7 @@ static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
     if (result == 0)
         result = obstacles(s, &entries, replace, &found, st);
     if (result == 0 && found.count > 0) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         names_text(&found, &text);
         result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': it holds %s", s->dir,
                             text.ptr);

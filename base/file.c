@@ -190,8 +190,7 @@ char *file_user_dir(const char *override, const char *env, const char *xdg, cons
     if (override != NULL)
         return mem_strdup(override);
 
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     const char *base = variable(xdg);
     if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
         buf_addf(&path, "%s/fuseplan", base);

@@ -290,8 +290,7 @@ double npy_value(const struct npy *a, int64_t i)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out)
 {
-    struct buf header;
-    buf_init(&header);
+    struct buf header = BUF_INIT;
     buf_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[type].descr);
     size_t count = 1;
     for (int d = 0; d < ndim; d++) {

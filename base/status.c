@@ -22,9 +22,7 @@ static const char *const names[STATUS_CODE_COUNT] = {
 /* Sets the message to an escaped text with another behind it; what does not fit is cut. */
 static void set_message(struct status *st, const char *behind, const char *fmt, va_list args)
 {
-    struct buf text, escaped;
-    buf_init(&text);
-    buf_init(&escaped);
+    struct buf text = BUF_INIT, escaped = BUF_INIT;
     buf_addv(&text, fmt, args);
     buf_adds(&text, behind);
     utf8_escape(text.ptr, &escaped);

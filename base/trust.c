@@ -90,8 +90,7 @@ static int follow(struct walk *w, const char *link, struct status *st)
     if (len < 0 || ++w->links > LINKS_MAX)
         return unseen(link, len < 0 ? errno : ELOOP, st);
     target[len] = '\0';
-    struct buf rest;
-    buf_init(&rest);
+    struct buf rest = BUF_INIT;
     buf_addf(&rest, "%s/%s", target, w->rest.ptr);
     buf_release(&w->rest);
     w->rest = rest;
@@ -104,12 +103,11 @@ static int follow(struct walk *w, const char *link, struct status *st)
 static int step(struct walk *w, const char *name, struct status *st)
 {
     struct stat dir, info;
-    struct buf path;
+    struct buf path = BUF_INIT;
     if (lstat(path_of(&w->at), &dir) != 0)
         return unseen(path_of(&w->at), errno, st);
     if (check(path_of(&w->at), &dir, true, harm_of(w->how, &dir), st) != 0)
         return -1;
-    buf_init(&path);
     buf_addf(&path, "%s/%s", w->at.ptr, name);
     int result = 0, error = lstat(path.ptr, &info) == 0 ? 0 : errno;
     if (error == ENOENT && w->how == TRUST_MADE) {
@@ -136,10 +134,9 @@ static int step(struct walk *w, const char *name, struct status *st)
 
 static int walk_down(struct walk *w, struct status *st)
 {
-    struct buf name;
+    struct buf name = BUF_INIT;
     struct stat info;
     int result = 0;
-    buf_init(&name);
     while (result == 0 && next_component(&w->rest, &name)) {
         if (strcmp(name.ptr, "..") == 0) {
             char *slash = strrchr(w->at.ptr, '/');

@@ -116,8 +116,7 @@ bool utf8_is_plain(const char *text)
 {
     if (text[plain_bytes(text)] == '\0')
         return true;
-    struct buf escaped;
-    buf_init(&escaped);
+    struct buf escaped = BUF_INIT;
     utf8_escape(text, &escaped);
     bool same = strcmp(escaped.ptr, text) == 0;
     buf_release(&escaped);

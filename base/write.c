@@ -279,9 +279,8 @@ static int open_temporary(const struct place *place, struct buf *name)
 static int write_beside(const struct place *place, const void *data, size_t len)
 {
     sigset_t before;
-    struct buf temporary;
+    struct buf temporary = BUF_INIT;
     file_hold_signals(&before);
-    buf_init(&temporary);
     int fd = open_temporary(place, &temporary), error = 0; /* of the first step that failed */
     if (fd < 0 || write_all(fd, data, len) != 0 || take_mode(fd, place) != 0 || fsync(fd) != 0 ||
         renameat(place->dir, temporary.ptr, place->dir, place->name) != 0)

@@ -9,9 +9,7 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
 {
     json_t *object = workload_json(&b->w, b->target.kind);
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
-    struct buf path, whole;
-    buf_init(&path);
-    buf_init(&whole);
+    struct buf path = BUF_INIT, whole = BUF_INIT;
     buf_addf(&path, "%s/workload.json", dir);
     buf_addf(&whole, "%s\n", text);
     int result = file_write(path.ptr, whole.ptr, whole.len, st);

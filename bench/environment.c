@@ -50,8 +50,7 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     struct status st = STATUS_INIT;
     struct toolchain tc = {0};
     const struct target_ops *target = target_ops_of(kind, &st);
-    struct buf subject;
-    buf_init(&subject);
+    struct buf subject = BUF_INIT;
     buf_addf(&subject, "target %s", target_names[kind]);
     if (target == NULL) {
         env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
@@ -73,8 +72,7 @@ void env_check_all(struct env_list *out)
     *out = (struct env_list){0};
     struct status cache_problem = STATUS_INIT, worker_problem = STATUS_INIT;
     struct cache cache;
-    struct buf worker;
-    buf_init(&worker);
+    struct buf worker = BUF_INIT;
     bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
     bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
     env_add(out, "worker", true, have_worker ? ENV_OK : ENV_MISSING, "install fuseplan again", "%s",

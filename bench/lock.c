@@ -61,8 +61,7 @@ static void own_command(struct buf *out)
 static void leave_name(int fd)
 {
     char now[CLOCK_UTC_SIZE];
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_addf(&text, "%ld\t%s\t", (long)getpid(), clock_utc(now));
     own_command(&text);
     buf_adds(&text, "\n");
@@ -76,9 +75,8 @@ static void leave_name(int fd)
 static bool is_stopped(long pid)
 {
     char path[32];
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&text);
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     const char *name_end = NULL;
     if (file_read(path, 0, &text, &ignored) == 0)
@@ -114,8 +112,7 @@ static void say_holder(int fd, struct lock_device device, struct lock_wait *wait
     bool stopped = h.pid > 0 && is_stopped(h.pid);
     if (wait->say == NULL || h.pid <= 0 || (h.pid == wait->named && stopped == wait->stopped))
         return;
-    struct buf line;
-    buf_init(&line);
+    struct buf line = BUF_INIT;
     buf_adds(&line, "waiting for ");
     device_text(device, &line);
     buf_adds(&line, "; one measurement at a time may run there: ");
@@ -166,8 +163,7 @@ static int open_shared(const char *path, struct status *st)
         return fd; /* without a link it was just removed: path_is() */
     if (fd >= 0)
         close(fd);
-    struct buf how;
-    buf_init(&how);
+    struct buf how = BUF_INIT;
     way_out(path, &how);
     if (missing)
         status_set(
@@ -218,8 +214,7 @@ static bool path_is(const char *path, int fd)
 
 static void tell_waiting(struct lock_device device, const struct lock_wait *wait)
 {
-    struct buf phase;
-    buf_init(&phase);
+    struct buf phase = BUF_INIT;
     buf_addf(&phase, "waiting for %s:%d", target_names[device.name.kind], device.name.device);
     step_tell(&wait->listener, &(struct step){.phase = phase.ptr, .left_s = NAN});
     buf_release(&phase);
@@ -252,10 +247,8 @@ static int give_up(const char *path, int fd, struct lock_device device,
                    const struct lock_wait *wait, struct status *st)
 {
     struct holder h;
-    struct buf who, what;
+    struct buf who = BUF_INIT, what = BUF_INIT;
     read_holder(fd, &h);
-    buf_init(&who);
-    buf_init(&what);
     device_text(device, &what);
     if (h.pid > 0)
         holder_text(&h, is_stopped(h.pid), &who);
@@ -299,14 +292,12 @@ int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wa
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
     const double until = clock_seconds() + fmin(wait->limit_s, LOCK_QUEUE_LIMIT_S);
-    struct buf path, queue_path;
+    struct buf path = BUF_INIT, queue_path = BUF_INIT;
     int queue = -1, fd = -1, result = -1;
     *lock = -1;
     char *dir = lock_dir(st);
     if (dir == NULL)
         return -1;
-    buf_init(&path);
-    buf_init(&queue_path);
     lock_path(dir, device, "", &path);
     lock_path(dir, device, "-queue", &queue_path);
     free(dir);

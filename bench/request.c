@@ -10,8 +10,7 @@
  * differ in their operands alone may share a binary. */
 static void recall_verdict(const struct bench *b, struct binary *binary)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_addf(&text, "%s %s ", b->verdict_base, binary->content_hash);
     choice_name(&binary->choice, &text);
     buf_adds(&text, " ");
@@ -46,8 +45,7 @@ json_t *request_of(struct bench *b, struct runnable what)
 
 void request_blame(const struct choice *c, struct status *reason)
 {
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     choice_name(c, &name);
     status_prefix(reason, "%s", name.ptr);
     buf_release(&name);

@@ -54,9 +54,8 @@ static int share_masks(const struct workload *w, int *out, struct status *st)
  * and weights. */
 static void name_verdicts(const struct workload *w, struct bench *b)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     char bits[HASH_TEXT_SIZE];
-    buf_init(&text);
     fingerprint_text(&b->toolchain.where, &text);
     json_t *workload = message_of_workload(&b->w);
     char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
@@ -87,8 +86,7 @@ static int begin_worker(struct bench *b, struct status *st)
     json_t *request = json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target",
                                 (int)b->target.kind, "inputs", message_of_inputs(b->inputs),
                                 "workload", message_of_workload(&b->w), "token", b->client.token);
-    struct buf code;
-    buf_init(&code);
+    struct buf code = BUF_INIT;
     cache_dir(&b->cache, CACHE_BINARY, &code);
     json_object_set_new(request, "code", json_string(code.ptr));
     if (b->writable != NULL)

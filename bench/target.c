@@ -59,8 +59,7 @@ int target_check_dtype(enum target_kind kind, enum dtype dtype, struct status *s
 {
     if ((targets[kind].dtypes & 1u << dtype) != 0)
         return 0;
-    struct buf have;
-    buf_init(&have);
+    struct buf have = BUF_INIT;
     for (int i = 0; i < DTYPE_COUNT; i++)
         if ((targets[kind].dtypes & 1u << i) != 0)
             buf_addf(&have, "%s%s", have.len > 0 ? ", " : "", dtypes[i].name);

@@ -11,10 +11,9 @@
 /* Hashes the machine's id or, where the system keeps none, its host name. */
 static void machine_hash(char out[HASH_TEXT_SIZE])
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
     char name[256] = "";
-    buf_init(&text);
     if (file_read("/etc/machine-id", 0, &text, &ignored) != 0 || text.len == 0) {
         gethostname(name, sizeof(name) - 1);
         buf_adds(&text, name);
@@ -39,9 +38,8 @@ static void fingerprint(int device, struct fingerprint *out)
 static void check_governor(struct env_list *out)
 {
     static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&text);
     if (file_exists(path) && file_read(path, 64, &text, &ignored) == 0) {
         text.ptr[strcspn(text.ptr, "\n")] = '\0';
         bool steady = strcmp(text.ptr, "performance") == 0;

@@ -36,8 +36,7 @@ static int set_arch(struct gpu *gpu, int arch, struct status *st)
         gpu_set_arch(gpu, arch);
         return 0;
     }
-    struct buf names;
-    buf_init(&names);
+    struct buf names = BUF_INIT;
     arch_name(arch, &names);
     buf_adds(&names, "; its own is ");
     arch_name(gpu->arch, &names);
@@ -107,9 +106,8 @@ static void fingerprint(int device, struct fingerprint *out)
 static void check_nvcc(bool wanted, struct env_list *out)
 {
     struct status st = STATUS_INIT;
-    struct buf path;
+    struct buf path = BUF_INIT;
     const char *why;
-    buf_init(&path);
     if (nvcc_find(&path, &why, &st) == 0)
         env_add(out, "nvcc", false, ENV_OK, "", "%s (%s)", path.ptr, why);
     else if (wanted)

@@ -48,8 +48,7 @@ static void make_columns(struct columns *c, int layers)
 
 static json_t *gemms_json(unsigned gemms)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     for (int g = 0; g < GEMM_COUNT; g++)
         if ((gemms >> g & 1) != 0)
             buf_addf(&text, "%s%s", text.len > 0 ? " " : "", gemm_names[g]);

@@ -28,8 +28,7 @@ static void note_best(void *ctx, const struct db_study *study)
     const struct noting *n = ctx;
     const char *device = study->target.device;
     bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     plan_add((unsigned)n->best->value, &name);
     note(n->o, "the best plan known is %s%s: %.*f ms on '%s'%s", name.ptr,
          n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
@@ -96,8 +95,7 @@ static int default_plan(const struct options *o, struct plan *out, struct status
         build.precision = o->precision;
         if (!plan_expected(&build, out))
             *out = plan_from_value(VALUE_FUSED);
-        struct buf name;
-        buf_init(&name);
+        struct buf name = BUF_INIT;
         plan_add(plan_value(*out), &name);
         note(o, "the default plan is %s", name.ptr);
         buf_release(&name);

@@ -33,9 +33,8 @@ static void answer_paths(const struct line *l, const char *kind)
 
 static void answer_words(const struct line *l, void (*words)(struct buf *words))
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     char *rest;
-    buf_init(&text);
     words(&text);
     for (char *word = strtok_r(text.ptr, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
@@ -105,9 +104,8 @@ static void answer_options(const struct line *l)
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         char text[64];
-        struct buf help;
+        struct buf help = BUF_INIT;
         snprintf(text, sizeof(text), "--%s", info->name);
-        buf_init(&help);
         option_help(info, &help);
         if ((options >> id & 1) != 0)
             answer(l, text, help.ptr);

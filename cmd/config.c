@@ -81,11 +81,9 @@ static int run(const struct options *o, struct status *st)
         return -1;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int id = 0; id < SETTING_COUNT; id++) {
-        struct buf value, from;
+        struct buf value = BUF_INIT, from = BUF_INIT;
         if (id != SETTING_CACHE && (OPTS_SEARCHED >> id & 1) == 0)
             continue;
-        buf_init(&value);
-        buf_init(&from);
         add_value(o, id, &value);
         const struct setting *file = add_source(o, id, value.len > 0, &from);
         output_row(&out, json_pack("{ss so so so so}", "setting", setting_name(id), "value",

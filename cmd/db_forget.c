@@ -60,8 +60,7 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
 {
     struct db_forget what = {.failed = false};
     json_t *rows = json_array();
-    struct buf key;
-    buf_init(&key);
+    struct buf key = BUF_INIT;
     int result = read_what(o, s, &key, &what, st);
     if (result == 0)
         result = db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st);

@@ -10,8 +10,7 @@ static const struct column info_columns[] = {
 
 static void print_escaped(const char *text)
 {
-    struct buf escaped;
-    buf_init(&escaped);
+    struct buf escaped = BUF_INIT;
     utf8_escape(text, &escaped);
     fputs(escaped.ptr, stdout);
     buf_release(&escaped);

@@ -76,11 +76,10 @@ int db_import_run(const struct options *o, struct session *s, struct status *st)
 
 int db_export_run(const struct options *o, struct session *s, struct status *st)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     db_listen(s->db, (struct listener){.report = progress_step});
     if (o->output == NULL && isatty(STDOUT_FILENO)) /* the line would stand among the results */
         progress_hide();
-    buf_init(&text);
     int result = o->output != NULL ? file_check_writable("--output", o->output, st) : 0;
     if (result == 0)
         result = options_has(o, OPT(PACK)) ? db_export_pack(s->db, &text, st)

@@ -40,8 +40,7 @@ static json_t *errors_json(const struct explained *x)
 static json_t *kernel_json(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
-    struct buf operators;
-    buf_init(&operators);
+    struct buf operators = BUF_INIT;
     segment_describe(w->chain, s, &operators);
     const char *bound = isnan(k->least_us) ? NULL : k->memory_bound ? "memory" : "compute";
     json_t *row =
@@ -84,8 +83,7 @@ static double percent(double ratio)
 
 static json_t *neighbour_json(const struct neighbour *n)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     neighbour_text(n, &text);
     json_t *row = json_pack("{si ss ss so so so so so ss ss}", "value", (int)plan_value(n->plan),
                             "change", change_names[n->change], "text", text.ptr, "segments",
@@ -111,8 +109,7 @@ json_t *explained_json(const struct explained *x)
     json_t *rates =
         json_pack("{so so sb}", "flops_per_s", json_number(e->rates.flops_per_s), "bytes_per_s",
                   json_number(e->rates.bytes_per_s), "of_device", e->device_rates);
-    struct buf precision;
-    buf_init(&precision);
+    struct buf precision = BUF_INIT;
     precision_text(x->precision, dtypes[x->workload->dtype].name, &precision);
     json_t *object = json_pack(
         "{so si sb ss so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),

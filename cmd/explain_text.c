@@ -130,9 +130,8 @@ static void print_e4m3(const struct explained_kernel *k)
 static void print_kernel(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
-    struct buf schedule;
+    struct buf schedule = BUF_INIT;
     char title[24], range[12];
-    buf_init(&schedule);
     schedule_text(k->choice.impl, &k->choice.schedule, &schedule);
     snprintf(title, sizeof(title), " %s %s", s.first < s.last ? "ops" : "op",
              segment_text(s, range));
@@ -178,8 +177,7 @@ static void print_neighbours(const struct explanation *e)
     out.skip_empty = true;
     for (int i = 0; i < e->neighbour_count - unknown; i++) {
         const struct neighbour *n = &e->neighbours[i];
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         neighbour_text(n, &text);
         output_row(&out, json_pack("{si ss so so so so ss}", "value", (int)plan_value(n->plan),
                                    "text", text.ptr, "ms", json_number(n->ms), "slower",
@@ -244,9 +242,7 @@ static void print_precision(const struct explained *x)
 
 void explained_print(const struct explained *x)
 {
-    struct buf key, name;
-    buf_init(&key);
-    buf_init(&name);
+    struct buf key = BUF_INIT, name = BUF_INIT;
     workload_text(x->workload, &key);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[x->target]);
     plan_add(plan_value(x->e.plan), &name);

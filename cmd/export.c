@@ -6,8 +6,7 @@
 static int build(const struct options *o, const char *dir, struct status *st)
 {
     if (library_build(dir, st) == 0) {
-        struct buf path;
-        buf_init(&path);
+        struct buf path = BUF_INIT;
         buf_add_path(&path, dir);
         note(o, "built the library; '%s/example%s' runs %s", path.ptr,
              o->precision != 0 ? " --weights FILE" : "",

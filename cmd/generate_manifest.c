@@ -18,8 +18,7 @@ static json_t *launch_json(const struct choice *c, const struct workload *w)
 static json_t *segment_json(const struct choice *c, const struct workload *w, json_t *resources)
 {
     const struct work work = segment_work(c->segment, w, c->schedule.precision);
-    struct buf symbol;
-    buf_init(&symbol);
+    struct buf symbol = BUF_INIT;
     choice_symbol(c, &symbol);
     json_t *object = json_pack(
         "{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last, "implementation",
@@ -44,8 +43,7 @@ static json_t *archs_json(const struct arch_list *list)
 {
     json_t *all = json_array();
     for (int i = 0; i < list->count; i++) {
-        struct buf name;
-        buf_init(&name);
+        struct buf name = BUF_INIT;
         arch_name(list->arch[i], &name);
         json_array_append_new(all, json_string(name.ptr));
         buf_release(&name);
@@ -75,8 +73,7 @@ static json_t *measured_with(const struct schedules *s)
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
-    struct buf precision;
-    buf_init(&precision);
+    struct buf precision = BUF_INIT;
     precision_text(s->candidate.precision, dtypes[part->workload.dtype].name, &precision);
     json_t *members =
         json_pack("{si sb ss so so so so}", "value", (int)plan_value(part->plan), "packed",

@@ -11,8 +11,7 @@ static const char manifest_name[] = "manifest.json";
 
 static char *join(const char *dir, const char *name)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     return buf_detach(&path);
 }
@@ -81,9 +80,8 @@ static bool is_built(const json_t *manifest, const char *name)
 static bool has_hash(const char *path, const char *expected)
 {
     struct status ignored = STATUS_INIT;
-    struct buf text;
+    struct buf text = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
-    buf_init(&text);
     bool same = file_read(path, 0, &text, &ignored) == 0 && expected != NULL &&
                 strcmp(hash_text(text.ptr, text.len, hash), expected) == 0;
     buf_release(&text);
@@ -136,8 +134,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
     int result = 0;
     if (others.count > 0 && !force) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         names_text(&others, &text);
         result = status_set(st, STATUS_USAGE,
                             "'%s' holds what fuseplan did not write or what was changed "
@@ -169,8 +166,7 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
     for (int i = 0; i < p->count; i++)
         if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
             return -1;
-    struct buf whole;
-    buf_init(&whole);
+    struct buf whole = BUF_INIT;
     json_add(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG), &whole);
     buf_adds(&whole, "\n");
     int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);

@@ -138,10 +138,7 @@ static void replaced_text(const struct schedules *s, struct buf *out)
 static bool note_replaced(const struct options *o, const struct choosing *c,
                           const struct schedules *s)
 {
-    struct buf replaced, archs, measured;
-    buf_init(&replaced);
-    buf_init(&archs);
-    buf_init(&measured);
+    struct buf replaced = BUF_INIT, archs = BUF_INIT, measured = BUF_INIT;
     replaced_text(s, &replaced);
     for (int i = 0; i < c->archs.count; i++) {
         buf_adds(&archs, i > 0 ? "," : "");

@@ -10,8 +10,7 @@ static void note_written(const struct options *o, int files, const char *dir, bo
     const char *use = program             ? "and runs them"
                       : o->precision == 0 ? "the library and runs its example"
                                           : "the library and runs the model that was calibrated";
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_add_path(&path, dir);
     if (options_has(o, OPT(BUILD)))
         note(o, "wrote %d files; make builds them", files);

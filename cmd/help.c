@@ -138,9 +138,7 @@ static const option_bits rare =
 
 static void print_options(FILE *out, const struct command *c, option_bits shown)
 {
-    struct buf left, text;
-    buf_init(&left);
-    buf_init(&text);
+    struct buf left = BUF_INIT, text = BUF_INIT;
     fputs("\noptions:\n", out);
     for (int id = 0; id < OPTION_COUNT; id++) {
         if ((shown >> id & 1) == 0)
@@ -157,9 +155,7 @@ static void print_options(FILE *out, const struct command *c, option_bits shown)
 
 void help_command(const struct command *c, bool all, FILE *out)
 {
-    struct buf usage, more;
-    buf_init(&usage);
-    buf_init(&more);
+    struct buf usage = BUF_INIT, more = BUF_INIT;
     bool sizes = (c->options & OPT(HEADS)) != 0 && c != &cmd_config, few = !all && sizes;
     add_usage(c, &usage);
     fprintf(out, "usage: %s\n\n%s.\n", usage.ptr, c->summary);

@@ -104,9 +104,8 @@ static void add_name(void *ctx, const struct db_workload *w, const char *target_
 
 int known_refuse(struct db *db, const struct status *missing, struct status *st)
 {
-    struct buf names;
+    struct buf names = BUF_INIT;
     struct naming naming = {&names, 0};
-    buf_init(&names);
     int result = db_workloads(db, add_name, &naming, st);
     if (result == 0)
         status_set(st, STATUS_NOT_FOUND, "%s%s%s%s", missing->message,

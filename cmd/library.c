@@ -82,11 +82,9 @@ static char **environment_with(const char *gpu, struct buf *own)
 
 int library_run(const char *dir, const struct library_example *e, struct status *st)
 {
-    struct buf program, own;
+    struct buf program = BUF_INIT, own = BUF_INIT;
     char *argv[10];
     int n = 0;
-    buf_init(&program);
-    buf_init(&own);
     char **env = environment_with(e->gpu, &own);
     buf_addf(&program, "%s/example", dir);
     argv[n++] = program.ptr;

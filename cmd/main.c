@@ -41,8 +41,7 @@ static int check_operands(const struct command *c, const struct options *o, stru
 
 static void note_settings(const struct options *o)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     settings_text(o, &text);
     if (text.len > 0)
         note(o, "set by files: %s", text.ptr);

@@ -23,10 +23,9 @@ static double block_share(const struct block_lists *l)
 /* Null where no order of tokens needs fewer blocks. */
 static json_t *cover_json(const struct cover *c)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     if (c->parts == 0)
         return json_null();
-    buf_init(&text);
     for (int i = 0; i < c->parts; i++) {
         buf_adds(&text, i > 0 ? "; " : "");
         cover_part_text(&c->part[i], &text);
@@ -57,8 +56,7 @@ static void print_cover(const struct cover *c)
     }
     printf("cover     %lld blocks in other orders of tokens\n", (long long)cover_entries(c));
     for (int i = 0; i < c->parts; i++) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         cover_part_text(&c->part[i], &text);
         printf("          %s\n", text.ptr);
         buf_release(&text);
@@ -70,8 +68,7 @@ static void print_text(const struct workload *w, const char *text)
     const struct block_lists *l = &w->blocks;
     int64_t elements = (int64_t)w->batch * w->seq_len * w->seq_len;
     int64_t blocks_kept = l->blocks_full + l->blocks_partial;
-    struct buf picture;
-    buf_init(&picture);
+    struct buf picture = BUF_INIT;
     picture_text(w, &picture);
     printf("mask      %s at S=%d\n", text, w->seq_len);
     printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * element_share(w), (long long)l->kept,
@@ -90,8 +87,7 @@ static int write_npy(const struct workload *w, const char *path, struct status *
 {
     int64_t shape[3];
     unsigned char *keep;
-    struct buf bytes;
-    buf_init(&bytes);
+    struct buf bytes = BUF_INIT;
     int dims = workload_kept(w, shape, &keep);
     npy_write(NPY_BOOL, dims, shape, keep, &bytes);
     int result = file_write(path, bytes.ptr, bytes.len, st);
@@ -102,8 +98,7 @@ static int write_npy(const struct workload *w, const char *path, struct status *
 
 static int write_svg(const struct workload *w, const char *path, struct status *st)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     picture_svg(w, &text);
     int result = file_write(path, text.ptr, text.len, st);
     buf_release(&text);
@@ -112,8 +107,7 @@ static int write_svg(const struct workload *w, const char *path, struct status *
 
 static void print(const struct options *o, const struct workload *w)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     mask_text(&w->mask_spec, &text);
     progress_hide();
     if (o->format == FORMAT_TABLE)
@@ -153,8 +147,7 @@ static void list_masks(struct buf *out)
     buf_adds(out, "attention masks:\n");
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
-        struct buf summary;
-        buf_init(&summary);
+        struct buf summary = BUF_INIT;
         mask_kind_info(i, &name, &usage, &summary);
         char *defaults = strstr(summary.ptr, " (");
         bool fits = summary.len <= SUMMARY_MAX || defaults == NULL;

@@ -5,9 +5,7 @@
 void note(const struct options *o, const char *fmt, ...)
 {
     va_list args;
-    struct buf text, escaped;
-    buf_init(&text);
-    buf_init(&escaped);
+    struct buf text = BUF_INIT, escaped = BUF_INIT;
     va_start(args, fmt);
     buf_addv(&text, fmt, args);
     va_end(args);

@@ -95,8 +95,7 @@ void words_mask(struct buf *out)
 {
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
-        struct buf summary;
-        buf_init(&summary);
+        struct buf summary = BUF_INIT;
         mask_kind_info(i, &name, &usage, &summary);
         buf_addf(out, "%s%s", i > 0 ? " " : "", name);
         buf_release(&summary);
@@ -139,8 +138,7 @@ void option_help(const struct option_info *info, struct buf *out)
         return;
     }
     const char *list[WORDS_MAX];
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     int n = split_words(info->words, &text, list);
     buf_addf(out, "%.*s", (int)(at - info->help), info->help);
     words_join("", list, n, " or ", out);
@@ -152,10 +150,8 @@ int words_find(const char *what, const char *word, void (*words)(struct buf *wor
                struct status *st)
 {
     const char *list[WORDS_MAX];
-    struct buf text, all;
+    struct buf text = BUF_INIT, all = BUF_INIT;
     int at = 0;
-    buf_init(&text);
-    buf_init(&all);
     int n = split_words(words, &text, list);
     while (at < n && strcmp(word, list[at]) != 0)
         at++;

@@ -69,9 +69,8 @@ static int options_beginning(const struct command *c, const char *text,
 static int refuse_long(const struct command *c, const char *name, struct status *st)
 {
     const char *names[OPTION_COUNT];
-    struct buf list;
+    struct buf list = BUF_INIT;
     int id = OPTION_COUNT - 1, n = options_beginning(c, name, names);
-    buf_init(&list);
     while (id >= 0 && strcmp(option_info((enum option_id)id)->name, name) != 0)
         id--;
     const char *nearest = nearest_word(name, names, options_beginning(c, "", names));

@@ -7,8 +7,7 @@
 
 static void print_json(const json_t *value, size_t flags)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     json_add(value, flags | JSON_REAL_PRECISION(JSON_DIGITS), &text);
     fwrite(text.ptr, 1, text.len, stdout);
     buf_release(&text);
@@ -16,8 +15,7 @@ static void print_json(const json_t *value, size_t flags)
 
 static void print_csv_cell(const json_t *value)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     cell_add(value, DECIMALS_ALL, "", &text);
     if (strpbrk(text.ptr, ",\"\n\r") == NULL) {
         fputs(text.ptr, stdout);

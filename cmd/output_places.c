@@ -49,7 +49,7 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
 int directory_check_vacant(const char *what, const char *dir, struct status *st)
 {
     struct names found;
-    struct buf text;
+    struct buf text = BUF_INIT;
     if (file_is_standard_output(dir))
         return status_set(st, STATUS_USAGE,
                           "%s: standard output takes one file, and these are several; name a "
@@ -58,7 +58,6 @@ int directory_check_vacant(const char *what, const char *dir, struct status *st)
     fresh_dir_sweep(dir);
     if (directory_list(dir, &found, st) != 0)
         return -1;
-    buf_init(&text);
     names_text(&found, &text);
     if (found.count > 0)
         status_set(st, STATUS_USAGE,

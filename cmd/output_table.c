@@ -84,8 +84,7 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     json_array_foreach(rows, i, row)
     {
         const json_t *value = row_member(row, c->key);
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         cell_add(value, c->decimals, "", &text);
         out->number |= json_is_number(value);
         filled |= text.len > 0;
@@ -115,8 +114,7 @@ static int piece_of(const char *text, int width)
 static bool print_pieces(const struct shown *columns, int n, const char **texts)
 {
     bool more = false;
-    struct buf line;
-    buf_init(&line);
+    struct buf line = BUF_INIT;
     for (int i = 0; i < n; i++) {
         const struct shown *c = &columns[i];
         int len = piece_of(texts[i], c->width);
@@ -160,8 +158,7 @@ static int count_wider(const json_t *rows, const struct column *c, int width)
     int count = 0;
     json_array_foreach(rows, i, row)
     {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         cell_add(row_member(row, c->key), c->decimals, "", &text);
         count += (int)text.len > width;
         buf_release(&text);
@@ -227,8 +224,7 @@ void table_print_markdown(const struct output *out)
 {
     size_t row = 0, rows = json_array_size(out->kept);
     for (int line = -2; line < (int)rows; line++) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         for (int c = 0; c < out->column_count; c++) {
             const struct column *column = &out->columns[c];
             if (column->title == NULL)

@@ -119,10 +119,9 @@ void packs_find(const struct options *o, struct target_name target, const struct
     const struct asked asked = {o, target, w};
     struct names names = {.count = 0};
     struct status failed = STATUS_INIT;
-    struct buf path;
+    struct buf path = BUF_INIT;
     char utc[CLOCK_UTC_SIZE] = "";
     *out = (struct found_study){.db = NULL};
-    buf_init(&path);
     if (find_directory(&path, &failed) != 0 || directory_list(path.ptr, &names, &failed) != 0)
         note(o, "packs are left out: %s", failed.message);
     size_t directory = path.len;

@@ -120,10 +120,8 @@ void picture_release(struct picture *p)
 /* Appends a square of `cells` that shows the blocks of one part of the cover; x: its left side. */
 static void add_part(const struct cover_part *part, double x, int cells, struct buf *out)
 {
-    struct buf full, partial;
+    struct buf full = BUF_INIT, partial = BUF_INIT;
     double block = (double)cells / part->blocks.blocks;
-    buf_init(&full);
-    buf_init(&partial);
     add_blocks(&part->blocks, &full, &partial);
     buf_addf(out,
              "<g transform=\"translate(%g 0) scale(%g)\">\n"
@@ -147,8 +145,7 @@ static void add_cover(const struct cover *c, const struct picture *p, struct buf
     double pixel = (double)p->cells / SVG_PIXELS;
     for (int i = 0; i < c->parts; i++) {
         double x = (i + 1) * (p->cells + SVG_GAP * pixel);
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         cover_part_text(&c->part[i], &text);
         add_part(&c->part[i], x, p->cells, out);
         add_legend(x, p, text.ptr, out);

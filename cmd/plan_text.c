@@ -33,8 +33,7 @@ json_t *plan_segments_json(struct plan p)
 
 json_t *schedule_json(const struct choice *c)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     json_t *value = json_string(text.ptr);
     buf_release(&text);

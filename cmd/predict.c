@@ -131,13 +131,12 @@ static int predict(const struct options *o, const struct asked *a, struct model 
 static int refuse_model(const struct options *o, const struct session *s, bool workload,
                         struct status *st)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     if (!workload)
         return status_set(st, STATUS_NOT_FOUND,
                           "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
                           "makes one",
                           o->name, db_path(s->db), o->name);
-    buf_init(&text);
     workload_text(&s->workload, &text);
     status_set(
         st, STATUS_NOT_FOUND,

@@ -44,8 +44,7 @@ static void write_event(const char *event, double now, json_t *members)
     json_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
     json_object_update(object, members);
     json_decref(members);
-    struct buf line;
-    buf_init(&line);
+    struct buf line = BUF_INIT;
     json_add(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS), &line);
     buf_adds(&line, "\n");
     ssize_t n = 0;
@@ -118,8 +117,7 @@ static int width(void)
 
 static void draw(void)
 {
-    struct buf line;
-    buf_init(&line);
+    struct buf line = BUF_INIT;
     if (progress_line(&shown.line, clock_seconds(), &line)) {
         erase();
         if (shown.line.terminal)

@@ -122,9 +122,7 @@ static void note_faster(const struct options *o, const struct top_plan *plans, i
         i++;
     if (i >= count)
         return;
-    struct buf verb, command;
-    buf_init(&verb);
-    buf_init(&command);
+    struct buf verb = BUF_INIT, command = BUF_INIT;
     buf_addf(&verb, "bench %u %u", plan_value(plans[0].plan), plan_value(plans[i].plan));
     options_command(o, verb.ptr, OPTS_SEARCHED, &command);
     note(o,
@@ -159,8 +157,7 @@ static int run(const struct options *o, struct status *st)
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
     json_t *top = NULL;
-    struct buf mask;
-    buf_init(&mask);
+    struct buf mask = BUF_INIT;
     int code = -1;
     if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) == 0 &&
         best_of_study(&s, &report.best, st) == 0 && fill(o, &s, &report, st) == 0 &&

@@ -44,10 +44,9 @@ static void keep_init(void *ctx, const struct db_study *s)
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
 {
-    struct buf texts;
+    struct buf texts = BUF_INIT;
     struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
     char *init = NULL;
-    buf_init(&texts);
     struct db_workload named = db_workload_of(&s->workload, &texts);
     if (db_study_read(s->db, s->study, keep_init, &init, &unread) == 0)
         named.init = init;
@@ -64,9 +63,8 @@ static void name_workload(const struct options *o, const struct session *s, bool
 static int add_page(const struct options *o, const struct session *s, bool drawn, json_t *pages,
                     struct status *st)
 {
-    struct buf options;
+    struct buf options = BUF_INIT;
     json_t *data;
-    buf_init(&options);
     name_workload(o, s, drawn, &options);
     struct reported r = {.db = s->db,
                          .study = s->study,
@@ -110,9 +108,8 @@ static int add_all(const struct options *o, struct session *s, json_t *pages, st
 
 static int write_pages(const struct options *o, const json_t *pages, struct status *st)
 {
-    struct buf page;
+    struct buf page = BUF_INIT;
     size_t more = json_array_size(pages) - 1;
-    buf_init(&page);
     report_page(pages, &page);
     int result = file_write(o->output, page.ptr, page.len, st);
     if (result == 0 && more > 0)

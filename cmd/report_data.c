@@ -126,8 +126,7 @@ static void add_precision(const struct reported *r, const struct db_best *b,
                           const struct precision_errors *e, json_t *rows)
 {
     double us = 1e3 / r->workload->layers;
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     precision_text(b->precision, dtypes[r->workload->dtype].name, &name);
     json_array_append_new(
         rows, json_pack("{ss si si so so so sb so sb}", "precision", name.ptr, "gemms",
@@ -172,8 +171,7 @@ static json_t *mask_json(const struct reported *r)
     const struct workload *w = r->workload;
     const struct block_lists *l = &w->blocks;
     struct picture picture;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     mask_text(&w->mask_spec, &text);
     json_t *mask = json_pack("{ss si}", "text", text.ptr, "seq_len", w->seq_len);
     buf_release(&text);
@@ -202,7 +200,7 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
 {
     char now[CLOCK_UTC_SIZE];
     json_t *plans = NULL, *finals = NULL;
-    struct buf key, path;
+    struct buf key = BUF_INIT, path = BUF_INIT;
     char unstable[UNSTABLE_SIZE];
     *out = NULL;
     if (db_best(r->db, r->study, &r->best, st) != 0 ||
@@ -211,9 +209,7 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         return -1;
     for (int i = 0; i < SLOT_COUNT; i++)
         r->times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
-    buf_init(&key);
     workload_text(r->workload, &key);
-    buf_init(&path);
     buf_add_path(&path, db_path(r->db));
     json_t *data = json_pack(
         "{ss ss ss ss so so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc", clock_utc(now),

@@ -21,8 +21,7 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    struct buf precision;
-    buf_init(&precision);
+    struct buf precision = BUF_INIT;
     precision_text(b->precision, dtypes[w->dtype].name, &precision);
     json_t *object =
         json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
@@ -129,9 +128,8 @@ static void print_segments(const struct chain *chain, const struct db_best *b)
     output_begin(&out, FORMAT_TABLE, segment_columns, ARRAY_LEN(segment_columns));
     for (int i = 0; i < b->choice_count; i++) {
         const struct db_choice *c = &b->choices[i];
-        struct buf names;
+        struct buf names = BUF_INIT;
         char range[12];
-        buf_init(&names);
         segment_describe(chain, c->segment, &names);
         output_row(&out,
                    json_pack("{ss so so ss}", "ops", segment_text(c->segment, range), "impl",
@@ -246,9 +244,8 @@ static void print_unstable(const struct tune_report *r)
 
 static void print_baseline(const struct baseline_time *b)
 {
-    struct buf name;
+    struct buf name = BUF_INIT;
     int digits = ms_decimals(b->ms.median);
-    buf_init(&name);
     plan_add(plan_value(b->plan), &name);
     printf("%-12s %s: %.*f ms [%.*f, %.*f]\n", "baseline", name.ptr, digits, b->ms.median, digits,
            b->ms.low, digits, b->ms.high);
@@ -269,8 +266,7 @@ static void add_gemms(unsigned precision, struct buf *out)
 static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     plan_add((unsigned)b->value, &name);
     if (b->precision != 0) {
         buf_adds(&name, ", in e4m3: ");
@@ -298,8 +294,7 @@ static void print_best(const struct workload *w, const struct tune_report *r)
 static void print_text(const struct options *o, const struct workload *w, enum target_kind target,
                        const struct tune_report *r, bool elsewhere)
 {
-    struct buf key;
-    buf_init(&key);
+    struct buf key = BUF_INIT;
     workload_text(w, &key);
     verdict_print(o, r, elsewhere);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);

@@ -57,12 +57,11 @@ static int search_each(const struct options *o, struct precisions *p, struct ses
     const double begun_s = clock_seconds(), least_s = 0.1;
     for (int i = p->first; i < p->count; i++) {
         struct options one = *o;
-        struct buf name;
+        struct buf name = BUF_INIT;
         if (o->time_limit_s > 0)
             one.time_limit_s =
                 fmax(least_s, (o->time_limit_s - (clock_seconds() - begun_s)) / (p->count - i));
         one.precision = p->items[i];
-        buf_init(&name);
         precision_text(one.precision, "without e4m3", &name);
         if (p->first == 0)
             note(o, "searching plans %s%s, %d of %d", i > 0 ? "in " : "", name.ptr, i + 1,
@@ -149,8 +148,7 @@ static json_t *rows_of(const struct precisions *p, const struct workload *w)
     json_t *rows = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct db_best *b = &p->reports[i].best;
-        struct buf name;
-        buf_init(&name);
+        struct buf name = BUF_INIT;
         precision_text(p->items[i], dtypes[w->dtype].name, &name);
         bool ran = b->value >= 0, compared = ran && are_compared(p);
         json_array_append_new(

@@ -66,8 +66,7 @@ static const char *path_in(int id, const char *value)
 static char *expand(int id, const char *value, bool user, struct status *st)
 {
     const char *path = path_in(id, value);
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     if (path != NULL && strncmp(path, "~/", 2) == 0)
         buf_addf(&text, "%.*s%s%s", (int)(path - value), value, file_home(), path + 1);
     else if (path != NULL && path[0] != '/' && user)
@@ -135,14 +134,13 @@ static int read_file(const char *path, bool user, struct settings *out, struct s
     enum { BYTES_MAX = 1 << 16 };
     struct conf conf = {.count = 0};
     struct stat info;
-    struct buf text;
+    struct buf text = BUF_INIT;
     /* A directory of another's home may be closed to us. */
     if (lstat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
         return 0;
     int fd = file_trust_open(path, st);
     if (fd < 0)
         return status_prefix(st, "a settings file is refused; FUSEPLAN_CONFIG=off does without");
-    buf_init(&text);
     int result = file_read_open(fd, path, BYTES_MAX, &text, st);
     if (result == 0)
         result = conf_parse(path, &text, "fuseplan", &conf, st);
@@ -171,9 +169,8 @@ static int read_level(const char *path, bool user, struct settings *s, struct st
 
 static int read_files(struct settings *s, struct status *st)
 {
-    struct buf path;
+    struct buf path = BUF_INIT;
     char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
-    buf_init(&path);
     buf_addf(&path, "%s/" SETTINGS_FILE, dir);
     int result = read_level(path.ptr, true, s, st);
     if (result == 0)

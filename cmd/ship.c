@@ -185,9 +185,7 @@ static void print(const struct options *o, const json_t *rows)
 /* What to do with the library. */
 static void note_use(const struct options *o, const char *dir, const char *name)
 {
-    struct buf path, run;
-    buf_init(&path);
-    buf_init(&run);
+    struct buf path = BUF_INIT, run = BUF_INIT;
     buf_add_path(&path, dir);
     buf_addf(&run, "%s/example --weights ", path.ptr);
     buf_add_word(&run, o->weights);

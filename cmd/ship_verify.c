@@ -68,8 +68,7 @@ static int read_array(const char *dir, const char *name, const struct workload *
                       struct buf *bytes, struct npy *out, struct status *st)
 {
     enum { HEADER_MOST = 65536 };
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     size_t most =
         sizeof(float) * (size_t)w->batch * (size_t)w->seq_len * (size_t)workload_hidden(w);
@@ -83,11 +82,9 @@ static int read_array(const char *dir, const char *name, const struct workload *
 /* ||library - plan|| / ||plan|| of y; NaN or infinite where a value is. */
 static int difference_of(const char *dir, const struct workload *w, double *out, struct status *st)
 {
-    struct buf plan_bytes, library_bytes;
+    struct buf plan_bytes = BUF_INIT, library_bytes = BUF_INIT;
     struct npy plan, library;
     double error = 0, norm = 0;
-    buf_init(&plan_bytes);
-    buf_init(&library_bytes);
     int result = read_array(dir, "y.npy", w, &plan_bytes, &plan, st) != 0 ||
                          read_array(dir, "library.npy", w, &library_bytes, &library, st) != 0
                      ? -1
@@ -109,9 +106,7 @@ static int difference_of(const char *dir, const struct workload *w, double *out,
 static int run_library(const struct options *o, const struct session *s, const char *at,
                        const char *dir, struct status *st)
 {
-    struct buf x, y;
-    buf_init(&x);
-    buf_init(&y);
+    struct buf x = BUF_INIT, y = BUF_INIT;
     buf_addf(&x, "%s/x.npy", dir);
     buf_addf(&y, "%s/library.npy", dir);
     const char *uuid = bench_fingerprint(s->bench)->uuid;
@@ -131,9 +126,8 @@ static int compare_library(const struct options *o, struct session *s, const str
                            const char *at, double *difference, struct status *st)
 {
     struct status ignored = STATUS_INIT;
-    struct buf dir;
+    struct buf dir = BUF_INIT;
     double most = allowed_of(&s->workload, c, 0);
-    buf_init(&dir);
     buf_addf(&dir, "%s/verified", at);
     progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
     int result = bench_dump_flow(s->bench, &c->candidates[0], dir.ptr, st) != 0 ||

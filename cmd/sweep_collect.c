@@ -6,8 +6,7 @@
 /* Says which shards have rows that a further run may bring to an end, as Slurm takes them. */
 static void say_open(const struct options *o, const struct table *t, int open)
 {
-    struct buf list;
-    buf_init(&list);
+    struct buf list = BUF_INIT;
     for (int shard = 0; shard < o->shards; shard++)
         for (int i = 0; i < t->count; i++)
             if (t->order[i].shard == shard && t->rows[t->order[i].index].state < ROW_FAILED) {

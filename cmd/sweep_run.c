@@ -139,8 +139,7 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
     row->seconds = clock_seconds() - slot->start_s;
     row->state = code == 0 ? ROW_DONE : stopped ? ROW_CUT_SHORT : ROW_FAILED;
     if (row->state == ROW_FAILED && code < 0) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         buf_addf(&text, "its search was ended by signal %d", WTERMSIG(status));
         row->reason = buf_detach(&text);
     } else if (row->state == ROW_FAILED) {
@@ -219,11 +218,10 @@ static int search_rows(struct sweep *s, struct status *st)
 static int open_place(struct sweep *s, struct status *st)
 {
     const char *tmp = getenv("TMPDIR");
-    struct buf path;
+    struct buf path = BUF_INIT;
     s->db = s->o->db;
     if (s->o->save == NULL || s->o->db != NULL)
         return saving_begin(s->o, s->db, &s->saving, st);
-    buf_init(&path);
     buf_addf(&path, "%s/fuseplan-sweep-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (mkdtemp(path.ptr) == NULL) {
         status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,

@@ -54,10 +54,9 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
         if (strncmp(names.items[i], prefix, strlen(prefix)) != 0 ||
             !file_has_suffix(names.items[i], ".ndjson"))
             continue;
-        struct buf path;
+        struct buf path = BUF_INIT;
         struct db_moved moved;
         struct status failed = STATUS_INIT;
-        buf_init(&path);
         buf_addf(&path, "%s/%s", dir, names.items[i]);
         const char *text = path.ptr;
         progress_step(NULL, &(struct step){"texts", i, names.count, NAN});
@@ -75,7 +74,7 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
 int saving_begin(const struct options *o, const char *db_file, struct saving *out,
                  struct status *st)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct db *db = NULL;
     *out = (struct saving){.path = NULL};
     if (o->save == NULL)
@@ -88,7 +87,6 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
     if (result == 0)
         result = texts_import(o->save, prefix, db, st) < 0 ? -1 : 0;
     db_close(db);
-    buf_init(&text);
     add_own_path(o, &text);
     out->path = buf_detach(&text);
     return result;
@@ -98,12 +96,11 @@ int saving_write(struct saving *s, const char *db_file, bool last, struct status
 {
     const double times = 20;
     double begin = clock_seconds();
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct db *db = NULL;
     char hash[HASH_TEXT_SIZE];
     if (s->path == NULL || (last ? s->ended_s == 0 : begin < s->ended_s + times * s->took_s))
         return 0;
-    buf_init(&text);
     int result = db_open(db_file, DB_READ, &db, st);
     if (result == 0)
         result = db_export(db, &text, st);

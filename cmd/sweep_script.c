@@ -16,11 +16,7 @@ static void add_rows(const struct options *o, option_bits more, struct buf *out)
 static void add_script(const struct options *o, int rows, bool gpu, struct buf *out)
 {
     const char *save = o->save != NULL ? o->save : "sweep";
-    struct buf table, dir, file, meant;
-    buf_init(&table);
-    buf_init(&dir);
-    buf_init(&file);
-    buf_init(&meant);
+    struct buf table = BUF_INIT, dir = BUF_INIT, file = BUF_INIT, meant = BUF_INIT;
     buf_add_path(&table, o->operands[2]);
     buf_add_path(&dir, save);
     buf_add_path(&file,
@@ -66,7 +62,7 @@ int sweep_script_run(const struct options *o, struct status *st)
 {
     struct table table = {.count = 0};
     struct target_name target;
-    struct buf text;
+    struct buf text = BUF_INIT;
     if (strcmp(o->operands[1], "slurm") != 0)
         return status_set(st, STATUS_USAGE, "unknown scheduler '%s'; expected slurm",
                           o->operands[1]);
@@ -80,7 +76,6 @@ int sweep_script_run(const struct options *o, struct status *st)
         result = target_parse(usual, &target, st);
     if (result == 0) /* the log lies there */
         result = file_make_dirs(o->save != NULL ? o->save : "sweep", st);
-    buf_init(&text);
     if (result == 0) {
         add_script(o, table.count, target.kind == TARGET_CUDA, &text);
         progress_hide();

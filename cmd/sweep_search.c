@@ -15,8 +15,7 @@ static char **search_words(const struct options *row, const char *target, int jo
                            struct names *words)
 {
     struct status never = STATUS_INIT;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     options_command(row, "search", OPTS_ROW, &text);
     if (!options_has(row, OPT(TARGET)))
         buf_addf(&text, " --target %s", target);

@@ -34,8 +34,7 @@ static const char *take_word(const char *at, struct buf *word)
 int words_split(const char *text, struct names *out, struct status *st)
 {
     const char *at = text + strspn(text, " \t\r\n");
-    struct buf word;
-    buf_init(&word);
+    struct buf word = BUF_INIT;
     while (at != NULL && *at != '\0' && *at != '#') {
         buf_reset(&word);
         at = take_word(at, &word);
@@ -67,11 +66,8 @@ static int add_row(struct table *t, const struct options *o, struct status *st)
     struct target_name target;
     struct workload w;
     struct options quiet = *o;
-    struct buf key, text, family;
+    struct buf key = BUF_INIT, text = BUF_INIT, family = BUF_INIT;
     quiet.given |= OPT(QUIET); /* notes come with the search */
-    buf_init(&key);
-    buf_init(&text);
-    buf_init(&family);
     int result = workload_from_options(&quiet, false, &target, &w, st);
     if (result == 0) {
         workload_text(&w, &key);
@@ -173,10 +169,8 @@ static void make_order(struct table *t, int shards)
 int table_read(const struct options *o, const char *path, const char *target, struct table *out,
                struct status *st)
 {
-    struct buf text, common;
+    struct buf text = BUF_INIT, common = BUF_INIT;
     *out = (struct table){.count = 0};
-    buf_init(&text);
-    buf_init(&common);
     options_words(o, OPTS_ROW & ~OPT(TARGET), &common);
     int line = 0, result = file_read_text(path, 0, &text, st);
     if (result != 0 && st->code == STATUS_ENVIRONMENT)

@@ -53,10 +53,9 @@ static void add_row(void *ctx, const struct db_listed *l)
     struct verified row = {.study = l->study, .ms = {NAN, NAN, NAN}, .state = STATE_ELSEWHERE};
     struct fingerprint device;
     struct status never = STATUS_INIT;
-    struct buf options;
+    struct buf options = BUF_INIT;
     const char *named = p->o->target;
     bool kind = named != NULL && strncmp(named, l->target.kind, strlen(l->target.kind)) == 0;
-    buf_init(&options);
     known_options(w, l->target.kind, &options);
     row.options = buf_detach(&options);
     row.text = mem_strdup(w->text);

@@ -33,9 +33,8 @@ static int train_file(const struct options *o, const struct model_options *optio
 {
     struct db *db = NULL;
     struct model_data data = {.count = 0};
-    struct buf text;
+    struct buf text = BUF_INIT;
     int result = -1;
-    buf_init(&text);
     if (file_read_text(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
         model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
         db_open(o->db, DB_WRITE, &db, st) == 0)

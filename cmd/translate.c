@@ -25,8 +25,7 @@ static json_t *value_json(unsigned value)
 /* plain: as lines, not as rows of the output. */
 static void print_range(bool plain, struct output *out, unsigned lo, unsigned hi)
 {
-    struct buf lines;
-    buf_init(&lines);
+    struct buf lines = BUF_INIT;
     for (unsigned value = lo; value <= hi; value++) {
         if (!plain) {
             output_row(out, value_json(value));

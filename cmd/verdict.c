@@ -42,8 +42,7 @@ const char *verdict_word(const struct tune_report *r)
 /* The command that measures the best plan and the baselines anew.  what: it does. */
 static void print_again(const struct options *o, const char *when, const char *what)
 {
-    struct buf command;
-    buf_init(&command);
+    struct buf command = BUF_INIT;
     options_command(o, "search", OPTS_SEARCHED | OPT(BASELINE), &command);
     printf("%-12s %s'%s --again' %s\n", "", when, command.ptr, what);
     buf_release(&command);
@@ -54,8 +53,7 @@ static void print_ratios(const struct tune_report *r, const char *label)
 {
     for (int i = 0; i < r->baseline_count; i++) {
         const struct baseline_time *b = &r->baselines[i];
-        struct buf line;
-        buf_init(&line);
+        struct buf line = BUF_INIT;
         baseline_ratio(b, (int)plan_value(b->plan) == r->best.value, &line);
         printf("%-12s %s\n", i == 0 ? label : "", line.ptr);
         buf_release(&line);
@@ -66,8 +64,7 @@ static void print_ratios(const struct tune_report *r, const char *label)
 
 static void print_doubt(unsigned value, const char *doubt)
 {
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     plan_add(value, &name);
     printf("%-12s no winner: the time of %s is unstable: %s\n", "verdict", name.ptr, doubt);
     buf_release(&name);

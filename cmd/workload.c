@@ -27,8 +27,7 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
 {
     enum { NPY_HEADER_MAX = 65536 };
     const char *path = w->mask_spec.path;
-    struct buf npy;
-    buf_init(&npy);
+    struct buf npy = BUF_INIT;
     /* An array of float64 is read too, to say what makes a mask of it. */
     size_t most = sizeof(double) * (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len +
                   NPY_HEADER_MAX;
@@ -153,8 +152,7 @@ static void refuse_missing(const struct options *o, struct db *db, const struct 
                            struct status *st)
 {
     struct status with = STATUS_INIT;
-    struct buf search;
-    buf_init(&search);
+    struct buf search = BUF_INIT;
     options_command(o, "search", OPTS_SEARCHED, &search);
     status_set(&with, missing->code, "%s; '%s' measures it", missing->message, search.ptr);
     known_refuse(db, &with, st);
@@ -164,8 +162,7 @@ static void refuse_missing(const struct options *o, struct db *db, const struct 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st)
 {
-    struct buf key;
-    buf_init(&key);
+    struct buf key = BUF_INIT;
     workload_text(w, &key);
     struct db_study near = near_here(o, target);
     struct status missing = STATUS_INIT;
@@ -187,8 +184,7 @@ static const struct step_near {
 static int find_near(const struct options *o, struct db *db, struct target_name target,
                      const struct workload *w, size_t count, int64_t *study, struct status *st)
 {
-    struct buf key;
-    buf_init(&key);
+    struct buf key = BUF_INIT;
     const struct db_workload asked = db_workload_of(w, &key);
     struct db_study near = near_here(o, target);
     int found = 0;

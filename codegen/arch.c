@@ -50,8 +50,7 @@ static int unknown_arch(const char *name, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "--arch: '%s' is too old; the cuda target needs sm_%d (Ampere) or later",
                           name, CUDA_ARCH_MIN);
-    struct buf known;
-    buf_init(&known);
+    struct buf known = BUF_INIT;
     arch_words(", ", &known);
     status_set(st, STATUS_USAGE, "--arch: '%s' is unknown; expected some of %s, commas between",
                name, known.ptr);
@@ -128,8 +127,7 @@ int arch_common(const struct arch_list *list)
 void arch_options(const struct arch_list *list, struct buf *out)
 {
     for (int i = 0; i < list->count; i++) {
-        struct buf name;
-        buf_init(&name);
+        struct buf name = BUF_INIT;
         arch_name(list->arch[i], &name);
         buf_addf(out, "%s-gencode arch=compute_%s,code=%s", i > 0 ? " " : "",
                  name.ptr + strlen("sm_"), name.ptr);

@@ -98,8 +98,7 @@ int plan_check(const struct build_target *t, struct plan p, struct status *st)
         i++;
     if (i == count)
         return 0;
-    struct buf precision;
-    buf_init(&precision);
+    struct buf precision = BUF_INIT;
     precision_text(t->precision, dtypes[t->dtype].name, &precision);
     status_set(st, STATUS_UNFIT,
                "plan %u has no kernel for operators %d-%d where the precision is %s; 'default' "
@@ -138,8 +137,7 @@ bool plan_expected(const struct build_target *t, struct plan *out)
  * lacks any. */
 static bool is_written_so(const struct choice *c, const char *schedule)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     bool same = strcmp(text.ptr, schedule) == 0;
     buf_release(&text);

@@ -36,10 +36,8 @@ static unsigned precision_like(const struct choice *c, struct segment s)
 static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT])
 {
     struct cuda_stage s;
-    struct buf name, other;
+    struct buf name = BUF_INIT, other = BUF_INIT;
     int count = 0;
-    buf_init(&name);
-    buf_init(&other);
     add_gemm_name(c, &name);
     add_e4m3_name(c, &name);
     for (int i = 0; i < SEGMENT_COUNT; i++) {

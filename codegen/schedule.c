@@ -54,9 +54,8 @@ static unsigned precision_find(const char *text, size_t len)
 
 static int pick_find(const struct knob *knob, const char *text, size_t len)
 {
-    struct buf label;
+    struct buf label = BUF_INIT;
     int found = -1;
-    buf_init(&label);
     for (int i = 0; i < knob->count && found < 0; i++) {
         buf_reset(&label);
         knob_label(knob, i, &label);

@@ -63,8 +63,7 @@ void add_layer(const struct filling *f, struct buf *out)
         add_norm(c, "x + c @ wo + bo", 1, out);
     buf_adds(out, "\n");
     add_gate(c, m, out);
-    struct buf sum;
-    buf_init(&sum);
+    struct buf sum = BUF_INIT;
     buf_adds(&sum, "h + ");
     add_ffn(c, m, &sum);
     buf_adds(out, " *   y   = ");

@@ -83,8 +83,7 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
                      const struct standalone_plan *p, struct buf *out)
 {
     const struct workload *w = p->workload;
-    struct buf masks;
-    buf_init(&masks);
+    struct buf masks = BUF_INIT;
     add_title(p, out);
     buf_adds(out, "#include \"plan.h\"\n\n");
     for (int i = 0; i < p->candidate->count; i++)
@@ -153,7 +152,7 @@ void add_plans_source(const struct standalone_spec *s, const struct library_targ
     static const char *const types[DTYPE_COUNT] = {
         [DTYPE_FP32] = "FP32", [DTYPE_TF32] = "TF32", [DTYPE_FP16] = "FP16", [DTYPE_BF16] = "BF16"};
     const struct workload *w = s->plans[0].workload;
-    struct buf upper;
+    struct buf upper = BUF_INIT;
     buf_adds(out,
              "/* The library's plans, and what all of them share. */\n#include \"plan.h\"\n\n");
     for (int i = 0; i < s->count; i++) {
@@ -167,7 +166,6 @@ void add_plans_source(const struct standalone_spec *s, const struct library_targ
         add_plan_name(s, &s->plans[i], out);
         buf_adds(out, ",\n");
     }
-    buf_init(&upper);
     add_library_name(s, true, &upper);
     buf_addf(
         out,

@@ -99,8 +99,7 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
     if (result == SQLITE_OK) {
         while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
             const char *problem = (const char *)sqlite3_column_text(stmt, 0);
-            struct buf escaped; /* it may quote what is stored */
-            buf_init(&escaped);
+            struct buf escaped = BUF_INIT; /* it may quote what is stored */
             utf8_escape(problem != NULL ? problem : "", &escaped);
             row(ctx, escaped.ptr);
             buf_release(&escaped);
@@ -138,11 +137,10 @@ static int check_table(struct db *db, const char *sql, db_check_row *row, void *
                        struct status *st)
 {
     sqlite3_stmt *stmt = NULL;
-    struct buf why;
+    struct buf why = BUF_INIT;
     int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
     if (result != SQLITE_OK)
         return report_failure(db, result, row, ctx, problems, st);
-    buf_init(&why);
     const struct row_rule **rules_of = row_rules_of(stmt);
     while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
         buf_reset(&why);

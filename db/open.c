@@ -15,8 +15,7 @@ char *db_place(const char *path)
     if (path != NULL)
         return mem_strdup(path);
 
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     char *dir = file_user_dir(NULL, "FUSEPLAN_DB", "XDG_DATA_HOME", ".local/share");
     buf_addf(&text, "%s/fuseplan.db", dir);
     free(dir);
@@ -165,8 +164,7 @@ static int resolve(struct db *db, struct status *st)
         return 0;
     char *dir = parent_of(db->path), *real = realpath(dir, NULL);
     const char *slash = strrchr(db->path, '/');
-    struct buf file;
-    buf_init(&file);
+    struct buf file = BUF_INIT;
     if (real == NULL)
         status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", db->path,
                    strerror(errno));
@@ -183,12 +181,11 @@ static int resolve(struct db *db, struct status *st)
 /* Opens the file and reads its identity; returns SQLite's code. */
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
-    struct buf uri;
+    struct buf uri = BUF_INIT;
     int result = sqlite3_initialize();
     if (result != SQLITE_OK)
         return result;
     db_watch_opens();
-    buf_init(&uri);
     add_uri(&uri, db->file, uri_query);
     result =
         sqlite3_open_v2(uri.ptr, &db->handle,
@@ -207,8 +204,7 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
  * holds everything. */
 static bool is_immutable(const char *path)
 {
-    struct buf wal;
-    buf_init(&wal);
+    struct buf wal = BUF_INIT;
     buf_addf(&wal, "%s-wal", path);
     bool has_wal = file_exists(wal.ptr);
     buf_release(&wal);

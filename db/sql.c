@@ -110,8 +110,7 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
         error = ENOSPC;
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
-    struct buf pipe;
-    buf_init(&pipe);
+    struct buf pipe = BUF_INIT;
     if ((result & 0xff) == SQLITE_CANTOPEN && find_pipe(handle, &pipe))
         status_set(st, STATUS_DATABASE,
                    "database '%s' cannot be opened: '%s' is a pipe, where SQLite keeps a file: "
@@ -122,8 +121,7 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
                          : handle != NULL ? sqlite3_errmsg(handle)
                                           : sqlite3_errstr(result);
     bool full = system && (error == ENOSPC || error == EDQUOT);
-    struct buf kind;
-    buf_init(&kind);
+    struct buf kind = BUF_INIT;
     if (result == SQLITE_NOTADB)
         add_kind(path, &kind);
     status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path,
@@ -168,8 +166,7 @@ void query_text(struct query *q, const char *value)
         bound(q, sqlite3_bind_text(q->stmt, at, value != NULL ? value : "", -1, SQLITE_STATIC));
         return;
     }
-    struct buf escaped;
-    buf_init(&escaped);
+    struct buf escaped = BUF_INIT;
     utf8_escape(value, &escaped);
     bound(q, sqlite3_bind_text(q->stmt, at, escaped.ptr, -1, SQLITE_TRANSIENT));
     buf_release(&escaped);
@@ -187,8 +184,7 @@ void query_bytes(struct query *q, const char *text)
 
 static int check_row(const struct query *q, struct status *st)
 {
-    struct buf why;
-    buf_init(&why);
+    struct buf why = BUF_INIT;
     int result = row_fits(q->rules, q->stmt, &why) ? 0 : row_refused(q->db, why.ptr, st);
     buf_release(&why);
     return result;

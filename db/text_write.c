@@ -127,8 +127,7 @@ static void end_line(struct lines *l)
 static void add_study(struct lines *l, const struct db_listed *study)
 {
     char hash[HASH_TEXT_SIZE];
-    struct buf key;
-    buf_init(&key);
+    struct buf key = BUF_INIT;
     add_object("inputs", &text_inputs, &study->workload, &key);
     add_object("workload", &text_workload, &study->workload, &key);
     add_object("target", &text_target, &study->target, &key);
@@ -162,8 +161,7 @@ static int add_searches(struct lines *l, int64_t study, struct status *st)
 /* "2-6 handwritten", "7 generated rows=8": operators, implementation, schedule. */
 static void add_choices(const struct db_trial *t, struct buf *out)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     add_name("choices", out);
     for (int i = 0; i < t->choice_count; i++) {
         const struct db_choice *c = &t->choices[i];

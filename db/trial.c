@@ -67,8 +67,7 @@ static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, s
 /* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
 static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     for (int i = 0; i < t->choice_count; i++) {
         struct segment s = t->choices[i].segment;
         buf_addf(&text, "%s%d", i > 0 ? " " : "", s.first);

@@ -92,8 +92,7 @@ int mask_file_check(const struct npy *a, int batch, int seq_len, struct status *
     bool batched = a->ndim == 3 && a->shape[0] == batch;
     bool fits = (a->ndim == 2 || batched) && a->shape[a->ndim - 2] == seq_len &&
                 a->shape[a->ndim - 1] == seq_len;
-    struct buf wrong;
-    buf_init(&wrong);
+    struct buf wrong = BUF_INIT;
     if (a->type != NPY_BOOL && a->type != NPY_UINT8)
         add_type(a, &wrong);
     if (!fits)

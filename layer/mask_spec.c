@@ -24,8 +24,7 @@ static int refuse_kind(const char *name, struct status *st)
 {
     int count = mask_kind_count();
     const char **names = mem_alloc((size_t)count, sizeof(*names));
-    struct buf message;
-    buf_init(&message);
+    struct buf message = BUF_INIT;
     for (int k = 0; k < count; k++)
         names[k] = mask_kinds[k].name;
     const char *meant = nearest_word(name, names, count);

@@ -37,8 +37,7 @@ int model_data_parse(const char *name, const char *text, size_t len, struct mode
     struct plan *plans = NULL;
     double *ms = NULL;
     int rows = 0, number = 0, result = 0;
-    struct buf line;
-    buf_init(&line);
+    struct buf line = BUF_INIT;
     for (const char *end = text + len, *next; text < end && result == 0; text = next) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *word, *wrong;
         next = newline != NULL ? newline + 1 : end;

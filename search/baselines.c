@@ -127,8 +127,7 @@ bool baselines_measured(const struct tuner *t)
 void say_baselines(const struct tuner *t)
 {
     const struct baselines *b = &t->o->baselines;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     for (int i = 0; i < b->count; i++) {
         buf_adds(&text, i > 0 ? ", " : "");
         plan_add(plan_value(b->plans[i]), &text);

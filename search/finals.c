@@ -40,8 +40,7 @@ static int runnable(const struct tuner *t, const struct observation *items, int 
 static int store(struct tuner *t, const char *mark, const struct candidate *candidates,
                  const struct trial *trials, int count, struct status *st)
 {
-    struct buf comparison;
-    buf_init(&comparison);
+    struct buf comparison = BUF_INIT;
     buf_addf(&comparison, "%s", t->search_id);
     if (++t->comparisons > 1) /* no two of a search share a text */
         buf_addf(&comparison, " %d", t->comparisons);
@@ -245,8 +244,7 @@ static int read_compared(struct tuner *t, struct buf *out, bool *held, struct st
 
 int finals_held(struct tuner *t, bool *out, struct status *st)
 {
-    struct buf compared;
-    buf_init(&compared);
+    struct buf compared = BUF_INIT;
     int result = read_compared(t, &compared, out, st);
     buf_release(&compared);
     return result;
@@ -271,9 +269,8 @@ int measure_finals(struct tuner *t, struct status *st)
                              .share = 1,
                              .mark = "",
                              .mark_cut_short = ""};
-    struct buf compared;
+    struct buf compared = BUF_INIT;
     bool held;
-    buf_init(&compared);
     int result = read_compared(t, &compared, &held, st);
     if (result != 0 || held)
         goto out;

@@ -111,9 +111,7 @@ static int store_model(struct db *db, int64_t study, const char *name,
                        const struct model_options *options, const struct model_data *data,
                        const struct model_report *report, struct status *st)
 {
-    struct buf rows, json;
-    buf_init(&rows);
-    buf_init(&json);
+    struct buf rows = BUF_INIT, json = BUF_INIT;
     if (study == 0)
         model_data_text(data, &rows);
     report_json(report, &json);

@@ -59,11 +59,10 @@ static void read_row(const json_t *row, struct precision_errors *out)
 int precision_errors_read(const char *path, struct precision_errors *out, struct status *st)
 {
     enum { MOST = 16 << 20 };
-    struct buf text;
+    struct buf text = BUF_INIT;
     size_t i;
     json_t *row, *rows = NULL;
     forget_errors(out);
-    buf_init(&text);
     int result = file_read_text(path, MOST, &text, st);
     if (result == 0)
         rows = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
@@ -237,9 +236,8 @@ int compare_precisions(struct bench *b, struct db *db, const unsigned *precision
                        struct status *st)
 {
     struct contenders *c = mem_alloc(1, sizeof(*c));
-    struct buf options;
+    struct buf options = BUF_INIT;
     int64_t study;
-    buf_init(&options);
     add_options(errors, &options);
     *c = (struct contenders){.count = 0};
     int result = study_open(b, db, &study, st);

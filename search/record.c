@@ -28,8 +28,7 @@ int study_open(const struct bench *b, struct db *db, int64_t *study, struct stat
 {
     struct db_workload w;
     struct db_target t;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     study_of(b, &w, &t, &text);
     int result = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
     buf_release(&text);
@@ -66,8 +65,7 @@ static void texts_init(struct texts *x, const struct candidate *c, const struct 
 {
     for (int i = 0; i < c->count; i++) {
         const struct choice *from = &c->choices[i];
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         schedule_text(from->impl, &from->schedule, &text);
         x->schedules[i] = buf_detach(&text);
         x->choices[i] = (struct db_choice){

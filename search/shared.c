@@ -200,8 +200,7 @@ static bool agrees(const struct trial *now, const struct db_trial *then)
 static void say_refused(const struct tuner *t, const struct choice *c, const struct trial *now,
                         double then_ms)
 {
-    struct buf took;
-    buf_init(&took);
+    struct buf took = BUF_INIT;
     if (now->status == TRIAL_OK)
         buf_addf(&took, "take %.2f us", 1e3 * now->ms.median);
     else
@@ -254,8 +253,7 @@ static int take(struct tuner *t, struct found *f, struct status *st)
 {
     const struct status none = STATUS_INIT;
     const struct choice *c = &t->segments.slots[f->slot].attempts[f->attempt].choice;
-    struct buf schedule;
-    buf_init(&schedule);
+    struct buf schedule = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &schedule);
     const struct db_choice choice = {
         .segment = c->segment, .impl = c->impl->name, .schedule = schedule.ptr};

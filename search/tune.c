@@ -156,8 +156,7 @@ static void tuner_free(struct tuner *t)
 static int tuner_run(struct tuner *t, const char *strategy, const struct course *c,
                      struct search_result *found, struct status *st)
 {
-    struct buf options;
-    buf_init(&options);
+    struct buf options = BUF_INIT;
     past_options(t->o, t->segments.precision, &options);
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);

@@ -38,9 +38,8 @@ static inline struct mask mask_of_file(int batch, int seq_len, const uint8_t *da
 {
     struct status st = STATUS_INIT;
     struct mask_spec spec = mask_spec_of("file:made-up", seq_len);
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     struct mask m;
-    buf_init(&npy);
     npy_write(NPY_BOOL, 3, (const int64_t[]){batch, seq_len, seq_len}, data, &npy);
     ck_assert_msg(mask_build(&spec, batch, seq_len, &npy, &m, &st) == 0, "%s", st.message);
     mask_spec_release(&spec);

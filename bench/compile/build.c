@@ -32,8 +32,7 @@ void binary_describe(const struct binary *b, struct resources *r)
 void binary_source(const struct builder *b, struct binary *binary, struct buf *text)
 {
     choice_emit(&binary->choice, &b->target, text);
-    struct buf all;
-    buf_init(&all);
+    struct buf all = BUF_INIT;
     buf_addf(&all, "%s\n%s\n%s", b->toolchain->identity, strrchr(b->headers.ptr, '/'), text->ptr);
     hash_text(all.ptr, all.len, binary->key);
     buf_release(&all);
@@ -44,8 +43,7 @@ static bool recall_log(const struct builder *b, struct binary *binary)
 {
     if (!b->toolchain->logs || binary->choice.impl->library)
         return true;
-    struct buf log;
-    buf_init(&log);
+    struct buf log = BUF_INIT;
     bool found = cache_get(b->cache, CACHE_LOG, binary->key, &log, NULL);
     if (found)
         ptxas_read(log.ptr, &binary->resources);
@@ -62,8 +60,7 @@ bool binary_in_cache(const struct builder *b, struct binary *binary)
     if (!cache_get(cache, CACHE_BINARY, binary->key, NULL, binary->content_hash) ||
         !recall_log(b, binary))
         return false;
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     cache_path(cache, CACHE_BINARY, binary->key, &path);
     free(binary->path);
     binary->path = buf_detach(&path);

@@ -52,8 +52,7 @@ static int make_own_dir(const char *path, struct status *st)
 
 static int make_dir(const struct cache *c, const char *name, struct status *st)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", c->dir, name);
     int result = make_own_dir(path.ptr, st);
     if (result == 0 && access(path.ptr, W_OK | X_OK) != 0)
@@ -146,9 +145,7 @@ static bool sound(const struct buf *entry, char content_hash[HASH_TEXT_SIZE])
 bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, struct buf *data,
                char content_hash[HASH_TEXT_SIZE])
 {
-    struct buf path, entry;
-    buf_init(&path);
-    buf_init(&entry);
+    struct buf path = BUF_INIT, entry = BUF_INIT;
     struct status ignored = STATUS_INIT;
     char hash[HASH_TEXT_SIZE];
     cache_path(c, kind, key, &path);
@@ -189,9 +186,7 @@ int cache_write(const char *path, const void *data, size_t len, struct status *s
 int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,
               size_t len, struct status *st)
 {
-    struct buf path, entry;
-    buf_init(&path);
-    buf_init(&entry);
+    struct buf path = BUF_INIT, entry = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
     buf_add(&entry, data, len);
     buf_add(&entry, hash_text(data, len, hash), HASH_LENGTH);
@@ -209,9 +204,8 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
  * time. */
 static bool same_file(const char *path, const void *data, size_t len)
 {
-    struct buf old;
+    struct buf old = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&old);
     bool same = file_is_ours(path) && file_read(path, 0, &old, &ignored) == 0 && old.len == len &&
                 memcmp(old.ptr, data, len) == 0;
     buf_release(&old);
@@ -221,9 +215,7 @@ static bool same_file(const char *path, const void *data, size_t len)
 int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
                   struct buf *dir, struct status *st)
 {
-    struct buf all, path;
-    buf_init(&all);
-    buf_init(&path);
+    struct buf all = BUF_INIT, path = BUF_INIT;
     for (int i = 0; i < count; i++) {
         buf_addf(&all, "%s %zu\n", files[i].name, files[i].len);
         buf_add(&all, files[i].text, files[i].len);
@@ -271,8 +263,7 @@ static uint64_t walk_dir(const struct cache *c, enum cache_kind kind, struct buf
     uint64_t bytes = 0;
     const struct dirent *e;
     struct stat file;
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     cache_dir(c, kind, &path);
     int fd = open(path.ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *names = fd >= 0 ? fdopendir(fd) : NULL;
@@ -324,8 +315,7 @@ void cache_trim(const struct cache *c)
     scratch_sweep(c);
     if (walk_cache(c, NULL) <= c->max_bytes)
         return;
-    struct buf list;
-    buf_init(&list);
+    struct buf list = BUF_INIT;
     uint64_t bytes = walk_cache(c, &list);
     struct entry *entries = (void *)list.ptr;
     size_t count = list.len / sizeof(*entries);

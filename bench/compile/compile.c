@@ -49,8 +49,7 @@ static void add_all(struct arguments *to, const struct arguments *from)
 
 static char *path_in(const struct scratch *s, const char *name, const char *suffix)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s%s", s->dir, name, suffix);
     return buf_detach(&path);
 }
@@ -76,8 +75,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
     add_all(&argv, &tc->libs);
-    struct buf tmpdir;
-    buf_init(&tmpdir);
+    struct buf tmpdir = BUF_INIT;
     buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
     char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
     const struct process_spec spec = {.path = tc->path,
@@ -143,8 +141,7 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
     if (p->overdue)
         return status_set(st, STATUS_TIMEOUT, "'%s' was stopped after %.0f s", tc->path,
                           clock_seconds() - job->started);
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     int result = -1;
     if (p->wait_status != 0) {
         char *machine = machines_fault(p);
@@ -209,7 +206,7 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
 {
     enum { TRIES = 2 };
     struct status failed;
-    struct buf suspects;
+    struct buf suspects = BUF_INIT;
     int result = -1;
     for (int i = 0; i < TRIES && result != 0; i++) {
         failed = STATUS_INIT;
@@ -220,7 +217,6 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
     }
     if (result == 0)
         return 0;
-    buf_init(&suspects);
     if (failed.code == STATUS_COMPILE)
         child_suspects(CHILD_COMPILER, failed.message, &suspects);
     status_set(st, failed.code, "%s%s", failed.message, suspects.ptr);
@@ -233,9 +229,7 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
                   const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
 {
-    struct buf text, headers;
-    buf_init(&text);
-    buf_init(&headers);
+    struct buf text = BUF_INIT, headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, st);
     buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
     hash_text(text.ptr, text.len, key);
@@ -250,8 +244,7 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    struct buf headers;
-    buf_init(&headers);
+    struct buf headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, &failed);
     if (result == 0)
         result = build_probe(tc, c, headers.ptr, NULL, until, stop, &failed);
@@ -285,8 +278,7 @@ int compiler_version(const char *path, const struct arguments *words, const char
                                       .answers = true,
                                       .may_leave_daemons = true};
     struct process p;
-    struct buf suspects;
-    buf_init(&suspects);
+    struct buf suspects = BUF_INIT;
     int result = process_run(&spec, stop, &p, st);
     if (result == 0) {
         buf_add(out, p.answer.ptr, p.answer.len);

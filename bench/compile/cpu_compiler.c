@@ -106,8 +106,7 @@ static int read_version(const struct toolchain_request *request, struct toolchai
                         struct buf *identity, struct status *st)
 {
     struct arguments words = {0};
-    struct buf said;
-    buf_init(&said);
+    struct buf said = BUF_INIT;
     for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
         arguments_add(&words, out->flags.items[i]); /* the compiler behind a wrapper */
     int result = compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st);
@@ -127,8 +126,7 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
 {
     const char *by, *name = chosen_compiler(request->compiler, &by);
     struct arguments words = {0};
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     bool found = find_program(name, &words, &path);
     out->path = buf_detach(&path);
     add_flags(&words, &out->flags);
@@ -200,8 +198,7 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
                                                                     : CPU_COMPILER_ADVICE,
                           failed.message);
     }
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     cache_path(c, CACHE_BINARY, key, &path);
     int result = run_probe(request, path.ptr, out, st);
     buf_release(&path);
@@ -217,8 +214,7 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
                               .binary_suffix = ".so",
                               .max_memory_bytes = COMPILER_MAX_BYTES};
     arguments_add_words(&out->libs, CPU_LIBRARIES);
-    struct buf identity;
-    buf_init(&identity);
+    struct buf identity = BUF_INIT;
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     int result = check_address_space(st);

@@ -26,8 +26,7 @@ int nvcc_find(struct buf *path, const char **why, struct status *st)
     *why = "on PATH";
     if (process_find("nvcc", path))
         return 0;
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     buf_addf(&name, "%s/bin/nvcc", root);
     bool found = process_find(name.ptr, path);
     *why = by != NULL ? by : "the usual place";
@@ -58,15 +57,13 @@ typedef int find_compiler(const struct toolchain_request *request, struct toolch
 static int find_nvcc(const struct toolchain_request *request, struct toolchain *out,
                      struct buf *identity, struct status *st)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     const char *why;
     int found = nvcc_find(&path, &why, st);
     out->path = buf_detach(&path);
     if (found != 0)
         return -1;
-    struct buf said;
-    buf_init(&said);
+    struct buf said = BUF_INIT;
     int release = compiler_version(out->path, NULL, WHAT_TO_INSTALL, request->stop, &said, st);
     if (release == 0 && (release = read_release(said.ptr)) == 0)
         release = status_set(st, STATUS_ENVIRONMENT,
@@ -134,13 +131,12 @@ static int prove(const struct cache *c, const struct toolchain *tc,
                  const volatile sig_atomic_t *stop, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status failed = STATUS_INIT;
     if (compile_probe(tc, c, stop, key, &failed) == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, failed.code, "%s", failed.message);
-    buf_init(&text);
     arguments_text(&tc->flags, &text);
     status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
                tc->where.compiler, tc->where.device, tc->where.capability, text.ptr, failed.message,
@@ -162,9 +158,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                const struct gpu *gpu, const struct cache *c, struct toolchain *out,
                struct status *st)
 {
-    struct buf identity, flags;
-    buf_init(&identity);
-    buf_init(&flags);
+    struct buf identity = BUF_INIT, flags = BUF_INIT;
     *out = (struct toolchain){.kind = TARGET_CUDA,
                               .probe = probe_source,
                               .source_suffix = ".cu",

@@ -53,8 +53,7 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
                struct status *st)
 {
     char index[16];
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     snprintf(index, sizeof(index), "%d", request->device);
     *said = NULL;
     int result = worker_find(request->worker, &path, st);
@@ -84,9 +83,8 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
 
 static bool add_file(const char *proc, const char *name, struct buf *out)
 {
-    struct buf path;
+    struct buf path = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&path);
     buf_addf(&path, "%s/%s", proc, name);
     bool read = file_read(path.ptr, 0, out, &ignored) == 0;
     buf_release(&path);
@@ -101,9 +99,8 @@ static void add_devices(const char *proc, struct buf *out)
                                            "driver/nvidia/capabilities/gpu*/mig/gi*/ci*",
                                            "../dev/nvidia*", "../dev/nvidia-caps/*"};
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
-        struct buf pattern;
+        struct buf pattern = BUF_INIT;
         glob_t found = {.gl_pathc = 0};
-        buf_init(&pattern);
         buf_addf(&pattern, "%s/%s", proc, patterns[p]);
         if (glob(pattern.ptr, 0, NULL, &found) == 0)
             for (size_t i = 0; i < found.gl_pathc; i++)
@@ -117,8 +114,7 @@ static void add_devices(const char *proc, struct buf *out)
 static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 {
     static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     bool known = add_file(proc, "sys/kernel/random/boot_id", &text) &&
                  add_file(proc, "driver/nvidia/version", &text);
     add_devices(proc, &text);
@@ -137,9 +133,8 @@ static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 
 static bool recall(const struct cache *c, const char *key, struct gpu *out)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
-    buf_init(&text);
     json_t *said = NULL;
     bool found = cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
                  (said = json_loads(text.ptr, 0, NULL)) != NULL &&

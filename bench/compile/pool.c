@@ -128,8 +128,7 @@ static int build_again(struct builder *b, double until, struct status *st)
     struct status result = STATUS_INIT;
     if (binary->built) /* as a choice of the same source, just now */
         return 0;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     binary_source(b, binary, &text);
     double start = clock_seconds();
     int built = compile_source(b->toolchain, b->cache, text.ptr, b->headers.ptr, binary->key,
@@ -177,8 +176,7 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
     if (make_headers(b, st) != 0)
         return -1;
 
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     int result = 0;
     binary_source(b, binary, &text);
     if (binary_in_cache(b, binary) || being_built(b, binary) || failed_once(b, binary)) {

@@ -212,8 +212,7 @@ void process_describe_end(int wait_status, struct buf *out)
 
 const char *process_failure(struct process *p)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     if (p->overdue)
         buf_adds(&text, "stopped at its deadline");
     else

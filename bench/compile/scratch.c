@@ -20,9 +20,8 @@ static void draw_name(const struct cache *c, struct buf *path)
 int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
 {
     enum { TRIES = 8 }; /* another process may sweep the directory before it is locked */
-    struct buf path;
+    struct buf path = BUF_INIT;
     *out = SCRATCH_INIT;
-    buf_init(&path);
     errno = EEXIST;
     for (int i = 0; i < TRIES && out->lock < 0; i++) {
         draw_name(c, &path);
@@ -63,10 +62,9 @@ void scratch_release(struct scratch *s)
 
 void scratch_sweep(const struct cache *c)
 {
-    struct buf path;
+    struct buf path = BUF_INIT;
     struct names names;
     struct status ignored = STATUS_INIT;
-    buf_init(&path);
     buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR, c->dir);
     if (directory_list(path.ptr, &names, &ignored) != 0)
         names = (struct names){.count = 0};

@@ -64,10 +64,9 @@ static int read_whole(struct calibration *c, const json_t *whole, struct status 
 
 int calibration_read(const char *path, struct calibration *out, struct status *st)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     json_error_t error;
     *out = (struct calibration){.path = mem_strdup(path)};
-    buf_init(&text);
     int result = file_read_text(path, CALIBRATION_MOST, &text, st);
     if (result != 0) {
         status_prefix(st, "--calibration");

@@ -190,8 +190,7 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models) && type != NULL; i++)
         if (strcmp(type, models[i].type) == 0)
             return &models[i];
-    struct buf known;
-    buf_init(&known);
+    struct buf known = BUF_INIT;
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
@@ -276,9 +275,7 @@ static int refuse_file(const char *path, bool is_dir, struct status *st)
 int model_config_read(const char *path, struct model_config *out, struct status *st)
 {
     const char *part;
-    struct buf file, text;
-    buf_init(&file);
-    buf_init(&text);
+    struct buf file = BUF_INIT, text = BUF_INIT;
     bool is_dir = split(path, &part, &file);
     if (is_dir)
         buf_adds(&file, "/config.json");
@@ -296,9 +293,7 @@ char *model_weights(const char *path)
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
     const char *part;
     char *found = NULL;
-    struct buf dir, file;
-    buf_init(&dir);
-    buf_init(&file);
+    struct buf dir = BUF_INIT, file = BUF_INIT;
     bool is_dir = split(path, &part, &dir);
     for (size_t i = 0; i < ARRAY_LEN(names) && is_dir && found == NULL; i++) {
         buf_reset(&file);

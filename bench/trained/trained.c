@@ -131,8 +131,7 @@ const char *trained_prefix(const struct trained *t)
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE])
 {
     const struct safetensors *f = &t->file.file;
-    struct buf hashes; /* of the index, and of each shard */
-    buf_init(&hashes);
+    struct buf hashes = BUF_INIT; /* of the index, and of each shard */
     for (size_t i = 0; i < f->map_count; i++)
         buf_adds(&hashes, hash_text(f->maps[i].at, f->maps[i].bytes, out));
     if (f->map_count > 1)

@@ -19,10 +19,9 @@ static double own_seconds(void)
 static double thread_waited(const char *thread)
 {
     char path[80];
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status ignored = STATUS_INIT;
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", thread);
-    buf_init(&text);
     char *ran = NULL, *waited = NULL; /* where these numbers end */
     unsigned long long waited_ns = 0;
     if (file_read(path, 0, &text, &ignored) == 0) {

@@ -31,9 +31,7 @@ static int write_file(const char *path, const struct buf *bytes, struct status *
 static int write_npy(const char *dir, const char *name, enum npy_type type, int ndim,
                      const int64_t *shape, const void *data, struct status *st)
 {
-    struct buf path, bytes;
-    buf_init(&path);
-    buf_init(&bytes);
+    struct buf path = BUF_INIT, bytes = BUF_INIT;
     buf_addf(&path, "%s/%s.npy", dir, name);
     npy_write(type, ndim, shape, data, &bytes);
     int result = write_file(path.ptr, &bytes, st);
@@ -102,11 +100,10 @@ static int dump_weight(const struct workload *w, int layer, int id, float *value
     const struct weight *weight = &w->chain->weights[id];
     const int64_t shape[] = {dim_size(weight->rows, w), dim_size(weight->cols, w)};
     const int ndim = weight->rows == DIM_1 ? 1 : 2;
-    struct buf name;
+    struct buf name = BUF_INIT;
     if (weight->draw == WEIGHT_ROTATION)
         return dump_rotations(w, layer_kind(w, layer), values, dir, st);
     part_pairs(weight->cols, weight_elements(id, w), w, values);
-    buf_init(&name);
     if (!weight->table)
         buf_addf(&name, "layer%d.", layer);
     buf_adds(&name, weight->name);

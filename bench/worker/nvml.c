@@ -137,9 +137,8 @@ static void report_device(const struct nvml *n, json_t *out)
     struct process_info list[PROCESSES_MAX];
     unsigned processes = PROCESSES_MAX;
     struct conditions c;
-    struct buf slowed_by;
+    struct buf slowed_by = BUF_INIT;
     nvml_read(n, &c);
-    buf_init(&slowed_by);
     slowdown_text(c.slowed_by, &slowed_by);
     json_object_set_new(out, "throttled", json_string(slowed_by.ptr));
     buf_release(&slowed_by);

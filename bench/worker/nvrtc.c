@@ -82,10 +82,9 @@ static int compile(const char *library, const char *source_path, const char *out
                    const char *const *options, struct status *st)
 {
     struct nvrtc n;
-    struct buf source;
+    struct buf source = BUF_INIT;
     struct _nvrtcProgram *program = NULL;
     char *path = load(&n, library);
-    buf_init(&source);
     int result = -1;
     if (path == NULL) {
         status_set(st, STATUS_ENVIRONMENT, "cannot load '%s'", library);

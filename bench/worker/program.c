@@ -28,8 +28,7 @@ static int load(struct worker *k, struct part *part, const char *path, struct st
         return 0;
     }
     worker_doing(k, "loading %s", part->name);
-    struct buf symbol;
-    buf_init(&symbol);
+    struct buf symbol = BUF_INIT;
     choice_symbol(&part->choice, &symbol);
     struct function *function;
     int result = k->ops->load(k->device, path, symbol.ptr, &function, st);
@@ -64,8 +63,7 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
     struct choice c;
     if (message_to_choice(message, k->target, k->w.chain, &c, st) != 0)
         return -1;
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     choice_name(&c, &name);
     *out = (struct part){.choice = c,
                          .name = buf_detach(&name),

@@ -20,8 +20,7 @@ static const char *const words[] = {"plain-1.0/x_y",
 START_TEST(words_survive_the_shell)
 {
     char said[256] = "";
-    struct buf command;
-    buf_init(&command);
+    struct buf command = BUF_INIT;
     buf_adds(&command, "printf '%s|' ");
     buf_add_word(&command, words[_i]);
     FILE *shell = popen(command.ptr, "r");

@@ -25,8 +25,7 @@ static const struct {
 START_TEST(reads_what_git_reads)
 {
     struct conf c;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_adds(&text, right[_i].text);
     OK(conf_parse("f", &text, "s", &c, &st));
     int n = 0;
@@ -65,8 +64,7 @@ static const struct {
 START_TEST(names_the_line_that_is_wrong)
 {
     struct conf c;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_adds(&text, wrong[_i].text);
     st = STATUS_INIT;
     ck_assert_int_ne(conf_parse("f", &text, "s", &c, &st), 0);
@@ -80,8 +78,7 @@ END_TEST
 START_TEST(refuses_what_is_no_text)
 {
     struct conf c;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_add(&text, "[s]\na = 1\0002\n", 12);
     st = STATUS_INIT;
     ck_assert_int_ne(conf_parse("f", &text, "s", &c, &st), 0);

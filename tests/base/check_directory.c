@@ -18,8 +18,7 @@ static void setup(void)
 
 static void write_in(const char *dir, const char *name)
 {
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     OK(file_write(path.ptr, name, strlen(name), &st));
     buf_release(&path);
@@ -29,8 +28,7 @@ static void write_in(const char *dir, const char *name)
 static void check_entries(const char *dir, const char *expected)
 {
     struct names found;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(directory_list(dir, &found, &st));
     names_text(&found, &text);
     ck_assert_str_eq(text.ptr, expected);
@@ -208,8 +206,7 @@ END_TEST
 START_TEST(many_names_are_cut)
 {
     struct names n = {.count = 0};
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     for (int i = 0; i < 6; i++)
         names_add(&n, "x");
     names_text(&n, &text);

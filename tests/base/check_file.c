@@ -11,8 +11,7 @@ static struct status st; /* of the call that a test is about */
 
 START_TEST(refuses_more_than_the_limit)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(file_write(test_path("f"), "12345", 5, &st));
     OK(file_read(test_path("f"), 5, &text, &st));
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
@@ -28,8 +27,7 @@ START_TEST(only_regular_files_are_read)
         const char *path, *is;
     } others[] = {
         {"fifo", "a pipe"}, {"link", "a pipe"}, {"dir", "a directory"}, {NULL, "a device"}};
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     ck_assert_int_eq(mkfifo(test_path("fifo"), 0600), 0);
     ck_assert_int_eq(symlink("fifo", test_path("link")), 0);
     ck_assert_int_eq(mkdir(test_path("dir"), 0700), 0);
@@ -43,8 +41,7 @@ END_TEST
 /* 3 GB that are all holes. */
 START_TEST(no_file_is_read_without_a_bound)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(file_write(test_path("f"), "", 0, &st));
     ck_assert_int_eq(truncate(test_path("f"), (off_t)3 << 30), 0);
     FAILS(file_read(test_path("f"), 0, &text, &st), STATUS_USAGE, "larger than");

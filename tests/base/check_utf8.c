@@ -45,9 +45,7 @@ static const struct {
 
 START_TEST(text_is_escaped_once)
 {
-    struct buf once, twice;
-    buf_init(&once);
-    buf_init(&twice);
+    struct buf once = BUF_INIT, twice = BUF_INIT;
     utf8_escape(escapes[_i].text, &once);
     utf8_escape(once.ptr, &twice);
     ck_assert_str_eq(once.ptr, escapes[_i].escaped);

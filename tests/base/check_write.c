@@ -17,8 +17,7 @@ static struct status st; /* of the call that a test is about */
 
 static void check_content(const char *name, const char *expected)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(file_read(test_path(name), 0, &text, &st));
     ck_assert_str_eq(text.ptr, expected);
     buf_release(&text);

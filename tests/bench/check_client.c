@@ -92,7 +92,7 @@ START_TEST(verdict_of_a_binary_is_kept)
     struct binary binary = {.error = -1, .verdict = OWN}, unnamed = {.error = -1};
     struct binary *list[] = {&binary, &unnamed};
     struct bench b = {.builder = {.binaries = list, .count = 2}};
-    struct buf path;
+    struct buf path = BUF_INIT;
     OK(cache_open(test_path("cache"), &b.cache, &st));
     json_t *event =
         json_pack("{s:s, s:f}", "verdict", verdicts[_i].of, "error", verdicts[_i].error);
@@ -100,7 +100,6 @@ START_TEST(verdict_of_a_binary_is_kept)
     json_decref(event);
     ck_assert_double_eq(binary.error, verdicts[_i].kept ? verdicts[_i].error : -1);
     ck_assert_double_eq(unnamed.error, -1);
-    buf_init(&path);
     cache_path(&b.cache, CACHE_VERDICT, verdicts[_i].of, &path);
     ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);
     buf_release(&path);

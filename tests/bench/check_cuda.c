@@ -204,8 +204,7 @@ static const struct {
 
 START_TEST(conditions_come_with_a_measurement)
 {
-    struct buf said;
-    buf_init(&said);
+    struct buf said = BUF_INIT;
     setenv("FAKE_NVML", states[_i].nvml, 1);
     struct bench *b = gpu_bench();
     struct trial t = segment_trial(b, 8, 8);

@@ -112,9 +112,8 @@ static void set_dir(const char *variable, const char *dir)
 
 START_TEST(nvcc_is_found)
 {
-    struct buf path;
+    struct buf path = BUF_INIT;
     const char *why;
-    buf_init(&path);
     write_nvcc("13.0");
     if (!toolkits[_i].on_path)
         ck_assert_int_eq(rename(test_path("nvcc"), test_path("cuda home/bin/nvcc")), 0);

@@ -12,11 +12,10 @@ static struct status st; /* of the call that a test is about */
 /* Rows, each of so many columns, by name; the last part of a shape. */
 static void check_file(const char *name, int64_t rows, int64_t columns, const double *values)
 {
-    struct buf bytes;
+    struct buf bytes = BUF_INIT;
     struct npy npy;
     char path[128];
     snprintf(path, sizeof(path), "dump/%s.npy", name);
-    buf_init(&bytes);
     OK(file_read(test_path(path), 0, &bytes, &st));
     OK(npy_parse(bytes.ptr, bytes.len, &npy, &st));
     ck_assert_int_eq(npy.type, NPY_FLOAT32);
@@ -38,13 +37,12 @@ static const char *kind_name(const struct workload *w, const char *name, int kin
 /* A pair is kept by the mask, and both of its tokens are real. */
 static void check_mask(const struct workload *w, int kind, int ndim, int real)
 {
-    struct buf bytes;
+    struct buf bytes = BUF_INIT;
     struct npy npy;
     char name[16], path[128];
     const struct workload *of = workload_of_kind(w, kind);
     int s = w->seq_len, seen = 0;
     snprintf(path, sizeof(path), "dump/%s.npy", kind_name(w, "mask", kind, name));
-    buf_init(&bytes);
     OK(file_read(test_path(path), 0, &bytes, &st));
     OK(npy_parse(bytes.ptr, bytes.len, &npy, &st));
     ck_assert_int_eq(npy.ndim, ndim);

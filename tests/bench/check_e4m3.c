@@ -149,10 +149,9 @@ START_TEST(codes_are_dumped_as_numbers)
     struct bench *b = open_bench(NULL);
     const struct build_target t = target_of(b, GEMM_ALL);
     const struct choice c = choice_for(&t, 10, 11);
-    struct buf bytes;
+    struct buf bytes = BUF_INIT;
     struct npy array;
     double sum = 0;
-    buf_init(&bytes);
     OK(bench_dump_segment(b, &c, test_path("dump"), false, &st));
     OK(file_read(test_path("dump/ffn1_bias_gelu.npy"), 0, &bytes, &st));
     OK(npy_parse(bytes.ptr, bytes.len, &array, &st));

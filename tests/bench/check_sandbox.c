@@ -119,8 +119,7 @@ static volatile long word = 42;
  * the number of that; else it computes. */
 static void plant(bool sandboxed, pid_t stranger)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     buf_addf(&text,
              "{ const char *path = \"%s\", *other = \"%s\"; static int calls; int n = 0;"
              "const pid_t all[] = {getppid(), %ld, %ld};"

@@ -22,8 +22,7 @@ static const struct {
 START_TEST(lists_are_read_and_written)
 {
     struct arch_list got;
-    struct buf options;
-    buf_init(&options);
+    struct buf options = BUF_INIT;
     OK(arch_parse_list(lists[_i].text, &got, &st));
     ck_assert_int_eq(got.count, lists[_i].list.count);
     for (int i = 0; i < got.count; i++)

@@ -151,9 +151,7 @@ static int by_symbol(const void *a, const void *b)
 
 static void check_same_source(const struct choice *a, const struct choice *b)
 {
-    struct buf one, other;
-    buf_init(&one);
-    buf_init(&other);
+    struct buf one = BUF_INIT, other = BUF_INIT;
     choice_emit(a, &hopper, &one);
     choice_emit(b, &hopper, &other);
     ck_assert_str_eq(one.ptr, other.ptr);
@@ -180,10 +178,9 @@ START_TEST(sources_with_the_same_symbol_are_the_same)
         struct choice choices[2 * CUDA_CHOICES_MAX];
         int n = all_choices(segment_at(i), choices);
         for (int c = 0; c < n; c++) {
-            struct buf symbol;
+            struct buf symbol = BUF_INIT;
             if (turns_argument(&choices[c]))
                 continue; /* the same function */
-            buf_init(&symbol);
             choice_symbol(&choices[c], &symbol);
             of[count++] = (struct named){buf_detach(&symbol), choices[c]};
         }

@@ -56,13 +56,12 @@ static void choose(struct point *p, const char *impl)
 {
     enum { CHOICES = 200 };
     static struct choice choices[CHOICES];
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct build_target t = build_target_of(TARGET_CUDA, "sm_90", false, &p->w);
     int count = choices_for(&t, p->segment, false, CHOICES, choices), i = 0;
     while (i < count && strcmp(choices[i].impl->name, impl) != 0)
         i++;
     ck_assert_int_lt(i, count);
-    buf_init(&text);
     p->least_expected_us = choice_expected_us(&choices[i], &p->w);
     schedule_text(choices[i].impl, &choices[i].schedule, &text);
     snprintf(p->usual, sizeof(p->usual), "%s", text.ptr);

@@ -78,8 +78,7 @@ START_TEST(headers_are_embedded)
         check_includes(files[i].text);
     }
     for (int i = 0; i < SEGMENT_COUNT; i++) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         emit_generated(i, &text);
         ck_assert_ptr_nonnull(strstr(text.ptr, "#include "));
         check_includes(text.ptr);

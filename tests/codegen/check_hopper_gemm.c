@@ -122,13 +122,12 @@ static const struct {
 START_TEST(the_norm_of_a_split_is_for_few_rows)
 {
     struct workload w = workload_of_195(DTYPE_FP16);
-    struct buf schedule;
+    struct buf schedule = BUF_INIT;
     const char *why;
     int lengths[] = {waits[_i].lengths[0], waits[_i].lengths[1]};
     w.batch = waits[_i].batch, w.lengths = lengths[0] > 0 ? lengths : NULL;
     w.heads = 12, w.seq_len = waits[_i].seq_len;
     const struct build_target t = hopper_of(&w);
-    buf_init(&schedule);
     buf_addf(&schedule, "tile=64x64 split=%d norm=memory", waits[_i].split);
     struct choice c = choice_of((struct segment){12, 14}, schedule.ptr);
     ck_assert_int_eq(choice_applicable(&c, &t, &why), waits[_i].fits);
@@ -308,7 +307,7 @@ START_TEST(heads_that_are_turned_are_whole)
     struct choice c = choice_of((struct segment){0, 1}, turned[_i].schedule);
     struct build_target t = hopper_of(&w);
     const char *why = "";
-    struct buf text;
+    struct buf text = BUF_INIT;
     t.head_size = w.head_size = turned[_i].head_size;
     ck_assert(choice_applicable(&c, &t, &why));
     c.chain = t.chain = w.chain = chain_find("rope");
@@ -317,7 +316,6 @@ START_TEST(heads_that_are_turned_are_whole)
         ck_assert_ptr_nonnull(strstr(why, "tiles of whole heads"));
         return;
     }
-    buf_init(&text);
     choice_emit(&c, &t, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::store_turned_qkv<dtype, W>"));
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::table(a, 12)"));

@@ -77,8 +77,7 @@ static void some_rows_empty(int seq_len, struct buf *npy)
 static void scene_set(struct scene *s, const struct chain *chain, const struct shape *shape,
                       const char *mask)
 {
-    struct buf npy;
-    buf_init(&npy);
+    struct buf npy = BUF_INIT;
     memset(s, 0, sizeof(*s));
     workload_init(&s->w);
     s->w.chain = chain;
@@ -184,8 +183,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
         .eps = (float)s->w.eps,
         .lengths = s->w.lengths,
         .mask = {l->lists, l->blocks, l->start, l->full, l->key_block, l->bits, l->words}};
-    struct buf what;
-    buf_init(&what);
+    struct buf what = BUF_INIT;
     case_text(s, c, &what);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (((in | out) >> t & 1) != 0)

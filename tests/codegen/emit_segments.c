@@ -22,8 +22,7 @@ static void add_renamed(const char *text, int n, struct buf *out)
 static int write_file(const char *dir, const char *name, const struct buf *text)
 {
     struct status st = STATUS_INIT;
-    struct buf path;
-    buf_init(&path);
+    struct buf path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     int result = file_write(path.ptr, text->ptr, text->len, &st);
     if (result != 0)
@@ -42,8 +41,7 @@ struct sources {
 
 static char *without_comments(const char *text)
 {
-    struct buf out;
-    buf_init(&out);
+    struct buf out = BUF_INIT;
     for (const char *begin; (begin = strstr(text, "/*")) != NULL; text = strstr(begin, "*/") + 2)
         buf_add(&out, text, (size_t)(begin - text));
     buf_adds(&out, text);
@@ -52,8 +50,7 @@ static char *without_comments(const char *text)
 
 static void emit_sources(struct sources *s)
 {
-    struct buf source;
-    buf_init(&source);
+    struct buf source = BUF_INIT;
     for (int i = 0; i < s->count; i++) {
         const struct build_target t = cpu_target(s->choices[i].chain);
         buf_reset(&source);
@@ -68,9 +65,8 @@ static void emit_sources(struct sources *s)
 
 static int write_part(const char *dir, int part, int parts, const struct sources *s)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     char name[32];
-    buf_init(&text);
     for (int i = 0, kept = 0; i < s->count; i++)
         if (s->first[i] == i && kept++ % parts == part)
             add_renamed(s->texts[i], i, &text);
@@ -82,15 +78,11 @@ static int write_part(const char *dir, int part, int parts, const struct sources
 
 static int write_table(const char *dir, bool every, const struct sources *s)
 {
-    struct buf text, names;
-    buf_init(&text);
-    buf_init(&names);
+    struct buf text = BUF_INIT, names = BUF_INIT;
     buf_adds(&text, "#include \"abi.h\"\n#include <stdbool.h>\n");
     buf_addf(&text, "const bool segments_of_every_chain = %d;\n", every);
     for (int i = 0; i < s->count; i++) {
-        struct buf name, symbol;
-        buf_init(&name);
-        buf_init(&symbol);
+        struct buf name = BUF_INIT, symbol = BUF_INIT;
         choice_symbol(&s->choices[i], &name);
         add_renamed(name.ptr, s->first[i], &symbol);
         buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
@@ -107,10 +99,8 @@ static int write_table(const char *dir, bool every, const struct sources *s)
 
 static int write_golden(const char *dir)
 {
-    struct buf text, name;
+    struct buf text = BUF_INIT, name = BUF_INIT;
     int result = 0;
-    buf_init(&text);
-    buf_init(&name);
     for (int i = 0; i < GOLDEN_COUNT && result == 0; i++) {
         struct choice c = golden_choice(i);
         buf_reset(&text);

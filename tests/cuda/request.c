@@ -86,9 +86,8 @@ struct build_target request_target(const struct request *r, const struct bench *
 static void build_workload(struct workload *w, const char *mask, int average)
 {
     struct status st = STATUS_INIT;
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     bool random = strcmp(mask, "random") == 0;
-    buf_init(&npy);
     if (w->dtype == DTYPE_COUNT)
         status_set(&st, STATUS_USAGE, "no such type");
     else if (mask_parse(random ? "file:random.npy" : mask, &w->mask_spec, &st) == 0 &&
@@ -115,8 +114,7 @@ static void name_request(struct request *r, const char *mask)
                  {'W', w->head_size, 64},
                  {'D', w->hidden, 0},
                  {'F', w->ffn, 4 * workload_hidden(w)}};
-    struct buf name;
-    buf_init(&name);
+    struct buf name = BUF_INIT;
     buf_addf(&name, "%s (%d,%d) %s", dtypes[w->dtype].name, w->batch, w->seq_len, mask);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (sizes[i].size != sizes[i].usual)

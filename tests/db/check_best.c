@@ -22,8 +22,7 @@ static void check_best(int value, bool final, double median_ms, const char *comp
 
 static void check_compared(const char *comparison)
 {
-    struct buf found;
-    buf_init(&found);
+    struct buf found = BUF_INIT;
     OK(db_compared(db, study, &found, &st));
     ck_assert_str_eq(found.ptr, comparison);
     buf_release(&found);

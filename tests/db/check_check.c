@@ -93,9 +93,8 @@ END_TEST
 
 START_TEST(planted_problem_is_found)
 {
-    struct buf found;
+    struct buf found = BUF_INIT;
     int problems;
-    buf_init(&found);
     db_close(open_whole());
     sqlite3 *raw = open_raw(test_path("t.db"));
     exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");

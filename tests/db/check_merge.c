@@ -123,8 +123,7 @@ START_TEST(search_of_another_study_is_refused)
     OK(db_search_start(a, study, "guided", "{}", id, &st));
     OK(db_study(b, &a_workload, &a_target, "2", &study, &st));
     OK(db_search_start(b, study, "guided", "{}", id, &st));
-    struct buf sql;
-    buf_init(&sql);
+    struct buf sql = BUF_INIT;
     buf_addf(&sql, "UPDATE search SET id = '%s'", id);
     exec_sql(a->handle, sql.ptr);
     buf_release(&sql);

@@ -56,12 +56,11 @@ START_TEST(pack_has_winners)
     int64_t study, open;
     char id[HASH_TEXT_SIZE];
     struct db_choice choices[OP_COUNT], faster[OP_COUNT];
-    struct buf pack;
+    struct buf pack = BUF_INIT;
     struct status missing = STATUS_INIT;
     struct db_best best;
     struct db_workload other = a_workload;
     struct db *db = open_named("a.db", &study);
-    buf_init(&pack);
     other.text = "another";
     OK(db_study(db, &other, &a_target, "2", &open, &st));
     add_plan_at(db, open, 41115, 2, NULL);
@@ -149,10 +148,9 @@ static const struct {
 /* The caller frees. */
 static char *replaced(const char *text, const char *what, const char *with)
 {
-    struct buf out;
+    struct buf out = BUF_INIT;
     const char *at = strstr(text, what);
     ck_assert_msg(at != NULL, "'%s' is not in %s", what, text);
-    buf_init(&out);
     buf_add(&out, text, (size_t)(at - text));
     buf_adds(&out, with);
     buf_adds(&out, at + strlen(what));

@@ -97,11 +97,9 @@ END_TEST
 
 START_TEST(read_leaves_the_file_alone)
 {
-    struct buf before, after;
+    struct buf before = BUF_INIT, after = BUF_INIT;
     struct db *db;
     int64_t study;
-    buf_init(&before);
-    buf_init(&after);
     db_close(open_fresh(&study));
     OK(file_read(test_path("t.db"), 0, &before, &st));
 
@@ -172,8 +170,7 @@ END_TEST
 START_TEST(copy_without_its_log_is_told)
 {
     struct db *held, *db;
-    struct buf bytes;
-    buf_init(&bytes);
+    struct buf bytes = BUF_INIT;
     OK(db_open(test_path("held.db"), DB_WRITE, &held, &st));
     OK(file_read(test_path("held.db"), 0, &bytes, &st));
     write_text(test_path("copy.db"), bytes.ptr, bytes.len);

@@ -68,7 +68,7 @@ static int ignore_row(void *ctx, const struct db_trial *t)
 static void read_all(struct db *db, struct buf *out)
 {
     struct db_best best;
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status said[5];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         said[i] = STATUS_INIT;
@@ -76,7 +76,6 @@ static void read_all(struct db *db, struct buf *out)
         db_trials(db, 1, (enum db_trial_kind)kind, ignore_row, NULL, &said[kind]);
     if (db_best(db, 1, &best, &said[3]) == 0)
         db_best_release(&best);
-    buf_init(&text);
     db_export(db, &text, &said[4]);
     buf_release(&text);
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
@@ -94,9 +93,8 @@ static void plant(const char *sql)
 START_TEST(planted_value_is_refused_and_found)
 {
     struct db *db;
-    struct buf said;
+    struct buf said = BUF_INIT;
     int problems;
-    buf_init(&said);
     db_close(open_full());
     plant(planted[_i].plant);
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
@@ -121,12 +119,11 @@ START_TEST(control_characters_are_escaped)
 {
     static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";
     int64_t study;
-    struct buf found;
+    struct buf found = BUF_INIT;
     struct db_time time;
     struct db_target target = a_target;
     target.device = "\x1b]0;a processor";
     struct db *db = open_named("t.db", &study);
-    buf_init(&found);
     OK(db_study(db, &a_workload, &target, "1", &study, &st));
     struct db_trial failed = failed_trial(50, "wrong");
     failed.reason = said;

@@ -21,10 +21,8 @@ END_TEST
 
 START_TEST(page_describes_todays_version)
 {
-    struct buf path, page;
+    struct buf path = BUF_INIT, page = BUF_INIT;
     char says[64];
-    buf_init(&path);
-    buf_init(&page);
     buf_addf(&path, "%s/../docs/database.md", getenv("FUSEPLAN_TEST_DATA"));
     OK(file_read(path.ptr, 0, &page, &st));
     snprintf(says, sizeof(says), "This page describes version %d.", schema_version);

@@ -21,10 +21,9 @@ END_TEST
 START_TEST(chains_are_kept)
 {
     struct workload w;
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct db_workload of;
     int64_t id;
-    buf_init(&text);
     workload_init(&w);
     w.batch = w.seq_len = 1;
     of = db_workload_of(&w, &text);
@@ -142,7 +141,7 @@ START_TEST(beside_are_studies_of_equal_layers)
     struct db_workload mask = a_workload, halves = a_workload, twice = a_workload,
                        heads = a_workload;
     const struct db_workload *others[] = {&mask, &halves, &twice, &heads};
-    struct buf texts;
+    struct buf texts = BUF_INIT;
     int64_t id;
     mask.text = "mask";
     halves.text = "halves";
@@ -154,7 +153,6 @@ START_TEST(beside_are_studies_of_equal_layers)
     heads.heads *= 2;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         OK(db_study(db, others[i], &a_target, "1", &id, &st));
-    buf_init(&texts);
     OK(db_studies_beside(db, study, add_text, &texts, &st));
     ck_assert_str_eq(texts.ptr, "twice;halves;mask;");
     buf_release(&texts);
@@ -181,12 +179,11 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
 {
     int64_t first, empty, again;
     struct db_workload other = a_workload, unmeasured = a_workload, seeded = a_workload;
-    struct buf names;
+    struct buf names = BUF_INIT;
     other.text = "b=2";
     other.seq_len = 64;
     unmeasured.text = "b=3";
     seeded.seed = 7;
-    buf_init(&names);
     OK(db_study(db, &other, &a_target, "1", &first, &st));
     OK(db_study(db, &unmeasured, &a_target, "1", &empty, &st));
     OK(db_study(db, &seeded, &a_target, "1", &again, &st));

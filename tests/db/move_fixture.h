@@ -39,8 +39,7 @@ static inline struct db *open_named(const char *name, int64_t *study)
 /* The text of all results; the caller frees. */
 static inline char *text_of(struct db *db)
 {
-    struct buf out;
-    buf_init(&out);
+    struct buf out = BUF_INIT;
     OK(db_export(db, &out, &st));
     return buf_detach(&out);
 }

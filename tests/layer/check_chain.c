@@ -125,8 +125,7 @@ START_TEST(precisions_are_texts)
                                         [1 << GEMM_QKV | 1 << GEMM_FFN2] = "qkv,ffn2",
                                         [GEMM_ALL] = "fp8"};
     unsigned read = 99;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     precision_text((unsigned)_i, "bf16", &text);
     if (texts[_i] != NULL)
         ck_assert_str_eq(text.ptr, texts[_i]);

@@ -21,8 +21,7 @@ static struct buf npy_of(enum npy_type type, uint8_t one, int ndim, int matrices
             for (int j = 0; j < S; j++)
                 data[fortran ? b + matrices * (i + S * j) : (b * S + i) * S + j] =
                     filed(b, i, j) ? one : 0;
-    struct buf bytes;
-    buf_init(&bytes);
+    struct buf bytes = BUF_INIT;
     npy_write(type, ndim, (const int64_t[]){matrices, S, S} + (3 - ndim), data, &bytes);
     if (fortran)
         memcpy(strstr(bytes.ptr + 10, "False"), "True ", 5);
@@ -74,10 +73,9 @@ END_TEST
 
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
 {
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     struct mask m;
     int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
-    buf_init(&npy);
     npy_write(NPY_BOOL, ndim, shape, data, &npy);
     struct mask_spec spec = mask_spec_of("file:x", seq_len);
     OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
@@ -120,10 +118,9 @@ static const struct {
 static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                          const char *found, const char *says)
 {
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
     struct mask m;
-    buf_init(&npy);
     npy_write(type, ndim, shape, data, &npy);
     FAILS(mask_build(&spec, 2, 8, &npy, &m, &st), STATUS_USAGE,
           "attention mask file 'dir/m.npy': ");

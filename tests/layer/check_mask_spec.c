@@ -20,9 +20,7 @@ static const struct {
 
 START_TEST(texts_are_normalised)
 {
-    struct buf once, twice;
-    buf_init(&once);
-    buf_init(&twice);
+    struct buf once = BUF_INIT, twice = BUF_INIT;
     struct mask_spec spec = mask_spec_of(texts[_i].text, 1023), again, copy;
     mask_text(&spec, &once);
     ck_assert_str_eq(once.ptr, texts[_i].normalised);

@@ -18,8 +18,7 @@ static struct workload workload_of(int batch, int seq_len)
 /* Only a chain that is not BERT's is named. */
 START_TEST(text_names_other_chains)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     struct workload w = workload_of(1, 8);
     w.chain = chain_of_test(CHAIN_NO_BIAS);
     OK(workload_check(&w, &st));
@@ -50,8 +49,7 @@ static const char *const texts[] = {
 START_TEST(text_gives_the_workload_back)
 {
     struct workload w;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(workload_parse(texts[_i], &w, &st));
     workload_text(&w, &text);
     ck_assert_str_eq(text.ptr, texts[_i]);

@@ -13,12 +13,11 @@ static struct buf answers_of(struct model *m, const struct segment_times *times)
     enum { STEP = 37, ASKED = VALUE_MAX / STEP };
     struct plan plans[ASKED];
     double ms[ASKED], high[ASKED];
-    struct buf b;
+    struct buf b = BUF_INIT;
     for (unsigned i = 0; i < ASKED; i++)
         plans[i] = plan_from_value(i * STEP);
     predict(m, plans, ASKED, times, ms, high);
     model_free(m);
-    buf_init(&b);
     buf_add(&b, ms, sizeof(ms));
     buf_add(&b, high, sizeof(high));
     return b;

@@ -126,8 +126,7 @@ static const char *const recorded[] = {RECORDED_SPACES NULL};
 static void made_up(void)
 {
     static struct made_up m;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     made_up_init(&m, 1, 32768, 49152);
     made_up_recorded(&m, &text);
     write_space(&text);

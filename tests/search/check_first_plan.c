@@ -217,8 +217,7 @@ static int note_timed(void *ctx, const struct db_trial *row)
 {
     struct looking *l = ctx;
     for (int i = 0; i < l->given->count; i++) {
-        struct buf schedule;
-        buf_init(&schedule);
+        struct buf schedule = BUF_INIT;
         schedule_text(l->given->choices[i].impl, &l->given->choices[i].schedule, &schedule);
         l->timed[i] |=
             segment_index(row->choices[0].segment) == segment_index(l->given->choices[i].segment) &&
@@ -239,8 +238,7 @@ START_TEST(given_plan_is_the_first)
     run();
     ck_assert_int_eq(report.best.value, GIVEN_VALUE);
     for (int i = 0; i < given.count; i++) {
-        struct buf schedule;
-        buf_init(&schedule);
+        struct buf schedule = BUF_INIT;
         schedule_text(given.choices[i].impl, &given.choices[i].schedule, &schedule);
         ck_assert_str_eq(report.best.choices[i].schedule, schedule.ptr);
         buf_release(&schedule);

@@ -8,9 +8,8 @@ static struct made_up made;
 
 static void setup(void)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     test_dir_setup();
-    buf_init(&text);
     made_up_init(&made, 7, LO, HI);
     made_up_recorded(&made, &text);
     write_space(&text);

@@ -34,8 +34,7 @@ static void end_study(void)
 
 static void export_and_read(unsigned lo, unsigned hi)
 {
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     OK(db_export(db, &text, &st));
     write_space(&text);
     recorded_space_release(&space);

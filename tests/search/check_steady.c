@@ -32,14 +32,13 @@ static const struct {
 START_TEST(instability_is_told)
 {
     double samples[SAMPLES];
-    struct buf text;
+    struct buf text = BUF_INIT;
     for (int i = 0; i < SAMPLES; i++)
         samples[i] = i % 3 == 2 ? times[_i].high_ms : 1;
     struct trial t = {.ms = stats_median(samples, SAMPLES),
                       .sample_count = SAMPLES,
                       .samples_ms = samples,
                       .conditions = times[_i].conditions};
-    buf_init(&text);
     unstable_text(&t, times[_i].in_search, &text);
     const char *why = text.len > 0 ? text.ptr : "";
     ck_assert_msg(strstr(why, times[_i].why) != NULL, "%s", why);

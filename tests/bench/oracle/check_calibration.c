@@ -80,10 +80,8 @@ END_TEST
 static int read_rows(struct sentences *out, const char *names, const float *rows, int tokens,
                      const int *lengths, int count)
 {
-    struct buf header, whole;
+    struct buf header = BUF_INIT, whole = BUF_INIT;
     int data = tokens * 2 * (int)sizeof(float);
-    buf_init(&header);
-    buf_init(&whole);
     buf_addf(&header,
              "{\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,2],\"data_offsets\":[0,%d]},"
              "\"lengths\":{\"dtype\":\"I32\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",

@@ -177,8 +177,7 @@ START_TEST(layers_compute_what_huggingface_does)
     ck_assert_str_eq(w.chain->name, families[_i].chain);
     ck_assert_double_eq(w.eps, families[_i].eps);
     ck_assert_double_eq(w.rope_theta, families[_i].rope_theta);
-    struct buf mask;
-    buf_init(&mask);
+    struct buf mask = BUF_INIT;
     mask_text(&w.mask_spec, &mask);
     ck_assert_str_eq(mask.ptr, families[_i].mask);
     buf_release(&mask);
@@ -268,10 +267,7 @@ static void write_whole(const char *path, const char *family, const char *prefix
                         const char *also)
 {
     struct safetensors f;
-    struct buf header, data, whole;
-    buf_init(&header);
-    buf_init(&data);
-    buf_init(&whole);
+    struct buf header = BUF_INIT, data = BUF_INIT, whole = BUF_INIT;
     ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".model.safetensors"), &f), 0);
     for (size_t i = 0; i < f.count; i++) {
         char name[200];

@@ -340,9 +340,8 @@ START_TEST(rows_without_keys_are_zeros)
                                           .layers = 1,
                                           .eps = 1e-5};
     static const uint8_t kept[2][9] = {{0, 0, 1, 0, 0, 0, 1, 1, 0}, {0, 1, 0, 0, 0, 1, 1, 1, 1}};
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     struct run r;
-    buf_init(&npy);
     npy_write(NPY_BOOL, 3, (const int64_t[]){2, 3, 3}, kept, &npy);
     prepare(&r, &sizes, "file:made-up", "3,2", &npy);
     compute(&r, 1);

@@ -34,13 +34,12 @@ static const struct place *place_once(void)
 
 static void read_as(const struct place *p, enum cache_kind kind, bool sealed)
 {
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct resources resources;
     struct gpu gpu;
     struct status st = STATUS_INIT;
     const struct toolchain_request request = {.worker = "/nonexistent"};
     char hash[HASH_TEXT_SIZE];
-    buf_init(&text);
     if (kind == CACHE_DEVICE)
         gpu_recall(&request, &p->cache, "proc", &gpu, &st);
     else if (cache_get(&p->cache, kind, key, &text, hash))
@@ -57,10 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t first = fuzz_take(&in, 1);
     enum cache_kind kind = first % CACHE_KIND_COUNT;
     bool sealed = first >= 64;
-    struct buf path, entry;
+    struct buf path = BUF_INIT, entry = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
-    buf_init(&path);
-    buf_init(&entry);
     buf_add(&entry, in.at, in.left);
     if (sealed)
         buf_add(&entry, hash_text(in.at, in.left, hash), HASH_TEXT_SIZE - 1);

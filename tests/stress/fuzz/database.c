@@ -135,8 +135,7 @@ static void change_value(sqlite3 *handle, const char *table, const char *column,
 {
     uint32_t what = fuzz_take(in, 1), where = fuzz_take(in, 1);
     sqlite3_stmt *stmt = NULL;
-    struct buf sql;
-    buf_init(&sql);
+    struct buf sql = BUF_INIT;
     buf_addf(&sql, "UPDATE OR IGNORE \"%s\" SET \"%s\" = %s%s", table, column,
              what < 128 ? values[what % ARRAY_LEN(values)] : "?1",
              where % 2 == 0 ? "" : " WHERE rowid % 3 = ?2");
@@ -151,8 +150,7 @@ static void change_value(sqlite3 *handle, const char *table, const char *column,
 
 static void change_table(sqlite3 *handle, const char *change, const char *table)
 {
-    struct buf sql;
-    buf_init(&sql);
+    struct buf sql = BUF_INIT;
     for (const char *c = change; *c != '\0'; c++)
         if (*c == '@')
             buf_adds(&sql, table);
@@ -245,12 +243,11 @@ static void read_all(struct db *db, int64_t study)
     struct db_best best;
     struct db_time time;
     struct db_info info;
-    struct buf text;
+    struct buf text = BUF_INIT;
     int problems;
     struct status said[14];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         said[i] = STATUS_INIT;
-    buf_init(&text);
     for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
         db_trials(db, study, (enum db_trial_kind)kind, see_trial, NULL, &said[kind]);
     if (db_best(db, study, &best, &said[3]) == 0)
@@ -277,7 +274,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char path[] = "t.db";
     static struct buf whole;
     struct fuzz_bytes in = {data, size};
-    struct buf file;
+    struct buf file = BUF_INIT;
     struct db *db;
     struct status st = STATUS_INIT;
     if (fuzz_enter_dir()) {
@@ -287,7 +284,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_require(file_read(path, 0, &whole, &st) == 0, "it can be read");
     }
     uint32_t kind = fuzz_take(&in, 1);
-    buf_init(&file);
     buf_add(&file, whole.ptr, whole.len);
     if (kind >= 128)
         damage_bytes(&file, &in);

@@ -30,8 +30,7 @@ static size_t file_count;
 static void add_file(const char *path)
 {
     struct status st = STATUS_INIT;
-    struct buf bytes;
-    buf_init(&bytes);
+    struct buf bytes = BUF_INIT;
     if (file_read(path, INPUT_MAX, &bytes, &st) != 0) {
         fprintf(stderr, "%s\n", st.message);
         exit(2);
@@ -52,8 +51,7 @@ static void add_all(const char *path)
     if (directory_list(path, &names, &st) != 0)
         exit(2);
     for (int i = 0; i < names.count; i++) {
-        struct buf file;
-        buf_init(&file);
+        struct buf file = BUF_INIT;
         buf_addf(&file, "%s/%s", path, names.items[i]);
         add_file(file.ptr);
         buf_release(&file);

@@ -24,8 +24,7 @@ static void check_built(struct workload *w)
 {
     struct status st = STATUS_INIT;
     struct mask_spec again;
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     fuzz_require(workload_build_mask(w, NULL, &st) == 0, "a mask that was resolved can be built");
     fuzz_require(w->blocks.kept == count_kept(w), "the block lists hold what the mask keeps");
     int64_t covered = 0;

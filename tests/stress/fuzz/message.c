@@ -10,7 +10,7 @@ static void check_trial(const json_t *message)
 {
     static const struct sampling how = {.max_samples = 1};
     struct trial t;
-    struct buf text;
+    struct buf text = BUF_INIT;
     struct status st = STATUS_INIT;
     if (message_to_trial(message, &how, &t, &st) != 0)
         return;
@@ -18,7 +18,6 @@ static void check_trial(const json_t *message)
     for (int i = 0; i < t.sample_count; i++)
         fuzz_require(isfinite(t.samples_ms[i]) && t.samples_ms[i] > 0, "a sample is a time");
     fuzz_require(t.verify_s >= 0 && t.time_s >= 0 && t.error >= 0, "nothing is negative");
-    buf_init(&text);
     conditions_json(&t.conditions, &text);
     buf_release(&text);
     trial_release(&t);
@@ -42,10 +41,9 @@ static struct bench *bench_once(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct buf received;
+    struct buf received = BUF_INIT;
     json_t *message;
     struct bench *b = bench_once();
-    buf_init(&received);
     buf_add(&received, data, size);
     while (message_take(&received, &message) > 0) {
         struct status st = STATUS_INIT;

@@ -11,11 +11,10 @@ static void build_mask(const uint8_t *data, size_t size, const struct npy *a)
 {
     struct workload w;
     struct status st = STATUS_INIT;
-    struct buf npy;
+    struct buf npy = BUF_INIT;
     if (a->ndim < 1 || a->shape[a->ndim - 1] > SEQ_LEN_MOST ||
         (a->ndim > 2 && (a->shape[0] < 1 || a->shape[0] > BATCH_MOST)))
         return;
-    buf_init(&npy);
     buf_add(&npy, data, size);
     workload_init(&w);
     mask_spec_release(&w.mask_spec);
@@ -32,13 +31,12 @@ static void build_mask(const uint8_t *data, size_t size, const struct npy *a)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct npy a, again;
-    struct buf copy;
+    struct buf copy = BUF_INIT;
     struct status st = STATUS_INIT;
     if (npy_parse(data, size, &a, &st) != 0)
         return 0;
     for (int64_t i = npy_count(&a); i-- > 0;)
         npy_value(&a, i);
-    buf_init(&copy);
     npy_write(a.type, a.ndim, a.shape, a.data, &copy);
     fuzz_require(npy_parse(copy.ptr, copy.len, &again, &st) == 0 && again.type == a.type &&
                      again.ndim == a.ndim &&

@@ -10,9 +10,7 @@ static void check_round(const struct workload *w)
 {
     struct workload again;
     struct status st = STATUS_INIT;
-    struct buf first, second;
-    buf_init(&first);
-    buf_init(&second);
+    struct buf first = BUF_INIT, second = BUF_INIT;
     workload_text(w, &first);
     fuzz_require(workload_parse(first.ptr, &again, &st) == 0, "a workload's text can be read");
     workload_text(&again, &second);
