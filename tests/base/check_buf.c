@@ -34,6 +34,5 @@ START_TEST(words_survive_the_shell)
     ck_assert_int_ne(command.ptr[0], '-');
     buf_release(&command);
 }
-END_TEST
 
 SUITE("buf", NULL, NULL, LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))

@@ -42,7 +42,6 @@ START_TEST(reads_what_git_reads)
     conf_release(&c);
     buf_release(&text);
 }
-END_TEST
 
 static const struct {
     const char *text, *message;
@@ -73,7 +72,6 @@ START_TEST(names_the_line_that_is_wrong)
     conf_release(&c);
     buf_release(&text);
 }
-END_TEST
 
 START_TEST(refuses_what_is_no_text)
 {
@@ -86,7 +84,6 @@ START_TEST(refuses_what_is_no_text)
     conf_release(&c);
     buf_release(&text);
 }
-END_TEST
 
 SUITE("conf", NULL, NULL, LOOP(reads_what_git_reads, 0, ARRAY_LEN(right)),
       LOOP(names_the_line_that_is_wrong, 0, ARRAY_LEN(wrong)), ONCE(refuses_what_is_no_text))

@@ -18,7 +18,6 @@ START_TEST(refuses_more_than_the_limit)
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
     buf_release(&text);
 }
-END_TEST
 
 /* Reading these would wait for a writer, or never end. */
 START_TEST(only_regular_files_are_read)
@@ -36,7 +35,6 @@ START_TEST(only_regular_files_are_read)
     ck_assert_uint_eq(text.len, 0);
     buf_release(&text);
 }
-END_TEST
 
 /* 3 GB that are all holes. */
 START_TEST(no_file_is_read_without_a_bound)
@@ -48,7 +46,6 @@ START_TEST(no_file_is_read_without_a_bound)
     ck_assert_uint_le(text.len, FILE_MAX_BYTES);
     buf_release(&text);
 }
-END_TEST
 
 START_TEST(makes_and_removes_trees)
 {
@@ -60,7 +57,6 @@ START_TEST(makes_and_removes_trees)
     OK(file_remove_all(test_path("a"), &st));
     OK(file_remove_all(test_path("a"), &st));
 }
-END_TEST
 
 START_TEST(user_dirs_follow_the_order)
 {
@@ -94,7 +90,6 @@ START_TEST(user_dirs_follow_the_order)
     ck_assert_str_eq(path, expected);
     free(path);
 }
-END_TEST
 
 /* What is closed at the start gets a file that can neither be read from as input nor written to as
  * output, so that no database comes to lie there. */
@@ -113,7 +108,6 @@ START_TEST(standard_descriptors_are_held)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 START_TEST(only_a_directory_is_trusted_as_one)
 {
@@ -125,7 +119,6 @@ START_TEST(only_a_directory_is_trusted_as_one)
     ck_assert_msg(strstr(st.message, "f' cannot be looked at: Not a directory") != NULL, "%s",
                   st.message);
 }
-END_TEST
 
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
       LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),

@@ -212,7 +212,6 @@ START_TEST(y_follows_from_the_inputs)
     bench_close(b);
     workload_release(&own);
 }
-END_TEST
 
 /* The segment of attention: the GEMM's result and the weights, and what follows. */
 START_TEST(attention_follows_from_its_inputs)
@@ -249,7 +248,6 @@ START_TEST(attention_follows_from_its_inputs)
     bench_close(b);
     workload_release(&own);
 }
-END_TEST
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
@@ -275,7 +273,6 @@ START_TEST(dump_is_whole_or_not_at_all)
     names_release(&found);
     bench_close(b);
 }
-END_TEST
 
 /* Only the directory that the worker writes to has to be UTF-8. */
 START_TEST(dump_needs_a_path_that_can_travel)
@@ -288,7 +285,6 @@ START_TEST(dump_needs_a_path_that_can_travel)
           "is not UTF-8");
     bench_close(b);
 }
-END_TEST
 
 SUITE("dump_values", test_dir_setup, test_dir_teardown,
       LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases)),

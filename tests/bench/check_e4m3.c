@@ -72,7 +72,6 @@ START_TEST(plans_of_each_precision_are_right)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 START_TEST(gated_plans_are_right)
 {
@@ -94,7 +93,6 @@ START_TEST(packed_plans_are_right)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 START_TEST(segments_alone_are_right)
 {
@@ -109,7 +107,6 @@ START_TEST(segments_alone_are_right)
     check_ok(&trial);
     bench_close(b);
 }
-END_TEST
 
 /* What a kernel does wrong, of a segment that is verified alone. */
 static const struct {
@@ -141,7 +138,6 @@ START_TEST(wrong_kernels_are_found)
     check_failed(&trial, STATUS_WRONG, faults[_i].says);
     bench_close(b);
 }
-END_TEST
 
 /* What is stored in e4m3 alone is dumped as numbers of 4 significant bits. */
 START_TEST(codes_are_dumped_as_numbers)
@@ -166,7 +162,6 @@ START_TEST(codes_are_dumped_as_numbers)
     buf_release(&bytes);
     bench_close(b);
 }
-END_TEST
 
 /* A segment of another precision than its neighbours leaves them what they do not read. */
 START_TEST(stale_copies_are_found)
@@ -182,7 +177,6 @@ START_TEST(stale_copies_are_found)
     check_failed(&t, STATUS_WRONG, "layer 0");
     bench_close(b);
 }
-END_TEST
 
 SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),

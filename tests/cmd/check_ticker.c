@@ -75,7 +75,6 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
     kill(reading, SIGKILL);
     waitpid(reading, &status, 0);
 }
-END_TEST
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -138,7 +137,6 @@ START_TEST(a_signal_does_not_end_the_events)
     buf_release(&got);
     close(pipe);
 }
-END_TEST
 
 SUITE("the ticker of cmd/progress", test_dir_setup, test_dir_teardown,
       ONCE(a_child_begins_while_nothing_is_drawn), ONCE(a_signal_does_not_end_the_events))

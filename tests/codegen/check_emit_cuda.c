@@ -14,7 +14,6 @@ START_TEST(matches_golden)
     struct cuda_source s = cuda_golden(_i);
     check_golden(&s.choice, &s.target, ".cu");
 }
-END_TEST
 
 /* With stamps a text stands in front, and a kernel has one parameter and one line more. */
 START_TEST(stamps_change_nothing_else)
@@ -85,7 +84,6 @@ START_TEST(headers_are_embedded)
         buf_release(&text);
     }
 }
-END_TEST
 
 SUITE("emit_cuda", NULL, NULL, LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT),
       LOOP(stamps_change_nothing_else, 0, CUDA_GOLDEN_COUNT), ONCE(headers_are_embedded))

@@ -105,7 +105,6 @@ START_TEST(lists_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
-END_TEST
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
@@ -217,7 +216,6 @@ START_TEST(tiles_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
-END_TEST
 
 SUITE("lengths", NULL, NULL, LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)),
       LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)))

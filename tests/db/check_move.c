@@ -36,7 +36,6 @@ START_TEST(export_import_export)
     free(again);
     free(text);
 }
-END_TEST
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
@@ -99,7 +98,6 @@ START_TEST(pack_has_winners)
     free(all);
     buf_release(&pack);
 }
-END_TEST
 
 /* ---- what import refuses --------------------------------------------------------------------- */
 
@@ -186,7 +184,6 @@ START_TEST(broken_text_is_refused_and_changes_nothing)
     free(bad);
     free(good);
 }
-END_TEST
 
 START_TEST(line_is_told)
 {
@@ -210,7 +207,6 @@ START_TEST(line_is_told)
     }
     db_close(db);
 }
-END_TEST
 
 START_TEST(pipe_is_read_once)
 {
@@ -235,7 +231,6 @@ START_TEST(pipe_is_read_once)
     db_close(db);
     free(text);
 }
-END_TEST
 
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
       ONCE(pack_has_winners),

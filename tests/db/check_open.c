@@ -36,7 +36,6 @@ START_TEST(network_file_systems_are_read_alone)
     db_close(db);
     file_system = 0;
 }
-END_TEST
 
 START_TEST(creates_the_file_and_its_directory)
 {
@@ -48,7 +47,6 @@ START_TEST(creates_the_file_and_its_directory)
     ck_assert(!file_exists(test_path("a/b/c.db-wal")));
     ck_assert(!file_exists(test_path("a/b/c.db-shm")));
 }
-END_TEST
 
 START_TEST(names_mean_nothing_to_sqlite)
 {
@@ -65,7 +63,6 @@ START_TEST(names_mean_nothing_to_sqlite)
     }
     ck_assert_int_eq(chdir("/"), 0);
 }
-END_TEST
 
 START_TEST(default_place_follows_the_environment)
 {
@@ -80,7 +77,6 @@ START_TEST(default_place_follows_the_environment)
     ck_assert_str_eq(db_path(db), test_path("mine"));
     db_close(db);
 }
-END_TEST
 
 START_TEST(read_creates_nothing)
 {
@@ -93,7 +89,6 @@ START_TEST(read_creates_nothing)
     FAILS(db_open(test_path("empty"), DB_READ, &db, &st), STATUS_NOT_FOUND, "empty");
     ck_assert(!file_exists(test_path("empty-wal")));
 }
-END_TEST
 
 START_TEST(read_leaves_the_file_alone)
 {
@@ -116,7 +111,6 @@ START_TEST(read_leaves_the_file_alone)
     buf_release(&before);
     buf_release(&after);
 }
-END_TEST
 
 /* ---- what is not a database of ours ---------------------------------------------------------- */
 
@@ -131,7 +125,6 @@ START_TEST(damaged_file_is_told)
     close(fd);
     FAILS(db_open(test_path("t.db"), DB_READ, &db, &st), STATUS_DATABASE, "is damaged");
 }
-END_TEST
 
 static const struct {
     const char *sql; /* what another program made of the file */
@@ -164,7 +157,6 @@ START_TEST(file_of_another_kind_or_version_is_refused)
         expect_sql(raw, 1, "SELECT journal_mode = 'delete' FROM pragma_journal_mode");
     sqlite3_close(raw);
 }
-END_TEST
 
 /* What a database in use holds is in its log. */
 START_TEST(copy_without_its_log_is_told)
@@ -182,7 +174,6 @@ START_TEST(copy_without_its_log_is_told)
           "'fuseplan search' fills it");
     buf_release(&bytes);
 }
-END_TEST
 
 /* A pipe in the place of the database or of one of SQLite's own files would keep whoever reads it
  * waiting.  _i counts the places, for who reads and for who writes. */
@@ -200,7 +191,6 @@ START_TEST(pipe_is_not_read)
           "is a pipe");
     ck_assert_ptr_nonnull(strstr(st.message, piped[_i / 2]));
 }
-END_TEST
 
 START_TEST(link_leads_to_a_database_that_exists)
 {
@@ -216,7 +206,6 @@ START_TEST(link_leads_to_a_database_that_exists)
     ck_assert(file_exists(test_path("t.db-wal")));
     db_close(db);
 }
-END_TEST
 
 /* _i inodes are left for the database (and its root directory), its WAL and its shared memory. */
 START_TEST(lack_of_inodes_is_told)
@@ -228,7 +217,6 @@ START_TEST(lack_of_inodes_is_told)
         ck_assert_int_eq(umount(test_path("disk")), 0);
     }
 }
-END_TEST
 
 SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(network_file_systems_are_read_alone),
       ONCE(creates_the_file_and_its_directory), ONCE(names_mean_nothing_to_sqlite),

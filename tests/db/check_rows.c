@@ -105,7 +105,6 @@ START_TEST(planted_value_is_refused_and_found)
     db_close(db);
     buf_release(&said);
 }
-END_TEST
 
 static int keep_reason(void *ctx, const struct db_trial *t)
 {
@@ -141,7 +140,6 @@ START_TEST(control_characters_are_escaped)
     db_close(db);
     buf_release(&found);
 }
-END_TEST
 
 /* Every column that a statement names has a rule, but for ids that are not read. */
 START_TEST(every_column_has_a_rule)
@@ -160,7 +158,6 @@ START_TEST(every_column_has_a_rule)
     }
     db_close(db);
 }
-END_TEST
 
 SUITE("db/rows", memory_dir_setup, test_dir_teardown,
       LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),

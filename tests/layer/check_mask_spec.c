@@ -34,7 +34,6 @@ START_TEST(texts_are_normalised)
     buf_release(&once);
     buf_release(&twice);
 }
-END_TEST
 
 static const struct {
     const char *text, *found, *expected; /* fragments of the message */
@@ -57,7 +56,6 @@ START_TEST(refuses_texts)
     ck_assert_ptr_null(spec.kind);
     ck_assert_ptr_null(spec.path);
 }
-END_TEST
 
 SUITE("mask_spec", NULL, NULL, LOOP(texts_are_normalised, 0, ARRAY_LEN(texts)),
       LOOP(refuses_texts, 0, ARRAY_LEN(refused)))

@@ -27,7 +27,6 @@ START_TEST(text_names_other_chains)
     buf_release(&text);
     workload_release(&w);
 }
-END_TEST
 
 static const char *const texts[] = {
     "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
@@ -56,7 +55,6 @@ START_TEST(text_gives_the_workload_back)
     buf_release(&text);
     workload_release(&w);
 }
-END_TEST
 
 static const struct {
     const char *text, *expected;
@@ -111,7 +109,6 @@ START_TEST(other_texts_are_refused)
     ck_assert_msg(strstr(st.message, "is not a workload") != NULL, "%s", st.message);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- numbers that are refused ---------------------------------------------------------------- */
 
@@ -146,7 +143,6 @@ START_TEST(refuses_numbers)
     ck_assert_str_eq(lengths.message, st.message);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- lengths --------------------------------------------------------------------------------- */
 
@@ -167,7 +163,6 @@ START_TEST(refuses_lengths)
     ck_assert_ptr_null(w.lengths);
     workload_release(&w);
 }
-END_TEST
 
 START_TEST(full_lengths_are_none)
 {
@@ -182,7 +177,6 @@ START_TEST(full_lengths_are_none)
     FAILS(workload_check(&w, &st), STATUS_USAGE, "batch row 1 is 65");
     workload_release(&w);
 }
-END_TEST
 
 /* lo and hi worked out by hand. */
 static const struct {
@@ -213,7 +207,6 @@ START_TEST(drawn_lengths_are_as_defined)
     ck_assert_double_eq_tol(sum / BATCH, draws[_i].average, (hi - lo) / 25.0 + 1e-9);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
@@ -242,7 +235,6 @@ START_TEST(copies_stand_alone)
     workload_release(&copy);
     workload_release(NULL);
 }
-END_TEST
 
 /* ---- kinds of layers ------------------------------------------------------------------------- */
 
@@ -277,7 +269,6 @@ START_TEST(layers_are_of_two_kinds)
     ck_assert_ptr_null(copy.local);
     workload_release(&copy);
 }
-END_TEST
 
 /* Segments that neither mask nor rotate compute the same in all layers. */
 START_TEST(only_attention_knows_kinds)
@@ -296,7 +287,6 @@ START_TEST(only_attention_knows_kinds)
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 0}));
     workload_release(&w);
 }
-END_TEST
 
 START_TEST(exported_libraries_number_functions_alike)
 {
@@ -315,7 +305,6 @@ START_TEST(exported_libraries_number_functions_alike)
         ck_assert_uint_eq(workload_functions(&w), rows[i].bits);
     }
 }
-END_TEST
 
 SUITE("workload", NULL, NULL, ONCE(layers_are_of_two_kinds), ONCE(only_attention_knows_kinds),
       ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),

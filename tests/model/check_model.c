@@ -42,7 +42,6 @@ START_TEST(same_input_same_answers)
     ck_assert(same(first, answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times)));
     free(f);
 }
-END_TEST
 
 static unsigned long threads(void)
 {
@@ -64,7 +63,6 @@ START_TEST(no_threads_are_left_behind)
     model_free(m);
     free(f);
 }
-END_TEST
 
 START_TEST(order_of_rows_changes_nothing)
 {
@@ -79,7 +77,6 @@ START_TEST(order_of_rows_changes_nothing)
                    answers_of(train(defaults, 100, plans, ms, NULL), NULL)));
     free(f);
 }
-END_TEST
 
 /* Repeats become their mean. */
 START_TEST(repeats_are_averaged)
@@ -98,7 +95,6 @@ START_TEST(repeats_are_averaged)
                    answers_of(train(defaults, 30, f->plans, f->ms, NULL), NULL)));
     free(f);
 }
-END_TEST
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
@@ -126,7 +122,6 @@ START_TEST(all_values_at_once)
     model_free(m);
     free(f);
 }
-END_TEST
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -149,7 +144,6 @@ START_TEST(bad_rows_are_named)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, bad_rows[_i].message);
     ck_assert_ptr_null(m);
 }
-END_TEST
 
 /* Three rows of one plan are one row. */
 START_TEST(one_plan_is_too_few)
@@ -164,7 +158,6 @@ START_TEST(one_plan_is_too_few)
         ck_assert_ptr_null(m);
     }
 }
-END_TEST
 
 /* A time so large that its logarithm's float is fine, yet its mean is not. */
 START_TEST(xgboost_errors_become_a_status)
@@ -176,7 +169,6 @@ START_TEST(xgboost_errors_become_a_status)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, "xgboost cannot ");
     ck_assert_ptr_null(m);
 }
-END_TEST
 
 SUITE("model", NULL, NULL, ONCE(same_input_same_answers), ONCE(no_threads_are_left_behind),
       ONCE(order_of_rows_changes_nothing), ONCE(repeats_are_averaged), ONCE(all_values_at_once),

@@ -38,7 +38,6 @@ START_TEST(held_out_plans_are_ranked)
     model_free(m);
     free(f);
 }
-END_TEST
 
 START_TEST(training_rows_are_classified)
 {
@@ -57,7 +56,6 @@ START_TEST(training_rows_are_classified)
     model_free(m);
     free(f);
 }
-END_TEST
 
 static const int few_rows[] = {2, 3, 8, 16, 48};
 
@@ -93,7 +91,6 @@ START_TEST(few_rows_serve)
     }
     free(f);
 }
-END_TEST
 
 SUITE("model quality", NULL, NULL, LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected)),
       ONCE(training_rows_are_classified), LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows)))

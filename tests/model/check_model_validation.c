@@ -56,7 +56,6 @@ START_TEST(sums_are_learnt_perfectly)
     ck_assert_double_gt(report.auc, 0.99);
     free(s);
 }
-END_TEST
 
 /* The mean of a few draws: one alone may look like knowledge. */
 START_TEST(noise_is_not_learnt)
@@ -79,7 +78,6 @@ START_TEST(noise_is_not_learnt)
     ck_assert_double_lt(fabs(auc - 0.5), 0.12);
     free(s);
 }
-END_TEST
 
 static const struct {
     int rows, folds;
@@ -106,7 +104,6 @@ START_TEST(too_few_rows_are_refused)
           refused[_i].message);
     ck_assert_int_eq(report.folds, 0);
 }
-END_TEST
 
 SUITE("model report", NULL, NULL, ONCE(sums_are_learnt_perfectly), ONCE(noise_is_not_learnt),
       LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused)))

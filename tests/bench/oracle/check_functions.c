@@ -74,7 +74,6 @@ START_TEST(activations_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1, activations[_i].of_minus_2);
     release();
 }
-END_TEST
 
 /* Even columns are activated, odd ones their factors. */
 START_TEST(gates_by_hand)
@@ -87,7 +86,6 @@ START_TEST(gates_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1 * 3, activations[_i].of_minus_2 * 5);
     release();
 }
-END_TEST
 
 START_TEST(rms_norm_by_hand)
 {
@@ -100,7 +98,6 @@ START_TEST(rms_norm_by_hand)
     CHECK_ROW(9, 2, 0, 0);
     release();
 }
-END_TEST
 
 /* Columns 0 and 2 turn by 1 for each place, 1 and 3 by 100^(-1/2); v and place 0 stay. */
 START_TEST(rotations_by_hand)
@@ -116,7 +113,6 @@ START_TEST(rotations_by_hand)
     CHECK_ROW(1, 20, 1, 2, 3, 4);
     release();
 }
-END_TEST
 
 /* Scores are q k / sqrt(4) = 1; the bias is of the key's place less the query's: -1, 0, 1. */
 START_TEST(score_biases_by_hand)
@@ -129,7 +125,6 @@ START_TEST(score_biases_by_hand)
     CHECK_ROW(3, 0, 21, 31, 11, 21);
     release();
 }
-END_TEST
 
 /* The first norm of x is n; attention reads n, the sums add x and operator 8's sum. */
 START_TEST(norms_before_by_hand)
@@ -150,7 +145,6 @@ START_TEST(norms_before_by_hand)
     CHECK_ROW(14, 0, -unit, unit);
     release();
 }
-END_TEST
 
 /* n of layer 0, by each norm and as its type keeps it. */
 START_TEST(first_norms_by_hand)
@@ -170,7 +164,6 @@ START_TEST(first_norms_by_hand)
     run();
     release();
 }
-END_TEST
 
 /* One table for all layers, in fp32 whatever the type. */
 START_TEST(tables_are_of_all_layers)
@@ -193,7 +186,6 @@ START_TEST(tables_are_of_all_layers)
     run();
     release();
 }
-END_TEST
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
@@ -283,7 +275,6 @@ START_TEST(identities_hold)
     free(y);
     free(right);
 }
-END_TEST
 
 /* Where norms give their beta alone, each layer adds the same to x. */
 START_TEST(norms_of_0_add_alike)
@@ -305,7 +296,6 @@ START_TEST(norms_of_0_add_alike)
     }
     release();
 }
-END_TEST
 
 SUITE("functions", NULL, NULL, LOOP(activations_by_hand, 0, ARRAY_LEN(activations)),
       LOOP(gates_by_hand, 0, ARRAY_LEN(activations)), ONCE(rms_norm_by_hand),

@@ -101,7 +101,6 @@ START_TEST(two_tokens_by_hand)
     check_row(&r, 14, 0, 4 + unit, 5 + unit);
     release(&r);
 }
-END_TEST
 
 /* ---- each operator from its inputs, an element at a time ------------------------------------- */
 
@@ -215,7 +214,6 @@ START_TEST(token_operators_are_as_defined)
     }
     release(&r);
 }
-END_TEST
 
 /* Index of element c of a head's row in q, k or v, or (parts = 1) in a tensor (B,H,S,W). */
 static int64_t head_index(const struct run *r, int part, int b, int h, int i, int c)
@@ -279,7 +277,6 @@ START_TEST(attention_is_as_defined)
             }
     release(&r);
 }
-END_TEST
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
@@ -312,7 +309,6 @@ START_TEST(rows_see_what_they_keep_only)
     release(&before);
     release(&after);
 }
-END_TEST
 
 START_TEST(threads_change_nothing)
 {
@@ -327,7 +323,6 @@ START_TEST(threads_change_nothing)
     release(&one);
     release(&many);
 }
-END_TEST
 
 /* Batch row 0's row 1 keeps nothing, batch row 1's row 1 only a key past the length of 2. */
 START_TEST(rows_without_keys_are_zeros)
@@ -358,7 +353,6 @@ START_TEST(rows_without_keys_are_zeros)
     release(&r);
     buf_release(&npy);
 }
-END_TEST
 
 SUITE("oracle", NULL, NULL, ONCE(two_tokens_by_hand),
       LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases)),

@@ -45,7 +45,6 @@ START_TEST(conditions_are_written_as_json)
     ck_assert_str_eq(text.ptr, "");
     buf_release(&text);
 }
-END_TEST
 
 START_TEST(conditions_survive_the_journey)
 {
@@ -65,7 +64,6 @@ START_TEST(conditions_survive_the_journey)
         json_decref(m);
     }
 }
-END_TEST
 
 /* Measurements, and what is said of them all.  say: null where nothing is. */
 static const struct {
@@ -110,7 +108,6 @@ START_TEST(disorder_is_told)
         buf_release(&text);
     }
 }
-END_TEST
 
 SUITE("conditions", NULL, NULL, ONCE(conditions_are_written_as_json),
       ONCE(conditions_survive_the_journey), LOOP(disorder_is_told, 0, ARRAY_LEN(days)))

@@ -30,7 +30,6 @@ START_TEST(lines_are_taken_whole)
     ck_assert_ptr_null(take(&b, 0));
     buf_release(&b);
 }
-END_TEST
 
 static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1} x\n",
                                       "{\"a\"\n", "7\n"};
@@ -42,7 +41,6 @@ START_TEST(garbage_is_refused)
     ck_assert_ptr_null(take(&b, -1));
     buf_release(&b);
 }
-END_TEST
 
 START_TEST(sending_to_nobody_fails)
 {
@@ -55,7 +53,6 @@ START_TEST(sending_to_nobody_fails)
     close(ends[0]);
     json_decref(message);
 }
-END_TEST
 
 START_TEST(trial_survives_the_journey)
 {
@@ -85,7 +82,6 @@ START_TEST(trial_survives_the_journey)
     ck_assert_int_eq(message_to_trial(m, &how, &back, &st), -1);
     json_decref(m);
 }
-END_TEST
 
 static const struct {
     double sample, time_s;
@@ -109,7 +105,6 @@ START_TEST(trial_that_cannot_be_is_refused)
     ck_assert_int_eq(back.sample_count, 0);
     json_decref(m);
 }
-END_TEST
 
 START_TEST(trial_without_the_samples_asked_for_is_refused)
 {
@@ -126,7 +121,6 @@ START_TEST(trial_without_the_samples_asked_for_is_refused)
     }
     json_decref(m);
 }
-END_TEST
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
