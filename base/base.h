@@ -42,7 +42,8 @@ struct status {
     char message[1000]; /* lower case, no full stop: what was found, what is expected, what to do */
 };
 
-#define STATUS_INIT ((struct status){.code = STATUS_OK})
+#define STATUS_INIT    ((struct status){.code = STATUS_OK})
+#define STATUS_IGNORED (&STATUS_INIT) /* of a call whose failure means nothing */
 
 /* Records the failure if it is the first; returns -1. */
 int status_set(struct status *st, enum status_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -54,12 +54,11 @@ static const struct {
 void cpu_info_read(struct cpu_info *out)
 {
     *out = (struct cpu_info){0};
-    struct status ignored = STATUS_INIT;
     struct utsname kernel;
     struct buf text = BUF_INIT, value = BUF_INIT;
     uname(&kernel);
     snprintf(out->kernel, sizeof(out->kernel), "Linux %.50s", kernel.release);
-    file_read("/proc/cpuinfo", 0, &text, &ignored);
+    file_read("/proc/cpuinfo", 0, &text, STATUS_IGNORED);
     if (!cpuinfo_value(&text, "model name", &value))
         buf_adds(&value, kernel.machine);
     snprintf(out->model, sizeof(out->model), "%s", value.ptr);
@@ -102,9 +101,8 @@ static uint64_t group_number(const struct fp_group *group, const char *file, con
                              uint64_t absent)
 {
     struct buf path = BUF_INIT, text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     buf_addf(&path, "%s/%s", group->dir, file);
-    file_read(path.ptr, 0, &text, &ignored);
+    file_read(path.ptr, 0, &text, STATUS_IGNORED);
     const char *value = behind_key(text.ptr, key);
     char *end = NULL;
     uint64_t number = value != NULL ? strtoull(value, &end, 10) : 0;
@@ -157,8 +155,7 @@ uint64_t mem_group_bytes(const char *list, const char *root)
 uint64_t mem_available_bytes(void)
 {
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
-    file_read("/proc/meminfo", 0, &text, &ignored);
+    file_read("/proc/meminfo", 0, &text, STATUS_IGNORED);
     const char *kib = behind_key(text.ptr, "MemAvailable:");
     uint64_t least = kib != NULL ? 1024 * (uint64_t)strtoull(kib, NULL, 10) : UINT64_MAX;
     buf_release(&text);
@@ -175,9 +172,9 @@ double cpu_busy_seconds(void)
     enum { USER, NICE, SYSTEM, IDLE, IO_WAIT, IRQ, SOFT_IRQ, STEAL, FIELDS };
     unsigned long long ticks[FIELDS] = {0}, busy = 0;
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     int found = 0;
-    if (file_read("/proc/stat", 0, &text, &ignored) == 0 && strncmp(text.ptr, "cpu ", 4) == 0) {
+    if (file_read("/proc/stat", 0, &text, STATUS_IGNORED) == 0 &&
+        strncmp(text.ptr, "cpu ", 4) == 0) {
         char *at = text.ptr + 4, *rest;
         for (; found < FIELDS; found++, at = rest) {
             ticks[found] = strtoull(at, &rest, 10);

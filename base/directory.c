@@ -153,11 +153,10 @@ static char *staging_name(const char *dir, bool within, int number)
 
 static void remove_stale(const char *staging)
 {
-    struct status ignored = STATUS_INIT;
     int lock = directory_lock(staging);
     if (lock < 0)
         return;
-    file_remove_all(staging, &ignored);
+    file_remove_all(staging, STATUS_IGNORED);
     close(lock);
 }
 
@@ -284,9 +283,8 @@ int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
 
 void fresh_dir_release(struct fresh_dir *s)
 {
-    struct status ignored = STATUS_INIT;
     if (s->at != NULL)
-        file_remove_all(s->at, &ignored);
+        file_remove_all(s->at, STATUS_IGNORED);
     if (s->lock >= 0)
         close(s->lock);
     free(s->at);

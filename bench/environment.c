@@ -88,8 +88,7 @@ void env_check_all(struct env_list *out)
 
 void env_check_noise(struct target_name target, struct env_list *out)
 {
-    struct status ignored = STATUS_INIT;
-    const struct target_ops *of = target_ops_of(target.kind, &ignored);
+    const struct target_ops *of = target_ops_of(target.kind, STATUS_IGNORED);
     *out = (struct env_list){0};
     if (of != NULL && of->noise != NULL)
         of->noise(out);

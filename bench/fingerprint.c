@@ -11,8 +11,7 @@ void fingerprint_text(const struct fingerprint *f, struct buf *out)
 
 void fingerprint_device(struct target_name target, struct fingerprint *out)
 {
-    struct status ignored = STATUS_INIT;
-    const struct target_ops *found = target_ops_of(target.kind, &ignored);
+    const struct target_ops *found = target_ops_of(target.kind, STATUS_IGNORED);
     *out = (struct fingerprint){.units = 0};
     if (found != NULL)
         found->fingerprint(target.device, out);

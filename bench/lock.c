@@ -43,9 +43,8 @@ static void read_holder(int fd, struct holder *out)
 /* Appends the command of this process, its words with a blank between them. */
 static void own_command(struct buf *out)
 {
-    struct status ignored = STATUS_INIT;
     size_t begin = out->len;
-    if (file_read("/proc/self/cmdline", 0, out, &ignored) != 0)
+    if (file_read("/proc/self/cmdline", 0, out, STATUS_IGNORED) != 0)
         return;
     while (out->len > begin && out->ptr[out->len - 1] == '\0')
         out->len--;
@@ -76,10 +75,9 @@ static bool is_stopped(long pid)
 {
     char path[32];
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     const char *name_end = NULL;
-    if (file_read(path, 0, &text, &ignored) == 0)
+    if (file_read(path, 0, &text, STATUS_IGNORED) == 0)
         name_end = strrchr(text.ptr, ')');
     bool stopped = name_end != NULL && strncmp(name_end, ") T", 3) == 0;
     buf_release(&text);

@@ -122,11 +122,10 @@ static int open_device(struct bench *b, struct status *st)
 static void open_early(struct bench *b)
 {
     struct lock_wait none = {.stop = b->stop};
-    struct status later = STATUS_INIT;
     int lock;
-    if (lock_take(session_device(b), LOCK_TO_RUN, &none, &lock, &later) != 0)
+    if (lock_take(session_device(b), LOCK_TO_RUN, &none, &lock, STATUS_IGNORED) != 0)
         return;
-    open_device(b, &later);
+    open_device(b, STATUS_IGNORED);
     lock_drop(lock);
 }
 
@@ -136,11 +135,10 @@ static void open_early(struct bench *b)
 static void begin_early(void *ctx)
 {
     struct bench *b = ctx;
-    struct status later = STATUS_INIT;
     if (b->began_early)
         return;
     b->began_early = true;
-    if (!client_works(&b->client) && begin_worker(b, &later) == 0 && b->ops->builds_beside)
+    if (!client_works(&b->client) && begin_worker(b, STATUS_IGNORED) == 0 && b->ops->builds_beside)
         open_early(b);
 }
 

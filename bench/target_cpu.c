@@ -12,9 +12,8 @@
 static void machine_hash(char out[HASH_TEXT_SIZE])
 {
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     char name[256] = "";
-    if (file_read("/etc/machine-id", 0, &text, &ignored) != 0 || text.len == 0) {
+    if (file_read("/etc/machine-id", 0, &text, STATUS_IGNORED) != 0 || text.len == 0) {
         gethostname(name, sizeof(name) - 1);
         buf_adds(&text, name);
     }
@@ -39,8 +38,7 @@ static void check_governor(struct env_list *out)
 {
     static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
-    if (file_exists(path) && file_read(path, 64, &text, &ignored) == 0) {
+    if (file_exists(path) && file_read(path, 64, &text, STATUS_IGNORED) == 0) {
         text.ptr[strcspn(text.ptr, "\n")] = '\0';
         bool steady = strcmp(text.ptr, "performance") == 0;
         env_add(out, "clock governor", false, steady ? ENV_OK : ENV_WARNING,

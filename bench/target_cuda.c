@@ -89,11 +89,10 @@ static int toolchain(const struct toolchain_request *request, const struct cache
 static void fingerprint(int device, struct fingerprint *out)
 {
     struct gpu gpu;
-    struct status ignored = STATUS_INIT;
     struct cache cache;
-    if (out->device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
+    if (out->device[0] == '\0' && cache_open(NULL, &cache, STATUS_IGNORED) == 0) {
         const struct toolchain_request request = {.device = device};
-        if (gpu_recall(&request, &cache, "/proc", &gpu, &ignored) == 0)
+        if (gpu_recall(&request, &cache, "/proc", &gpu, STATUS_IGNORED) == 0)
             *out = gpu.where;
         cache_release(&cache);
     }

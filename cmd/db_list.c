@@ -22,8 +22,7 @@ static json_t *listed_workload(const struct db_listed *l)
 {
     const bool cpu = strcmp(l->target.kind, target_names[TARGET_CPU]) == 0;
     struct workload w;
-    struct status ignored = STATUS_INIT;
-    int result = workload_parse(l->workload.text, &w, &ignored);
+    int result = workload_parse(l->workload.text, &w, STATUS_IGNORED);
     json_t *object = result == 0 ? workload_json(&w, cpu ? TARGET_CPU : TARGET_CUDA) : NULL;
     workload_release(&w);
     return object;

@@ -79,10 +79,9 @@ static bool is_built(const json_t *manifest, const char *name)
 
 static bool has_hash(const char *path, const char *expected)
 {
-    struct status ignored = STATUS_INIT;
     struct buf text = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
-    bool same = file_read(path, 0, &text, &ignored) == 0 && expected != NULL &&
+    bool same = file_read(path, 0, &text, STATUS_IGNORED) == 0 && expected != NULL &&
                 strcmp(hash_text(text.ptr, text.len, hash), expected) == 0;
     buf_release(&text);
     return same;

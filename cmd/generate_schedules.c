@@ -11,10 +11,9 @@ static int read_trial(void *ctx, const struct db_trial *row)
     struct schedules *s = ctx;
     const struct db_choice *c = &row->choices[0];
     struct choice choice;
-    struct status ignored = STATUS_INIT;
     int i = 0;
     if (choice_parse(s->target, s->candidate.choices[0].chain, c->segment, c->impl, c->schedule,
-                     &choice, &ignored) != 0)
+                     &choice, STATUS_IGNORED) != 0)
         return 0; /* stored by another version */
     while (i < s->candidate.count && !choice_equal(&choice, &s->candidate.choices[i]))
         i++;
@@ -55,10 +54,9 @@ static int compare_trial(void *ctx, const struct db_trial *row)
     struct schedules *s = c->out;
     const struct db_choice *stored = &row->choices[0];
     struct choice choice;
-    struct status ignored = STATUS_INIT;
     if (row->status != TRIAL_OK ||
         choice_parse(s->target, c->fastest->choices[0].chain, stored->segment, stored->impl,
-                     stored->schedule, &choice, &ignored) != 0)
+                     stored->schedule, &choice, STATUS_IGNORED) != 0)
         return 0;
     for (int i = 0; i < s->candidate.count; i++)
         if (choice_equal(&choice, &c->fastest->choices[i]))

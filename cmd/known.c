@@ -45,10 +45,9 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
 {
     struct workload usual, parsed;
     struct target_name here;
-    struct status ignored = STATUS_INIT;
     workload_init(&usual);
-    bool reads = workload_parse(w->text, &parsed, &ignored) == 0;
-    target_parse(NULL, &here, &ignored);
+    bool reads = workload_parse(w->text, &parsed, STATUS_IGNORED) == 0;
+    target_parse(NULL, &here, STATUS_IGNORED);
     buf_addf(out, "-b %lld -s %lld", (long long)w->batch, (long long)w->seq_len);
     if (strcmp(w->mask, "full") != 0) {
         buf_adds(out, " -m ");

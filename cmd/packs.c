@@ -74,13 +74,12 @@ static void note_device(void *ctx, const struct db_study *s)
 static void note_others(const struct asked *a, const char *path, struct db *db)
 {
     struct device device = {.pack = path, .o = a->o};
-    struct status ignored = STATUS_INIT;
     int64_t study;
     if (!options_has(a->o, OPT(VERBOSE)) ||
-        study_of_workload(a->o, db, a->target, a->w, &study, &ignored) != 0)
+        study_of_workload(a->o, db, a->target, a->w, &study, STATUS_IGNORED) != 0)
         return;
     fingerprint_device(a->target, &device.here);
-    db_study_read(db, study, note_device, &device, &ignored);
+    db_study_read(db, study, note_device, &device, STATUS_IGNORED);
 }
 
 /* Takes the study of a pack in place of *out, if it counts and was measured later than `utc`. */

@@ -44,15 +44,15 @@ static int find_first(const struct options *o, const struct session *s, struct c
                       struct status *st)
 {
     struct beginning b = {.o = o, .best = {.value = -1}};
-    struct status none = STATUS_INIT;
     int64_t study;
     int known = study_of_device(o, s->db, s->target, &s->workload, &study, st);
     if (known == 0)
         packs_find(o, s->target, &s->workload, &b.pack);
     fingerprint_device(s->target, &b.here);
-    bool found = b.pack.db != NULL && db_best(b.pack.db, b.pack.study, &b.best, &none) == 0 &&
-                 candidate_of_best(&b.best, bench_target(s->bench), out, &none) == 0 &&
-                 db_study_read(b.pack.db, b.pack.study, note_beginning, &b, &none) == 0;
+    bool found = b.pack.db != NULL &&
+                 db_best(b.pack.db, b.pack.study, &b.best, STATUS_IGNORED) == 0 &&
+                 candidate_of_best(&b.best, bench_target(s->bench), out, STATUS_IGNORED) == 0 &&
+                 db_study_read(b.pack.db, b.pack.study, note_beginning, &b, STATUS_IGNORED) == 0;
     db_best_release(&b.best);
     found_study_close(&b.pack);
     return known < 0 ? -1 : found;

@@ -125,7 +125,6 @@ static int run_library(const struct options *o, const struct session *s, const c
 static int compare_library(const struct options *o, struct session *s, const struct comparison *c,
                            const char *at, double *difference, struct status *st)
 {
-    struct status ignored = STATUS_INIT;
     struct buf dir = BUF_INIT;
     double most = allowed_of(&s->workload, c, 0);
     buf_addf(&dir, "%s/verified", at);
@@ -140,7 +139,7 @@ static int compare_library(const struct options *o, struct session *s, const str
                             "the library's result differs from that of plan %u by %.2g of its "
                             "norm; %.2g is allowed",
                             plan_value(c->plans[0]), *difference, most);
-    file_remove_all(dir.ptr, result == 0 ? st : &ignored);
+    file_remove_all(dir.ptr, result == 0 ? st : STATUS_IGNORED);
     buf_release(&dir);
     return st->code == STATUS_OK ? 0 : -1;
 }

@@ -24,11 +24,10 @@ static struct options options_of(const struct options *row)
 {
     struct options o = *row;
     struct target_name usual;
-    struct status never = STATUS_INIT;
     bool gpus = o.target != NULL && strncmp(o.target, "cuda:", strlen("cuda:")) == 0;
     if (gpus || (o.target == NULL && o.arch != NULL))
         o.target = target_names[TARGET_CUDA];
-    else if (o.target == NULL && target_parse(NULL, &usual, &never) == 0)
+    else if (o.target == NULL && target_parse(NULL, &usual, STATUS_IGNORED) == 0)
         o.target = target_names[usual.kind];
     o.given |= OPT(QUIET);
     return o;
@@ -50,10 +49,9 @@ static int arch_of(const struct options *o, enum target_kind target, int *out, s
 static struct tune_options search_of(const struct options *o)
 {
     const struct best_plan none = {.known = false}; /* --baseline best: no database is asked */
-    struct status ignored = STATUS_INIT;
     struct tune_options t = {.search = {.space_lo = o->space[0], .space_hi = o->space[1]},
                              .rigor = o->rigor};
-    if (baselines_from_options(o, &none, &t.baselines, &ignored) != 0)
+    if (baselines_from_options(o, &none, &t.baselines, STATUS_IGNORED) != 0)
         t.baselines.count = 0;
     return t;
 }

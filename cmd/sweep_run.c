@@ -195,10 +195,9 @@ static int search_rows(struct sweep *s, struct status *st)
     s->start_s = clock_seconds();
     tell_rows(s);
     for (bool busy = true; busy;) {
-        struct status later = STATUS_INIT;
         busy = false;
         for (int i = 0; i < s->slot_count; i++) {
-            failed |= look(s, &s->slots[i], !failed, failed ? &later : st) != 0;
+            failed |= look(s, &s->slots[i], !failed, failed ? STATUS_IGNORED : st) != 0;
             busy = busy || s->slots[i].search.pid > 0;
         }
         if (!told && (session_stop != 0 || failed))
@@ -293,11 +292,10 @@ static int exit_of(const struct sweep *s, int open)
 /* Removes the database of this run alone, unless it has what could not be saved. */
 static void close_place(struct sweep *s, bool saved)
 {
-    struct status ignored = STATUS_INIT;
     if (s->own_dir == NULL)
         return;
     if (saved || !file_exists(s->db))
-        file_remove_all(s->own_dir, &ignored);
+        file_remove_all(s->own_dir, STATUS_IGNORED);
     else
         fprintf(stderr,
                 "fuseplan sweep: what was measured is in '%s'; 'fuseplan db export --db %s -o "

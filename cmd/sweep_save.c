@@ -32,9 +32,8 @@ static int shards_of_name(const char *name)
 int saved_shards(const char *dir)
 {
     struct names names;
-    struct status ignored = STATUS_INIT;
     int most = 1;
-    if (directory_list(dir, &names, &ignored) != 0)
+    if (directory_list(dir, &names, STATUS_IGNORED) != 0)
         return most;
     for (int i = 0; i < names.count; i++) {
         int shards = shards_of_name(names.items[i]);

@@ -14,7 +14,6 @@
 static char **search_words(const struct options *row, const char *target, int jobs, const char *db,
                            struct names *words)
 {
-    struct status never = STATUS_INIT;
     struct buf text = BUF_INIT;
     options_command(row, "search", OPTS_ROW, &text);
     if (!options_has(row, OPT(TARGET)))
@@ -26,7 +25,7 @@ static char **search_words(const struct options *row, const char *target, int jo
         buf_add_path(&text, db);
     }
     buf_adds(&text, " -q --format ndjson");
-    words_split(text.ptr, words, &never);
+    words_split(text.ptr, words, STATUS_IGNORED);
     buf_release(&text);
     char **out = mem_alloc((size_t)words->count + 1, sizeof(*out));
     memcpy(out, words->items, (size_t)words->count * sizeof(*out));

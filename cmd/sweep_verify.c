@@ -52,7 +52,6 @@ static void add_row(void *ctx, const struct db_listed *l)
     const struct db_workload *w = &l->workload;
     struct verified row = {.study = l->study, .ms = {NAN, NAN, NAN}, .state = STATE_ELSEWHERE};
     struct fingerprint device;
-    struct status never = STATUS_INIT;
     struct buf options = BUF_INIT;
     const char *named = p->o->target;
     bool kind = named != NULL && strncmp(named, l->target.kind, strlen(l->target.kind)) == 0;
@@ -63,7 +62,7 @@ static void add_row(void *ctx, const struct db_listed *l)
     row.inputs.ranges =
         strcmp(w->init, ranges_names[RANGES_WIDE]) == 0 ? RANGES_WIDE : RANGES_UNIFORM;
     if (named == NULL || kind) {
-        target_parse(kind ? named : l->target.kind, &row.target, &never);
+        target_parse(kind ? named : l->target.kind, &row.target, STATUS_IGNORED);
         fingerprint_device(row.target, &device);
         row.here = strcmp(device.device, l->target.device) == 0;
     }

@@ -40,13 +40,12 @@ static int unknown_arch(const char *name, struct status *st)
 {
     static const char prefix[] = "sm_";
     int64_t number;
-    struct status ignored = STATUS_INIT;
     if (strcmp(name, "sm_90") == 0)
         return status_set(st, STATUS_USAGE,
                           "--arch: code for sm_90 is built as sm_90a, which the same GPUs run; "
                           "give sm_90a");
     if (strncmp(name, prefix, strlen(prefix)) == 0 &&
-        number_parse("", name + strlen(prefix), 1, CUDA_ARCH_MIN - 1, &number, &ignored) == 0)
+        number_parse("", name + strlen(prefix), 1, CUDA_ARCH_MIN - 1, &number, STATUS_IGNORED) == 0)
         return status_set(st, STATUS_USAGE,
                           "--arch: '%s' is too old; the cuda target needs sm_%d (Ampere) or later",
                           name, CUDA_ARCH_MIN);

@@ -37,9 +37,8 @@ static void add_relative(void *ctx, const struct db_workload *w, const char *tar
 {
     struct family *f = ctx;
     struct mask_spec mask;
-    struct status ignored = STATUS_INIT;
     if (strcmp(target_kind, f->target_kind) != 0 || !agree(w, f->workload) ||
-        strcmp(w->text, f->workload->text) == 0 || mask_parse(w->mask, &mask, &ignored) != 0)
+        strcmp(w->text, f->workload->text) == 0 || mask_parse(w->mask, &mask, STATUS_IGNORED) != 0)
         return;
     double distance = mask_distance(&f->mask, &mask);
     mask_spec_release(&mask);

@@ -54,8 +54,7 @@ static void add_kind(const char *path, struct buf *out)
     enum { LINE_MOST = 256 };
     char line[LINE_MOST];
     const char *what = NULL;
-    struct status ignored = STATUS_INIT;
-    int fd = file_open(path, &ignored);
+    int fd = file_open(path, STATUS_IGNORED);
     ssize_t len = fd >= 0 ? read(fd, line, sizeof(line)) : 0;
     if (fd >= 0)
         close(fd);
@@ -275,9 +274,8 @@ int db_end(struct db *db, int result, struct status *st)
         result = query_run(&commit, st);
     }
     if (sqlite3_get_autocommit(db->handle) == 0) { /* some failures roll back by themselves */
-        struct status ignored = STATUS_INIT;
         struct query rollback = query_start(db, SQL_ROLLBACK);
-        query_run(&rollback, &ignored);
+        query_run(&rollback, STATUS_IGNORED);
     }
     return result;
 }

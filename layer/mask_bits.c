@@ -103,14 +103,13 @@ static bool is_of(const struct mask *m, const struct mask_spec *spec, uint64_t *
 
 bool mask_name(const struct mask *m, struct mask_spec *spec)
 {
-    struct status ignored = STATUS_INIT;
     uint64_t *row = mem_alloc((size_t)m->row_words, sizeof(*row));
     bool found = false;
     for (int k = 0; k < mask_kind_count() && m->matrices == 1 && !found; k++) {
         struct mask_spec named = {.kind = NULL};
         found = mask_kinds[k].row != NULL &&
-                mask_parse(mask_kinds[k].name, &named, &ignored) == 0 &&
-                mask_resolve(&named, m->seq_len, &ignored) == 0 && is_of(m, &named, row);
+                mask_parse(mask_kinds[k].name, &named, STATUS_IGNORED) == 0 &&
+                mask_resolve(&named, m->seq_len, STATUS_IGNORED) == 0 && is_of(m, &named, row);
         if (found) {
             mask_spec_release(spec);
             *spec = named;

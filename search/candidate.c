@@ -78,7 +78,6 @@ int candidate_of_best(const struct db_best *b, const struct build_target *target
 static int read_final(void *ctx, const struct db_trial *row)
 {
     struct reading *r = ctx;
-    struct status other_version = STATUS_INIT;
     struct candidate c = {.plan = plan_from_value((unsigned)row->value),
                           .packed = row->packed != 0,
                           .precision = (unsigned)row->precision};
@@ -89,7 +88,7 @@ static int read_final(void *ctx, const struct db_trial *row)
         r->comparison = mem_strdup(row->comparison);
         r->out->count = 0;
     }
-    if (read_choices(row->choices, row->choice_count, r->target, &c, &other_version) == 0)
+    if (read_choices(row->choices, row->choice_count, r->target, &c, STATUS_IGNORED) == 0)
         fitted_keep(r->out, &c);
     return 0;
 }

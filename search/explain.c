@@ -38,10 +38,9 @@ static int read_alone(void *ctx, const struct db_trial *row)
     const struct reading *r = ctx;
     const struct db_choice *from = &row->choices[0];
     struct choice c;
-    struct status other_version = STATUS_INIT;
     if (row->status != TRIAL_OK ||
         choice_parse(r->target->kind, r->target->chain, from->segment, from->impl, from->schedule,
-                     &c, &other_version) != 0)
+                     &c, STATUS_IGNORED) != 0)
         return 0;
     for (int i = 0; i < r->out->count; i++)
         if (choice_equal(&r->out->kernels[i].choice, &c))

@@ -40,10 +40,9 @@ static bool choose_given(struct tuner *t, struct candidate *out)
 /* False: too little is known. */
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
-    struct status fails = STATUS_INIT;
     int plan = expected_best(&t->segments, t->space, t->space_count);
     return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
-           plan_candidate(&t->segments, NULL, t->space[plan], out, &fails) == 0;
+           plan_candidate(&t->segments, NULL, t->space[plan], out, STATUS_IGNORED) == 0;
 }
 
 /* The plan that is expected to be the fastest, else that of the nearest workload; 1, 0 or -1. */

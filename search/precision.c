@@ -29,13 +29,12 @@ static void forget_errors(struct precision_errors *e)
 static int gemms_of(const json_t *text)
 {
     unsigned found = 0;
-    struct status ignored = STATUS_INIT;
     if (!json_is_string(text))
         return -1;
     char *names = mem_strdup(json_string_value(text));
     for (char *blank = names; (blank = strchr(blank, ' ')) != NULL;)
         *blank = ',';
-    bool read = precision_parse(names, &found, &ignored) == 0;
+    bool read = precision_parse(names, &found, STATUS_IGNORED) == 0;
     free(names);
     return read ? (int)found : -1;
 }
@@ -105,14 +104,13 @@ static void read_options(void *ctx, const struct db_search *s)
     const char *name;
     json_t *value, *options;
     unsigned precision;
-    struct status ignored = STATUS_INIT;
     if (strcmp(s->strategy, STRATEGY) != 0)
         return;
     forget_errors(out);
     options = json_loads(s->options, 0, NULL);
     json_object_foreach(json_object_get(options, "errors"), name, value)
     {
-        if (precision_parse(name, &precision, &ignored) == 0 && json_is_number(value))
+        if (precision_parse(name, &precision, STATUS_IGNORED) == 0 && json_is_number(value))
             out->measured[precision] = json_number_value(value);
     }
     json_decref(options);
@@ -128,9 +126,8 @@ int precision_errors_stored(struct db *db, int64_t study, struct precision_error
 static bool has_plans(const struct build_target *t, unsigned precision)
 {
     struct build_target with = *t;
-    struct status ignored = STATUS_INIT;
     with.precision = precision;
-    return build_check(&with, t->workload, &ignored) == 0;
+    return build_check(&with, t->workload, STATUS_IGNORED) == 0;
 }
 
 int precisions_within(const struct precision_errors *e, double most, const struct build_target *t,

@@ -181,9 +181,8 @@ static int known_ways(const struct tuner *t, struct plan p, const struct candida
 {
     const struct candidate *earlier = fitted_find(&t->fitted, p);
     struct candidate as_beside;
-    struct status fails = STATUS_INIT;
     int count = 1;
-    if (plan_candidate(&t->segments, NULL, p, &out[0], &fails) != 0)
+    if (plan_candidate(&t->segments, NULL, p, &out[0], STATUS_IGNORED) != 0)
         return 0;
     if (earlier != NULL)
         add_way(out, &count, earlier);

@@ -136,11 +136,10 @@ static int note_trial(void *ctx, const struct db_trial *row)
     const struct segment_table *table = &s->t->segments;
     const struct db_choice *c = &row->choices[0];
     struct choice choice;
-    struct status unknown = STATUS_INIT;
     if (row->status != TRIAL_OK ||
         !segment_shared(c->segment, bench_workload(s->t->bench), s->of) ||
         choice_parse(table->target, table->chain, c->segment, c->impl, c->schedule, &choice,
-                     &unknown) != 0)
+                     STATUS_IGNORED) != 0)
         return 0;
     int slot = slot_of(choice.segment, choice.impl->handwritten);
     int attempt = slot_attempt(&table->slots[slot], &choice);

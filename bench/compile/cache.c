@@ -146,13 +146,12 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
                char content_hash[HASH_TEXT_SIZE])
 {
     struct buf path = BUF_INIT, entry = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     char hash[HASH_TEXT_SIZE];
     cache_path(c, kind, key, &path);
     /* Another user's may lie there if others could write to the directory once.  One that cannot be
      * read stays: there may be no descriptor left to read it with, and others use it. */
     bool there = file_exists(path.ptr), ours = there && file_is_ours(path.ptr);
-    bool found = ours && file_read(path.ptr, 0, &entry, &ignored) == 0;
+    bool found = ours && file_read(path.ptr, 0, &entry, STATUS_IGNORED) == 0;
     if (there && (!ours || (found && !sound(&entry, hash)))) {
         unlink(path.ptr);
         found = false;
@@ -205,9 +204,8 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
 static bool same_file(const char *path, const void *data, size_t len)
 {
     struct buf old = BUF_INIT;
-    struct status ignored = STATUS_INIT;
-    bool same = file_is_ours(path) && file_read(path, 0, &old, &ignored) == 0 && old.len == len &&
-                memcmp(old.ptr, data, len) == 0;
+    bool same = file_is_ours(path) && file_read(path, 0, &old, STATUS_IGNORED) == 0 &&
+                old.len == len && memcmp(old.ptr, data, len) == 0;
     buf_release(&old);
     return same;
 }

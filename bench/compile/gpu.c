@@ -84,9 +84,8 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
 static bool add_file(const char *proc, const char *name, struct buf *out)
 {
     struct buf path = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     buf_addf(&path, "%s/%s", proc, name);
-    bool read = file_read(path.ptr, 0, out, &ignored) == 0;
+    bool read = file_read(path.ptr, 0, out, STATUS_IGNORED) == 0;
     buf_release(&path);
     return read;
 }
@@ -134,11 +133,10 @@ static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 static bool recall(const struct cache *c, const char *key, struct gpu *out)
 {
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     json_t *said = NULL;
     bool found = cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
                  (said = json_loads(text.ptr, 0, NULL)) != NULL &&
-                 read_gpu(said, out, &ignored) == 0;
+                 read_gpu(said, out, STATUS_IGNORED) == 0;
     json_decref(said);
     buf_release(&text);
     return found;

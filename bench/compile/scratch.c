@@ -51,9 +51,8 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
 
 void scratch_release(struct scratch *s)
 {
-    struct status ignored = STATUS_INIT;
     if (s->dir != NULL)
-        file_remove_all(s->dir, &ignored);
+        file_remove_all(s->dir, STATUS_IGNORED);
     if (s->lock >= 0)
         close(s->lock);
     free(s->dir);
@@ -64,9 +63,8 @@ void scratch_sweep(const struct cache *c)
 {
     struct buf path = BUF_INIT;
     struct names names;
-    struct status ignored = STATUS_INIT;
     buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR, c->dir);
-    if (directory_list(path.ptr, &names, &ignored) != 0)
+    if (directory_list(path.ptr, &names, STATUS_IGNORED) != 0)
         names = (struct names){.count = 0};
     for (int i = 0; i < names.count; i++) {
         if (strncmp(names.items[i], CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) != 0)
@@ -76,7 +74,7 @@ void scratch_sweep(const struct cache *c)
         int lock = directory_lock(path.ptr);
         if (lock < 0)
             continue;
-        file_remove_all(path.ptr, &ignored);
+        file_remove_all(path.ptr, STATUS_IGNORED);
         close(lock);
     }
     names_release(&names);

@@ -102,9 +102,8 @@ int worker_answer(const struct toolchain_request *from, const char *question, st
                   json_t **out, struct status *st)
 {
     struct process *const list[] = {asked};
-    struct status again = STATUS_INIT;
     *out = NULL;
-    if (asked->pid > 0 && process_wait_any(list, 1, INFINITY, from->stop, &again) == 0 &&
+    if (asked->pid > 0 && process_wait_any(list, 1, INFINITY, from->stop, STATUS_IGNORED) == 0 &&
         !asked->overdue && asked->wait_status == 0)
         *out = read_answer(asked->answer.ptr);
     process_release(asked);

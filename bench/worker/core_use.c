@@ -20,11 +20,10 @@ static double thread_waited(const char *thread)
 {
     char path[80];
     struct buf text = BUF_INIT;
-    struct status ignored = STATUS_INIT;
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", thread);
     char *ran = NULL, *waited = NULL; /* where these numbers end */
     unsigned long long waited_ns = 0;
-    if (file_read(path, 0, &text, &ignored) == 0) {
+    if (file_read(path, 0, &text, STATUS_IGNORED) == 0) {
         strtoull(text.ptr, &ran, 10);
         waited_ns = strtoull(ran, &waited, 10);
     }

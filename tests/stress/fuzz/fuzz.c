@@ -26,9 +26,8 @@ static pid_t owner; /* of dir: the children of a target do not remove it */
 
 static void remove_dir(void)
 {
-    struct status ignored = STATUS_INIT;
     if (owner == getpid())
-        file_remove_all(dir, &ignored);
+        file_remove_all(dir, STATUS_IGNORED);
 }
 
 bool fuzz_enter_dir(void)
