@@ -1,8 +1,6 @@
 #include "base/base.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void child_keep_ends(void)

@@ -1,8 +1,6 @@
 #include "base/conf.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 struct reader {

@@ -1,7 +1,5 @@
 #include "base/base.h"
 
-#include <string.h>
-
 /* By what files begin with.  Where `part` is not null, it is in the first line too. */
 static const struct {
     enum file_kind kind;

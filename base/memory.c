@@ -2,8 +2,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void *require(void *ptr, size_t count, size_t size)

@@ -1,7 +1,5 @@
 #include "base/base.h"
 
-#include <string.h>
-
 enum { WORD_MAX = 32 };
 
 static int smaller(int a, int b)

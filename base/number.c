@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Digits without a leading zero, an optional '-' in front. */
 static bool is_decimal(const char *text)

@@ -1,8 +1,6 @@
 #include "base/base.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 int stats_order(const void *a, const void *b)
 {

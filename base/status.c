@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const names[STATUS_CODE_COUNT] = {
     [STATUS_OK] = "ok",

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

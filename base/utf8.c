@@ -1,8 +1,5 @@
 #include "base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The Unicode Standard, table 3-7: the range of a character's first byte, how many bytes it has,
  * and the range of the second.  All further bytes are 80..bf. */
 static const struct form {

@@ -2,7 +2,6 @@
 #include "bench/bench_int.h"
 
 #include <float.h>
-#include <stdlib.h>
 
 /* What the arrays do not say: the number of heads, eps, lengths. */
 static int write_workload(const struct bench *b, const char *dir, struct status *st)

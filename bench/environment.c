@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...)

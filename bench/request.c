@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Names the verdict on a choice and looks for one of an earlier session.  Choices whose segments
  * differ in their operands alone may share a binary. */

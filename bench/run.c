@@ -1,7 +1,6 @@
 #include "bench/bench_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     TRIES = 2 /* the first death of a worker may be a moment's failure, of it or of the machine */

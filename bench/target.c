@@ -1,8 +1,6 @@
 #include "bench/bench_int.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* One row a target.  dtypes has a bit for each enum dtype.  ops: null where this build lacks it. */
 static const struct {

@@ -2,8 +2,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the toolchain --------------------------------------------------------------------------- */
 

@@ -2,8 +2,6 @@
 #include "cmd/cmd.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SATURATED_MOST 1e-4 /* a share of a tensor that is worth a warning */
 

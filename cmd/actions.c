@@ -1,7 +1,6 @@
 #include "cmd/actions.h"
 
 #include <limits.h>
-#include <string.h>
 
 static const struct action *action_at(const struct actions *a, int index)
 {

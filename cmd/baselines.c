@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Adds a plan once. */
 static int add_value(const struct options *o, const char *text, const struct best_plan *best,

@@ -1,8 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <string.h>
-
 int best_of_study(const struct session *s, struct db_best *out, struct status *st)
 {
     struct status missing = STATUS_INIT;

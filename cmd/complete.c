@@ -3,9 +3,6 @@
 #include "cmd/options_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A command line up to the word to be completed. */
 struct line {
     const struct command *c;

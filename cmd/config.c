@@ -1,8 +1,6 @@
 #include "cmd/options_int.h"
 #include "cmd/settings.h"
 
-#include <stdlib.h>
-
 static const struct column columns[] = {
     {"setting", "setting", 0}, {"value", "value", 0}, {"from", "from", 0},
     {"file", NULL, 0},         {"line", NULL, 0},

@@ -1,7 +1,5 @@
 #include "cmd/db_int.h"
 
-#include <stdlib.h>
-
 static const struct column columns[] = {
     {"options", "workload", 0}, {"target", NULL, 0},           {"protocol", "protocol", 0},
     {"trials", "forgotten", 0}, {"stored_utc", "measured", 0}, {"device", "device", 0},

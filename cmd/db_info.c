@@ -1,7 +1,5 @@
 #include "cmd/db_int.h"
 
-#include <stdlib.h>
-
 static const struct column info_columns[] = {
     {"path", NULL, 0},      {"schema_version", NULL, 0}, {"bytes", NULL, 0},  {"studies", NULL, 0},
     {"workloads", NULL, 0}, {"targets", NULL, 0},        {"trials", NULL, 0}, {"samples", NULL, 0},

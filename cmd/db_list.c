@@ -1,7 +1,6 @@
 #include "cmd/db_int.h"
 
 #include <math.h>
-#include <string.h>
 
 static const struct column columns[] = {
     {"options", "workload", 0}, {"value", "best plan", 0},      {"median_ms", "ms", DECIMALS_MS},

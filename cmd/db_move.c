@@ -1,8 +1,6 @@
 #include "cmd/db_int.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const struct column columns[] = {

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdlib.h>
-
 static const struct column columns[] = {
     {"state", "state", 0}, {"subject", "what", 0}, {"found", "found", 0},
     {"required", NULL, 0}, {"advice", NULL, 0},

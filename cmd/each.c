@@ -3,7 +3,6 @@
 #include "cmd/plans.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 
 int each_check(const struct options *o, const struct command *c, struct status *st)
 {

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdlib.h>
-
 /* All other failures exit with EXIT_FAILURE. */
 static const int exit_codes[STATUS_CODE_COUNT] = {
     [STATUS_USAGE] = EXIT_USAGE,

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 /* Characters between the sides of a box: with both it has 98. */
 enum { INSIDE = 94, LABEL = 9 };

@@ -1,8 +1,6 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-
 static int build(const struct options *o, const char *dir, struct status *st)
 {
     if (library_build(dir, st) == 0) {

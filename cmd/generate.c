@@ -1,8 +1,6 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-
 static int run(const struct options *o, struct status *st)
 {
     struct drawing inputs = {.seed = o->seed, .ranges = o->ranges};

@@ -3,9 +3,6 @@
 #include "cmd/options_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The workload without lengths: a call gives them. */
 static void drop_lengths(const struct workload *w, struct workload *full)
 {

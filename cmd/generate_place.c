@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <float.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static const char manifest_name[] = "manifest.json";

@@ -1,9 +1,6 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- what the database knows ----------------------------------------------------------------- */
 
 static int read_trial(void *ctx, const struct db_trial *row)

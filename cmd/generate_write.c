@@ -1,9 +1,6 @@
 /* From the options to a directory: what `generate` and `export` have in common. */
 #include "cmd/generate_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The example draws weights, which are not those of a calibration. */
 static void note_written(const struct options *o, int files, const char *dir, bool program)
 {

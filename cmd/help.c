@@ -1,7 +1,5 @@
 #include "cmd/options_int.h"
 
-#include <string.h>
-
 /* What --help and the manual pages say of all commands. */
 static const struct help_exit {
     int status;

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdlib.h>
-
 json_t *json_text(const char *text)
 {
     char *copy = utf8_mend(mem_strdup(text));

@@ -1,7 +1,6 @@
 #include "cmd/bench_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 

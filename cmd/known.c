@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <string.h>
-
 /* Appends " -H 8" where a size is not the default. */
 static void add_size(const char *option, int64_t size, int64_t usual, struct buf *out)
 {

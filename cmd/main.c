@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct command *const commands[] = {
 #define X(name) &cmd_##name,

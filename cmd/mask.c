@@ -1,8 +1,5 @@
 #include "cmd/picture_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct column columns[] = {
     {"mask", NULL, 0},        {"seq_len", NULL, 0},        {"batch", NULL, 0},
     {"kept", NULL, 0},        {"element_share", NULL, 0},  {"blocks", NULL, 0},

@@ -1,7 +1,5 @@
 #include "cmd/options_int.h"
 
-#include <string.h>
-
 static void add_words(struct buf *out, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++)

@@ -1,8 +1,6 @@
 #include "cmd/options_int.h"
 
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A command's options in getopt_long's form. */
 struct getopt_tables {

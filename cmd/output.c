@@ -1,8 +1,6 @@
 #include "cmd/options_int.h"
 #include "cmd/output_int.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void print_json(const json_t *value, size_t flags)

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 int file_check_writable(const char *what, const char *path, struct status *st)

@@ -1,8 +1,5 @@
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The directory of packs: FUSEPLAN_WISDOM, else that of the installation or of the build. */
 static int find_directory(struct buf *out, struct status *st)
 {

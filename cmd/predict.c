@@ -1,9 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct column columns[] = {
     {"value", "value", 0},
     {"predicted_ms", "predicted ms", DECIMALS_MS},

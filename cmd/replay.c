@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { BUDGET_DEFAULT = 64 };
 

@@ -1,8 +1,5 @@
 #include "cmd/report_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The options name a workload, as query's do.  Release what session_close() releases. */
 static int open_named(const struct options *o, struct session *s, bool *drawn, struct status *st)
 {

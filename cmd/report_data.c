@@ -4,8 +4,6 @@
 #include "cmd/search_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the study ------------------------------------------------------------------------------- */
 

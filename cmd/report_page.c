@@ -4,8 +4,6 @@
 #include "embedded.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define X(symbol, name, path) extern const char(symbol)[];
 EMBEDDED(X)

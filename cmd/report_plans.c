@@ -1,8 +1,6 @@
 #include "cmd/report_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct tried {

@@ -2,7 +2,6 @@
 #include "cmd/search_int.h"
 
 #include <math.h>
-#include <string.h>
 
 static json_t *text_or_null(const char *text)
 {

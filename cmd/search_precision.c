@@ -3,8 +3,6 @@
 #include "cmd/search_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The precisions of a search; the first one has no e4m3, and is searched where --error chooses. */
 struct precisions {

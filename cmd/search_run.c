@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <stdlib.h>
-
 /* Says which plans are searched, if the values of --space are not canonical. */
 static void note_space(const struct options *o)
 {

@@ -2,7 +2,6 @@
 #include "cmd/plans.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 volatile sig_atomic_t session_stop;
 

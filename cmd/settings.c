@@ -3,8 +3,6 @@
 #include "cmd/options_int.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define SETTINGS_FILE "fuseplan.conf"

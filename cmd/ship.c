@@ -8,7 +8,6 @@
 #include "cmd/search_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct ship {
     const struct options *o;

@@ -1,8 +1,5 @@
 #include "cmd/sweep_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Says which shards have rows that a further run may bring to an end, as Slurm takes them. */
 static void say_open(const struct options *o, const struct table *t, int open)
 {

@@ -3,8 +3,6 @@
 #include "cmd/sweep_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What became of a row. */
 struct compiled {

@@ -1,8 +1,6 @@
 #include "cmd/sweep_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const sweep_state_names[ROW_STATE_COUNT] = {"missing", "cut short", "failed", "done"};
 

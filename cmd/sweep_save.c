@@ -2,8 +2,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Appends "DIR/I-of-N.HOST.RANDOM.ndjson". */

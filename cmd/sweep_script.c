@@ -1,8 +1,6 @@
 /* The batch script of a sweep: docs/cluster.md says why each line is as it is. */
 #include "cmd/sweep_int.h"
 
-#include <string.h>
-
 enum { ARRAY_MAX = 1001 }; /* Slurm's MaxArraySize, unless a site sets it */
 
 /* What says which rows are meant, also on a host without a GPU. */

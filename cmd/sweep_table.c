@@ -2,8 +2,6 @@
 #include "cmd/sweep_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct parsed {
     struct names words;

@@ -4,8 +4,6 @@
 #include "cmd/sweep_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* How far a time may be from the pack's, as a share. */
 #define TIME_WITHIN 0.03

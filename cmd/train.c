@@ -1,8 +1,6 @@
 #include "cmd/cmd.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DATA_MAX_BYTES = 64 << 20 }; /* a million lines */
 

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdlib.h>
-
 static const struct column columns[] = {
     {"value", "value", 0},
     {"bits", "bits", 0},

@@ -1,9 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
                      struct status *st)
 {

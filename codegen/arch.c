@@ -1,8 +1,6 @@
 #include "codegen/codegen.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What CUDA 12 and 13 compile for.  sm_90a is sm_90 with wgmma, which no later architecture has.
  * Shared memory: CUDA C++ Programming Guide, technical specifications by compute capability. */

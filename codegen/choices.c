@@ -2,7 +2,6 @@
 #include "codegen/codegen_int.h"
 
 #include <math.h>
-#include <string.h>
 
 /* That of the first values of all knobs. */
 static struct choice begin_with(const struct impl *impl, const struct build_target *t,

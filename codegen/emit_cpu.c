@@ -1,7 +1,5 @@
 #include "codegen/codegen_int.h"
 
-#include <string.h>
-
 static void add_includes(const struct stage *stages, int count, struct buf *out)
 {
     static const char *const headers[] = {"attention.h", "streaming_attention.h", "tokens.h"};

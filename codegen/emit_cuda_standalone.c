@@ -1,7 +1,5 @@
 #include "codegen/cuda_int.h"
 
-#include <string.h>
-
 static void add_tiling(const struct workload *w, const struct tiling *t, const char *prefix,
                        struct buf *out)
 {

@@ -4,8 +4,6 @@
  * layer. */
 #include "codegen/cuda_int.h"
 
-#include <string.h>
-
 void add_gemm_name(const struct choice *c, struct buf *out)
 {
     struct cuda_stage s;

@@ -1,7 +1,5 @@
 #include "codegen/cuda_int.h"
 
-#include <string.h>
-
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
                                    const char **why)
 {

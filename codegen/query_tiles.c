@@ -1,8 +1,5 @@
 #include "codegen/codegen.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct part {
     const struct block_lists *lists;
     int number;

@@ -1,7 +1,5 @@
 #include "codegen/codegen_int.h"
 
-#include <string.h>
-
 bool schedule_next(const struct impl *impl, struct schedule *sch)
 {
     for (int k = impl->knob_count - 1; k >= 0; k--) {

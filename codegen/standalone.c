@@ -3,9 +3,6 @@
 
 #include "base/files.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct library_target *const library_targets[TARGET_COUNT] = {
     [TARGET_CPU] = &cpu_library, [TARGET_CUDA] = &cuda_library};
 

@@ -1,8 +1,6 @@
 /* What an exported library has as data: its plans with masks and tables of segments. */
 #include "codegen/codegen_int.h"
 
-#include <string.h>
-
 /* "encoder_plan_b1_s128" */
 static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
                           struct buf *out)

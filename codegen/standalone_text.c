@@ -3,7 +3,6 @@
 #include "codegen/codegen_int.h"
 
 #include <ctype.h>
-#include <string.h>
 
 size_t add_library_word(const char *name, const char *at, struct buf *out)
 {

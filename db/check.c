@@ -1,7 +1,6 @@
 #include "db/rows_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Each statement returns one problem a row.  Some repeat a CHECK of the schema, to name the row:
  * SQLite's own check names only the table, so db_check() switches CHECKs off.  What single values

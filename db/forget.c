@@ -1,8 +1,5 @@
 #include "db/db_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct forgetting {
     struct db *db;
     const struct db_forget *what;

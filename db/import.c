@@ -1,8 +1,6 @@
 #include "db/text_read_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct known_study {
     char *label; /* of its lines, owned */

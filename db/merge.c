@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 /* Opens the text of a database's results. */
 static int open_database(struct db *db, struct text_reader *r, const char *path, struct status *st)

@@ -1,8 +1,6 @@
 #include "db/db_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- workloads of a family ------------------------------------------------------------------- */
 

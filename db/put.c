@@ -1,7 +1,6 @@
 #include "db/db_int.h"
 
 #include <math.h>
-#include <string.h>
 
 int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st)
 {

@@ -6,8 +6,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROWS_MAX = 1 << 24 }; /* of samples: more than anyone takes, few enough to be read */
 

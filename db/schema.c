@@ -1,7 +1,6 @@
 #include "db/db_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Version 1.  docs/database.md describes every table. */
 static const char create_all[] =

@@ -2,8 +2,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- members --------------------------------------------------------------------------------- */
 

@@ -1,8 +1,5 @@
 #include "layer/blocks_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool lengths_differ(const int *lengths, int batch)
 {
     for (int b = 1; lengths != NULL && b < batch; b++)

@@ -1,8 +1,5 @@
 #include "layer/layer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const dim_names[DIM_COUNT] = {
     [DIM_NONE] = "0", [DIM_1] = "1",   [DIM_D] = "D", [DIM_3D] = "3D",
     [DIM_A] = "A",    [DIM_3A] = "3A", [DIM_F] = "F", [DIM_2F] = "2F",

@@ -1,8 +1,5 @@
 #include "layer/blocks_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { STEP_MAX = 1024, ROWS_SAMPLED = 4, GAPS_MIN = 3 };
 
 /* ---- orders of tokens ------------------------------------------------------------------------ */

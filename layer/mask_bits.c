@@ -1,8 +1,6 @@
 #include "layer/mask_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
 {

@@ -1,8 +1,6 @@
 #include "layer/mask_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int param_count(const struct mask_kind *kind)
 {

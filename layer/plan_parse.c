@@ -2,8 +2,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The number that digits of base 2, 10 or 16 stand for, LONG_MAX if it is larger; -1 if a character
  * is no digit. */

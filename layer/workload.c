@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct dtype_info dtypes[DTYPE_COUNT] = {
 #define X(id, name, bytes, tolerance) {name, bytes, tolerance},

@@ -1,8 +1,6 @@
 /* Layers of two kinds. */
 #include "layer/layer.h"
 
-#include <stdlib.h>
-
 int workload_add_local(struct workload *w, const char *mask, double rope_theta, int every,
                        struct status *st)
 {

@@ -1,8 +1,6 @@
 #include "layer/layer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void lengths_text(const struct workload *w, struct buf *out)
 {

@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xgboost/c_api.h>
 
 static void drop_message(const char *message)

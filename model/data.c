@@ -1,7 +1,6 @@
 #include "model/model_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct row {
     unsigned value; /* canonical: the order of rows */

@@ -11,8 +11,6 @@
 #include "model/model_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Standard deviations of the priors.  The deviations of the factor of all slots and of the gap are
  * wide: a few plans tell them.  A slot that was not timed is doubtful by a share of its expected

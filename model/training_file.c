@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define EXPECTED "expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'"
 

@@ -4,7 +4,6 @@
 #include "search/tune.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct ahead {
     const struct segment_table *table;

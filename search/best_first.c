@@ -8,8 +8,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A hope that only equals the sum of times known is no reason to time a slot. */
 #define TIE 1e-9

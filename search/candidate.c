@@ -1,9 +1,6 @@
 /* How a plan runs. */
 #include "search/study_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- how plans ran side by side ------------------------------------------------------------- */
 
 const struct candidate *fitted_find(const struct fitted_plans *p, struct plan plan)

@@ -3,7 +3,6 @@
 #include "search/study_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static double best_ms(const struct history *h)
 {

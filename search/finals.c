@@ -1,9 +1,6 @@
 /* The comparisons side by side: the finals and, in an exhaustive search, a refining before them. */
 #include "search/tuner_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* So many of the fastest plans try other schedules before the finals of a search that does not
  * treat all plans alike. */
 enum { FITTED = 4 };

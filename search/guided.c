@@ -12,8 +12,6 @@
 #include "search/strategy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The models are asked about so many plans of the least sums: no other plan is among
  * the fastest. */

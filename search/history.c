@@ -1,8 +1,6 @@
 #include "search/strategy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct outcome outcome_of(enum trial_status status, struct interval ms)
 {

@@ -1,7 +1,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- what the database holds ----------------------------------------------------------------- */
 

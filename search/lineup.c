@@ -2,8 +2,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Verifying and warming up take about as long as SAMPLES_BEFORE samples, and hardly less than
  * SAMPLES_LATEST. */

@@ -2,7 +2,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Near are workloads of at most so many times as many tokens or fewer, and likewise long. */
 #define NEAR 2.0

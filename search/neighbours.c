@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 const char *const change_names[CHANGE_COUNT] = {
     [CHANGE_FUSED] = "fused",

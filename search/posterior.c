@@ -3,7 +3,6 @@
 #include "search/strategy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The bound of a censored plan says something only where the plan is expected to be faster. */
 static bool says_something(const struct observation *o, const struct segment_times *expected)

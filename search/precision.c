@@ -3,8 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- what a precision loses ------------------------------------------------------------------ */
 

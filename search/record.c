@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* Fills the study's key; the texts live as long as *text and b. */
 static void study_of(const struct bench *b, struct db_workload *w, struct db_target *t,

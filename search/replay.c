@@ -7,8 +7,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_BUDGET = 8 };
 

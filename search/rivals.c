@@ -2,7 +2,6 @@
 #include "search/strategy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- what they share ------------------------------------------------------------------------ */
 

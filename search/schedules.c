@@ -8,8 +8,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A segment tries at most so many schedules, those that take at most so many times as long alone as
  * its fastest. */

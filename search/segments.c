@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Whether choice i is the first of its implementation, and so the default. */
 static bool is_first(const struct choice *choices, int i)

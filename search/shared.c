@@ -6,8 +6,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* So many are timed again before any is taken.  Times of different hours that differ by no more

@@ -1,8 +1,5 @@
 #include "search/study_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct reading {
     enum target_kind target;
     struct slot_record *slots;

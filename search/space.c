@@ -2,8 +2,6 @@
 #include "search/study_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void init(struct recorded_space *s)
 {

@@ -10,8 +10,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* With a deadline, at most so many choices for each core are built at a time: few, so that what was
  * built is timed before the deadline, but enough that few cores wait for the last compiler. */

@@ -1,7 +1,5 @@
 #include "search/strategy_int.h"
 
-#include <string.h>
-
 const struct strategy strategies[] = {
     {"guided", "a posterior over segments, regressor and classifier propose together",
      guided_propose},

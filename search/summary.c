@@ -2,7 +2,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- the model ------------------------------------------------------------------------------- */
 

@@ -1,8 +1,5 @@
 #include "search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool same_group(const struct sweep_row *a, const struct sweep_row *b)
 {
     return a->batch == b->batch && a->seq_len == b->seq_len && strcmp(a->family, b->family) == 0;

@@ -3,8 +3,6 @@
 #include "search/study.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What is known of a plan; NaN where nothing is. */
 struct times {

@@ -3,7 +3,6 @@
 #include "search/tuner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- the first plan, and segment times of other searches ------------------------------------- */
 

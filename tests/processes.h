@@ -5,7 +5,6 @@
 #include "base/base.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A process's state as /proc shows it; 'X': there is none. */

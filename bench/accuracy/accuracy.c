@@ -1,8 +1,6 @@
 #include "bench/accuracy/accuracy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Rows of a group: sentences of about the same length run together. */
 enum { GROUP_ROWS = 4096 };

@@ -1,8 +1,6 @@
 #include "bench/accuracy/accuracy_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The rows that a layer hands on: of chains that normalise before, normalised. */
 static const float *result_of(const struct run *r, const struct variant *v)

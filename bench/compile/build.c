@@ -1,8 +1,5 @@
 #include "bench/compile/builder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct binary *builder_find(struct builder *b, const struct choice *c)
 {
     for (int i = 0; i < b->count; i++)

@@ -3,8 +3,6 @@
 #include "bench/wire/wire.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define WHAT_TO_INSTALL NVCC_ADVICE
 

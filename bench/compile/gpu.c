@@ -2,8 +2,6 @@
 
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAJOR_END = 1000 }; /* of a compute capability; an sm_1000 is far away */
 

@@ -2,8 +2,6 @@
 #include "bench/compile/builder.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Stops all compilers and forgets what was wanted. */
 static void disband(struct builder *b)

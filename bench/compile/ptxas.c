@@ -9,8 +9,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NUMBER_MOST = 1 << 30 }; /* whatever a log holds; a GPU has far less of anything */
 

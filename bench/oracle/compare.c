@@ -1,8 +1,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROW_FACTOR = 8 }; /* a row's tolerance over the tensor's */
 

@@ -1,7 +1,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <math.h>
-#include <string.h>
 
 #define INFINITE 0x7f800000u /* the bits of infinity */
 

@@ -2,7 +2,6 @@
 #include "bench/trained/trained.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 static_assert((int)WEIGHT_MAX <= ARRAY_X && (int)ARRAY_X < ARRAYS_PER_LAYER, "x has its own");

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Columns that are summed at a time: 4 x 16 sums stay in the registers of AVX-512. */
 enum { TILE_COLUMNS = 16 };

@@ -1,7 +1,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <omp.h>
-#include <stdlib.h>
 
 /* The spans of a chunk run operator by operator, so that a weight matrix stays in the cache.  But
  * scores are large: a span's operators from the first scores to the context run one after another,

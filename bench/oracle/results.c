@@ -1,8 +1,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 int64_t tensor_row_columns(const struct workload *w, int tensor)
 {

@@ -1,7 +1,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 uint32_t rounding_stored(const struct chain *c)
 {

@@ -3,8 +3,6 @@
 #include "layer/e4m3.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CALIBRATION_MOST = 16 << 20, VERSION = 2 };
 

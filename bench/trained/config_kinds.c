@@ -1,7 +1,5 @@
 #include "bench/trained/config_int.h"
 
-#include <string.h>
-
 /* Those of transformers' ModernBertConfig, for files that lack them. */
 enum { LOCAL_ATTENTION = 128, GLOBAL_EVERY = 3 };
 #define GLOBAL_THETA 160000.0

@@ -4,8 +4,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct safetensor *find(const struct safetensors *f, const char *name,
                                      const char *dtype, int dims)

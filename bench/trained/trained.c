@@ -7,8 +7,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *) &&
                   (int)WEIGHTS_BIAS_TABLE == (int)WEIGHT_SCORE_BIAS,

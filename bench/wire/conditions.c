@@ -1,8 +1,5 @@
 #include "bench/wire/wire.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct {
     unsigned bit;     /* NVML's nvmlClocksEventReason* */
     const char *name; /* in JSON */

@@ -1,8 +1,5 @@
 #include "bench/wire/wire.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A list of all scales, layer by layer; null: there are none. */
 static json_t *message_of_scales(const struct calibration *c)
 {

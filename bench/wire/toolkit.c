@@ -1,7 +1,5 @@
 #include "bench/wire/wire.h"
 
-#include <stdlib.h>
-
 const char *toolkit_root(const char **by)
 {
     static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};

@@ -1,8 +1,6 @@
 #include "bench/worker/cublas_int.h"
 #include "bench/worker/nvidia_int.h"
 
-#include <stdlib.h>
-
 int cublas_check(const struct cublas *lib, int error, const char *what, struct status *st)
 {
     if (error == CUBLAS_STATUS_SUCCESS)

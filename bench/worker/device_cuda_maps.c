@@ -2,8 +2,6 @@
  * the matrices that it copies, and fp_args.gemm. */
 #include "bench/worker/device_cuda_int.h"
 
-#include <string.h>
-
 static void *matrix(const struct cuda_map *m, int number, const struct fp_args *a)
 {
     if (m->e4m3 && number == CUDA_MAP_E4M3)

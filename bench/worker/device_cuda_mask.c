@@ -1,8 +1,6 @@
 /* Masks in device memory. */
 #include "bench/worker/device_cuda_int.h"
 
-#include <stdlib.h>
-
 struct ranked {
     int list, entries;
 };

@@ -6,8 +6,6 @@
 #include "bench/worker/cublas_int.h"
 #include "bench/worker/device_cuda_int.h"
 
-#include <stdlib.h>
-
 static const uint64_t workspace_max_bytes = CUDA_LIBRARY_WORKSPACE_BYTES;
 
 /* The library's types.  PEDANTIC: fp32 is computed in fp32, even if the environment allows TF32. */

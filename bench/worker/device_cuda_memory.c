@@ -1,7 +1,6 @@
 #include "bench/worker/device_cuda_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 

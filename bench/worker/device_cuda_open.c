@@ -1,7 +1,5 @@
 #include "bench/worker/device_cuda_int.h"
 
-#include <stdlib.h>
-
 /* Counts weights and tensors, except tensors (B,H,S,S): a plan that keeps scores in memory and
  * finds none is unfit by itself. */
 static int check_memory(struct device *d, struct status *st)

@@ -2,8 +2,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Devices count elements of a half type: two codes each. */
 static int64_t halves(int64_t codes)

@@ -13,8 +13,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static json_t *probe(const char *path)
 {

@@ -1,7 +1,6 @@
 #include "bench/worker/nvidia_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* The part of NVML that the worker uses, declared as in its header. */

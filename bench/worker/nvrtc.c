@@ -1,8 +1,6 @@
 #include "bench/worker/nvidia_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct _nvrtcProgram;
 

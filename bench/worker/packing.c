@@ -1,7 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <stdlib.h>
-
 void packing_init(struct packing *p, const struct workload *w)
 {
     int n = 0;

@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <search.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- choices ------------------------------------------------------------------------------------
  *

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum { BEAT_MS = 1000 };

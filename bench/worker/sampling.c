@@ -1,7 +1,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* A time or a ratio is precise when half its interval's width is below this share of its median. */
 #define ENOUGH 0.005

@@ -1,8 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The layer whose weight a layer reads: of a table the first of its kind. */
 static int owner(const struct tensors *k, int layer, int id)
 {

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
 typedef void *thread_run(void *arg);
 typedef int thread_create(pthread_t *out, const pthread_attr_t *attr, thread_run *run, void *arg);

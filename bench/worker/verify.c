@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* Judges the error of a tensor; raises *worst to it. */
 static int judge(struct worker *k, int t, struct oracle_error e, double tolerance, double *worst,

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* The operators from a GEMM on that read rows of tokens alone. */
 static struct segment rows_from(const struct chain *c, int op)

@@ -3,7 +3,6 @@
 #include "tests/suite.h"
 
 #include <sched.h>
-#include <string.h>
 
 static struct status st; /* of the call that a test is about */
 

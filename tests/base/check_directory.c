@@ -2,7 +2,6 @@
 #include "tests/suite.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,8 +2,6 @@
 #include "tests/candidate.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 enum { LAYERS = 3, PLACES = TENSOR_COUNT + GEMM_COUNT };
 
 static struct workload w;

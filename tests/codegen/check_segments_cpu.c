@@ -12,8 +12,6 @@
 #include "tests/workload.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char *const masks[] = {"full",
                                     "causal",

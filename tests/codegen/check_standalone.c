@@ -3,8 +3,6 @@
 #include "tests/candidate.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 static const char *file_of(const struct standalone *p, const char *name)
 {
     for (int i = 0; i < p->count; i++)

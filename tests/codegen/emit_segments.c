@@ -5,8 +5,6 @@
 #include "segments.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Two sources may name a stage alike, and of two chains a segment: source n's become
  * source_n_stage_... and source_n_segment_... */

@@ -1,8 +1,6 @@
 #include "tests/model/fixture.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static struct status st; /* of the call that a test is about */

@@ -1,7 +1,6 @@
 #include "tests/model/fixture.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const struct {
     bool segments; /* are their times given? */

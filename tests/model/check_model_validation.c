@@ -2,8 +2,6 @@
 #include "tests/suite.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct status st; /* of the call that a test is about */
 

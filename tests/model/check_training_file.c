@@ -1,8 +1,6 @@
 #include "model/model.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 #define TEXT(s) s, sizeof(s) - 1 /* NUL bytes count too */
 
 static struct model_data parse(const char *text, size_t len)

@@ -2,7 +2,6 @@
 #include "tune_guided.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { SPACE_LO = 40000, SPACE_HI = 40063, PLANS = SPACE_HI - SPACE_LO + 1, BESIDE = 2 };
 

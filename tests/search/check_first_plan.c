@@ -4,7 +4,6 @@
 #include "tune_guided.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
 START_TEST(first_plan_comes_before_segments)

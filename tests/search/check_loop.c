@@ -4,7 +4,6 @@
 #include "tests/suite.h"
 
 #include <math.h>
-#include <string.h>
 
 static struct made_up space; /* 300 KB: not on the stack of a test */
 static struct history history;

@@ -2,8 +2,6 @@
 #include "search/study_int.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 static struct status st; /* of the call that a test is about */
 
 #ifdef __SANITIZE_ADDRESS__

@@ -2,7 +2,6 @@
 #include "tune_guided.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)

@@ -2,8 +2,6 @@
 #include "tests/candidate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct fake fake;
 

@@ -5,10 +5,6 @@
 #include "fake_bench.h"
 #include "tests/suite.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct db *db;
 static struct bench *bench;
 static struct tune_options options;

@@ -4,8 +4,6 @@
 
 #include "tune_fixture.h"
 
-#include <string.h>
-
 static inline void setup(void)
 {
     open_all();

@@ -3,7 +3,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

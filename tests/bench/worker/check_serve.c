@@ -3,7 +3,6 @@
 #include "tests/suite.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

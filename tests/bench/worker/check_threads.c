@@ -4,8 +4,6 @@
 #include "tests/suite.h"
 
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* The program that the test starts is this one.  OpenMP has started before. */
 static void __attribute__((constructor)) print_threads(void)

@@ -3,8 +3,6 @@
 #include "bench/compile/compile.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <stdlib.h>
-
 static const char key[] = "00112233445566778899aabbccddeeff";
 
 /* proc/: a system that says what the answer of a GPU depends on. */

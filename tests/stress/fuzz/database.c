@@ -3,8 +3,6 @@
 #include "db/db_int.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the database before --------------------------------------------------------------------- */

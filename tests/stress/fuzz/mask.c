@@ -3,9 +3,6 @@
 #include "layer/layer.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { SEQ_LEN_MOST = 160, BATCH_MOST = 3 };
 
 static int64_t count_kept(const struct workload *w)

@@ -4,7 +4,6 @@
 #include "tests/stress/fuzz/fuzz.h"
 
 #include <math.h>
-#include <string.h>
 
 static void check_trial(const json_t *message)
 {

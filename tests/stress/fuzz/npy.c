@@ -2,8 +2,6 @@
 #include "layer/layer.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <string.h>
-
 enum { SEQ_LEN_MOST = 64, BATCH_MOST = 4 };
 
 /* Builds the mask of a workload that has the array's shape. */

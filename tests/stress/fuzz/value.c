@@ -3,7 +3,6 @@
 #include "tests/stress/fuzz/fuzz.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static void check_plan(struct plan p)
 {

@@ -2,9 +2,6 @@
 #include "layer/layer.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* What was read gives a text that reads as the same. */
 static void check_round(const struct workload *w)
 {
