@@ -15,20 +15,18 @@ static const char *const mask_names[] __attribute__((unused)) = {
 /* Parses and resolves; release the spec. */
 static inline struct mask_spec mask_spec_of(const char *text, int seq_len)
 {
-    struct status st = STATUS_INIT;
     struct mask_spec spec;
-    ck_assert_msg(mask_parse(text, &spec, &st) == 0, "%s", st.message);
-    ck_assert_msg(mask_resolve(&spec, seq_len, &st) == 0, "%s", st.message);
+    OK(mask_parse(text, &spec, &st));
+    OK(mask_resolve(&spec, seq_len, &st));
     return spec;
 }
 
 /* Builds a mask that needs no file; release it. */
 static inline struct mask mask_of(const char *text, int seq_len)
 {
-    struct status st = STATUS_INIT;
     struct mask_spec spec = mask_spec_of(text, seq_len);
     struct mask m;
-    ck_assert_msg(mask_build(&spec, 1, seq_len, NULL, &m, &st) == 0, "%s", st.message);
+    OK(mask_build(&spec, 1, seq_len, NULL, &m, &st));
     mask_spec_release(&spec);
     return m;
 }
@@ -36,12 +34,11 @@ static inline struct mask mask_of(const char *text, int seq_len)
 /* Builds the mask (batch,S,S) of a file with these bytes; release it. */
 static inline struct mask mask_of_file(int batch, int seq_len, const uint8_t *data)
 {
-    struct status st = STATUS_INIT;
     struct mask_spec spec = mask_spec_of("file:made-up", seq_len);
     struct buf npy = BUF_INIT;
     struct mask m;
     npy_write(NPY_BOOL, 3, (const int64_t[]){batch, seq_len, seq_len}, data, &npy);
-    ck_assert_msg(mask_build(&spec, batch, seq_len, &npy, &m, &st) == 0, "%s", st.message);
+    OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
     mask_spec_release(&spec);
     buf_release(&npy);
     return m;

@@ -25,6 +25,8 @@ static void __attribute__((constructor)) be_patient(void)
     setenv("CK_DEFAULT_TIMEOUT", "1000", 0);
 }
 
+static struct status st __attribute__((unused)); /* of the call that a test is about */
+
 static inline int suite_run(Suite *s)
 {
     SRunner *runner = srunner_create(s);
@@ -74,7 +76,7 @@ static inline int suite_main(const char *name, SFun setup, SFun teardown,
     return suite_run(s);
 }
 
-/* Fails the test where the call did, and shows why.  Both need a `struct status st` in scope. */
+/* Fails the test where the call did, and shows why. */
 #define OK(call)                                                                                   \
     do {                                                                                           \
         st = STATUS_INIT;                                                                          \
@@ -102,8 +104,7 @@ static inline void test_dir_setup(void)
 
 static inline void test_dir_teardown(void)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(file_remove_all(test_dir, &st), 0);
+    OK(file_remove_all(test_dir, &st));
 }
 
 /* test_dir/name, in one of four buffers used in turn. */
@@ -132,7 +133,6 @@ static inline bool test_small_disk(const char *name, int inodes)
  * each is compiled once.  Suites that are about compiling or the cache use test_path("cache"). */
 static inline char *test_cache(void)
 {
-    struct status st = STATUS_INIT;
     const char *binaries = getenv("FUSEPLAN_TEST_BINARIES"); /* unset where no ctest runs it */
     static char cache[256];
     snprintf(cache, sizeof(cache), "%s/cache", test_dir);

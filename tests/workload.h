@@ -9,11 +9,10 @@
 static inline void workload_ready(struct workload *w, const char *mask, const char *lengths,
                                   const struct buf *npy)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_msg(mask_parse(mask, &w->mask_spec, &st) == 0 &&
-                      (lengths == NULL || workload_parse_lengths(w, lengths, &st) == 0) &&
-                      workload_check(w, &st) == 0 && workload_build_mask(w, npy, &st) == 0,
-                  "%s", st.message);
+    OK(mask_parse(mask, &w->mask_spec, &st));
+    OK(lengths != NULL ? workload_parse_lengths(w, lengths, &st) : 0);
+    OK(workload_check(w, &st));
+    OK(workload_build_mask(w, npy, &st));
 }
 
 /* 195 tokens; D = 128, F = 136. */

@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 /* values: of a, b, c, ... in this order, with their lines; "" after the last one. */
 static const struct {
     const char *text, *values[3];

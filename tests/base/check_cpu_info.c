@@ -4,8 +4,6 @@
 
 #include <sched.h>
 
-static struct status st; /* of the call that a test is about */
-
 START_TEST(cpu_is_described)
 {
     struct cpu_info cpu;

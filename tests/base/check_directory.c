@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* Each test runs in its directory. */
 static void setup(void)
 {

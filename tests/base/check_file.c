@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 START_TEST(refuses_more_than_the_limit)
 {
     struct buf text = BUF_INIT;

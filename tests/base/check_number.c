@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 static const char *const not_integers[] = {"",    " 1", "1 ",  "+1",  "01",  "-0",
                                            "0x1", "1.", "1e3", "--1", "one", "1,2"};
 

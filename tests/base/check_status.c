@@ -3,7 +3,6 @@
 
 START_TEST(first_error_wins)
 {
-    struct status st = STATUS_INIT;
     ck_assert_int_eq(status_set(&st, STATUS_COMPILE, "cause %d", 1), -1);
     ck_assert_int_eq(status_set(&st, STATUS_USAGE, "clean-up"), -1);
     ck_assert_int_eq(st.code, STATUS_COMPILE);
@@ -13,7 +12,6 @@ START_TEST(first_error_wins)
 /* Whatever a compiler printed. */
 START_TEST(messages_are_utf8)
 {
-    struct status st = STATUS_INIT;
     status_set(&st, STATUS_COMPILE, "caf\xe9 %s", "\xe2\x80\x98x\xe2\x80\x99 \xff");
     ck_assert_str_eq(st.message, "caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
     status_prefix(&st, "na\xefve\n");
@@ -26,7 +24,6 @@ START_TEST(messages_are_cut_between_characters)
     char text[1202] = "";
     for (int i = 0; i < 600; i++)
         strcat(text, "\xc3\xa9");
-    struct status st = STATUS_INIT;
     status_set(&st, STATUS_COMPILE, "%s", text);
     ck_assert_uint_eq(strlen(st.message), 998);
     status_prefix(&st, "x");

@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 static void check_content(const char *name, const char *expected)
 {
     struct buf text = BUF_INIT;

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* A compiler that notes its priority in test_dir/started, then runs `script`. */
 static void write_slow_nvcc(const char *script)
 {

@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 static void ignore_event(void *ctx, const json_t *event)
 {
     (void)ctx, (void)event;

@@ -4,12 +4,11 @@
 static void library_trial(struct bench *b, int first, int last, const char *schedule, bool packed,
                           struct trial *out)
 {
-    struct status st = STATUS_INIT;
     struct choice c = {.chain = &chain_bert,
                        .segment = {(int8_t)first, (int8_t)last},
                        .impl = impl_find(TARGET_CUDA, "library")};
-    ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);
-    ck_assert_msg(bench_segment(b, &c, packed, &sampling_search, out, &st) == 0, "%s", st.message);
+    OK(schedule_parse(c.impl, schedule, &c.schedule, &st));
+    OK(bench_segment(b, &c, packed, &sampling_search, out, &st));
 }
 
 static const struct {

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
 static struct cache cache;
 static struct toolchain tc;
 

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* ---- a file ---------------------------------------------------------------------------------- */
 
 /* Rows, each of so many columns, by name; the last part of a shape. */

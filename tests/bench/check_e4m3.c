@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-static struct status st; /* of the call that a test is about */
-
 enum { BATCH = 2, ROWS = 20 };
 
 /* Heads of 64, so that tiles of 64 columns make up rows. */

@@ -7,8 +7,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* A segment alone: its edited function, and what must become of it. */
 static const struct fault {
     int first, last;

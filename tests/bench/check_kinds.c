@@ -1,8 +1,6 @@
 /* Layers of two kinds, measured. */
 #include "tests/bench/fixture.h"
 
-static struct status st; /* of the call that a test is about */
-
 /* Layers 0 and 2 of 3 are causal; in the other a query sees its own key alone. */
 static struct bench *open_kinds(const char *chain, struct bench_options *o)
 {

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* ---- the lock -----------------------------------------------------------------------------------
  * Each test has a directory of locks to itself. */
 

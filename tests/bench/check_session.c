@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 static struct bench *honest_bench(void)
 {
     struct bench_options o = small_options(test_cache());

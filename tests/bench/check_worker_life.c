@@ -8,8 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 static struct bench *faulty_bench(double run_deadline_s)
 {
     write_faulty_compiler(test_dir);

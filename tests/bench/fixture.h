@@ -37,9 +37,8 @@ static inline struct bench_options small_options(const char *cache)
 /* Opens a session on a workload, which it releases. */
 static inline struct bench *bench_of(const struct bench_options *options, struct workload *w)
 {
-    struct status st = STATUS_INIT;
     struct bench *b;
-    ck_assert_msg(bench_open(options, w, &b, &st) == 0, "%s", st.message);
+    OK(bench_open(options, w, &b, &st));
     workload_release(w);
     return b;
 }
@@ -68,20 +67,18 @@ static inline struct choice choice_of(int first, int last)
 /* Measures the default choice of one segment. */
 static inline struct trial segment_trial(struct bench *b, int first, int last)
 {
-    struct status st = STATUS_INIT;
     struct choice c = choice_for(bench_target(b), first, last);
     struct trial t;
-    ck_assert_msg(bench_segment(b, &c, false, &sampling_search, &t, &st) == 0, "%s", st.message);
+    OK(bench_segment(b, &c, false, &sampling_search, &t, &st));
     return t;
 }
 
 /* The default choices of a plan. */
 static inline struct candidate candidate_of(const struct bench *b, const char *segments)
 {
-    struct status st = STATUS_INIT;
     struct plan p;
     struct candidate c;
-    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    OK(plan_parse_segments(segments, false, &p, &st));
     candidate_default(bench_target(b), p, &c);
     return c;
 }
@@ -90,10 +87,9 @@ static inline struct candidate candidate_of(const struct bench *b, const char *s
 static inline struct trial plan_trial(struct bench *b, const char *segments,
                                       const struct sampling *how)
 {
-    struct status st = STATUS_INIT;
     struct candidate c = candidate_of(b, segments);
     struct trial t;
-    ck_assert_msg(bench_plan(b, &c, how, &t, &st) == 0, "%s", st.message);
+    OK(bench_plan(b, &c, how, &t, &st));
     return t;
 }
 
@@ -127,8 +123,7 @@ static inline pid_t program_of(pid_t supervisor)
 
 static inline void write_text(const char *path, const char *text)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_msg(file_write(path, text, strlen(text), &st) == 0, "%s", st.message);
+    OK(file_write(path, text, strlen(text), &st));
 }
 
 /* The beginning of a file of the test's directory; "" if there is none. */
@@ -151,10 +146,9 @@ static inline void write_script(const char *path, const char *text)
 /* Where the faulty compiler finds its faults: in dir/faults. */
 static inline void set_faults(const char *dir)
 {
-    struct status st = STATUS_INIT;
     char faults[128];
     snprintf(faults, sizeof(faults), "%s/faults", dir);
-    ck_assert_int_eq(file_make_dirs(faults, &st), 0);
+    OK(file_make_dirs(faults, &st));
     setenv("FUSEPLAN_TEST_FAULTS", faults, 1);
     setenv("FUSEPLAN_SANDBOX", "off", 1); /* faults leave notes in files */
 }

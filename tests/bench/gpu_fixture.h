@@ -103,9 +103,9 @@ static inline struct choice gpu_choice(const struct bench *b, int first, int las
 /* Builds a choice whose kernel is `code`; whatever is built after it is right. */
 static inline void gpu_build(struct bench *b, const struct choice *c, const char *code)
 {
-    struct status st = STATUS_INIT, built;
+    struct status built;
     write_text(test_path("code"), code);
-    ck_assert_msg(bench_build(b, c, 1, &built, &st) == 0, "%s", st.message);
+    OK(bench_build(b, c, 1, &built, &st));
     ck_assert_msg(built.code == STATUS_OK, "%s", built.message);
     write_text(test_path("code"), "fake right\n");
 }

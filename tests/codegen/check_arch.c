@@ -1,8 +1,6 @@
 #include "codegen/codegen.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 static const struct {
     const char *text;
     struct arch_list list;

@@ -2,8 +2,6 @@
 #include "cuda_sources.h"
 #include "tests/workload.h"
 
-static struct status st; /* of the call that a test is about */
-
 static const struct build_target hopper = {.chain = &chain_bert,
                                            .kind = TARGET_CUDA,
                                            .dtype = DTYPE_FP16,

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-static struct status st; /* of the call that a test is about */
-
 static const struct {
     const char *impl, *file;
     int points;

@@ -22,9 +22,8 @@ static struct cuda_launch launch_of(const char *schedule, const struct workload 
     struct choice c = {.chain = &chain_bert,
                        .segment = {1, 6},
                        .impl = impl_find(TARGET_CUDA, "hopper_attention")};
-    struct status st = STATUS_INIT;
     struct cuda_launch l;
-    ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);
+    OK(schedule_parse(c.impl, schedule, &c.schedule, &st));
     choice_launch(&c, w, &l);
     return l;
 }

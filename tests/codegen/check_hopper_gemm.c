@@ -4,8 +4,6 @@
 #include "tests/suite.h"
 #include "tests/workload.h"
 
-static struct status st; /* of the call that a test is about */
-
 static struct choice choice_of(struct segment s, const char *schedule)
 {
     struct choice c = {

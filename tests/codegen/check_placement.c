@@ -179,7 +179,6 @@ START_TEST(e4m3_takes_less)
 
 static void setup(void)
 {
-    struct status st = STATUS_INIT;
     workload_init(&w);
     w.batch = 2;
     w.seq_len = 77;

@@ -32,7 +32,6 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                              .head_size = 64,
                              .arch = CUDA_ARCH_HOPPER,
                              .library = library};
-    struct status st = STATUS_INIT;
     struct candidate c;
     struct plan p;
     struct workload w;
@@ -41,16 +40,16 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
     w.seq_len = 65;
     w.dtype = DTYPE_FP16;
     if (local_mask != NULL)
-        ck_assert_int_eq(workload_add_local(&w, local_mask, 0, 2, &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
-    ck_assert_int_eq(plan_parse_segments(fused, false, &p, &st), 0);
+        OK(workload_add_local(&w, local_mask, 0, 2, &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
+    OK(plan_parse_segments(fused, false, &p, &st));
     candidate_default(&t, p, &c);
     for (int i = 0; i < c.count; i++)
         if (c.choices[i].segment.first < c.choices[i].segment.last) {
             struct choice *choice = &c.choices[i];
             choice->impl = impl_find(TARGET_CUDA, impl);
-            ck_assert_int_eq(schedule_parse(choice->impl, schedule, &choice->schedule, &st), 0);
+            OK(schedule_parse(choice->impl, schedule, &choice->schedule, &st));
         }
     struct workload tuned = w;
     tuned.lengths = tokens > 0 ? &tokens : NULL;

@@ -9,7 +9,6 @@
 static inline void check_golden(const struct choice *c, const struct build_target *t,
                                 const char *suffix)
 {
-    struct status st = STATUS_INIT;
     struct buf path, want, got;
     buf_init(&path);
     buf_init(&want);
@@ -17,7 +16,7 @@ static inline void check_golden(const struct choice *c, const struct build_targe
     buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
     choice_symbol(c, &path);
     buf_adds(&path, suffix);
-    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
+    OK(file_read(path.ptr, 0, &want, &st));
     choice_emit(c, t, &got);
     ck_assert_str_eq(got.ptr, want.ptr);
     buf_release(&path);

@@ -17,8 +17,6 @@ static inline void memory_dir_setup(void)
     ck_assert_ptr_nonnull(mkdtemp(test_dir));
 }
 
-static struct status st UNUSED; /* of the call that a test is about */
-
 static const struct db_workload a_workload UNUSED = {.text = "b=1 s=128 mask=causal",
                                                      .batch = 1,
                                                      .seq_len = 128,

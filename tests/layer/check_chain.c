@@ -1,8 +1,6 @@
 #include "tests/chains.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 START_TEST(bert_is_well_formed)
 {
     OK(chain_check(&chain_bert, &st));

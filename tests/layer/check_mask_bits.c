@@ -1,7 +1,5 @@
 #include "tests/masks.h"
 
-static struct status st; /* of the call that a test is about */
-
 enum { S = 70, B = 3 };
 
 /* A made-up mask of B matrices; row 69 of matrix 1 and row 3 of all keep nothing. */

@@ -1,7 +1,5 @@
 #include "tests/masks.h"
 
-static struct status st; /* of the call that a test is about */
-
 static const struct {
     const char *text, *normalised; /* at S=1023 */
 } texts[] = {{"full", "full"},

@@ -1,8 +1,6 @@
 #include "layer/layer.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 /* Writes a plan as --segments text, reads it back. */
 START_TEST(segments_text_is_the_inverse)
 {

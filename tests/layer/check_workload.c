@@ -4,8 +4,6 @@
 
 #include <limits.h>
 
-static struct status st; /* of the call that a test is about */
-
 static struct workload workload_of(int batch, int seq_len)
 {
     struct workload w;

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <sys/stat.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* What a model says of one plan in 37.  Takes the model over. */
 static struct buf answers_of(struct model *m, const struct segment_times *times)
 {

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-static struct status st; /* of the call that a test is about */
-
 enum { ROWS = 200 };
 
 static struct model_options plan_options(void)

@@ -6,9 +6,7 @@
 static struct model_data parse(const char *text, size_t len)
 {
     struct model_data p;
-    struct status st = STATUS_INIT;
-    int result = model_data_parse("data.txt", text, len, &p, &st);
-    ck_assert_msg(result == 0, "%s", st.message);
+    OK(model_data_parse("data.txt", text, len, &p, &st));
     return p;
 }
 
@@ -55,7 +53,6 @@ static const struct {
 START_TEST(refuses_and_says_where)
 {
     struct model_data p;
-    struct status st = STATUS_INIT;
     FAILS(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p, &st), STATUS_USAGE, "");
     ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
                   st.message);

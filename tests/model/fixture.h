@@ -14,16 +14,14 @@ static inline struct model *train(struct model_options o, int rows, const struct
 {
     struct model_data d = {.count = rows, .plans = plans, .ms = ms};
     struct model *m;
-    struct status st = STATUS_INIT;
-    ck_assert_msg(model_train(&o, &d, times, &m, &st) == 0, "%s", st.message);
+    OK(model_train(&o, &d, times, &m, &st));
     return m;
 }
 
 static inline void predict(struct model *m, const struct plan *plans, int count,
                            const struct segment_times *times, double *ms, double *high)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_msg(model_predict(m, plans, count, times, ms, high, &st) == 0, "%s", st.message);
+    OK(model_predict(m, plans, count, times, ms, high, &st));
 }
 
 #endif

@@ -8,8 +8,6 @@
 static struct made_up space; /* 300 KB: not on the stack of a test */
 static struct history history;
 static struct search_result found;
-static struct status st;
-
 static void setup(void)
 {
     made_up_init(&space, 1, 32768, 49152);

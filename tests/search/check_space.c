@@ -17,12 +17,12 @@ static int64_t make_study(void)
     int64_t study;
     bench = fake_open();
     fake.broken = (struct segment){8, 9};
-    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
+    OK(db_open(test_path("db"), DB_WRITE, &db, &st));
     struct tune_options o = {.search = {.space_lo = LO, .space_hi = HI, .quantile = 0.1},
                              .rigor = RIGOR_EXHAUSTIVE};
-    ck_assert_int_eq(tune(bench, db, &o, &report, &st), 0);
+    OK(tune(bench, db, &o, &report, &st));
     tune_report_release(&report);
-    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
+    OK(study_open(bench, db, &study, &st));
     return study;
 }
 

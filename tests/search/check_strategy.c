@@ -2,8 +2,6 @@
 #include "search/study_int.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 #ifdef __SANITIZE_ADDRESS__
 enum { SEEDS = 3 }; /* each takes five times as long, and none finds other errors of memory */
 #else

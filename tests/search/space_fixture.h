@@ -7,8 +7,6 @@
 #include "tests/suite.h"
 
 static struct recorded_space space; /* 300 KB: not on the stack */
-static struct status st;
-
 /* The values that a search chooses from. */
 enum { SPACE_LO = 32768, SPACE_HI = 49152 };
 
@@ -20,14 +18,13 @@ static inline const char *space_path(void)
 /* Takes the text over. */
 static inline void write_space(struct buf *text)
 {
-    ck_assert_int_eq(file_write(space_path(), text->ptr, text->len, &st), 0);
+    OK(file_write(space_path(), text->ptr, text->len, &st));
     buf_release(text);
 }
 
 static inline void read_space(const char *from)
 {
-    int result = recorded_space_read(from, SPACE_LO, SPACE_HI, &space, &st);
-    ck_assert_msg(result == 0, "%s", st.message);
+    OK(recorded_space_read(from, SPACE_LO, SPACE_HI, &space, &st));
 }
 
 #endif

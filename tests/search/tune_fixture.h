@@ -9,7 +9,6 @@ static struct db *db;
 static struct bench *bench;
 static struct tune_options options;
 static struct tune_report report;
-static struct status st;
 static struct buf said; /* all lines that people are told, one after another */
 
 static inline struct baselines usual_baselines(void)
@@ -25,7 +24,7 @@ static void open_all(void)
     bench = fake_open();
     ck_assert_ptr_nonnull(bench);
     test_dir_setup();
-    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
+    OK(db_open(test_path("db"), DB_WRITE, &db, &st));
 }
 
 static void teardown(void)
@@ -49,8 +48,7 @@ static inline void run_by(int (*how)(struct bench *, struct db *, const struct t
     options.clock = fake_clock;
     options.say = collect;
     tune_report_release(&report);
-    int result = how(bench, db, &options, &report, &st);
-    ck_assert_msg(result == 0, "%s", st.message);
+    OK(how(bench, db, &options, &report, &st));
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 

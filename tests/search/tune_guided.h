@@ -84,11 +84,11 @@ static inline struct stored *read_back(void)
     memset(&s, 0, sizeof(s));
     int64_t study;
     int problems;
-    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
-    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, &s, &st), 0);
-    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_PLAN, plan_row, &s, &st), 0);
-    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_FINAL, final_row, &s, &st), 0);
-    ck_assert_int_eq(db_check(db, no_problem, NULL, &problems, &st), 0);
+    OK(study_open(bench, db, &study, &st));
+    OK(db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, &s, &st));
+    OK(db_trials(db, study, DB_TRIAL_PLAN, plan_row, &s, &st));
+    OK(db_trials(db, study, DB_TRIAL_FINAL, final_row, &s, &st));
+    OK(db_check(db, no_problem, NULL, &problems, &st));
     return &s;
 }
 
@@ -98,10 +98,10 @@ static inline void plant_plan(unsigned value, double ms)
     struct candidate c;
     struct trial trial = {.status = TRIAL_OK, .ms = {ms, ms, ms}, .sample_count = 6};
     int64_t study;
-    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
+    OK(study_open(bench, db, &study, &st));
     const struct choice_source from = {.db = db, .study = study, .target = bench_target(bench)};
     OK(study_candidate(&from, plan_from_value(value), &c, &st));
-    ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);
+    OK(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st));
 }
 
 #endif

@@ -7,7 +7,6 @@
 
 enum { SENTENCES = 14, LAYERS = 2, COLUMNS = 16 };
 
-static struct status st;
 static const char *const chains[] = {"bert", "pre", "pre+rms+silu+gate+rope+bias"};
 
 struct run {

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 static struct cache c;             /* below the test's directory */
 static struct buf path, dir, data; /* room for a test */
 

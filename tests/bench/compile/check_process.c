@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* Runs a shell command to its end. */
 static struct process shell(const char *command, double limit_s, bool keep_last)
 {

@@ -7,8 +7,6 @@
 
 enum { EVE = 65533 }; /* another user; only root can act for her */
 
-static struct status st; /* of the call that a test is about */
-
 static struct cache c;
 static struct buf path; /* room for a test */
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-static struct status st;
 static struct calibration c;
 
 #define TENSOR(amax, scale)                                                                        \

@@ -45,8 +45,6 @@ static const struct {
     {"whisper", "pre", 1e-5, 0, "full"},
 };
 
-static struct status st;
-
 /* A file of a family: FOLDER/NAME<tail>. */
 static const char *path_of(const char *folder, const char *family, const char *tail)
 {

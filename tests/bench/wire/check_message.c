@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct status st; /* of the call that a test is about */
 static const struct sampling how = {.max_samples = 3};
 
 static json_t *take(struct buf *b, int expected)

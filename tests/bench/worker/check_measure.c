@@ -19,15 +19,14 @@ static const struct {
 
 START_TEST(weights_are_kept_out_of_the_cache)
 {
-    struct status st = STATUS_INIT;
     struct workload w;
     workload_init(&w);
     w.batch = cases[_i].batch;
     w.seq_len = cases[_i].seq_len;
     w.layers = cases[_i].layers;
     w.dtype = DTYPE_FP16;
-    ck_assert_int_eq(mask_parse("full", &w.mask_spec, &st), 0);
-    ck_assert_msg(workload_check(&w, &st) == 0, "%s", st.message);
+    OK(mask_parse("full", &w.mask_spec, &st));
+    OK(workload_check(&w, &st));
     ck_assert_int_eq(layers_to_time(&w, cases[_i].cache_bytes), cases[_i].expected);
     workload_release(&w);
 }

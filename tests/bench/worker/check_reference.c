@@ -29,7 +29,6 @@ static void open_with(enum dtype dtype, struct inputs inputs)
     w.layers = LAYERS;
     w.dtype = dtype;
     if (two_kinds) {
-        struct status st = STATUS_INIT;
         OK(workload_add_local(&w, "sliding:w=1", 20, 2, &st));
         OK(workload_check(&w, &st));
         OK(workload_build_mask(&w, NULL, &st));

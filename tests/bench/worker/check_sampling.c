@@ -16,12 +16,12 @@ struct fake {
     int samples;
 };
 
-static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
+static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *lost)
 {
     struct fake *f = ctx;
     (void)ahead;
     if (f->fails_after > 0 && f->samples == f->fails_after)
-        return status_set(st, STATUS_LAUNCH, "lost");
+        return status_set(lost, STATUS_LAUNCH, "lost");
     f->samples++;
     if (log_len < LOG_MAX)
         log_of[log_len++] = f->id;

@@ -2,7 +2,6 @@
 #include "bench/worker/worker_int.h"
 #include "tests/workload.h"
 
-static struct status st; /* of the call that a test is about */
 static int64_t bytes_taken;
 
 static int take(struct device *d, int64_t bytes, void **out, struct status *status)
