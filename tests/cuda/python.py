@@ -83,7 +83,7 @@ def check_family(name, dtype):
             want, theirs, got = want[real], theirs[real], got[real]
         error, their_error = difference(got, want), difference(theirs, want)
         expect(f"{name}, {dtype}, batch {batch}{', padded' if real is not None else ''}: {error:.1e}, PyTorch "
-               f'{their_error:.1e}', error <= max(DIFFERENCE_MAX[dtype], their_error))
+               f'{their_error:.1e}', error <= max(DIFFERENCE_MAX[dtype], 1.25 * their_error))  # as optimize() allows
     plain_calls = [s['plain'] for s in fuseplan.stats(ours).values()]
     masked = {'attention_mask': 1} if name == 'siglip text' else {}  # its head reads the row of padding
     expect(f'{name}, {dtype}: no other call ran in PyTorch', plain_calls == [masked])
