@@ -147,6 +147,9 @@ uint64_t random_for_name(void);
 /* XXH3-128 of the data as 32 lower-case hexadecimal digits and NUL; returns out. */
 char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE]);
 
+/* XXH3-64 of the data with a seed. */
+uint64_t hash_number(const void *data, size_t len, uint64_t seed);
+
 /* ---- stats.c: order statistics --------------------------------------------------------------- */
 
 struct interval {

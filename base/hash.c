@@ -11,3 +11,8 @@ char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE])
              (unsigned long long)hash.low64);
     return out;
 }
+
+uint64_t hash_number(const void *data, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, len, seed);
+}

@@ -81,7 +81,7 @@ static int report_failure(struct db *db, int result, db_check_row *row, void *ct
                           struct status *st)
 {
     struct status said = STATUS_INIT;
-    bool damaged = (result & 0xff) == SQLITE_CORRUPT;
+    bool damaged = result == SQLITE_IOERR_DATA || (result & 0xff) == SQLITE_CORRUPT;
     db_fail(db->handle, db->path, result, damaged ? &said : st);
     if (!damaged)
         return -1;
@@ -161,7 +161,34 @@ static void tell(const struct db *db, size_t done)
     step_tell(&db->listener, &(struct step){"rules", (int64_t)done, STEPS, NAN});
 }
 
-static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
+/* Whether the file holds all: what is still in the WAL may have been cut off while it was copied.
+ */
+static bool is_complete(struct db *db)
+{
+    int frames = 0, copied = 0;
+    int result =
+        sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
+    return result == SQLITE_OK && frames == copied;
+}
+
+/* Pages that are free are read by no rule.  What is wrong with others was told before. */
+static void check_free_pages(struct db *db, db_check_row *row, void *ctx, int *problems)
+{
+    struct buf text;
+    buf_init(&text);
+    for (int64_t page = 0; (page = pages_next_bad(db->handle, page)) > 0; ++*problems) {
+        buf_reset(&text);
+        buf_addf(&text,
+                 "page %lld does not match its checksum; nothing is stored in it, but check the "
+                 "disk: 'sqlite3 FILE VACUUM' removes the page",
+                 (long long)page);
+        row(ctx, text.ptr);
+    }
+    buf_release(&text);
+}
+
+static int run_rules(struct db *db, bool complete, db_check_row *row, void *ctx, int *problems,
+                     struct status *st)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         int before = *problems;
@@ -170,6 +197,8 @@ static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems,
             return -1;
         if (i == 0 && *problems > before) /* a damaged file makes the other rules meaningless */
             return 0;
+        if (i == 0 && complete)
+            check_free_pages(db, row, ctx, problems);
     }
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         tell(db, ARRAY_LEN(rules) + i);
@@ -183,9 +212,10 @@ int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct 
 {
     *problems = 0;
     sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
+    bool complete = is_complete(db);
     int result = db_begin_read(db, st);
     if (result == 0) {
-        result = run_rules(db, row, ctx, problems, st);
+        result = run_rules(db, complete, row, ctx, problems, st);
         db_end(db, -1,
                &(struct status){0}); /* SQLite has ended it already if the file is damaged */
     }

@@ -157,9 +157,9 @@ static const char count_trials[] =
     "  UPDATE study SET trials = trials - 1, plans = plans - (OLD.kind = 'plan')"
     "  WHERE id = OLD.study; END;";
 
-/* The tables stay as they are.  Fuseplans of versions 5 to 11 gave each page a checksum, which one
- * of another version does not renew: the numbers keep them apart. */
-static const char checksums[] = "", no_checksums[] = "";
+/* The tables stay as they are.  From here on pages have checksums, which db_open() gives them: a
+ * fuseplan of an earlier version, which would not renew them, is kept out by the number. */
+static const char checksums[] = "";
 
 /* Failures that gave way to a later trial of the same plan or schedule. */
 static const char keep_failures[] = "CREATE TABLE failure ("
@@ -230,8 +230,8 @@ static const char add_precision[] =
     "CREATE UNIQUE INDEX trial_of_plan ON trial (study, plan, precision) WHERE kind = 'plan';";
 
 const char *const schema_migrations[] = {
-    create_all, add_conditions, rename_ranges,  count_trials, checksums,     keep_failures,
-    add_packed, pack_all,       retrain_models, add_chain,    add_precision, no_checksums};
+    create_all, add_conditions, rename_ranges,  count_trials, checksums,    keep_failures,
+    add_packed, pack_all,       retrain_models, add_chain,    add_precision};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +29,9 @@ static const struct {
                   "FUSEPLAN_DB"},
     {SQLITE_CANTOPEN, "cannot be opened: check the permissions of the file and its directory, or "
                       "name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_IOERR_DATA, /* of pages.c; before the other failures to read */
+     "is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; "
+     "if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums"},
     {SQLITE_IOERR, "cannot be read or written: check the disk, its free space and the limits on "
                    "file sizes, or name another file with --db or FUSEPLAN_DB"},
     {SQLITE_NOTADB, "is not a fuseplan database: name another file with --db or FUSEPLAN_DB"},
@@ -61,32 +63,8 @@ static void add_kind(const char *path, struct buf *out)
         buf_addf(out, "; %s", what);
 }
 
-/* Whether the last file that SQLite wanted to make, such as the -shm, found no space or no inode:
- * SQLite tries other ways to open it then, and tells how the last one failed. */
-static _Thread_local bool no_room;
-
-static int open_no_pipe(const char *path, int flags, int mode)
-{
-    struct stat info;
-    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
-    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode)) {
-        close(fd);
-        errno = ENXIO;
-        return -1;
-    }
-    if ((flags & O_CREAT) != 0)
-        no_room = fd < 0 && (errno == ENOSPC || errno == EDQUOT);
-    return fd;
-}
-
-void db_watch_opens(void)
-{
-    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    if (vfs != NULL) /* null: SQLite has no memory */
-        vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_no_pipe);
-}
-
-/* A pipe in the place of one of SQLite's own files; appends its path. */
+/* A pipe in the place of one of SQLite's own files, which pages.c does not open; appends its path.
+ */
 static bool find_pipe(sqlite3 *handle, struct buf *path)
 {
     static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
@@ -104,7 +82,11 @@ static bool find_pipe(sqlite3 *handle, struct buf *path)
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
-    if ((result & 0xff) == SQLITE_CANTOPEN && no_room)
+    if (result == SQLITE_IOERR_DATA)
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' %s (page %lld does not match its checksum)", path,
+                          meaning_of(result), (long long)pages_bad(handle));
+    if ((result & 0xff) == SQLITE_CANTOPEN && pages_no_room())
         error = ENOSPC;
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);

@@ -20,8 +20,8 @@ fail() {
   exit 1
 }
 
-# change DATABASE SQL: as a user does it
-change() { sqlite3 "$1" "$2"; }
+# change DATABASE SQL: as a user does it; VACUUM renews the checksums
+change() { sqlite3 "$1" "$2; VACUUM"; }
 
 # use_fake_gpu DIR KERNELS: the driver in DIR takes the place of the real one; nvcc writes kernels that are `right`, or
 # write `nothing`.

@@ -44,7 +44,7 @@ sweep run --db all.db --format json --events events.ndjson >run.json || fail "ex
 
 echo "no plan ran"
 cp all.db none.db
-sqlite3 none.db 'DELETE FROM trial'
+sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
@@ -59,12 +59,12 @@ counted/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said
 
 echo "times in doubt"
 cp all.db doubt.db
-sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'"
+sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 sweep plan --db doubt.db --format json >out
 "$check_json" "$schemas/sweep.json" out
 [ "$(grep -c '"doubt": *"not compared"' out)" = 3 ] || fail "no doubt: $(cat out)"
 cp all.db doubt.db
-sqlite3 doubt.db "UPDATE trial SET conditions = '{\"waited_share\": 0.5, \"other_cores\": 1.9, \"stopped_share\": 0.0}' WHERE kind = 'final'"
+sqlite3 doubt.db "UPDATE trial SET conditions = '{\"waited_share\": 0.5, \"other_cores\": 1.9, \"stopped_share\": 0.0}' WHERE kind = 'final'; VACUUM"
 sweep plan --db doubt.db --format json >out
 [ "$(grep -c '"doubt": *"unstable"' out)" = 3 ] || fail "no doubt: $(cat out)"
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Searches with random faults, for hours, or until so many workloads are done.
+"""Searches with random faults, for hours; or until so many workloads are done, whose candidates are all right, so that
+little is compiled.
 
     tests/stress/soak.py FUSEPLAN HOURS [SEED [WORKLOADS]]
 
 Two lanes share a database in a directory below the working directory, which stays if anything is wrong.  The steady
 lane is one process that searches one small workload after the other while its workers are killed: its memory, its
-descriptors and its files must stay flat.  The faulty lane runs one search after the other, and does something drawn to
-each: kills it, interrupts it, suspends it, kills its workers and compilers.  A search that was cut short is run again
-until its workload is done.  All candidates are right: none may fail.
+descriptors and its files must stay flat.  The faulty lane runs one search after the other with a compiler that plants
+wrong candidates, and does something drawn to each: kills it, interrupts it, kills its compilers, takes its room away.
+A search that was cut short is run again until its workload is done.
 
 SIGINT and SIGTERM end it before its time, with all that it judges at its end.
 
-Exit 1 if a trial is lost, doubled or failed, if memory, descriptors or files grow, or if anything is left running."""
+Exit 1 if a trial is lost, doubled or wrongly failed, if memory, descriptors or files grow, or if anything is left
+running."""
 
 import collections
 import ctypes
@@ -20,6 +22,7 @@ import json
 import math
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -40,17 +43,29 @@ STEADY_LAYERS, FAULTY_LAYERS = 1, 2
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
-# What is done to a search, by which signal, how it may end but for exit 0, and how often it is drawn.
-Fault = collections.namedtuple('Fault', 'name signal exit_code weight')
+# Segments that faulty_cc.sh makes fail: the reason, and whether they do each time.
+PLANTED = {'8-9': ('launch', True), '11-12': ('wrong', True), '6-7': ('compile', True), '12-13': ('timeout', False)}
+
+# What is done to a search, by what (a signal, a resource and the most of it, a file that lets a candidate fail once),
+# how it may end but for exit 0, and how often it is drawn.
+Fault = collections.namedtuple('Fault', 'name act which exit_code weight')
 FAULTS = [
-    Fault('nothing', None, 0, 4),
-    Fault('fuseplan killed', signal.SIGKILL, 0, 8),
-    Fault('interrupted', signal.SIGINT, 130, 3),
-    Fault('terminated', signal.SIGTERM, 130, 2),
-    Fault('hung up', signal.SIGHUP, 130, 2),
-    Fault('suspended', signal.SIGSTOP, 0, 2),
+    Fault('nothing', '', None, 0, 4),
+    Fault('fuseplan killed', 'signal', signal.SIGKILL, 0, 8),
+    Fault('interrupted', 'signal', signal.SIGINT, 130, 3),
+    Fault('terminated', 'signal', signal.SIGTERM, 130, 2),
+    Fault('hung up', 'signal', signal.SIGHUP, 130, 2),
+    Fault('suspended', 'suspend', None, 0, 2),
+    Fault('disk full', 'lack', (resource.RLIMIT_FSIZE, 4 << 20), 1, 4),
+    Fault('no descriptors', 'lack', (resource.RLIMIT_NOFILE, 640), 1, 1),
+    Fault('no address space', 'lack', (resource.RLIMIT_AS, 1 << 30), 1, 1),
+    Fault('binaries lost', 'lose', None, 0, 4),
+    Fault('binaries damaged', 'spoil', None, 0, 3),
+    Fault('candidate crashed once', 'flag', 'crash', 0, 3),
+    Fault('candidate left a daemon', 'flag', 'daemon', 0, 3),
+    Fault('candidate hung', 'flag', 'hang', 0, 1),
 ]
-STOPPED = Fault('the end', signal.SIGINT, 130, 0)
+STOPPED = Fault('the end', 'signal', signal.SIGINT, 130, 0)
 
 complaints = 0
 
@@ -121,7 +136,7 @@ class Lane:
 
     def __init__(self, program, root, name):
         self.program, self.dir, self.process, self.runs = program, os.path.join(root, name), None, 0
-        self.shares_binaries = False
+        self.compiler, self.shares_binaries = None, False
         for made in ('cache/binaries', 'tmp', 'locks'):
             os.makedirs(self.path(made))
         binaries = os.environ.get('FUSEPLAN_TEST_BINARIES')
@@ -136,15 +151,42 @@ class Lane:
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def start(self, arguments):
-        """Starts fuseplan, which dies with this program."""
+    def plant(self):
+        self.compiler = shutil.copy(os.path.join(os.path.dirname(__file__), 'faulty_cc.sh'), self.path('compiler'))
+
+    def touch_binaries(self, spoil, rng):
+        """Removes some of its binaries, or cuts them short.  Others may have a link to the old file, or have it
+        loaded."""
+        for entry in sorted(os.listdir(self.path('cache/binaries'))):
+            path = self.path('cache/binaries/' + entry)
+            if rng.randrange(12) > 0:
+                continue
+            with open(path, 'rb') as file:
+                begin = file.read(4001)
+            os.unlink(path)
+            if spoil and len(begin) > 4000:
+                with open(path, 'wb') as file:
+                    file.write(begin[:4000])
+
+    def start(self, arguments, limit=None):
+        """Starts fuseplan with little of a resource.  It dies with this program."""
+        compiler = self.compiler or 'cc'
+        if self.compiler or not self.shares_binaries:
+            compiler += ' -O0 -g0'  # soon done
         env = dict(os.environ, FUSEPLAN_DB=self.path('../results.db'), FUSEPLAN_CACHE=self.path('cache'),
-                   FUSEPLAN_LOCK_DIR=self.path('locks'), TMPDIR=self.path('tmp'), FUSEPLAN_CONFIG='off',
-                   FUSEPLAN_CC='cc' if self.shares_binaries else 'cc -O0 -g0', OMP_WAIT_POLICY='passive')
+                   FUSEPLAN_LOCK_DIR=self.path('locks'), FUSEPLAN_CC=compiler, TMPDIR=self.path('tmp'),
+                   FUSEPLAN_CONFIG='off', OMP_WAIT_POLICY='passive')
+        if self.compiler:
+            env['FUSEPLAN_SANDBOX'] = 'off'  # faulty candidates remove flags
+
+        def prepare():
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if limit:
+                resource.setrlimit(limit[0], (limit[1], resource.getrlimit(limit[0])[1]))
+
         with open(self.path('log'), 'wb') as log:
             self.process = subprocess.Popen([self.program, *arguments.split()], stdout=log, stderr=log, env=env,
-                                            close_fds=False,
-                                            preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+                                            close_fds=False, preexec_fn=prepare)
         self.started_s = time.monotonic()
         self.runs += 1
 
@@ -194,21 +236,25 @@ class Told:
             self.count[plan['value']] += 1
             if self.once and self.count[plan['value']] > 1:
                 complain(f'plan {plan["value"]} was measured twice')
-            self.plans[plan['value']] = plan.get('ms')
+            self.plans[plan['value']] = plan['status'] == 'failed', plan.get('ms')
 
 
 class Account:
-    """Trials as they were stored."""
+    """Trials as they were stored.  Workloads of FAULTY_LAYERS layers fail where their lane's compiler plants faults,
+    and nowhere else; all other trials go well."""
 
     TRIALS = """
         SELECT trial.id, kind, trial.status, reason_code, reason, layers, trial.study, trial.plan, trial.schedule,
-          median_ms, stored_utc
+          median_ms, stored_utc, coalesce(plan.segments,
+            CASE first_op WHEN last_op THEN first_op ELSE first_op || '-' || last_op END)
         FROM trial JOIN study ON study.id = study JOIN workload ON workload.id = workload
+        LEFT JOIN plan ON plan.value = trial.plan LEFT JOIN schedule ON schedule.id = trial.schedule
+        LEFT JOIN segment ON segment.id = schedule.segment
         WHERE trial.id > ? AND trial.id <= ? ORDER BY trial.id"""
 
-    def __init__(self, path):
-        self.path, self.handle = path, None
-        self.last_id, self.hash = 0, hashlib.sha256()
+    def __init__(self, path, planted):
+        self.path, self.planted, self.handle = path, planted, None
+        self.last_id, self.failed, self.hash = 0, 0, hashlib.sha256()
         self.stored = collections.Counter()  # by layers
 
     def rows(self, sql, *values):
@@ -219,6 +265,17 @@ class Account:
             return []  # somebody is about to make it
         return self.handle.execute(sql, values).fetchall()
 
+    def judge(self, row):
+        ident, kind, status, code, reason, layers, *_, segments = row
+        may_fail = self.planted and layers == FAULTY_LAYERS
+        planted = [PLANTED[s] for s in str(segments).split() if may_fail and s in PLANTED]
+        failed = status == 'failed'
+        self.failed += failed
+        if failed and code not in [reason for reason, _ in planted]:
+            complain(f'trial {ident} failed, and nothing was planted: {kind} {segments}: {code}: {reason}')
+        if not failed and any(always for _, always in planted):
+            complain(f'trial {ident} has a planted fault and is {status}: {segments}')
+
     def take(self):
         """Takes the trials stored since the last call."""
         for row in self.rows(self.TRIALS, self.last_id, 1 << 62):
@@ -227,8 +284,7 @@ class Account:
             self.last_id = row[0]
             self.stored[row[5]] += 1
             self.hash.update(repr(row).encode())
-            if row[2] == 'failed':
-                complain(f'trial {row[0]} failed: {row[1]}: {row[3]}: {row[4]}')
+            self.judge(row)
 
     def check_whole(self):
         """Whether all trials taken are as they were."""
@@ -244,13 +300,16 @@ class Account:
         """Each plan reported is stored as it was reported.  At most `untold` plans are stored of which no event says: a
         kill may come between the two.  seq_len 0: of all workloads of so many layers."""
         found = collections.Counter()
-        for plan, ms in self.rows(
-                'SELECT trial.plan, median_ms FROM trial JOIN study ON study.id = study'
+        for plan, status, ms in self.rows(
+                'SELECT trial.plan, trial.status, median_ms FROM trial JOIN study ON study.id = study'
                 ' JOIN workload ON workload.id = workload'
                 " WHERE kind = 'plan' AND layers = ?1 AND (?2 = 0 OR seq_len = ?2)", layers, seq_len):
             found[plan] += 1
-            if told.once and plan in told.plans and not math.isclose(ms or 0, told.plans[plan] or 0, rel_tol=1e-6):
-                complain(f'plan {plan} of {seq_len} tokens was reported as {told.plans[plan]} ms and is stored as {ms}')
+            failed = status == 'failed'
+            if told.once and plan in told.plans and (failed != told.plans[plan][0] or not (
+                    failed or math.isclose(ms, told.plans[plan][1], rel_tol=1e-6))):
+                complain(f'plan {plan} of {seq_len} tokens was reported as {told.plans[plan]} and is stored as {ms} ms '
+                         f'({status})')
         missing = sum((told.count - found).values())
         if missing:
             complain(f'{missing} plans of {seq_len} tokens were reported and are not stored')
@@ -271,10 +330,12 @@ class Turn:
 
 
 class Soak:
-    def __init__(self, program, root, seed):
+    def __init__(self, program, root, seed, planted):
         self.rng = random.Random(seed)
-        self.account = Account(os.path.join(root, 'results.db'))
+        self.account = Account(os.path.join(root, 'results.db'), planted)
         self.steady, self.faulty = Lane(program, root, 'steady'), Lane(program, root, 'faulty')
+        if planted:
+            self.faulty.plant()
         self.turns = [Turn(self.steady, STEADY_LAYERS, True), Turn(self.faulty, FAULTY_LAYERS, True),
                       Turn(self.faulty, FAULTY_LAYERS, False)]
         self.samples, self.counts = [], collections.Counter()
@@ -295,6 +356,9 @@ class Soak:
     def draw_fault(self):
         if self.runs_of_workload >= MOST_FAULTY_RUNS:
             return FAULTS[0]
+        if not self.account.planted:  # each in turn, but for those of candidates
+            usable = [f for f in FAULTS if f.act != 'flag']
+            return usable[(self.faulty.runs + 1) % len(usable)]
         return self.rng.choices(FAULTS, [f.weight for f in FAULTS])[0]
 
     def start_faulty(self):
@@ -303,14 +367,22 @@ class Soak:
         self.fault = fault = self.draw_fault()
         self.counts[fault.name] += 1
         self.act_s = self.resume_s = math.inf
-        self.kills_of_run = 0
-        if fault.signal:
-            self.act_s = time.monotonic() + self.between(0.01, 2)
-        if os.path.exists(self.faulty.path('events')):
-            os.unlink(self.faulty.path('events'))
+        self.kills_of_run, limit = 0, None
+        if fault.act in ('lose', 'spoil'):
+            self.faulty.touch_binaries(fault.act == 'spoil', self.rng)
+        if fault.act == 'lack':
+            limit = fault.which[0], int(self.between(fault.which[1] / 64, fault.which[1]))
+        if fault.act in ('signal', 'suspend', 'flag'):
+            self.act_s = time.monotonic() + self.between(0.01, 20 if self.account.planted else 2)
+        self.forget('events')
         self.faulty.start(f'search -q --target cpu -b 1 -s {self.seq_len} -m causal -H 1 -W 4 -L {FAULTY_LAYERS}'
-                          f' --budget 6 --events {self.faulty.path("events")}')
+                          f' --budget {24 if self.account.planted else 6} --events {self.faulty.path("events")}', limit)
         self.runs_of_workload += 1
+
+    def forget(self, *names):
+        for name in names:
+            if os.path.exists(self.faulty.path(name)):
+                os.unlink(self.faulty.path(name))
 
     def act(self):
         """Does to the search what is due."""
@@ -320,14 +392,20 @@ class Soak:
         if now < self.act_s:
             return
         self.act_s = math.inf
-        self.faulty.process.send_signal(self.fault.signal)
-        self.kills_of_workload += self.fault.signal == signal.SIGKILL
-        if self.fault.signal == signal.SIGSTOP:
+        if self.fault.act == 'signal':
+            self.faulty.process.send_signal(self.fault.which)
+            self.kills_of_workload += self.fault.which == signal.SIGKILL
+        elif self.fault.act == 'suspend':
+            self.faulty.process.send_signal(signal.SIGSTOP)
             self.resume_s = now + self.between(0.1, 4)
+        else:
+            with open(self.faulty.path(self.fault.which), 'wb'):
+                pass
 
     def kill_one(self, turn):
         now = time.monotonic()
-        if now < turn.next_s or not turn.lane.pid():
+        dies_itself = turn.lane == self.faulty and self.fault.act == 'flag'
+        if now < turn.next_s or not turn.lane.pid() or dies_itself:
             return
         self.account.take()
         if self.account.stored[turn.layers] < turn.stored + TRIALS_APART:
@@ -355,7 +433,8 @@ class Soak:
     def judge_end(self):
         code, said = self.faulty.process.returncode, self.faulty.said()
         spent_s = time.monotonic() - self.faulty.started_s
-        killed = code < 0 and code == -(self.fault.signal or 0) and (code == -signal.SIGKILL or not self.faulty.began())
+        killed = (self.fault.act == 'signal' and code == -self.fault.which and
+                  (code == -signal.SIGKILL or not self.faulty.began()))
         if not (code == 0 or killed or 0 < code == self.fault.exit_code or code == 1 and self.names_kill(said)):
             complain(f"'{self.fault.name}' ended with exit status {code}: {said}")
         if spent_s > STUCK_S:
@@ -375,6 +454,7 @@ class Soak:
         self.done += 1
         self.runs_of_workload = self.kills_of_workload = 0
         self.told = Told(True)
+        self.forget('crash', 'hang', 'daemon')
 
     def tell(self):
         self.account.take()
@@ -407,7 +487,8 @@ class Soak:
     def finish(self):
         """Ends both lanes."""
         self.faulty.stop()
-        self.fault = STOPPED
+        if self.fault.act != 'lack' or self.faulty.process.returncode != self.fault.exit_code:  # which was faster
+            self.fault = STOPPED
         self.steady.stop()
         self.end_faulty()
         steady = Told(False)
@@ -433,7 +514,7 @@ class Soak:
 
     def summarize(self):
         self.tell()
-        print(f'faulty lane: {self.done} workloads')
+        print(f'{self.account.failed} trials failed as planted; faulty lane: {self.done} workloads')
         for fault in FAULTS:
             print(f'  {fault.name:24} {self.counts[fault.name]}')
         self.judge_samples()
@@ -447,7 +528,7 @@ def main():
     root = tempfile.mkdtemp(prefix='soak-', dir=os.getcwd())
     print('in', root)
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what the lanes leave behind becomes a child of this one
-    soak = Soak(program, root, int(seed))
+    soak = Soak(program, root, int(seed), len(sys.argv) < 5)
     stop = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.append(True))
