@@ -40,8 +40,8 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    found = {"version": VERSION, "model": fingerprint(stack), "chain": stack.chain, "sentences": len(sentences),
-             "tokens": tokens, "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
+    found = {"version": VERSION, "model": fingerprint(pack_layers(stack, torch.float16)), "chain": stack.chain,
+             "sentences": len(sentences), "tokens": tokens, "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
     write(path, (json.dumps(found, indent=1) + "\n").encode())
     return found
 
@@ -186,10 +186,10 @@ def _run(base, batch):
 # ---- whose weights these are -----------------------------------------------------------------------
 
 
-def fingerprint(stack):
-    """As trained_fingerprint() of the program computes it, from the weights as a library takes them, in fp16."""
+def fingerprint(layers):
+    """As trained_fingerprint() of the program computes it, from the weights of pack_layers() in fp16."""
     total = 0
-    for i, layer in enumerate(pack_layers(stack, torch.float16)):
+    for i, layer in enumerate(layers):
         for number, name in enumerate(WEIGHTS):
             if name in layer:
                 bits = layer[name].contiguous().cpu().numpy().view(np.uint16).ravel().astype(np.uint64)

@@ -13,6 +13,7 @@ import torch
 from . import cache, calibration, finder, probe
 from .calibration import TENSORS
 from .finder import Unsupported
+from .pack import pack_layers
 
 GEMMS = ("qkv", "out", "ffn1", "ffn2")  # whose inputs are calibration.TENSORS
 _SHOWN = 64  # sentences on which errors are measured
@@ -142,7 +143,7 @@ def _check_whose(path, stack, name):
     if len(scales) != len(stack.layers):
         raise Unsupported(f"calibration: '{name}' has {len(scales)} layers, and the model {len(stack.layers)}: "
                           "calibrate this model")
-    own = calibration.fingerprint(stack)
+    own = calibration.fingerprint(pack_layers(stack, torch.float16))
     if model != own:
         raise Unsupported(f"calibration: '{name}' is of the weights {model}, and the model's are {own}: it is of "
                           "another model: calibrate this one")

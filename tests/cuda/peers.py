@@ -10,7 +10,9 @@ What is timed (--op):
               with FlexAttention by Triton (flex) and by FlashAttention-4 (flex-flash), with
               FlashAttention-4's own call (fa4), with torchao's products of e4m3 (torchao, which the
               ratio leaves out), and HuggingFace's layers of the kind (hf), with weights of their own,
-              compiled as a whole or, where layers are of two kinds, one by one as the others' are.
+              compiled as a whole or, where layers are of two kinds, one by one as the others' are; and
+              fuseplan's best plan that has all GEMMs in e4m3 (fuseplan-fp8, left out likewise), by scales
+              of these very layers.
               With --avg-seq-len fuseplan, fa4 and one more variant run on packed tokens (varlen:
               PyTorch's varlen_attn), these two with the mask full alone.
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
@@ -49,16 +51,20 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../python'))
+
 try:
     import torch
+    from fuseplan import calibration
     import attentions
     import torch_layers
 except ImportError:
     torch = None
 
 HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us', 'preset']
-HF, VARLEN, FLASH4, TORCHAO = 'hf', 'varlen', 'fa4', 'torchao'
-LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'cudnn', FLASH4, 'flex', 'flex-flash', HF, TORCHAO]
+HF, VARLEN, FLASH4, TORCHAO, OURS_E4M3 = 'hf', 'varlen', 'fa4', 'torchao', 'fuseplan-fp8'
+LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'cudnn', FLASH4, 'flex', 'flex-flash', HF, TORCHAO,
+                  OURS_E4M3]
 ATTENTION_VARIANTS = ['sdpa', 'flash2', 'cudnn', FLASH4, 'flex', 'flex-flash']
 UNFUSED = ['eager', 'sdpa']  # of layers: without torch.compile
 CALLS = 32  # of attention in a graph: its launch is then small beside them
@@ -162,6 +168,9 @@ class Point:
         self.preset, self.batch, self.seq_len, self.mask = preset, batch, seq_len, mask
         self.name = f'{preset} {batch}x{seq_len} {mask}'.strip()
 
+    def __str__(self):
+        return self.name
+
     def options(self):
         lengths = ['--avg-seq-len', str(self.a.avg_seq_len)] if self.a.avg_seq_len else []
         return [*self.a.layer, '-b', str(self.batch), '-s', str(self.seq_len), '-m', self.mask, '--dtype',
@@ -189,12 +198,12 @@ def time_fuseplan(point, directory):
     return row['median_us' if attention else 'us_per_layer']
 
 
-def export_plan(point, directory):
+def export_plan(point, directory, suffix='', *options):
     """Makes a module that runs the best plan known of a point.  Its name, or null after a line that says
     what failed."""
-    name = 'plan_' + ''.join(c if c.isalnum() else '_' for c in point.name)
+    name = 'plan_' + ''.join(c if c.isalnum() else '_' for c in point.name + suffix)
     where = tempfile.mkdtemp(dir=directory)
-    if run_fuseplan(point.a, 'export', 'best', '--name', name, '--output', where, '--force',
+    if run_fuseplan(point.a, 'export', 'best', '--name', name, '--output', where, '--force', *options,
                     *point.options()) is None:
         return None
     made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
@@ -225,6 +234,27 @@ def make_packed(dump, weights):
         for w in packed:
             w.update({name: torch.stack(w[name].chunk(2, -1), -1).flatten(-2) for name in ('w1', 'b1')})
     return packed
+
+
+def export_e4m3(point, dump, weights):
+    """Likewise of the best plan with all GEMMs in e4m3, whose inputs have scales for these layers alone."""
+    seen = []
+
+    def multiply(x, weight, bias):
+        seen.append(float(x.abs().max()))
+        return torch_layers.multiply(x, weight, bias)
+
+    torch_layers.compute_layers(dump, linear=multiply)
+    layers = [{name: {'amax': amax, 'quantile': amax, 'rms': amax, 'scale': calibration.scale_of(amax)}
+               for name, amax in zip(calibration.TENSORS, seen[at:])}
+              for at in range(0, len(seen), len(calibration.TENSORS))]
+    path = os.path.join(dump.directory, 'calibration.json')
+    model = calibration.fingerprint(make_packed(dump, weights))
+    calibration.write(path, json.dumps({'version': calibration.VERSION, 'model': model, 'layers': layers}).encode())
+    plan = export_plan(point, dump.directory, '_fp8', '--precision', 'fp8', '--calibration', path)
+    if plan is None:
+        raise attentions.Unable('no plan in e4m3 (above)')
+    return plan
 
 
 def layers_of(plan, dump, weights):
@@ -329,7 +359,7 @@ def attention_builders(a, dump):
     return {n: functools.partial(repeat, n) for n in a.variants}, want
 
 
-def layer_builders(a, dump, plan):
+def layer_builders(a, dump, point, plan):
     """Functions that build functions that run all layers, by name."""
     views = [dump.of_kind(kind) for kind in sorted(set(dump.kinds))]
     weights, real, x, n = dump.weights(), dump.real(), dump.load('x'), dump.load('n')
@@ -357,6 +387,8 @@ def layer_builders(a, dump, plan):
         return lambda: run(layers, x, further)
 
     builders = {n: huggingface if n == HF else functools.partial(chain, n) for n in a.variants}
+    if OURS_E4M3 in builders:
+        builders[OURS_E4M3] = lambda: layers_of(export_e4m3(point, dump, weights), dump, weights)
     if plan is not None:
         builders[OURS] = lambda: layers_of(plan, dump, weights)
     return builders
@@ -404,7 +436,7 @@ def same_results(dump, results, want, point):
         else:
             expected = want if want.dim() == 4 else want[real]  # of attention; of packed tokens
         difference = torch_layers.relative_error(given.float(), expected)
-        most = SAME_E4M3 if name == TORCHAO else SAME
+        most = SAME_E4M3 if name in (TORCHAO, OURS_E4M3) else SAME
         if not difference <= most:
             print(f'peers: {point}: the result of {name} differs by {difference:.2g} of its norm; expected '
                   f'{most} at most', file=sys.stderr)
@@ -429,7 +461,7 @@ def time_variants(a, dump, point, plan, wait=lambda: None):
     if a.op == 'attention':
         (builders, want), per = attention_builders(a, dump), CALLS
     else:
-        builders, want, per = layer_builders(a, dump, plan), dump.read('y'), dump.workload['layers']
+        builders, want, per = layer_builders(a, dump, point, plan), dump.read('y'), dump.workload['layers']
     graphs, results, owners = {}, {}, {}
     for name, build in builders.items():
         try:
@@ -462,7 +494,7 @@ class Apart:
         for name in point.a.variants:
             turn, theirs = context.Pipe()
             one = argparse.Namespace(**{**vars(point.a), 'variants': [name]})
-            process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point.name, plan))
+            process = context.Process(target=time_variant, args=(theirs, one, directory, dtype, point, plan))
             process.start()
             theirs.close()
             self.running[name] = process, turn
@@ -527,7 +559,7 @@ def ratio_text(times, others, digits):
 
 def fastest(times):
     """The name of PyTorch's fastest variant of the same precision, or null."""
-    return min((n for n in times if n not in (OURS, TORCHAO)), key=lambda n: median(times[n]), default=None)
+    return min((n for n in times if n not in (OURS, TORCHAO, OURS_E4M3)), key=lambda n: median(times[n]), default=None)
 
 
 def compare(times):
@@ -569,7 +601,7 @@ def time_together(points, plans, scratch, dtype, out):
         if made is None:
             right = False
             continue
-        times, same = time_variants(point.a, torch_layers.Dump(made[0], DEVICE, dtype), point.name, plan)
+        times, same = time_variants(point.a, torch_layers.Dump(made[0], DEVICE, dtype), point, plan)
         times.setdefault(OURS, [made[1]] * point.a.rounds)
         print_point(point, times, out)
         right = right and same

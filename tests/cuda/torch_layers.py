@@ -158,13 +158,13 @@ def attend_fused(q, k, v, keep, bias=None):
     return torch.nan_to_num(functional.scaled_dot_product_attention(q, k, v, attn_mask=added))
 
 
-def compute_layers(dump, attention=attend):
+def compute_layers(dump, attention=attend, linear=multiply):
     """What the layers of a dump give, the last x and n, in the dump's type."""
     bias = dump.load('score_bias')
     bias = None if bias is None else spread_bias(bias)
 
     def layer_of(kind):
-        return make_layer(dump.workload, lambda q, k, v: attention(q, k, v, kind.keep, bias), kind.rope())
+        return make_layer(dump.workload, lambda q, k, v: attention(q, k, v, kind.keep, bias), kind.rope(), linear)
 
     layers = [layer_of(dump.of_kind(kind)) for kind in sorted(set(dump.kinds))]
     with torch.no_grad():
