@@ -4,11 +4,14 @@
 #ifndef FUSEPLAN_BASE_H
 #define FUSEPLAN_BASE_H
 
+#include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

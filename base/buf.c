@@ -1,8 +1,5 @@
 #include "base/base.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 char buf_empty[1];
 
 void buf_init(struct buf *b)

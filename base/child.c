@@ -1,6 +1,5 @@
 #include "base/base.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 void child_keep_ends(void)

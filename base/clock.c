@@ -1,9 +1,5 @@
 #include "base/base.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <time.h>
-
 double clock_seconds(void)
 {
     struct timespec now;

@@ -2,9 +2,7 @@
 #include "base/threads.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 #include "base/base.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static void *require(void *ptr, size_t count, size_t size)

@@ -1,7 +1,5 @@
 #include "base/base.h"
 
-#include <math.h>
-
 /* The format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html.  Six bytes of magic,
  * two of version, the header's length (2 bytes in version 1, else 4), the header: a Python
  * dictionary padded with blanks to a multiple of 64 bytes, then the data. */

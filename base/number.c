@@ -1,9 +1,5 @@
 #include "base/base.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-
 /* Digits without a leading zero, an optional '-' in front. */
 static bool is_decimal(const char *text)
 {

@@ -1,8 +1,6 @@
 #include "base/base.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 
 void step_tell(const struct listener *to, const struct step *step)
 {

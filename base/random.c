@@ -1,7 +1,5 @@
 #include "base/base.h"
 
-#include <errno.h>
-#include <math.h>
 #include <sys/random.h>
 #include <unistd.h>
 

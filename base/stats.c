@@ -1,7 +1,5 @@
 #include "base/base.h"
 
-#include <math.h>
-
 int stats_order(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

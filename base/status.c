@@ -1,8 +1,5 @@
 #include "base/base.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 static const char *const names[STATUS_CODE_COUNT] = {
     [STATUS_OK] = "ok",
     [STATUS_USAGE] = "usage",

@@ -1,6 +1,5 @@
 #include "base/base.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>

@@ -13,7 +13,6 @@
 #include "layer/trial.h"
 
 #include <jansson.h>
-#include <signal.h>
 
 /* ---- target.c, fingerprint.c: where it runs -------------------------------------------------- */
 

@@ -1,8 +1,6 @@
 #include "bench/bench_int.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,8 +1,5 @@
 #include "bench/bench_int.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...)
 {

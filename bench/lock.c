@@ -1,13 +1,9 @@
 #include "bench/bench_int.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- who holds it ---------------------------------------------------------------------------- */

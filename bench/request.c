@@ -1,9 +1,6 @@
 /* A candidate as it is sent to the worker, and the verdicts that the worker returns. */
 #include "bench/bench_int.h"
 
-#include <math.h>
-#include <stdio.h>
-
 /* Names the verdict on a choice and looks for one of an earlier session.  Choices whose segments
  * differ in their operands alone may share a binary. */
 static void recall_verdict(const struct bench *b, struct binary *binary)

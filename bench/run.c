@@ -1,7 +1,5 @@
 #include "bench/bench_int.h"
 
-#include <math.h>
-
 enum {
     TRIES = 2 /* the first death of a worker may be a moment's failure, of it or of the machine */
 };

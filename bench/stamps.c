@@ -1,8 +1,6 @@
 /* Runs a plan whose kernels leave stamps. */
 #include "bench/bench_int.h"
 
-#include <math.h>
-
 const char *const stamp_names[STAMP_PHASES] = {
     [STAMP_HAND_OVER] = "hand_over", [STAMP_LOADS] = "loads",
     [STAMP_PRODUCTS] = "products",   [STAMP_EPILOGUE] = "epilogue",

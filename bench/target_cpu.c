@@ -1,9 +1,6 @@
 #include "base/threads.h"
 #include "bench/bench_int.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Hashes the machine's id or, where the system keeps none, its host name. */

@@ -1,7 +1,6 @@
 #include "bench/bench_int.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 /* ---- the toolchain --------------------------------------------------------------------------- */
 

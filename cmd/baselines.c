@@ -1,8 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-
 /* Adds a plan once. */
 static int add_value(const struct options *o, const char *text, const struct best_plan *best,
                      struct baselines *out, struct status *st)

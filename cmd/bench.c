@@ -1,10 +1,6 @@
 #include "cmd/bench_int.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void add_plan(struct comparison *c, struct plan p, bool padded, unsigned precision)
 {
     if (comparison_find(c, p, padded, precision) >= 0)

@@ -10,9 +10,6 @@
 #include "cmd/options_int.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-#include <string.h>
-
 /* What all workloads share, and their rows. */
 struct attention_table {
     json_t *rows;

@@ -1,10 +1,6 @@
 #include "cmd/bench_int.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 int comparison_find(const struct comparison *c, struct plan p, bool padded, unsigned precision)
 {
     for (int i = 0; i < c->count; i++)

@@ -1,9 +1,6 @@
 /* bench --stamps: where the time of a plan's layer goes. */
 #include "cmd/bench_int.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 int stamps_check(const struct options *o, const struct session *s, struct status *st)
 {
     if (!options_has(o, OPT(STAMPS)) || s->target.kind == TARGET_CUDA)

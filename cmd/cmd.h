@@ -12,7 +12,6 @@
 #include "search/search.h"
 
 #include <jansson.h>
-#include <stdio.h>
 
 /* ---- options.c: the command line ------------------------------------------------------------- */
 

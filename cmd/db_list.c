@@ -1,7 +1,5 @@
 #include "cmd/db_int.h"
 
-#include <math.h>
-
 static const struct column columns[] = {
     {"options", "workload", 0}, {"value", "best plan", 0},      {"median_ms", "ms", DECIMALS_MS},
     {"ci_low_ms", NULL, 0},     {"ci_high_ms", NULL, 0},        {"compared", NULL, 0},

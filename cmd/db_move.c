@@ -1,6 +1,5 @@
 #include "cmd/db_int.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 static const struct column columns[] = {

@@ -1,9 +1,6 @@
 #include "cmd/explain_int.h"
 #include "cmd/plans.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Takes the device of the stored times, and what code for it is like. */
 struct measured_on {
     struct explained *x;

@@ -1,7 +1,6 @@
 /* The directory of generated files: what is in it already, and how the new files get there. */
 #include "cmd/generate_int.h"
 
-#include <errno.h>
 #include <float.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,5 @@
 #include "cmd/bench_int.h"
 
-#include <math.h>
-
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static const struct kernel *find(const struct kernels *k, const struct choice *c)

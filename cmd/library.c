@@ -2,7 +2,6 @@
 #include "cmd/generate_int.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

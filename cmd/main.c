@@ -1,9 +1,7 @@
 #include "base/threads.h"
 #include "cmd/options_int.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 
 const struct command *const commands[] = {
 #define X(name) &cmd_##name,

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <stdarg.h>
-
 void note(const struct options *o, const char *fmt, ...)
 {
     va_list args;

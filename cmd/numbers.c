@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <math.h>
-
 int ms_decimals(double ms)
 {
     return ms < 1 ? 5 : 3;

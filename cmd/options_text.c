@@ -1,8 +1,6 @@
 /* Options as a command line has them. */
 #include "cmd/cmd.h"
 
-#include <errno.h>
-
 void options_words(const struct options *o, option_bits set, struct buf *out)
 {
     for (int id = 0; id < OPTION_COUNT; id++) {

@@ -1,10 +1,7 @@
 #include "cmd/cmd.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

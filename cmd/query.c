@@ -2,7 +2,6 @@
 #include "cmd/search_int.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 static void mark_plan(void *stored, int value)
 {

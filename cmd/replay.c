@@ -1,8 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-
 enum { BUDGET_DEFAULT = 64 };
 
 static const struct column columns[] = {

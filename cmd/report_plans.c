@@ -1,8 +1,5 @@
 #include "cmd/report_int.h"
 
-#include <math.h>
-#include <time.h>
-
 struct tried {
     struct plan plan;
     enum trial_status status;

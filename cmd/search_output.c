@@ -1,8 +1,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 static json_t *text_or_null(const char *text)
 {
     return text[0] != '\0' ? json_string(text) : json_null();

@@ -1,8 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-#include <signal.h>
-
 volatile sig_atomic_t session_stop;
 
 /* Schedulers tell every process of a job to end, and a script's trap may tell it once more: what

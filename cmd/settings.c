@@ -2,7 +2,6 @@
 
 #include "cmd/options_int.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #define SETTINGS_FILE "fuseplan.conf"

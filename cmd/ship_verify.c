@@ -5,8 +5,6 @@
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"
 
-#include <math.h>
-
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static json_t *text_or_null(const char *text)

@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 enum { RATIOS = 2 };
 
 static struct {

@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 #include "cmd/sweep_int.h"
 
-#include <math.h>
-
 /* What became of a row. */
 struct compiled {
     int kernels, built, failed; /* failed: among `built` */

@@ -1,7 +1,5 @@
 #include "cmd/sweep_int.h"
 
-#include <math.h>
-
 const char *const sweep_state_names[ROW_STATE_COUNT] = {"missing", "cut short", "failed", "done"};
 
 /* The last search decides: one that was killed or interrupted has no end. */

@@ -2,11 +2,7 @@
  * leaves the others alone, and as many at a time as --target names devices. */
 #include "cmd/sweep_int.h"
 
-#include <errno.h>
-#include <math.h>
-#include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SAVE_EVERY_S 30.0

@@ -1,7 +1,6 @@
 #include "cmd/sweep_int.h"
 
 #include <limits.h>
-#include <math.h>
 #include <unistd.h>
 
 /* Appends "DIR/I-of-N.HOST.RANDOM.ndjson". */

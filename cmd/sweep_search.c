@@ -1,9 +1,7 @@
 /* A row's search, as a process of `fuseplan search`. */
 #include "cmd/sweep_int.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 #include "cmd/options_int.h"
 #include "cmd/sweep_int.h"
 
-#include <math.h>
-
 struct parsed {
     struct names words;
     struct options o;

@@ -3,8 +3,6 @@
 #include "cmd/plans.h"
 #include "cmd/sweep_int.h"
 
-#include <math.h>
-
 /* How far a time may be from the pack's, as a share. */
 #define TIME_WITHIN 0.03
 

@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <math.h>
-
 enum { DATA_MAX_BYTES = 64 << 20 }; /* a million lines */
 
 static const struct column columns[] = {

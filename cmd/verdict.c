@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 const char *verdict_doubt(const struct tune_report *r, unsigned *value)
 {
     *value = (unsigned)r->best.value;

@@ -1,8 +1,5 @@
 #include "codegen/codegen_int.h"
 
-#include <math.h>
-#include <string.h>
-
 bool choice_equal(const struct choice *a, const struct choice *b)
 {
     return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&

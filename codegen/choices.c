@@ -1,8 +1,6 @@
 /* The choices that the table of implementations has for a segment. */
 #include "codegen/codegen_int.h"
 
-#include <math.h>
-
 /* That of the first values of all knobs. */
 static struct choice begin_with(const struct impl *impl, const struct build_target *t,
                                 struct segment s)

@@ -5,8 +5,6 @@
  * so constants of tiles that lose by far (narrow, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
-#include <math.h>
-
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };
 
 /* ---- GEMMs ----------------------------------------------------------------------------------- */

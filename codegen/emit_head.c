@@ -1,9 +1,6 @@
 /* Names of stages, and the comment at the top of every emitted source. */
 #include "codegen/codegen_int.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void add_stage_name(const struct chain *c, int first, int last, struct buf *out)
 {
     buf_addf(out, "stage_%02d_%02d_", first, last);

@@ -1,8 +1,6 @@
 #include "codegen/codegen_int.h"
 #include "embedded.h"
 
-#include <string.h>
-
 #define X(symbol, name, path) extern const char(symbol)[];
 EMBEDDED(X)
 #undef X

@@ -1,8 +1,5 @@
 #include "codegen/codegen.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 

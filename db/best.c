@@ -1,8 +1,5 @@
 #include "db/db_int.h"
 
-#include <math.h>
-#include <stdio.h>
-
 static void replace_text(char **text, const char *with)
 {
     free(*text);

@@ -1,7 +1,5 @@
 #include "db/text_read_int.h"
 
-#include <math.h>
-
 struct known_study {
     char *label; /* of its lines, owned */
     int64_t id;

@@ -2,9 +2,6 @@
  * text, so that both ways agree. */
 #include "db/text_read_int.h"
 
-#include <errno.h>
-#include <math.h>
-
 /* Opens the text of a database's results. */
 static int open_database(struct db *db, struct text_reader *r, const char *path, struct status *st)
 {

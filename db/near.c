@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include <math.h>
-
 /* ---- workloads of a family ------------------------------------------------------------------- */
 
 static const char *chain_name(const struct db_workload *w)

@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include <math.h>
-
 int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st)
 {
     int64_t found = 0;

@@ -5,7 +5,6 @@
 #include "db/rows_int.h"
 
 #include <ctype.h>
-#include <math.h>
 
 enum { ROWS_MAX = 1 << 24 }; /* of samples: more than anyone takes, few enough to be read */
 

@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include <stdio.h>
-
 static int make_id(struct db *db, char id[HASH_TEXT_SIZE], struct status *st)
 {
     struct query q = query_start(db, SQL_SEARCH_ID);

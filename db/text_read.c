@@ -1,9 +1,6 @@
 #include "db/rows_int.h"
 #include "db/text_read_int.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

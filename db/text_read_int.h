@@ -5,7 +5,6 @@
 #include "db/text_int.h"
 
 #include <jansson.h>
-#include <stdio.h>
 
 /* ---- text_read.c: lines and their members ---------------------------------------------------- */
 

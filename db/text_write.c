@@ -1,7 +1,6 @@
 #include "db/text_int.h"
 
 #include <jansson.h>
-#include <math.h>
 
 /* ---- members --------------------------------------------------------------------------------- */
 

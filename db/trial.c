@@ -2,8 +2,6 @@
 #include "db/text_int.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
 
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};

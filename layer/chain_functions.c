@@ -2,7 +2,6 @@
 #include "layer/layer.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 #define OF(op) TENSOR_OF(op)
 

@@ -1,7 +1,5 @@
 #include "layer/mask_int.h"
 
-#include <stdio.h>
-
 static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
 {
     return m->bits + (matrix * m->seq_len + i) * m->row_words;

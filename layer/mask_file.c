@@ -1,8 +1,6 @@
 /* What an array from a file lacks to be a mask, and the line of Python that mends it. */
 #include "layer/mask_int.h"
 
-#include <math.h>
-
 /* Which values an array has. */
 struct values {
     bool zeros, ones,

@@ -1,7 +1,5 @@
 #include "layer/mask_int.h"
 
-#include <math.h>
-
 static int param_count(const struct mask_kind *kind)
 {
     int count = 0;

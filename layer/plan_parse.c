@@ -1,7 +1,6 @@
 #include "layer/layer.h"
 
 #include <ctype.h>
-#include <stdio.h>
 
 /* The number that digits of base 2, 10 or 16 stand for, LONG_MAX if it is larger; -1 if a character
  * is no digit. */

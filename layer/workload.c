@@ -1,8 +1,5 @@
 #include "layer/layer.h"
 
-#include <math.h>
-#include <stdio.h>
-
 const struct dtype_info dtypes[DTYPE_COUNT] = {
 #define X(id, name, bytes, tolerance) {name, bytes, tolerance},
     DTYPES(X)

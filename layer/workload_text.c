@@ -1,7 +1,5 @@
 #include "layer/layer.h"
 
-#include <stdio.h>
-
 void lengths_text(const struct workload *w, struct buf *out)
 {
     if (w->lengths == NULL)

@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-
 /* The prior of the slope is 1: a plan takes what its segments take.  Its weight counts like data
  * with this sum of squares of ln(additive ms): (errors of 5 % / doubt about the slope of 0.3)^2. */
 static const double prior_slope = 1, prior_weight = 0.03;

@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <xgboost/c_api.h>
 
 static void drop_message(const char *message)

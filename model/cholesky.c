@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-
 /* Column by column, so that the innermost loop runs over neighbours in memory. */
 void cholesky(double *a, double *column, int n)
 {

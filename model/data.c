@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-
 struct row {
     unsigned value; /* canonical: the order of rows */
     struct plan plan;

@@ -1,7 +1,5 @@
 #include "model/model.h"
 
-#include <math.h>
-
 /* The columns, in this order. */
 enum {
     COLUMN_FUSED = 0, /* one for each boundary */

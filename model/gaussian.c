@@ -10,8 +10,6 @@
  * Times are kept in units of the mean measured time. */
 #include "model/model_int.h"
 
-#include <math.h>
-
 /* Standard deviations of the priors.  The deviations of the factor of all slots and of the gap are
  * wide: a few plans tell them.  A slot that was not timed is doubtful by a share of its expected
  * time. */

@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-
 /* The values below were chosen on made-up workloads with 16..500 rows, the usual search.  Halving
  * or doubling one of them moves the rank correlation with segment times by at most 0.01.  lambda
  * counts in rows: a leaf of fewer rows hardly moves from the baseline, which is the better guide if

@@ -1,8 +1,5 @@
 #include "model/model.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define EXPECTED "expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'"
 
 static const char blanks[] = " \t\r\n";

@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <math.h>
-
 struct scored {
     double score;
     int row;

@@ -3,8 +3,6 @@
 #include "search/precision.h"
 #include "search/tune.h"
 
-#include <math.h>
-
 struct ahead {
     const struct segment_table *table;
     struct job *jobs; /* (count) each once; there is room for all */

@@ -1,7 +1,5 @@
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* The anchor's time to its first one. */
 struct ratio {
     double value; /* NaN: it did not run */

@@ -1,8 +1,6 @@
 /* Phases that measure what is asked for: the baselines, and what is stored as failed. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 static void step_of_one(void *ctx, const struct history *h, const struct observation *latest)
 {
     tuner_step(ctx, PHASE_PLANS, h->count, 0, latest);

@@ -2,8 +2,6 @@
 #include "search/tuner_int.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <stdio.h>
 
 /* ---- which they are -------------------------------------------------------------------------- */
 

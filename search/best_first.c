@@ -7,7 +7,6 @@
 #include "search/best_first_int.h"
 
 #include <float.h>
-#include <math.h>
 
 /* A hope that only equals the sum of times known is no reason to time a slot. */
 #define TIE 1e-9

@@ -2,8 +2,6 @@
 #include "search/close.h"
 #include "search/study_int.h"
 
-#include <math.h>
-
 static double best_ms(const struct history *h)
 {
     int best = history_best(h);

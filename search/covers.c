@@ -1,7 +1,5 @@
 #include "search/study_int.h"
 
-#include <math.h>
-
 static double known_ms(const struct segment_times *times, int first, int last)
 {
     struct segment s = {(int8_t)first, (int8_t)last};

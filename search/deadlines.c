@@ -1,8 +1,6 @@
 /* When the phases of a search must end.  The time of the finals is kept back first. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* Shares of a time limit.  The finals get FINALS_SHARE at least.  If they would take more than
  * FINALS_MOST, they cannot be held, and the time goes to plans.  Stage 1 ends after STAGE1_SHARE of
  * the time that is left when it begins or goes on, or earlier if the finals need more: it leaves

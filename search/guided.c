@@ -11,8 +11,6 @@
  * batch. */
 #include "search/strategy_int.h"
 
-#include <math.h>
-
 /* The models are asked about so many plans of the least sums: no other plan is among
  * the fastest. */
 enum { ASK_MOST = 2048 };

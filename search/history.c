@@ -1,7 +1,5 @@
 #include "search/strategy_int.h"
 
-#include <math.h>
-
 struct outcome outcome_of(enum trial_status status, struct interval ms)
 {
     double noise = (ms.high - ms.low) / (2 * INTERVAL_ERRORS * ms.median);

@@ -1,7 +1,5 @@
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* ---- what the database holds ----------------------------------------------------------------- */
 
 static int history_row(void *ctx, const struct db_trial *row)

@@ -1,8 +1,6 @@
 /* The contenders of a comparison, and how long they are timed. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* Verifying and warming up take about as long as SAMPLES_BEFORE samples, and hardly less than
  * SAMPLES_LATEST. */
 enum { SAMPLES_BEFORE = 8, SAMPLES_LATEST = 4 };

@@ -1,7 +1,5 @@
 #include "search/strategy_int.h"
 
-#include <math.h>
-
 const char *const search_stop_names[STOP_COUNT] = {
     [STOP_BUDGET] = "budget",           [STOP_TIME] = "time",
     [STOP_CONVERGED] = "converged",     [STOP_SPACE] = "space",

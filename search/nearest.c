@@ -1,8 +1,6 @@
 /* The best plan of the nearest workload, by the schedules that it ran there. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* Near are workloads of at most so many times as many tokens or fewer, and likewise long. */
 #define NEAR 2.0
 

@@ -1,9 +1,6 @@
 /* The plans that differ from one by a cut, and what is known of their times. */
 #include "search/study_int.h"
 
-#include <math.h>
-#include <stdio.h>
-
 const char *const change_names[CHANGE_COUNT] = {
     [CHANGE_FUSED] = "fused",
     [CHANGE_CUT] = "cut",

@@ -1,8 +1,6 @@
 /* The phase that times segments alone and then measures the plans that a strategy chooses. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* Whether the user asks for the time of one plan. */
 static bool is_one(const struct tuner *t)
 {

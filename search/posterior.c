@@ -2,8 +2,6 @@
  * plans' own times. */
 #include "search/strategy_int.h"
 
-#include <math.h>
-
 /* The bound of a censored plan says something only where the plan is expected to be faster. */
 static bool says_something(const struct observation *o, const struct segment_times *expected)
 {

@@ -1,7 +1,6 @@
 #include "search/study.h"
 
 #include <jansson.h>
-#include <math.h>
 
 /* Takes the device's peaks from a trial that holds them, and ends the walk. */
 static int read_peaks(void *ctx, const struct db_trial *row)

@@ -2,7 +2,6 @@
 #include "search/study.h"
 
 #include <jansson.h>
-#include <math.h>
 
 /* Fills the study's key; the texts live as long as *text and b. */
 static void study_of(const struct bench *b, struct db_workload *w, struct db_target *t,

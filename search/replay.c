@@ -4,7 +4,6 @@
 #include "search/strategy_int.h"
 
 #include <assert.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,8 +1,6 @@
 /* The strategies that `guided` is compared with. */
 #include "search/strategy_int.h"
 
-#include <math.h>
-
 /* ---- what they share ------------------------------------------------------------------------ */
 
 static bool proposal_has(const struct proposal *p, struct plan plan)

@@ -1,9 +1,5 @@
 #include "search/tuner_int.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-
 static const char *const tune_phases[PHASE_COUNT] = {
     [PHASE_BASELINES] = "baselines", [PHASE_FAILURES] = "failures", [PHASE_SEGMENTS] = "segments",
     [PHASE_SCHEDULES] = "schedules", [PHASE_PLANS] = "plans",       [PHASE_FINALS] = "finals",

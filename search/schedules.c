@@ -7,8 +7,6 @@
  * with its choices, and whoever runs the plan later runs these. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* A segment tries at most so many schedules, those that take at most so many times as long alone as
  * its fastest. */
 enum { SCHEDULES_MOST = 6, ROUNDS_MOST = 3 };

@@ -1,8 +1,5 @@
 #include "search/study_int.h"
 
-#include <math.h>
-#include <stdio.h>
-
 /* Whether choice i is the first of its implementation, and so the default. */
 static bool is_first(const struct choice *choices, int i)
 {

@@ -5,9 +5,6 @@
  * touch scores on the mask.  So a second mask needs few segments of its own. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-#include <time.h>
-
 /* So many are timed again before any is taken.  Times of different hours that differ by no more
  * than this share are the same. */
 enum { TIMED_AGAIN = 2 };

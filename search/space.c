@@ -1,8 +1,6 @@
 #include "search/space.h"
 #include "search/study_int.h"
 
-#include <math.h>
-
 static void init(struct recorded_space *s)
 {
     *s = (struct recorded_space){.best = -1};

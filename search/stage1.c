@@ -9,7 +9,6 @@
 #include "search/tuner_int.h"
 
 #include <limits.h>
-#include <math.h>
 
 /* With a deadline, at most so many choices for each core are built at a time: few, so that what was
  * built is timed before the deadline, but enough that few cores wait for the last compiler. */

@@ -1,9 +1,6 @@
 /* Whether a plan's time can be relied on. */
 #include "search/study_int.h"
 
-#include <math.h>
-#include <stdio.h>
-
 /* A time in the finals is far from that in the search if the intervals, made wider by this, do not
  * meet.  A search times fewer layers, which may differ by what stays in the caches. */
 #define FAR_RATIO 1.25

@@ -1,8 +1,6 @@
 /* The report of a search: the best plan, what was measured, and what a model learnt from it. */
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* ---- the model ------------------------------------------------------------------------------- */
 
 /* Trains on all plans, stores the model and fills the report's figure.  It stays unknown if there

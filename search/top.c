@@ -2,8 +2,6 @@
 #include "search/strategy_int.h"
 #include "search/study.h"
 
-#include <math.h>
-
 /* What is known of a plan; NaN where nothing is. */
 struct times {
     struct interval alone;    /* in its search */

@@ -2,8 +2,6 @@
 #include "search/precision.h"
 #include "search/tuner_int.h"
 
-#include <math.h>
-
 /* ---- the first plan, and segment times of other searches ------------------------------------- */
 
 static int first_plan(struct tuner *t, struct search_result *found, struct status *st)

@@ -1,7 +1,5 @@
 #include "tests/made_up.h"
 
-#include <math.h>
-
 /* Rough shares of an encoder layer's operators, in ms. */
 static const double op_ms[OP_COUNT] = {6, 1, 2, 1, 1.5, 2, 0.5, 2, 0.7, 0.8, 8, 1.5, 8, 0.7, 0.8};
 

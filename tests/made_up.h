@@ -8,8 +8,6 @@
 
 #include "model/model.h"
 
-#include <signal.h>
-
 struct made_up {
     uint64_t seed;
     struct segment_times times;

@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 /* A process's state as /proc shows it; 'X': there is none. */

@@ -1,7 +1,5 @@
 #include "bench/accuracy/accuracy_int.h"
 
-#include <math.h>
-
 /* The rows that a layer hands on: of chains that normalise before, normalised. */
 static const float *result_of(const struct run *r, const struct variant *v)
 {

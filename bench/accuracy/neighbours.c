@@ -1,7 +1,5 @@
 #include "bench/accuracy/accuracy.h"
 
-#include <math.h>
-
 /* Sixteen sums, so that the processor adds to all of them at once. */
 static float dot(const float *a, const float *b, int columns)
 {

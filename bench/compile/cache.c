@@ -1,11 +1,8 @@
 #include "bench/compile/compile.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES ((uint64_t)2 << 30) /* some ten thousand binaries */

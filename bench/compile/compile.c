@@ -1,9 +1,5 @@
 #include "bench/compile/compile.h"
 
-#include <errno.h>
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

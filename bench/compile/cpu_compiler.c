@@ -1,8 +1,6 @@
 /* Finds gcc or clang and proves that it builds a program with OpenMP and OpenBLAS. */
 #include "bench/compile/compile.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 

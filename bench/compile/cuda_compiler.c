@@ -2,8 +2,6 @@
 #include "bench/compile/compile.h"
 #include "bench/wire/wire.h"
 
-#include <stdio.h>
-
 #define WHAT_TO_INSTALL NVCC_ADVICE
 
 /* The smallest kernel.  That it compiles shows that the compiler is complete and knows the GPU. */

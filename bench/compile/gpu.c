@@ -1,7 +1,6 @@
 #include "bench/compile/compile.h"
 
 #include <glob.h>
-#include <stdio.h>
 
 enum { MAJOR_END = 1000 }; /* of a compute capability; an sm_1000 is far away */
 

@@ -1,8 +1,6 @@
 /* Compilers at work, several at a time. */
 #include "bench/compile/builder.h"
 
-#include <math.h>
-
 /* Stops all compilers and forgets what was wanted. */
 static void disband(struct builder *b)
 {

@@ -1,10 +1,7 @@
 #include "bench/compile/compile.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

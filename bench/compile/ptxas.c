@@ -8,7 +8,6 @@
 #include "bench/compile/compile.h"
 
 #include <ctype.h>
-#include <stdio.h>
 
 enum { NUMBER_MOST = 1 << 30 }; /* whatever a log holds; a GPU has far less of anything */
 

@@ -6,9 +6,7 @@
  * The copy may have been made of a process with threads: only async-signal-safe calls. */
 #include "bench/compile/compile.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

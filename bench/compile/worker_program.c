@@ -2,9 +2,6 @@
 #include "bench/compile/compile.h"
 #include "bench/wire/wire.h"
 
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 #include "bench/oracle/oracle_int.h"
 
-#include <math.h>
-
 enum { ROW_FACTOR = 8 }; /* a row's tolerance over the tensor's */
 
 /* Squared norms over the elements that are compared, and their number. */

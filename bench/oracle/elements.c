@@ -1,7 +1,5 @@
 #include "bench/oracle/oracle_int.h"
 
-#include <math.h>
-
 #define INFINITE 0x7f800000u /* the bits of infinity */
 
 static uint32_t bits_of(float value)

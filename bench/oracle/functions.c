@@ -1,8 +1,6 @@
 /* The definitions of activations and norms. */
 #include "bench/oracle/oracle_int.h"
 
-#include <math.h>
-
 /* x/2 * (1 + erf(x / sqrt(2))) */
 static double gelu(double x)
 {

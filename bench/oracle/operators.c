@@ -3,7 +3,6 @@
 #include "bench/oracle/oracle_int.h"
 
 #include <assert.h>
-#include <math.h>
 
 /* Columns that are summed at a time: 4 x 16 sums stay in the registers of AVX-512. */
 enum { TILE_COLUMNS = 16 };

@@ -1,7 +1,5 @@
 #include "bench/oracle/oracle_int.h"
 
-#include <math.h>
-
 uint32_t rounding_stored(const struct chain *c)
 {
     uint32_t all = chain_inputs(c) | chain_carried(c);

@@ -1,8 +1,6 @@
 #include "bench/trained/config_int.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Fields that change what layers compute, and the values with which they do not, in JSON.  Null, or
  * no field, is as good. */

@@ -3,7 +3,6 @@
 #include "bench/trained/trained.h"
 
 #include <limits.h>
-#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "kernels/library/safetensors_int.h"
 
 #include <limits.h>
-#include <math.h>
 
 static const struct safetensor *find(const struct safetensors *f, const char *name,
                                      const char *dtype, int dims)

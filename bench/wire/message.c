@@ -1,10 +1,5 @@
 #include "bench/wire/wire.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 char *message_line(const json_t *message, size_t *len)

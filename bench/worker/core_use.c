@@ -2,8 +2,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <stdio.h>
 #include <sys/resource.h>
 
 static double own_seconds(void)

@@ -2,7 +2,6 @@
 #include "bench/worker/nvidia_int.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 
 int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
                struct status *st)

@@ -1,7 +1,5 @@
 #include "bench/worker/device_cuda_int.h"
 
-#include <math.h>
-
 /* Peak floating-point operations of one multiprocessor in one clock, a multiply-add counting two:
  * of dense tensor core instructions that accumulate in fp32, and for fp32 of the CUDA cores.
  *

@@ -1,7 +1,5 @@
 #include "bench/worker/device_cuda_int.h"
 
-#include <stdio.h>
-
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* After code has failed while running, no call of the driver works in this process. */

@@ -1,8 +1,5 @@
 #include "bench/worker/device_cuda_int.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- load ------------------------------------------------------------------------------------ */
 
 /* Room was left for the code.  If there is none, another program took it, not the candidate. */

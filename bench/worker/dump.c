@@ -1,9 +1,7 @@
 #include "bench/worker/worker_int.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* In a sandbox a file can be written and removed, but not renamed or given a mode, as file_write()

@@ -1,8 +1,6 @@
 /* Tensors and weights in e4m3, in the order in which kernels have them. */
 #include "bench/worker/worker_int.h"
 
-#include <math.h>
-
 /* Devices count elements of a half type: two codes each. */
 static int64_t halves(int64_t codes)
 {

@@ -12,7 +12,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 
 static json_t *probe(const char *path)
 {

@@ -1,7 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <math.h>
-
 /* Whether the first layers have as many of each kind as all have, in proportion. */
 static bool is_mixed_alike(const struct workload *w, int64_t layers)
 {

@@ -1,6 +1,5 @@
 #include "bench/worker/nvidia_int.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 /* The part of NVML that the worker uses, declared as in its header. */

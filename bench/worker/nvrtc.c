@@ -1,7 +1,5 @@
 #include "bench/worker/nvidia_int.h"
 
-#include <stdio.h>
-
 struct _nvrtcProgram;
 
 /* NVRTC's functions, declared as in its header. */

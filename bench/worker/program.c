@@ -1,6 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <math.h>
 #include <search.h>
 
 /* ---- choices ------------------------------------------------------------------------------------

@@ -1,9 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <errno.h>
-#include <math.h>
-#include <time.h>
-
 enum { BEAT_MS = 1000 };
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)

@@ -1,7 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <math.h>
-
 /* A time or a ratio is precise when half its interval's width is below this share of its median. */
 #define ENOUGH 0.005
 

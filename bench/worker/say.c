@@ -1,7 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
 void worker_say(struct worker *k, json_t *message)

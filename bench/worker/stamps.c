@@ -1,8 +1,5 @@
 #include "bench/worker/worker_int.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* ---- from cycles to nanoseconds ----------------------------------------------------------------
  *
  * Each multiprocessor counts cycles of its own.  Both clocks are read where a thread block begins.

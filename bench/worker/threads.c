@@ -6,7 +6,6 @@
 #include "base/base.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 

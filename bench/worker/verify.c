@@ -1,7 +1,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Judges the error of a tensor; raises *worst to it. */
 static int judge(struct worker *k, int t, struct oracle_error e, double tolerance, double *worst,

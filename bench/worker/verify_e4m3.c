@@ -1,7 +1,6 @@
 #include "bench/worker/worker_int.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* The operators from a GEMM on that read rows of tokens alone. */
 static struct segment rows_from(const struct chain *c, int op)

@@ -2,8 +2,6 @@
 #include "base/threads.h"
 #include "tests/suite.h"
 
-#include <sched.h>
-
 START_TEST(cpu_is_described)
 {
     struct cpu_info cpu;

@@ -1,10 +1,7 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-#include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Each test runs in its directory. */
 static void setup(void)

@@ -3,9 +3,7 @@
 
 #include <limits.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 START_TEST(refuses_more_than_the_limit)
 {

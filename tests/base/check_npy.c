@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 /* What numpy.save writes for numpy.array([[1,0,1],[0,1,0]], dtype=bool). */
 static const char numpy_header[] =
     "\x93NUMPY\x01\x00\x76\x00{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }"

@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static struct progress p;
 static struct buf line;
 

@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 /* The first outputs of the reference splitmix64.c with seed 1234567, as published with it. */
 START_TEST(matches_the_reference_stream)
 {

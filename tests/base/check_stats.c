@@ -1,8 +1,6 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 START_TEST(median_of_few)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {5};

@@ -2,15 +2,11 @@
 #include "tests/suite.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static void check_content(const char *name, const char *expected)
 {
@@ -50,7 +46,6 @@ static int ends_by; /* the signal that ends a process whose file may not grow fu
 
 static void end_now(int signal_number)
 {
-    (void)signal_number;
     raise(ends_by);
 }
 

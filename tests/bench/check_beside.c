@@ -2,8 +2,6 @@
 #include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
-#include <math.h>
-
 /* A compiler that notes its priority in test_dir/started, then runs `script`. */
 static void write_slow_nvcc(const char *script)
 {

@@ -2,12 +2,8 @@
 #include "bench/bench_int.h"
 #include "tests/bench/fixture.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 static void ignore_event(void *ctx, const json_t *event)
 {
-    (void)ctx, (void)event;
 }
 
 static struct client c;

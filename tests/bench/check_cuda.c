@@ -1,9 +1,6 @@
 /* The CUDA target against the fake driver and a fake compiler. */
 #include "tests/bench/gpu_fixture.h"
 
-#include <math.h>
-#include <unistd.h>
-
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 

@@ -4,7 +4,6 @@
 #include "bench/bench_int.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 
 static struct status st; /* of the call that a test is about */
@@ -211,7 +210,6 @@ static const struct bench *victim;
 
 static void kill_worker(void *ctx, const struct step *step)
 {
-    (void)ctx;
     if (strncmp(step->phase, "verifying", 9) == 0)
         kill(program_of(victim->client.process.pid), SIGKILL);
 }

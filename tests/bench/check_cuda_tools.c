@@ -3,9 +3,6 @@
 #include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 static struct cache cache;
 static struct toolchain tc;
 
@@ -171,7 +168,6 @@ static volatile sig_atomic_t stop;
 
 static void set_stop(int signal)
 {
-    (void)signal;
     stop = 1;
 }
 

@@ -3,8 +3,6 @@
 #include "tests/bench/fixture.h"
 #include "tests/bench/oracle/layer_inputs.h"
 
-#include <math.h>
-
 /* ---- a file ---------------------------------------------------------------------------------- */
 
 /* Rows, each of so many columns, by name; the last part of a shape. */

@@ -3,10 +3,6 @@
 #include "tests/bench/fixture.h"
 #include "tests/processes.h"
 
-#include <math.h>
-#include <signal.h>
-#include <unistd.h>
-
 /* A segment alone: its edited function, and what must become of it. */
 static const struct fault {
     int first, last;

@@ -3,12 +3,8 @@
 #include "tests/bench/fixture.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- the lock -----------------------------------------------------------------------------------
  * Each test has a directory of locks to itself. */

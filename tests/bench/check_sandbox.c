@@ -2,8 +2,6 @@
 #include "tests/bench/fixture.h"
 
 #include <grp.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -4,11 +4,8 @@
 #include "bench/bench_int.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static struct bench *honest_bench(void)
 {
@@ -295,7 +292,6 @@ static volatile sig_atomic_t stop;
 
 static void set_stop(int signal)
 {
-    (void)signal;
     stop = 1;
 }
 

@@ -4,9 +4,7 @@
 
 #include "bench/bench_int.h"
 
-#include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static struct bench *faulty_bench(double run_deadline_s)
 {
@@ -85,7 +83,6 @@ static struct {
 /* The worker says what it does next. */
 static void kill_worker(void *ctx, const struct step *step)
 {
-    (void)ctx;
     if (strncmp(step->phase, "verifying", 9) != 0 || killer.left == 0)
         return;
     killer.left--;

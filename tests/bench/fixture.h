@@ -6,8 +6,6 @@
 #include "tests/candidate.h"
 #include "tests/workload.h"
 
-#include <sys/stat.h>
-
 /* Two layers of hidden size 8: everything takes microseconds. */
 static inline void small_workload(struct workload *w)
 {

@@ -4,11 +4,8 @@
 #include "tests/suite.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
 
@@ -81,7 +78,6 @@ static volatile sig_atomic_t *caught; /* how many signals the writer has caught;
 
 static void count_signal(int signal_number)
 {
-    (void)signal_number;
     ++*caught;
 }
 

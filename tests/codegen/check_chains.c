@@ -3,8 +3,6 @@
 #include "tests/chains.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 static struct status st; /* of the call that a test is about */
 
 enum { CHOICES_MAX = 256 };

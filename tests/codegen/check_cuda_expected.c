@@ -4,8 +4,6 @@
 #include "codegen/codegen.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static const struct {
     const char *impl, *file;
     int points;

@@ -1,8 +1,6 @@
 #include "segments.h"
 #include "tests/suite.h"
 
-#include <string.h>
-
 static struct status st; /* of the call that a test is about */
 
 START_TEST(schedule_text_is_words)

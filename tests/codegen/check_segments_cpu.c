@@ -11,8 +11,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-#include <math.h>
-
 static const char *const masks[] = {"full",
                                     "causal",
                                     "strided",

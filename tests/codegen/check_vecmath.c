@@ -1,8 +1,6 @@
 #include "kernels/cpu/vecmath.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 START_TEST(exp_is_accurate)
 {
     double worst = 0;

@@ -4,8 +4,6 @@
  * emit_segments --golden DIRECTORY: the sources that check_emit_cpu compares with. */
 #include "segments.h"
 
-#include <stdio.h>
-
 /* Two sources may name a stage alike, and of two chains a segment: source n's become
  * source_n_stage_... and source_n_segment_... */
 static void add_renamed(const char *text, int n, struct buf *out)

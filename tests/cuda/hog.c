@@ -1,8 +1,6 @@
 /* hog: takes all of a GPU's memory that is free, says so and holds it until its input ends. */
 #include "bench/worker/cuda_driver_int.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* Returns the bytes taken: as much as can be had in pieces of `piece` bytes. */

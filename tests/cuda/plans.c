@@ -4,9 +4,6 @@
  * Prints a line for each failure and one that sums up; exits 1 where anything failed. */
 #include "request.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 static const char usage[] = "usage: cuda_plans " REQUEST_USAGE "  -n N     how many values (300)\n"
                             "  -s N     seed that draws them (1)\n"
                             "  -v N     this value alone, each segment by its default choice\n"

@@ -1,9 +1,6 @@
 #include "request.h"
 
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void give_up(const struct status *st)
 {

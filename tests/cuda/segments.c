@@ -3,10 +3,6 @@
  * Prints a line for each failure and one that sums up; exits 1 where anything failed. */
 #include "request.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
                             "  -s SET   defaults (the default), kinds or segments I-J,I-J,...\n"
                             "  -i NAME  only by this implementation, or by those of several -i\n"

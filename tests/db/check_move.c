@@ -3,9 +3,7 @@
 
 #include "db/text_int.h"
 
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 START_TEST(export_import_export)
 {

@@ -2,7 +2,6 @@
 #include "tests/db/fixture.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static struct db *db;
 static const struct db_study here = {

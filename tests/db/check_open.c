@@ -2,9 +2,7 @@
 #include "tests/db/fixture.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 static void write_text(const char *path, const void *data, size_t len)
 {

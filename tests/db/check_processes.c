@@ -2,7 +2,6 @@
 #include "tests/db/fixture.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* A writer's life: opens the database, stores `count` finals and says so one byte each. */
 static void write_finals(int count, int first_value, int report)

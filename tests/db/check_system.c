@@ -1,11 +1,8 @@
 /* What the system refuses: permissions, locks, a full disk. */
 #include "tests/db/fixture.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- permissions ----------------------------------------------------------------------------- */
 

@@ -1,7 +1,5 @@
 #include "tests/masks.h"
 
-#include <math.h>
-
 /* ---- the definitions, told again one element at a time --------------------------------------- */
 
 enum { ROOT = -1, QUARTER = -2 }; /* parameters that follow from S */

@@ -3,8 +3,6 @@
 #include "tests/made_up.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 enum { PLANS = 60, LAYERS = 12 };
 
 static struct segment_times truth, alone; /* of a layer in a plan, and as timed alone */

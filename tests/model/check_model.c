@@ -1,8 +1,5 @@
 #include "tests/model/fixture.h"
 
-#include <math.h>
-#include <sys/stat.h>
-
 /* What a model says of one plan in 37.  Takes the model over. */
 static struct buf answers_of(struct model *m, const struct segment_times *times)
 {

@@ -1,7 +1,5 @@
 #include "tests/model/fixture.h"
 
-#include <math.h>
-
 static const struct {
     bool segments; /* are their times given? */
     int rows;

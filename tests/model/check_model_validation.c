@@ -1,8 +1,6 @@
 #include "tests/made_up.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 enum { ROWS = 200 };
 
 static struct model_options plan_options(void)

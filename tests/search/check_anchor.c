@@ -1,15 +1,12 @@
 /* tune() on a fake bench whose pace changes. */
 #include "tune_guided.h"
 
-#include <math.h>
-
 static int divided;    /* plans whose time was divided by the drift */
 static int runs_until; /* of plans and of the anchor, at the latest such plan */
 
 /* What is told of a plan is its time without the drift, and the time that was measured. */
 static void see_drift(void *ctx, const struct tune_state *state)
 {
-    (void)ctx;
     if (state->latest == NULL || state->latest->outcome.status != TRIAL_OK)
         return;
     const struct outcome *o = &state->latest->outcome;

@@ -2,8 +2,6 @@
 #include "search/best_first_int.h"
 #include "space_fixture.h"
 
-#include <math.h>
-
 static struct plan plans[PLAN_SPACE];
 static struct best_first b;
 static int timed;

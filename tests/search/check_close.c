@@ -2,8 +2,6 @@
 #include "made_up.h"
 #include "space_fixture.h"
 
-#include <math.h>
-
 static struct history history;
 static struct segment_times times; /* that the search knows */
 static struct certainty certainty;
@@ -12,13 +10,11 @@ static int plan_count, layers;
 
 static const struct segment_times *known_times(void *ctx)
 {
-    (void)ctx;
     return &times;
 }
 
 static double now(void *ctx)
 {
-    (void)ctx;
     return 0;
 }
 

@@ -1,8 +1,6 @@
 /* tune() with every plan measured, on a fake bench. */
 #include "tune_guided.h"
 
-#include <math.h>
-
 enum { SPACE_LO = 40000, SPACE_HI = 40063, PLANS = SPACE_HI - SPACE_LO + 1, BESIDE = 2 };
 
 static void setup_exhaustive(void)

@@ -3,8 +3,6 @@
 #include "tests/workload.h"
 #include "tune_guided.h"
 
-#include <math.h>
-
 /* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
 START_TEST(first_plan_comes_before_segments)
 {

@@ -3,8 +3,6 @@
 #include "search/study_int.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static struct made_up space; /* 300 KB: not on the stack of a test */
 static struct history history;
 static struct search_result found;
@@ -112,7 +110,6 @@ START_TEST(what_a_model_learns_from)
 /* All plans that fuse ops 0 and 1. */
 static bool first_boundary_fails(void *ctx, struct plan p)
 {
-    (void)ctx;
     return (p.fused & 1) != 0;
 }
 
@@ -135,7 +132,6 @@ START_TEST(plans_known_to_fail_are_left_out)
 static int expects(const struct strategy_context *c, int max, double expected_ms,
                    struct proposal *out)
 {
-    (void)max;
     *out = (struct proposal){.count = 1, .plans = {c->space[0]}, .expected_ms = expected_ms};
     return 0;
 }
@@ -143,21 +139,18 @@ static int expects(const struct strategy_context *c, int max, double expected_ms
 static int expects_more(const struct strategy_context *c, int max, struct proposal *out,
                         struct status *status)
 {
-    (void)status;
     return expects(c, max, 0.997, out); /* more than 0.2 % faster than all */
 }
 
 static int expects_no_more(const struct strategy_context *c, int max, struct proposal *out,
                            struct status *status)
 {
-    (void)status;
     return expects(c, max, 0.999, out);
 }
 
 /* All plans take the same time, so nothing improves. */
 static int same_time(void *ctx, struct plan p, struct outcome *out, struct status *status)
 {
-    (void)ctx, (void)p, (void)status;
     *out = (struct outcome){.status = TRIAL_OK, .ms = 1};
     return 0;
 }
@@ -203,7 +196,6 @@ static bool noisy;
 /* Each plan takes 0.3 % less than the one before, with 1 % of noise or without. */
 static int ever_faster(void *ctx, struct plan p, struct outcome *out, struct status *status)
 {
-    (void)ctx, (void)p, (void)status;
     *out = (struct outcome){
         .status = TRIAL_OK, .ms = pow(0.997, history.count / 20), .noise = noisy ? 0.01 : 0};
     return 0;

@@ -38,7 +38,6 @@ static volatile sig_atomic_t stop;
 
 static void set_stop(void *ctx, int done, int total)
 {
-    (void)ctx;
     stop = done < total;
 }
 

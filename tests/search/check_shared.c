@@ -2,8 +2,6 @@
 #include "search/tuner_int.h"
 #include "tune_guided.h"
 
-#include <math.h>
-
 /* ---- what depends on what -------------------------------------------------------------------- */
 
 static struct workload workload(int batch, int seq_len, const char *lengths)

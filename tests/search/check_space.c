@@ -3,8 +3,6 @@
 #include "space_fixture.h"
 #include "tests/candidate.h"
 
-#include <math.h>
-
 enum { LO = 40000, HI = 40063 };
 
 static struct db *db;

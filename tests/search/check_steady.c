@@ -1,8 +1,6 @@
 /* Whether a plan's time can be relied on, and times taken anew: tune() on a fake bench. */
 #include "tune_guided.h"
 
-#include <math.h>
-
 /* ---- what makes a time unstable -------------------------------------------------------------- */
 
 enum { SAMPLES = 20 };

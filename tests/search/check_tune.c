@@ -2,8 +2,6 @@
 #include "search/study_int.h"
 #include "tune_guided.h"
 
-#include <math.h>
-
 START_TEST(finds_stores_and_reports)
 {
     run();

@@ -2,8 +2,6 @@
 #include "tests/candidate.h"
 #include "tune_guided.h"
 
-#include <math.h>
-
 static const struct segment attention = {2, 6}, layernorm = {8, 9};
 
 /* 41115 holds both; ops 2-6 are the hand-written ones there. */

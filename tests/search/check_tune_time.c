@@ -1,8 +1,6 @@
 /* tune() under a time limit, on a fake bench. */
 #include "tune_guided.h"
 
-#include <math.h>
-
 /* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
 {

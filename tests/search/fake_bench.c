@@ -1,8 +1,6 @@
 #include "fake_bench.h"
 #include "tests/candidate.h"
 
-#include <math.h>
-
 struct fake fake;
 
 struct bench {
@@ -107,7 +105,6 @@ static void build(const struct choice *c)
 
 bool bench_builds_beside(const struct bench *b)
 {
-    (void)b;
     return fake.beside;
 }
 
@@ -137,7 +134,6 @@ static void pass(double seconds)
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int behind,
                      double seconds, struct built *out, struct status *st)
 {
-    (void)b;
     double until = fake.clock_s + seconds;
     int done = 0, all = count + behind;
     if (count > 0 && call(st) != 0)
@@ -167,13 +163,11 @@ int bench_build_some(struct bench *b, const struct choice *choices, int count, i
 
 double bench_oracle_left_seconds(const struct bench *b)
 {
-    (void)b;
     return fake.compares > 0 ? 0 : fake.verify_s * (fake.workload.layers - 1);
 }
 
 double bench_build_seconds(struct bench *b, const struct choice *c)
 {
-    (void)b, (void)c;
     return fake.seconds_per_build;
 }
 
@@ -196,7 +190,6 @@ static double choice_ms(const struct choice *c)
 int bench_segment(struct bench *b, const struct choice *c, bool packed, const struct sampling *how,
                   struct trial *out, struct status *st)
 {
-    (void)b;
     if (call(st) != 0)
         return -1;
     fake.segments++;
@@ -278,7 +271,6 @@ static int build_lacking(const struct candidate *c, struct status *st)
 int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
                struct trial *out, struct status *st)
 {
-    (void)b;
     if (call(st) != 0)
         return -1;
     if (build_lacking(c, st) != 0)
@@ -298,7 +290,6 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st)
 {
-    (void)b;
     if (call(st) != 0)
         return -1;
     if (!how->all_layers) {
@@ -330,7 +321,6 @@ void trial_release(struct trial *t)
 
 const struct fingerprint *bench_fingerprint(const struct bench *b)
 {
-    (void)b;
     static const struct fingerprint f = {.device = "a made-up device",
                                          .uuid = "1",
                                          .capability = "none",
@@ -344,7 +334,6 @@ const struct fingerprint *bench_fingerprint(const struct bench *b)
 
 const struct build_target *bench_target(const struct bench *b)
 {
-    (void)b;
     static const struct build_target cpu = {.chain = &chain_bert, .kind = TARGET_CPU};
     static struct build_target hopper = {.chain = &chain_bert,
                                          .kind = TARGET_CUDA,
@@ -358,25 +347,21 @@ const struct build_target *bench_target(const struct bench *b)
 
 void bench_limit(struct bench *b, double seconds)
 {
-    (void)b;
     fake.limit_s = seconds;
     fake.limit_end_s = fake.clock_s + seconds;
 }
 
 struct disturbance bench_disturbance(const struct bench *b)
 {
-    (void)b;
     return fake.disturbance;
 }
 
 const struct workload *bench_workload(const struct bench *b)
 {
-    (void)b;
     return &fake.workload;
 }
 
 struct inputs bench_inputs(const struct bench *b)
 {
-    (void)b;
     return fake.inputs;
 }

@@ -1,7 +1,5 @@
 #include "made_up.h"
 
-#include <math.h>
-
 static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     struct made_up *m = ctx;

@@ -38,7 +38,6 @@ static void teardown(void)
 
 static inline void collect(void *ctx, const char *line)
 {
-    (void)ctx;
     buf_addf(&said, "%s\n", line);
 }
 

@@ -1,14 +1,10 @@
 #include "bench/compile/compile.h"
 #include "tests/suite.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 static struct cache c;             /* below the test's directory */
 static struct buf path, dir, data; /* room for a test */

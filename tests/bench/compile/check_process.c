@@ -3,11 +3,8 @@
 #include "tests/suite.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Runs a shell command to its end. */
 static struct process shell(const char *command, double limit_s, bool keep_last)

@@ -2,9 +2,6 @@
 #include "bench/bench_int.h"
 #include "tests/suite.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 enum { EVE = 65533 }; /* another user; only root can act for her */
 
 static struct cache c;

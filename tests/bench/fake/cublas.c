@@ -90,8 +90,6 @@ FAKE int cublasLtDestroy(void *handle)
 
 FAKE int cublasLtMatmulDescCreate(struct desc **out, int compute, int scale_type)
 {
-    (void)compute;
-    (void)scale_type;
     *out = calloc(1, sizeof(**out));
     return 0;
 }
@@ -149,8 +147,6 @@ FAKE int cublasLtMatmulPreferenceDestroy(void *p)
 FAKE int cublasLtMatmulPreferenceSetAttribute(void *p, int attribute, const void *value,
                                               size_t bytes)
 {
-    (void)p;
-    (void)value;
     return attribute == 1 && bytes == sizeof(uint64_t) ? 0 : 7;
 }
 
@@ -159,9 +155,6 @@ FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, cons
                                         const struct layout *ld, void *preference, int wanted,
                                         struct heuristic *out, int *count)
 {
-    (void)handle;
-    (void)d;
-    (void)preference;
     if (la->columns != lb->rows || lc->rows != la->rows || ld->columns != lb->columns)
         return 7;
     *count = wanted < ALGORITHMS ? wanted : ALGORITHMS;
@@ -177,9 +170,6 @@ FAKE int cublasLtMatmul(void *handle, const struct desc *desc, const float *alph
                         const struct layout *ld, const uint64_t *algorithm, void *workspace,
                         size_t workspace_bytes, void *stream)
 {
-    (void)handle;
-    (void)la;
-    (void)lc;
     if (*alpha != 1 || workspace == NULL || workspace_bytes < 1000)
         return 7;
     if (*algorithm == 2)

@@ -9,12 +9,6 @@
 #include "tests/bench/fake/cuda_int.h"
 #include "tests/bench/fake/kernels.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { NODES_MAX = 4096, NO_DEVICE = 100 };
@@ -97,7 +91,6 @@ static void execute(const struct node *n)
 
 FAKE cuInit(unsigned flags)
 {
-    (void)flags;
     return gpu_is("none") ? NO_DEVICE : 0;
 }
 
@@ -147,7 +140,6 @@ FAKE cuDeviceGetCount(int *count)
 FAKE cuDeviceGetName(char *out, int size, int device)
 {
     const char *given = getenv("FAKE_GPU_NAME");
-    (void)device;
     snprintf(out, (size_t)size, "%s", given != NULL ? given : "Fake GPU");
     return 0;
 }
@@ -162,7 +154,6 @@ FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
 
 FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    (void)device;
     const int values[][2] = {
         {13, 1000000},                 /* kHz of the multiprocessors */
         {16, 4},                       /* multiprocessors */
@@ -188,7 +179,6 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 
 FAKE cuDevicePrimaryCtxRetain(void **out, int device)
 {
-    (void)device;
     *out = &fake_sticky;
     return 0;
 }
@@ -251,14 +241,12 @@ FREES(cuGraphExecDestroy)
 
 FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream)
 {
-    (void)stream;
     memcpy((void *)(uintptr_t)to, from, bytes);
     return fake_sticky;
 }
 
 FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream)
 {
-    (void)stream;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return fake_sticky;
 }
@@ -266,42 +254,35 @@ FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void 
 FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
                           void *stream)
 {
-    (void)stream;
     memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     return fake_sticky;
 }
 
 FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *stream)
 {
-    (void)stream;
     memset((void *)(uintptr_t)to, value, bytes);
     return fake_sticky;
 }
 
 FAKE cuStreamCreate(void **out, unsigned flags)
 {
-    (void)flags;
     *out = &captured;
     return 0;
 }
 
 FAKE cuStreamSynchronize(void *stream)
 {
-    (void)stream;
     return fake_sticky;
 }
 
 FAKE cuStreamBeginCapture_v2(void *stream, int mode)
 {
-    (void)stream;
-    (void)mode;
     captured = mem_alloc(1, sizeof(*captured));
     return fake_sticky;
 }
 
 FAKE cuStreamEndCapture(void *stream, void **out)
 {
-    (void)stream;
     *out = captured;
     captured = NULL;
     return fake_sticky;
@@ -309,7 +290,6 @@ FAKE cuStreamEndCapture(void *stream, void **out)
 
 FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned long long flags)
 {
-    (void)flags;
     struct graph *exec = malloc(sizeof(*exec));
     exec->count = from->count;
     memcpy(exec->nodes, from->nodes, (size_t)from->count * sizeof(from->nodes[0]));
@@ -319,7 +299,6 @@ FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned 
 
 FAKE cuGraphLaunch(void *exec, void *stream)
 {
-    (void)stream;
     struct graph *g = exec;
     for (int i = 0; i < g->count; i++)
         execute(&g->nodes[i]);
@@ -328,14 +307,12 @@ FAKE cuGraphLaunch(void *exec, void *stream)
 
 FAKE cuEventCreate(void **out, unsigned flags)
 {
-    (void)flags;
     *out = calloc(1, sizeof(double));
     return 0;
 }
 
 FAKE cuEventRecord(void *event, void *stream)
 {
-    (void)stream;
     *(double *)event = clock_seconds();
     return 0;
 }
@@ -361,7 +338,6 @@ static int launch(const struct node *n)
 FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p),
                       void *stream)
 {
-    (void)stream;
     return launch(&(struct node){.product = *p, .run = run});
 }
 
@@ -370,8 +346,6 @@ FAKE cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *at,
                             const unsigned *box, const unsigned *step, int interleave, int swizzle,
                             int promotion, int fill)
 {
-    (void)type, (void)rank, (void)size, (void)pitch, (void)box, (void)step;
-    (void)interleave, (void)swizzle, (void)promotion, (void)fill;
     memcpy(out, &at, sizeof(at));
     return 0;
 }
@@ -379,7 +353,6 @@ FAKE cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *at,
 FAKE cuLaunchKernelEx(const struct cuda_launch_config *config, void *function, void **params,
                       void **extra)
 {
-    (void)extra;
     for (int i = 0; i < 3; i++)
         if (config->grid[i] == 0 || config->block[i] == 0)
             return 1;

@@ -2,10 +2,6 @@
 #include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { INVALID_IMAGE = 200, NOT_FOUND = 500 };
 
 FAKE cuModuleLoadData(void **out, const void *image)
@@ -40,23 +36,18 @@ FAKE cuModuleGetFunction(void **out, void *module, const char *name)
 
 FAKE cuFuncGetAttribute(int *value, int attribute, void *function)
 {
-    (void)function;
     *value = attribute == 4 ? 32 : 0; /* registers */
     return 0;
 }
 
 FAKE cuFuncSetAttribute(void *function, int attribute, int value)
 {
-    (void)function;
-    (void)attribute;
     return value <= 227 << 10 ? 0 : 1;
 }
 
 FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
                                                  size_t shared_bytes)
 {
-    (void)function;
-    (void)shared_bytes;
     *blocks = 2048 / threads;
     return 0;
 }
@@ -64,7 +55,6 @@ FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, in
 FAKE cuOccupancyMaxActiveClusters(int *clusters, void *function,
                                   const struct cuda_launch_config *config)
 {
-    (void)function;
     *clusters = 16 / (int)config->attributes[0].cluster[0];
     return 0;
 }

@@ -2,11 +2,6 @@
 
 #include "bench/oracle/oracle_int.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- segments -------------------------------------------------------------------------------- */

@@ -2,8 +2,6 @@
 #include "bench/trained/trained.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static struct calibration c;
 
 #define TENSOR(amax, scale)                                                                        \

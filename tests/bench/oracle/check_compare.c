@@ -1,7 +1,6 @@
 #include "bench/oracle/oracle.h"
 #include "tests/workload.h"
 
-#include <math.h>
 #include <omp.h>
 
 enum { B = 2, H = 3, S = 70, W = 4 };

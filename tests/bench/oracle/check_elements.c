@@ -1,8 +1,6 @@
 #include "bench/oracle/oracle.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static float unpacked(enum dtype dtype, uint16_t bits)
 {
     float value;

@@ -6,7 +6,6 @@
 #include "tests/workload.h"
 
 #include <jansson.h>
-#include <math.h>
 
 #define ERROR_MAX 1e-5 /* of the largest value */
 

@@ -2,8 +2,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-#include <math.h>
-
 static struct workload w;
 static struct layer_inputs in;
 static struct oracle_layer layer;

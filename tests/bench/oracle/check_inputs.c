@@ -1,8 +1,6 @@
 #include "bench/oracle/oracle.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static struct workload workload_of(enum dtype dtype)
 {
     return (struct workload){.chain = &chain_bert,

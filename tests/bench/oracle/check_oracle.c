@@ -1,8 +1,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-#include <math.h>
-
 /* A workload with its inputs, and the layer computed from them. */
 struct run {
     struct workload w;

@@ -2,8 +2,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-#include <math.h>
-
 START_TEST(scales_are_the_least_powers_of_two)
 {
     const struct {

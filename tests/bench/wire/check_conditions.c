@@ -1,8 +1,6 @@
 #include "bench/wire/wire.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 static const struct conditions some = {.known = true,
                                        .sm_mhz = 1410,
                                        .max_sm_mhz = 1980,

@@ -1,9 +1,7 @@
 #include "bench/wire/wire.h"
 #include "tests/suite.h"
 
-#include <math.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static const struct sampling how = {.max_samples = 3};
 

@@ -2,10 +2,7 @@
 #include "tests/bench/fixture.h"
 #include "tests/bench/oracle/layer_inputs.h"
 
-#include <math.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { LAYERS = 3 };
 

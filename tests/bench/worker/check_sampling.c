@@ -19,7 +19,6 @@ struct fake {
 static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *lost)
 {
     struct fake *f = ctx;
-    (void)ahead;
     if (f->fails_after > 0 && f->samples == f->fails_after)
         return status_set(lost, STATUS_LAUNCH, "lost");
     f->samples++;
@@ -33,8 +32,6 @@ static int take(void *ctx, int ahead, double *seconds, double *ms, struct status
 
 static void beat(void *ctx, int contender)
 {
-    (void)ctx;
-    (void)contender;
     beats++;
 }
 

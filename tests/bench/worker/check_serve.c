@@ -2,9 +2,7 @@
 #include "bench/worker/worker_int.h"
 #include "tests/suite.h"
 
-#include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* Whatever an earlier call left in errno. */
 START_TEST(ends_when_its_parent_hangs_up)

@@ -2,8 +2,6 @@
 #include "bench/worker/worker_int.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 enum { UNITS = 5, BLOCKS = 12, LAUNCHES = 20, SINCE = 2000000000 };
 
 static struct fp_stamps blocks[LAUNCHES][BLOCKS];

@@ -6,8 +6,6 @@ static int64_t bytes_taken;
 
 static int take(struct device *d, int64_t bytes, void **out, struct status *status)
 {
-    (void)d;
-    (void)status;
     bytes_taken += bytes;
     *out = mem_alloc((size_t)bytes, 1);
     return 0;
@@ -15,13 +13,11 @@ static int take(struct device *d, int64_t bytes, void **out, struct status *stat
 
 static void give(struct device *d, void *memory)
 {
-    (void)d;
     free(memory);
 }
 
 static void upload(struct device *d, void *to, enum dtype dtype, const float *from, int64_t n)
 {
-    (void)d;
     elements_pack(dtype, from, n, to);
 }
 

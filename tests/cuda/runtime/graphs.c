@@ -5,8 +5,6 @@
 #include "base/base.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct graph {
     struct work *items;
@@ -113,7 +111,6 @@ cudaError_t launch_stub(const struct stub *stub, const void *argument, cudaStrea
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
-    (void)flags;
     *out = NULL;
     if (unsafe_call() != cudaSuccess)
         return cudaErrorStreamCaptureUnsupported;
@@ -190,7 +187,6 @@ static void release(struct graph *g)
 /* A copy: the graph may be destroyed before. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
-    (void)flags;
     *out = NULL;
     if (unsafe_call() != cudaSuccess || failure == FAIL_INSTANTIATE)
         return cudaErrorMemoryAllocation;

@@ -1,8 +1,6 @@
 /* A settings file. */
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <string.h>
-
 /* Appends what is read as the same entry. */
 static void write_entry(const struct conf_entry *e, struct buf *out)
 {

@@ -6,10 +6,6 @@
  * clang, and takes the same time every time. */
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

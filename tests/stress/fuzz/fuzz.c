@@ -1,9 +1,6 @@
 #include "tests/stress/fuzz/fuzz.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void fuzz_require(bool holds, const char *what)

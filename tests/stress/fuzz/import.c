@@ -6,7 +6,6 @@
 
 static void refuse_problem(void *ctx, const char *problem)
 {
-    (void)ctx;
     fuzz_require(false, problem);
 }
 

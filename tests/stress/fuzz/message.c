@@ -3,8 +3,6 @@
 #include "bench/bench_int.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <math.h>
-
 static void check_trial(const json_t *message)
 {
     static const struct sampling how = {.max_samples = 1};

@@ -4,9 +4,6 @@
 #include "kernels/library/weights.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static int by_place(const void *a, const void *b)
 {
     const struct safetensor *x = a, *y = b;

@@ -2,8 +2,6 @@
 #include "model/model.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <math.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct model_data rows;

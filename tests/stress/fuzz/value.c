@@ -2,8 +2,6 @@
 #include "layer/layer.h"
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <math.h>
-
 static void check_plan(struct plan p)
 {
     struct segment segments[OP_COUNT];
