@@ -70,9 +70,8 @@ static bool has_plan(const struct build_target *t)
 static int check_precision(const struct build_target *t, struct status *st)
 {
     struct build_target one = *t;
-    struct buf gemms;
+    struct buf gemms = BUF_INIT;
     bool found = true;
-    buf_init(&gemms);
     for (int g = 0; g <= GEMM_COUNT && found; g++) {
         buf_reset(&gemms);
         one.precision = g < GEMM_COUNT ? t->precision & 1u << g : t->precision;

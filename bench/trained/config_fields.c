@@ -36,9 +36,8 @@ static const char *const suspect[] = {
 
 int config_refuse(const struct config *c, const char *format, ...)
 {
-    struct buf why;
+    struct buf why = BUF_INIT;
     va_list list;
-    buf_init(&why);
     va_start(list, format);
     buf_addv(&why, format, list);
     va_end(list);
@@ -62,8 +61,7 @@ const json_t *config_field(const json_t *fields, const char *const names[NAMES_M
 
 int config_refuse_missing(const struct config *c, const char *const names[NAMES_MOST])
 {
-    struct buf list;
-    buf_init(&list);
+    struct buf list = BUF_INIT;
     for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++)
         buf_addf(&list, "%s'%s'", i > 0 ? ", or " : "", names[i]);
     config_refuse(c, "it has no field %s", list.ptr);

@@ -74,8 +74,7 @@ static json_t *lengths_json(const struct workload *w)
 /* What layers of the second kind have: their mask and base of rotary embeddings. */
 static json_t *local_json(const struct workload *w, bool rope)
 {
-    struct buf mask;
-    buf_init(&mask);
+    struct buf mask = BUF_INIT;
     mask_text(&w->local->mask_spec, &mask);
     json_t *local =
         json_pack("{ss so si}", "mask", mask.ptr, "rope",
@@ -102,8 +101,7 @@ static json_t *chain_json(const struct workload *w)
 
 json_t *workload_json(const struct workload *w, enum target_kind target)
 {
-    struct buf mask;
-    buf_init(&mask);
+    struct buf mask = BUF_INIT;
     mask_text(&w->mask_spec, &mask);
     json_t *object =
         json_pack("{si si ss si si si si si sf ss ss}", "batch", w->batch, "seq_len", w->seq_len,
@@ -176,8 +174,7 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
 
 json_t *message_of_choice(const struct choice *c)
 {
-    struct buf schedule;
-    buf_init(&schedule);
+    struct buf schedule = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &schedule);
     json_t *m =
         json_pack("{s:[i, i], s:s, s:s, s:b}", "ops", c->segment.first, c->segment.last,

@@ -12,11 +12,10 @@ static int check_load(const struct device *d, int error, const char *what, struc
 int cuda_load(struct device *d, const char *path, const char *symbol, struct function **out,
               struct status *st)
 {
-    struct buf image;
+    struct buf image = BUF_INIT;
     struct CUmod_st *module = NULL;
     struct CUfunc_st *code = NULL;
     *out = NULL;
-    buf_init(&image);
     int result = file_read(path, 0, &image, st);
     if (result == 0)
         result = check_load(d, d->cu->cuModuleLoadData(&module, image.ptr), "cannot load it", st);

@@ -133,8 +133,7 @@ static void serve(struct worker *k, const json_t *request)
 int worker_serve(int channel, int mask_fd)
 {
     struct worker k = {.channel = channel, .mask_fd = mask_fd};
-    struct buf received;
-    buf_init(&received);
+    struct buf received = BUF_INIT;
     char chunk[16384];
     int taken = 0;
     ssize_t n;

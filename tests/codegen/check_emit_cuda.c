@@ -23,9 +23,7 @@ START_TEST(stamps_change_nothing_else)
     struct cuda_source s = cuda_golden(_i);
     const bool has = !s.choice.impl->library; /* else no kernel is compiled */
     const char *body;
-    struct buf plain, stamped;
-    buf_init(&plain);
-    buf_init(&stamped);
+    struct buf plain = BUF_INIT, stamped = BUF_INIT;
     choice_emit(&s.choice, &s.target, &plain);
     s.choice.stamped = true;
     choice_emit(&s.choice, &s.target, &stamped);
@@ -39,7 +37,6 @@ START_TEST(stamps_change_nothing_else)
     buf_release(&stamped);
     buf_release(&plain);
 }
-END_TEST
 
 static void emit_generated(int segment, struct buf *out)
 {

@@ -6,13 +6,11 @@ static struct status st; /* of the call that a test is about */
 START_TEST(schedule_text_is_words)
 {
     struct schedule sch = {.pick = {1, 2, 0}};
-    struct buf text;
-    buf_init(&text);
+    struct buf text = BUF_INIT;
     schedule_text(generated_cpu(), &sch, &text);
     ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
     buf_release(&text);
 }
-END_TEST
 
 START_TEST(choices_survive_their_text)
 {
@@ -21,8 +19,7 @@ START_TEST(choices_survive_their_text)
     int n = choices_for(&build_cpu, s, _i % 2 != 0, CHOICES_MAX, choices);
     ck_assert_int_ge(n, 1);
     for (int i = 0; i < n; i++) {
-        struct buf text;
-        buf_init(&text);
+        struct buf text = BUF_INIT;
         schedule_text(choices[i].impl, &choices[i].schedule, &text);
         OK(choice_parse(TARGET_CPU, &chain_bert, s, choices[i].impl->name, text.ptr, &parsed, &st));
         ck_assert(choice_equal(&parsed, &choices[i]));
@@ -30,7 +27,6 @@ START_TEST(choices_survive_their_text)
         buf_release(&text);
     }
 }
-END_TEST
 
 static const struct {
     struct segment segment;
@@ -74,7 +70,6 @@ START_TEST(schedules_have_a_precision)
     if (says == NULL)
         ck_assert_uint_eq(c.schedule.precision, 1 << GEMM_FFN1 | 1 << GEMM_FFN2);
 }
-END_TEST
 
 /* What a segment has in e4m3 if the plan has all that it touches so; in: -2 where it cannot. */
 static const struct {
@@ -109,7 +104,6 @@ START_TEST(segments_use_e4m3)
     ck_assert_int_eq(use.out, uses[_i].out);
     ck_assert_int_eq(use.both, uses[_i].both);
 }
-END_TEST
 
 START_TEST(refuses_bad_choices)
 {
@@ -119,7 +113,6 @@ START_TEST(refuses_bad_choices)
           bad_choices[_i].code, bad_choices[_i].message);
     ck_assert_ptr_null(c.impl);
 }
-END_TEST
 
 START_TEST(knobs_without_effect_are_refused)
 {
@@ -137,7 +130,6 @@ START_TEST(knobs_without_effect_are_refused)
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));
     ck_assert_str_eq(why, "row_block is a knob of GEMMs, and this segment has none");
 }
-END_TEST
 
 SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
