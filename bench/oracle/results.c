@@ -34,6 +34,13 @@ static int64_t kept_before(const struct oracle_results *r, struct row_place at)
     return kept[0] * r->w->heads + head * at.head + kept[at.row] - kept[0];
 }
 
+/* Whether a row is stored without gaps. */
+static bool keeps_all(const struct oracle_results *r, struct row_place at)
+{
+    const int64_t *kept = r->kept + (int64_t)at.batch_row * r->w->seq_len + at.row;
+    return kept[1] - kept[0] == r->w->seq_len;
+}
+
 /* Counts the pairs that the rows keep. */
 static void count_kept(struct oracle_results *r)
 {
@@ -141,6 +148,8 @@ const float *oracle_results_rows(const struct oracle_results *r, int tensor, str
     assert(r->tensor[tensor] != NULL);
     if (!is_compact(r, tensor))
         return r->tensor[tensor] + rows.first * columns;
+    if (rows.count == 1 && keeps_all(r, row_place_of(r->w, tensor, rows.first)))
+        return r->tensor[tensor] + kept_before(r, row_place_of(r->w, tensor, rows.first));
 #pragma omp parallel for if (rows.count * columns > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < rows.count; i++)
         spread_row(r, tensor, rows.first + i, room + i * columns);
