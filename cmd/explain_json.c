@@ -5,14 +5,15 @@
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 /* The tensors of a set: name, shape, bytes. */
-static json_t *tensors_json(uint32_t set, const struct workload *w)
+static json_t *tensors_json(const struct explained_kernel *k, uint32_t set, bool written,
+                            const struct workload *w)
 {
     json_t *list = json_array();
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
             json_array_append_new(list, json_pack("{ss ss so}", "name", tensor_name(w->chain, t),
                                                   "shape", tensor_shape_text(w->chain, t), "bytes",
-                                                  json_number(tensor_bytes(t, w))));
+                                                  json_number(explained_bytes(k, w, t, written))));
     return list;
 }
 
@@ -50,11 +51,11 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
                   json_number(k->us.low), "ci_high_us", json_number(k->us.high), "without_e4m3_us",
                   json_number(k->plain_us), "flops", json_number(k->work.flops), "bytes",
                   json_number(k->work.bytes), "least_us", json_number(k->least_us), "bound", bound);
-    json_object_set_new(row, "reads", tensors_json(k->reads, w));
+    json_object_set_new(row, "reads", tensors_json(k, k->reads, false, w));
     json_object_set_new(row, "weights", weights_json(w->chain, s));
-    json_object_set_new(row, "keeps", tensors_json(k->keeps, w));
-    json_object_set_new(row, "passes", tensors_json(k->passes, w));
-    json_object_set_new(row, "writes", tensors_json(k->writes, w));
+    json_object_set_new(row, "keeps", tensors_json(k, k->keeps, true, w));
+    json_object_set_new(row, "passes", tensors_json(k, k->passes, true, w));
+    json_object_set_new(row, "writes", tensors_json(k, k->writes, true, w));
     buf_release(&operators);
     return row;
 }

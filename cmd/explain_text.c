@@ -72,17 +72,19 @@ static void add_item(struct listing *l, const char *name, double bytes)
     snprintf(l->line + len, sizeof(l->line) - len, "%s%s", len > 0 ? ", " : "", item);
 }
 
-static void add_tensors(struct listing *l, uint32_t set, const struct workload *w)
+static void add_tensors(struct listing *l, const struct explained_kernel *k, uint32_t set,
+                        bool written, const struct workload *w)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((set >> t & 1) != 0)
-            add_item(l, tensor_name(w->chain, t), tensor_bytes(t, w));
+            add_item(l, tensor_name(w->chain, t), explained_bytes(k, w, t, written));
 }
 
-static void print_tensors(const char *label, uint32_t set, const struct workload *w)
+static void print_tensors(const char *label, const struct explained_kernel *k, uint32_t set,
+                          const struct workload *w)
 {
     struct listing l = {.label = label};
-    add_tensors(&l, set, w);
+    add_tensors(&l, k, set, true, w);
     end_line(&l);
 }
 
@@ -90,10 +92,10 @@ static void print_reads(const struct explained_kernel *k, const struct workload 
 {
     const struct chain *c = w->chain;
     struct listing l = {.label = "reads"};
-    add_tensors(&l, k->reads, w);
+    add_tensors(&l, k, k->reads, false, w);
     for (int i = 0; i < WEIGHT_MAX; i++)
         if ((segment_weights(c, k->choice.segment) >> i & 1) != 0)
-            add_item(&l, c->weights[i].name, weight_bytes(i, w));
+            add_item(&l, c->weights[i].name, explained_weight_bytes(k, w, i));
     end_line(&l);
 }
 
@@ -141,9 +143,9 @@ static void print_kernel(const struct explained_kernel *k, const struct workload
     print_inside("%-*s %s %s", LABEL, "by", k->choice.impl->name, schedule.ptr);
     print_e4m3(k);
     print_reads(k, w);
-    print_tensors("on chip", k->keeps, w);
-    print_tensors("in memory", k->passes, w);
-    print_tensors("writes", k->writes, w);
+    print_tensors("on chip", k, k->keeps, w);
+    print_tensors("in memory", k, k->passes, w);
+    print_tensors("writes", k, k->writes, w);
     print_edge("");
     buf_release(&schedule);
 }

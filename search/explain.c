@@ -27,6 +27,28 @@ static void explain_kernel(const struct workload *w, const struct limits *rates,
     k->keeps = own & ~stored;
 }
 
+double explained_bytes(const struct explained_kernel *k, const struct workload *w, int tensor,
+                       bool written)
+{
+    const double bytes = tensor_bytes(tensor, w);
+    struct e4m3_use use;
+    choice_e4m3(&k->choice, &use);
+    if (written && use.out >= 0 && tensor == TENSOR_OF(k->choice.segment.last))
+        return use.both ? 1.5 * bytes : bytes / 2;
+    bool operand =
+        !written && use.in >= 0 && w->chain->ops[chain_gemm(w->chain, use.in)].input == tensor;
+    return operand ? bytes / 2 : bytes;
+}
+
+double explained_weight_bytes(const struct explained_kernel *k, const struct workload *w, int id)
+{
+    struct e4m3_use use;
+    choice_e4m3(&k->choice, &use);
+    bool operand =
+        use.in >= 0 && w->chain->ops[chain_gemm(w->chain, use.in)].weight[ROLE_MATRIX] == id;
+    return operand ? weight_bytes(id, w) / 2 : weight_bytes(id, w);
+}
+
 struct reading {
     const struct build_target *target;
     struct explanation *out;

@@ -21,6 +21,11 @@ struct explained_kernel {
     uint32_t reads, keeps, passes, writes;
 };
 
+/* What a kernel moves of a tensor that it reads or writes, and of a weight. */
+double explained_bytes(const struct explained_kernel *k, const struct workload *w, int tensor,
+                       bool written);
+double explained_weight_bytes(const struct explained_kernel *k, const struct workload *w, int id);
+
 enum change { CHANGE_FUSED, CHANGE_CUT, CHANGE_MOVED, CHANGE_ATTENTION, CHANGE_COUNT };
 extern const char *const change_names[CHANGE_COUNT]; /* "fused", ... */
 

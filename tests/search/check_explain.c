@@ -141,6 +141,18 @@ START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
     ck_assert_double_eq(e.kernels[2].work.bytes,
                         tokens * columns * (1 + 2 + 2 + 1) + columns * columns + 3 * columns * 2);
     ck_assert_double_eq(e.kernels[2].work.flops, 2 * tokens * columns * columns);
+    for (int i = 0; i < e.count; i++) {
+        const struct explained_kernel *k = &e.kernels[i];
+        double bytes = 0;
+        for (int tensor = 0; tensor < TENSOR_COUNT; tensor++) {
+            bytes += (k->reads >> tensor & 1) * explained_bytes(k, &w, tensor, false);
+            bytes += (k->writes >> tensor & 1) * explained_bytes(k, &w, tensor, true);
+        }
+        for (int id = 0; id < WEIGHT_MAX; id++)
+            bytes += (segment_weights(w.chain, k->choice.segment) >> id & 1) *
+                     explained_weight_bytes(k, &w, id);
+        ck_assert_double_eq_tol(bytes, k->work.bytes, 1e-3);
+    }
     workload_release(&w);
 }
 
