@@ -194,9 +194,7 @@ static int open_trained(struct bench *b, const struct bench_options *o, const st
     if (o->calibration == NULL)
         return 0;
     b->inputs.calibration = &b->calibration;
-    return calibration_read(o->calibration, &b->calibration, st) != 0
-               ? -1
-               : calibration_check(&b->calibration, b->trained, w, st);
+    return calibration_open(o->calibration, b->trained, w, &b->calibration, st);
 }
 
 int bench_open(const struct bench_options *o, const struct workload *w, struct bench **out,

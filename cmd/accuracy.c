@@ -180,12 +180,10 @@ static int read_workload(const struct options *o, struct read *r, struct status 
 static int read_all(const struct options *o, struct read *r, struct status *st)
 {
     if (sentences_read(o->input, &r->sentences, st) != 0 ||
-        trained_open(o->weights, o->prefix, &r->trained, st) != 0 ||
-        (o->calibration != NULL && calibration_read(o->calibration, &r->calibration, st) != 0) ||
-        read_workload(o, r, st) != 0)
+        trained_open(o->weights, o->prefix, &r->trained, st) != 0 || read_workload(o, r, st) != 0)
         return -1;
     if (o->calibration != NULL)
-        return calibration_check(&r->calibration, r->trained, &r->w, st);
+        return calibration_open(o->calibration, r->trained, &r->w, &r->calibration, st);
     note(o, "no --calibration FILE, which has the scales of e4m3: fp8 is left out");
     return 0;
 }

@@ -92,13 +92,13 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
     struct trained *t = NULL;
     if (o->calibration == NULL)
         return 0;
-    int result = calibration_read(o->calibration, &c->calibration, st);
+    int result = 0;
     char *own = o->weights == NULL && o->model != NULL ? model_weights(o->model) : NULL;
     const char *weights = own != NULL ? own : o->weights;
-    if (result == 0 && weights != NULL)
+    if (weights != NULL)
         result = trained_open(weights, o->prefix, &t, st) != 0 ? -1 : trained_check(t, w, st);
     if (result == 0)
-        result = calibration_check(&c->calibration, t, w, st);
+        result = calibration_open(o->calibration, t, w, &c->calibration, st);
     if (result == 0)
         c->scales = (struct standalone_scales){.layers = c->calibration.layers,
                                                .model = strtoull(c->calibration.model, NULL, 16),

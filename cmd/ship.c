@@ -35,10 +35,10 @@ static int check_model(const struct options *o, struct status *st)
 }
 
 /* Whether the weights fit one of the workloads and the scales, and --arch its target. */
-static int check_workload(const struct options *one, const struct trained *t,
-                          const struct calibration *c, struct status *st)
+static int check_workload(const struct options *one, const struct trained *t, struct status *st)
 {
     struct options quiet = *one;
+    struct calibration c = {.layers = 0};
     struct target_name target;
     struct arch_list archs;
     struct workload w;
@@ -47,10 +47,11 @@ static int check_workload(const struct options *one, const struct trained *t,
     if (result == 0)
         result = trained_check(t, &w, st);
     if (result == 0 && one->calibration != NULL)
-        result = calibration_check(c, t, &w, st);
+        result = calibration_open(one->calibration, t, &w, &c, st);
     if (result == 0 && one->arch != NULL)
         result = target.kind == TARGET_CPU ? cpu_check_processors(one->arch, st)
                                            : archs_from_options(one, target.kind, &archs, st);
+    calibration_release(&c);
     workload_release(&w);
     return result;
 }
@@ -58,20 +59,17 @@ static int check_workload(const struct options *one, const struct trained *t,
 static int check(const struct options *o, const char *dir, const char *name, struct status *st)
 {
     struct names ours = {.count = 0};
-    struct calibration c = {.layers = 0};
     struct trained *t = NULL;
     int result = -1;
     if (check_model(o, st) == 0 && library_check_name(name, st) == 0 &&
         choosing_check_precision(o, st) == 0 &&
-        (o->calibration == NULL || calibration_read(o->calibration, &c, st) == 0) &&
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) == 0 &&
         trained_open(o->weights, o->prefix, &t, st) == 0)
         result = 0;
     for (int i = 0; i < options_workloads(o) && result == 0; i++) {
         struct options one = each_part(o, i);
-        result = check_workload(&one, t, &c, st);
+        result = check_workload(&one, t, st);
     }
-    calibration_release(&c);
     trained_close(t);
     names_release(&ours);
     return result;

@@ -107,3 +107,34 @@ int calibration_check(const struct calibration *c, const struct trained *t,
             c->path, c->model, trained_path(t), found);
     return 0;
 }
+
+static int take_scales(const struct trained *t, const struct workload *w, struct calibration *out,
+                       struct status *st)
+{
+    if (t == NULL)
+        return status_set(st, STATUS_USAGE, "no weights are given; add --weights, or --model");
+    out->path = mem_strdup(trained_path(t));
+    out->model = mem_alloc(FINGERPRINT_SIZE, 1);
+    trained_fingerprint(t, w, out->model);
+    trained_hash(t, out->hash);
+    out->layers = w->layers;
+    out->scale = mem_alloc((size_t)w->layers, sizeof(*out->scale));
+    for (int i = 0; i < w->layers * GEMM_COUNT; i++) {
+        float most;
+        if (trained_input_most(t, w, i / GEMM_COUNT, i % GEMM_COUNT, &most, st) != 0)
+            return -1;
+        out->scale[i / GEMM_COUNT][i % GEMM_COUNT] = e4m3_input_scale(most);
+    }
+    return 0;
+}
+
+int calibration_open(const char *path, const struct trained *t, const struct workload *w,
+                     struct calibration *out, struct status *st)
+{
+    if (strcmp(path, CALIBRATION_WEIGHTS) != 0)
+        return calibration_read(path, out, st) != 0 ? -1 : calibration_check(out, t, w, st);
+    *out = (struct calibration){.layers = 0};
+    return take_scales(t, w, out, st) == 0
+               ? 0
+               : status_prefix(st, "--calibration " CALIBRATION_WEIGHTS);
+}

@@ -1,7 +1,7 @@
 #include "bench/trained/trained.h"
 
 #include "kernels/library/elements.h"
-#include "kernels/library/weights.h"
+#include "kernels/library/weights_int.h"
 #include "layer/e4m3.h"
 
 #include <assert.h>
@@ -11,6 +11,8 @@
 static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *) &&
                   (int)WEIGHTS_BIAS_TABLE == (int)WEIGHT_SCORE_BIAS,
               "both number the weights of a layer alike");
+
+#define HALF_MOST 65504.0f
 
 struct trained {
     char *path, *prefix;
@@ -171,6 +173,41 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
     }
     snprintf(out, FINGERPRINT_SIZE, "%016llx", (unsigned long long)sum);
     return out;
+}
+
+int trained_input_most(const struct trained *t, const struct workload *w, int layer, int gemm,
+                       float *out, struct status *st)
+{
+    static const struct {
+        enum module first, last;
+    } modules[GEMM_COUNT] = {[GEMM_QKV] = {QUERY, VALUE},
+                             [GEMM_OUT] = {ATTENTION_OUT, ATTENTION_OUT},
+                             [GEMM_FFN1] = {FFN1, FFN1},
+                             [GEMM_FFN2] = {FFN2, FFN2}};
+    const struct weights_as as = layers_of(w, ENCODER_FP32);
+    const int number = layer * t->file.layers / weights_layers(&t->file, &as);
+    char error[WEIGHTS_ERROR];
+    *out = 0;
+    for (enum module m = modules[gemm].first; m <= modules[gemm].last; m++) {
+        const struct safetensor *const *own = t->file.tensors + number * WEIGHTS_TENSORS + 2 * m;
+        const struct safetensor *scale = own[INPUT_SCALE];
+        if (own[0] == NULL) /* q, k and v are one */
+            continue;
+        if (scale == NULL)
+            return status_set(st, STATUS_USAGE, "the weights '%s': '%.*s' has no input_scale",
+                              t->path, NAME(own[0]));
+        if (weights_check_scale(scale, 1, 1, true, error) != 0)
+            return status_set(st, STATUS_USAGE, "the weights '%s': %s", t->path, error);
+        const float most = E4M3_MOST * weights_value(scale, 0);
+        if (!(most > 0 && most <= HALF_MOST))
+            return status_set(st, STATUS_USAGE,
+                              "the weights '%s': '%.*s' is %g; expected more than 0, and at most "
+                              "%g: by it e4m3 ends where fp16 does",
+                              t->path, NAME(scale), (double)weights_value(scale, 0),
+                              (double)(HALF_MOST / E4M3_MOST));
+        *out = fmaxf(*out, most);
+    }
+    return 0;
 }
 
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,

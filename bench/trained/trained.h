@@ -39,6 +39,11 @@ char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
 /* A weight of a layer, both checked; no table of rotations. */
 void trained_read(const struct trained *t, const struct workload *w, int layer, int id, float *out);
 
+/* The largest number that an input of a layer's GEMM becomes by its input_scale, of the file's
+ * module that has the largest one: STATUS_USAGE if a module has none. */
+int trained_input_most(const struct trained *t, const struct workload *w, int layer, int gemm,
+                       float *out, struct status *st);
+
 /* Of the norm, (D) each, that makes n of x before layer 0.  False: there is none, and n is x. */
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta);
@@ -53,6 +58,8 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
 
 /* ---- calibration.c: calibration.json, which fuseplan.calibrate() of Python writes ------------ */
 
+#define CALIBRATION_WEIGHTS "weights" /* in place of a file: the scales beside weights in e4m3 */
+
 struct calibration {
     char *path, *model;        /* owned; the fingerprint of the weights that were calibrated */
     char hash[HASH_TEXT_SIZE]; /* of the file */
@@ -65,6 +72,11 @@ struct calibration {
  * *out in any case. */
 int calibration_read(const char *path, struct calibration *out, struct status *st);
 void calibration_release(struct calibration *c);
+
+/* Reads and checks a file, or takes the scales that the weights' own file has.  Release *out in any
+ * case. */
+int calibration_open(const char *path, const struct trained *t, const struct workload *w,
+                     struct calibration *out, struct status *st);
 
 /* STATUS_USAGE unless it was made of these weights, with the workload's layers.  t: null where only
  * their number is known. */

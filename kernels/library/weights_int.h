@@ -23,7 +23,7 @@ enum module {
     SCALE2,      /* and of the network's */
     MODULES,
     SCALE = 2 * MODULES,
-    INPUT_SCALE /* which nothing reads */
+    INPUT_SCALE /* which no library reads */
 };
 
 enum traits {
@@ -72,6 +72,8 @@ float weights_value(const struct safetensor *t, size_t i);
 /* Of a matrix, which may have e4m3 and a scale; null: it has none.  by_input: it is (in,out). */
 int weights_check_matrix(const struct safetensor *t, const struct safetensor *scale, size_t rows,
                          size_t columns, bool by_input, char *error);
+int weights_check_scale(const struct safetensor *scale, size_t rows, size_t columns, bool by_input,
+                        char *error);
 float weights_scale(const struct safetensor *scale, const struct safetensor *t, size_t row,
                     size_t column);
 

@@ -85,8 +85,8 @@ static void scale_size(const struct safetensor *scale, uint64_t out[2])
 }
 
 /* A matrix (in,out) has no rows of outputs. */
-static int check_scale(const struct safetensor *scale, size_t rows, size_t columns, bool by_input,
-                       char *error)
+int weights_check_scale(const struct safetensor *scale, size_t rows, size_t columns, bool by_input,
+                        char *error)
 {
     uint64_t size[2];
     scale_size(scale, size);
@@ -110,7 +110,7 @@ int weights_check_matrix(const struct safetensor *t, const struct safetensor *sc
         return refuse_type(t, "F8_E4M3, as it has a scale", error);
     return check_shape(t, (const uint64_t[]){rows, columns}, 2, error) != 0
                ? -1
-               : check_scale(scale, rows, columns, by_input, error);
+               : weights_check_scale(scale, rows, columns, by_input, error);
 }
 
 float weights_scale(const struct safetensor *scale, const struct safetensor *t, size_t row,

@@ -12,47 +12,59 @@ use_fake_gpu "$fake" right
 export LD_LIBRARY_PATH="$root:$fake"
 for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
 
-# draw NAME: a model of two layers, whose weights are normal numbers: bert, or vit, whose norms stand before.
+# draw NAME: a model of two layers: bert, whose weights are normal numbers, or dinov2, with gates and with norms before,
+# whose matrices are in e4m3 with a scale for each row and one for their inputs.
 draw() {
   mkdir "$1"
   python3 - "$1" <<'END'
 import json, random, struct, sys
-name, d, f = sys.argv[1], 128, 256
-vit = name == 'vit'
+name, d = sys.argv[1], 128
+bert = name == 'bert'
+f = 256 if bert else 176
 random.seed(1)
 tensors = {}
 
 
 def add(part, rows, columns=None, middle=0.0):
-    count = rows * (columns or 1)
-    tensors[part] = [rows, columns] if columns else [rows], [random.gauss(middle, 0.1) for _ in range(count)]
+    values = [random.gauss(middle, 0.1) for _ in range(rows * (columns or 1))]
+    if columns and not bert:
+        codes = bytes(random.randrange(127) | random.randrange(2) << 7 for _ in values)
+        tensors[part] = 'F8_E4M3', [rows, columns], codes
+        scales = [random.uniform(5e-4, 1e-3) for _ in range(rows)]
+        tensors[f'{part}_scale'] = 'F32', [rows, 1], struct.pack(f'<{rows}f', *scales)
+        tensors[f'{part[:-6]}input_scale'] = 'F32', [], struct.pack('<f', 0.01)
+    else:
+        tensors[part] = 'F32', [rows, columns] if columns else [rows], struct.pack(f'<{len(values)}f', *values)
 
 
 for i in range(2):
     at = f'encoder.layer.{i}.'
-    qkv = 'attention.attention' if vit else 'attention.self'
+    qkv = 'attention.self' if bert else 'attention.attention'
+    network = [('intermediate.dense', f, d), ('output.dense', d, f)] if bert else [
+        ('mlp.weights_in', 2 * f, d), ('mlp.weights_out', d, f)]
     for part, rows, columns in [(f'{qkv}.{n}', d, d) for n in ('query', 'key', 'value')] + [
-            ('attention.output.dense', d, d), ('intermediate.dense', f, d), ('output.dense', d, f)]:
+            ('attention.output.dense', d, d)] + network:
         add(f'{at}{part}.weight', rows, columns)
         add(f'{at}{part}.bias', rows)
-    norms = ('layernorm_before', 'layernorm_after') if vit else ('attention.output.LayerNorm', 'output.LayerNorm')
-    for part in norms:
+    for part in ('attention.output.LayerNorm', 'output.LayerNorm') if bert else ('norm1', 'norm2'):
         add(f'{at}{part}.weight', d, middle=1.0)
         add(f'{at}{part}.bias', d)
-if vit:
+    for k in () if bert else (1, 2):
+        add(f'{at}layer_scale{k}.lambda1', d, middle=1.0)
+if not bert:
     add('layernorm.weight', d, middle=1.0)
     add('layernorm.bias', d)
 head, data = {}, b''
-for part, (shape, values) in tensors.items():
-    text = struct.pack(f'<{len(values)}f', *values)
-    head[part] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(text)]}
+for part, (dtype, shape, text) in tensors.items():
+    head[part] = {'dtype': dtype, 'shape': shape, 'data_offsets': [len(data), len(data) + len(text)]}
     data += text
 text = json.dumps(head).encode()
 with open(f'{name}/model.safetensors', 'wb') as file:
     file.write(struct.pack('<Q', len(text)) + text + data)
 with open(f'{name}/config.json', 'w') as file:
-    json.dump({'model_type': name, 'hidden_size': d, 'num_attention_heads': 2, 'intermediate_size': f,
-               'num_hidden_layers': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12}, file)
+    sizes = {'intermediate_size': f} if bert else {'mlp_ratio': 2, 'use_swiglu_ffn': True}
+    json.dump({'model_type': name, 'hidden_size': d, 'num_attention_heads': 2, 'num_hidden_layers': 2,
+               'hidden_act': 'gelu', 'layer_norm_eps': 1e-12, **sizes}, file)
 END
 }
 draw bert
@@ -110,23 +122,24 @@ build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
 scaled/run --weights bert/model.safetensors --input worker_fp8/x.npy --output y.npy >out || fail "the example"
 cmp -s y.npy worker_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
 
-# Norms before: the library computes the first one itself, and what rounds to the number beside goes on.
-draw vit
-export FAKE_CHAIN=pre
-vit='--target cuda --model vit -b 2 -s 40 --precision fp8 --calibration calibration.json'
-# words of $vit are options
+# Weights in e4m3 with their own calibration, gates, and norms before: the library computes the first norm itself, and
+# what rounds to the number beside goes on.
+draw dinov2
+export FAKE_CHAIN=pre+silu+gate
+gated='--target cuda --model dinov2 -b 2 -s 40 --precision fp8'
+# words of $gated are options
 # shellcheck disable=SC2086
-fuseplan export 48920 $vit -q -o first 2>said && fail "scales of another model"
-calibrate "$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)" 2
+fuseplan export 48920 $gated --calibration calibration.json -q -o first 2>said && fail "scales of another model"
 # shellcheck disable=SC2086
-fuseplan export 48920 $vit -q -o first
+fuseplan export 48920 $gated --calibration weights -q -o first
 # shellcheck disable=SC2086
-fuseplan bench 48920 $vit --compiler nvcc --baseline none --dump worker_vit >out 2>said || fail "bench of norms before"
+fuseplan bench 48920 $gated --calibration weights --compiler nvcc --baseline none --dump worker_gated >out 2>said ||
+  fail "bench of gates"
 build first first/example.c first/safetensors*.c first/weights*.c
-first/run --weights vit/model.safetensors --input worker_vit/x.npy --output y.npy >out || fail "the example of norms before"
-tail -c +129 worker_vit/y.npy >x
+first/run --weights dinov2/model.safetensors --input worker_gated/x.npy --output y.npy >out || fail "the example of gates"
+tail -c +129 worker_gated/y.npy >x
 tail -c +129 y.npy >y
-"$source/tests/cmd/near.sh" x y 0.1 || fail "the library of norms before"
+"$source/tests/cmd/near.sh" x y 0.1 || fail "the library of gates"
 rm -r first
 unset FAKE_CHAIN
 

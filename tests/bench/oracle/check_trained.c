@@ -73,6 +73,7 @@ static void add_scales(int t, const struct scaling *s, struct buf *header, struc
     const int down = s->rows > 0 ? (out + s->rows - 1) / s->rows : 1;
     const int across = s->columns > 0 ? (in + s->columns - 1) / s->columns : 1;
     const size_t first = data->len;
+    const float input_scale = 0.01f * (float)(t + 1);
     char shape[40], input[80];
     for (int i = 0; i < down * across; i++) {
         float x = scale(t, i / across, i % across);
@@ -82,7 +83,7 @@ static void add_scales(int t, const struct scaling *s, struct buf *header, struc
     shape[s->dims > 0 ? sizeof(shape) - 1 : 0] = '\0';
     add_header(header, tensors[t].name, s->tail, s->type, shape, first, data->len);
     snprintf(input, sizeof(input), "%.*s", (int)strlen(tensors[t].name) - 6, tensors[t].name);
-    buf_add(data, "1.00", 4); /* nothing reads it */
+    buf_add(data, (const char *)&input_scale, sizeof(input_scale));
     add_header(header, input, "input_scale", "F32", "", data->len - 4, data->len);
 }
 
@@ -201,6 +202,35 @@ START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
         }
     }
     trained_close((struct trained *)in.trained);
+}
+END_TEST
+
+/* The input_scale of the value's module is the largest of q, k and v. */
+START_TEST(a_calibration_may_be_the_weights_own)
+{
+    struct trained *t;
+    struct calibration c;
+    char hash[HASH_TEXT_SIZE];
+    write_scaled(0, &scalings[0]);
+    OK(trained_open(path, NULL, &t, &st));
+    OK(calibration_open("weights", t, &w, &c, &st));
+    OK(calibration_check(&c, t, &w, &st));
+    ck_assert_str_eq(c.hash, trained_hash(t, hash));
+    for (int g = 0; g < GEMM_COUNT; g++) {
+        const float input_scale = (float[]){0.05f, 0.07f, 0.11f, 0.13f}[g];
+        ck_assert_float_eq(c.scale[0][g], e4m3_input_scale(E4M3_MOST * input_scale));
+    }
+    calibration_release(&c);
+    trained_close(t);
+
+    write_model(0);
+    OK(trained_open(path, NULL, &t, &st));
+    FAILS(calibration_open("weights", t, &w, &c, &st), STATUS_USAGE,
+          "'encoder.layer.0.attention.self.query.weight' has no input_scale");
+    calibration_release(&c);
+    trained_close(t);
+    FAILS(calibration_open("weights", NULL, &w, &c, &st), STATUS_USAGE, "no weights are given");
+    calibration_release(&c);
 }
 END_TEST
 
@@ -344,5 +374,6 @@ END_TEST
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings)),
       LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled)),
-      ONCE(values_that_are_not_finite_are_refused), ONCE(path_that_is_not_utf8_is_refused),
-      ONCE(the_worker_reads_the_same_file), ONCE(a_calibration_is_of_its_weights))
+      ONCE(a_calibration_may_be_the_weights_own), ONCE(values_that_are_not_finite_are_refused),
+      ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file),
+      ONCE(a_calibration_is_of_its_weights))

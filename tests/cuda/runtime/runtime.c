@@ -40,11 +40,12 @@ static bool counts_tokens(const struct fp_args *a)
 static void find_operators(struct fake_code *code, const struct fp_args *a)
 {
     const struct fp_gemm *g = &a->gemm;
-    const int attention = a->heads * a->head_size, sizes[4][3] = {{0, a->hidden, 3 * attention},
+    const int attention = a->heads * a->head_size, sizes[5][3] = {{0, a->hidden, 3 * attention},
                                                                   {7, attention, a->hidden},
                                                                   {10, a->hidden, a->ffn},
+                                                                  {10, a->hidden, 2 * a->ffn},
                                                                   {12, a->ffn, a->hidden}};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (sizes[i][1] == g->inner && sizes[i][2] == g->columns)
             code->first = sizes[i][0];
     code->last = code->first + (g->gamma != NULL ? 2 : g->bias != NULL ? 1 : 0);
