@@ -141,12 +141,13 @@ int encoder_give(const struct run *r, void *from, void *to)
     return ENCODER_OK;
 }
 
-/* The norm of one row; gamma null: the row as it is, beta null: zeros. */
-static void normalise(const float *x, const float *gamma, const float *beta, double eps,
+/* The norm of one row, an RMS norm or a layernorm; gamma null: the row as it is, beta null: zeros.
+ */
+static void normalise(const float *x, const float *gamma, const float *beta, bool rms, double eps,
                       int columns, float *out)
 {
     double mean = 0, variance = 0;
-    for (int c = 0; c < columns && !encoder_has(ENCODER_RMS); c++)
+    for (int c = 0; c < columns && !rms; c++)
         mean += (double)x[c] / columns;
     for (int c = 0; c < columns; c++)
         variance += (x[c] - mean) * (x[c] - mean) / columns;
@@ -159,6 +160,7 @@ static void normalise(const float *x, const float *gamma, const float *beta, dou
 int encoder_normalise(const struct run *r, const void *x, void *n)
 {
     const int columns = encoder_library.hidden;
+    const bool rms = encoder_has(ENCODER_RMS);
     const float *gamma = r->e->weight[FIRST_GAMMA], *beta = r->e->weight[FIRST_BETA];
     for (int b = 0; b < r->plan->about.batch; b++) {
         const float *from = (const float *)((const char *)x + place_in_run(r, b));
@@ -166,10 +168,63 @@ int encoder_normalise(const struct run *r, const void *x, void *n)
         int rows = encoder_length(r, b);
 #pragma omp parallel for
         for (int i = 0; i < rows; i++)
-            normalise(from + (long)i * columns, gamma, beta, r->e->eps, columns,
+            normalise(from + (long)i * columns, gamma, beta, rms, r->e->eps, columns,
                       to + (long)i * columns);
     }
     return ENCODER_OK;
+}
+
+static bool is_token(const struct encoder_embedding *e, int row)
+{
+    if (e->mask != NULL)
+        return e->mask[row] != 0;
+    return e->lengths == NULL || row % e->seq_len < e->lengths[row / e->seq_len];
+}
+
+static int check_ids(const struct encoder_embedding *e)
+{
+    for (int row = 0; row < e->batch * e->seq_len; row++) {
+        const long long id = e->ids[row], type = e->types != NULL ? e->types[row] : 0;
+        const bool known = id >= 0 && id < e->word_rows;
+        if (is_token(e, row) && (!known || (e->type != NULL && (type < 0 || type >= e->type_rows))))
+            return encoder_fail(ENCODER_BAD_ARGUMENT,
+                                "%s of token %d of sequence %d is %lld; expected 0 to %ld",
+                                known ? "the type" : "the id", row % e->seq_len, row / e->seq_len,
+                                known ? type : id, (known ? e->type_rows : e->word_rows) - 1);
+    }
+    return ENCODER_OK;
+}
+
+static long position_of(const struct encoder_embedding *e, int row)
+{
+    const int place = row % e->seq_len;
+    long count = 0;
+    if (e->padding_id < 0)
+        return place;
+    for (int i = row - place; i <= row && e->ids[row] != e->padding_id; i++)
+        count += e->ids[i] != e->padding_id;
+    return e->padding_id + count;
+}
+
+int encoder_launch_embed(const struct encoder_embedding *e)
+{
+    const int columns = encoder_library.hidden, rows = e->batch * e->seq_len;
+    const float *word = e->word, *type = e->type, *position = e->position;
+    const int status = check_ids(e);
+#pragma omp parallel for
+    for (int row = 0; row < (status == ENCODER_OK ? rows : 0); row++) {
+        float *x = (float *)e->x + (long)row * columns;
+        const long t = e->types != NULL ? e->types[row] : 0;
+        if (!is_token(e, row))
+            continue;
+        memcpy(x, word + e->ids[row] * columns, row_bytes());
+        for (int c = 0; c < columns && type != NULL; c++)
+            x[c] += type[t * columns + c];
+        for (int c = 0; c < columns && position != NULL; c++)
+            x[c] += position[position_of(e, row) * columns + c];
+        normalise(x, e->gamma, e->beta, false, e->eps, columns, x);
+    }
+    return status;
 }
 
 int encoder_begin(struct run *r)

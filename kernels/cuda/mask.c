@@ -166,7 +166,7 @@ static int launch(const struct run *r, const void *kernel, void *argument, int b
                                          .blockDim = {(unsigned)threads, 1, 1},
                                          .stream = (cudaStream_t)r->stream,
                                          .attrs = &attribute,
-                                         .numAttrs = r->e->device->dependent && r->began};
+                                         .numAttrs = r->began && r->e->device->dependent};
     return encoder_check(cudaLaunchKernelExC(&config, kernel, parameters),
                          "cannot launch a kernel");
 }
@@ -187,6 +187,7 @@ void encoder_read_mask(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_move_rows(void);
+void encoder_embed_rows(void);     /* embed.cu */
 void encoder_normalise_rows(void); /* normalise.cu */
 void encoder_quantise_rows(void);  /* quantise.cu */
 
@@ -312,6 +313,15 @@ static int move_rows(const struct run *r, bool in, void *call, void *layers)
     int blocks = (c.batch * c.seq_len + ROWS - 1) / ROWS;
     int most = call == layers ? ZERO_BLOCKS : COPY_BLOCKS;
     return launch(r, (const void *)encoder_move_rows, &c, blocks < most ? blocks : most, THREADS);
+}
+
+int encoder_launch_embed(const struct encoder_embedding *e)
+{
+    enum { THREADS = 128, ROWS = THREADS / 32 };
+    struct fp_embedding c = {*e, encoder_library.hidden, encoder_library.dtype};
+    const struct run r = {.stream = e->stream};
+    return launch(&r, (const void *)encoder_embed_rows, &c,
+                  (e->batch * e->seq_len + ROWS - 1) / ROWS, THREADS);
 }
 
 int encoder_take_x(const struct run *r)

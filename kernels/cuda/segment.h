@@ -3,6 +3,7 @@
 #define SEGMENT_H
 
 #include "abi.h"
+#include "encoder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,6 +131,13 @@ struct fp_normalising {
     const int *live;              /* as in fp_args */
     const void *x, *gamma, *beta; /* gamma null: n is x */
     void *n;
+};
+
+/* A call of encoder_embed(). */
+struct fp_embedding {
+    struct encoder_embedding call;
+    int columns;
+    enum encoder_dtype dtype;
 };
 
 /* Rows in fp16 to codes of e4m3. */

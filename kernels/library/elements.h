@@ -32,6 +32,11 @@ ELEMENTS float element_from_bits(uint32_t bits)
 /* fp16 numbers below 2^-14 are multiples of 2^-24; values from 65520 on become infinite. */
 ELEMENTS uint16_t element_to_fp16(float value)
 {
+#ifdef __CUDA_ARCH__
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+#else
     uint32_t bits = element_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00);
@@ -40,14 +45,21 @@ ELEMENTS uint16_t element_to_fp16(float value)
     if (rest < 0x38800000)
         return (uint16_t)(sign | (uint32_t)rintf(element_from_bits(rest) * 0x1p24f));
     return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
+#endif
 }
 
 ELEMENTS float element_from_fp16(uint16_t half)
 {
+#ifdef __CUDA_ARCH__
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+#else
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
     float scaled = element_from_bits(rest << 13) * 0x1p112f;
     return element_from_bits(sign |
                              (rest >= 0x7c00 ? 0x7f800000u | rest << 13 : element_bits(scaled)));
+#endif
 }
 
 ELEMENTS uint16_t element_to_bf16(float value)

@@ -234,6 +234,40 @@ struct encoder_call {
  * encoder_destroy() destroys the graphs. */
 ENCODER_API int encoder_run(const struct encoder *e, const struct encoder_call *call);
 
+/* ---- what a first layer reads ---------------------------------------------------------------- */
+
+/* All zero but what is needed.  Tables are (rows, D), vectors (D), of the library's type; they and
+ * x are aligned to 16 bytes.  All is memory of the current GPU, or for a CPU of the host; it stays
+ * the caller's. */
+struct encoder_embedding {
+    int batch, seq_len;
+    const long long *ids;   /* (batch, seq_len): rows of word */
+    const long long *types; /* likewise of type; null: row 0 */
+    /* Which of them are tokens, one of both; null: all are. */
+    const long long *mask; /* (batch, seq_len): not 0 where a token is */
+    const int *lengths;    /* (batch): tokens come first */
+    const void *word;
+    const void *type;     /* null: none is added */
+    const void *position; /* likewise */
+    long word_rows, type_rows, position_rows;
+    /* -1: row p of position is that of place p of a sequence.  Else, as in RoBERTa, row
+     * padding_id + n of the n-th id of a sequence that is not padding_id, and row padding_id of all
+     * others. */
+    long padding_id;
+    const void *gamma, *beta; /* beta null: zeros */
+    double eps;
+    void *x;      /* (batch, seq_len, D) */
+    void *stream; /* as in struct encoder_call */
+};
+
+/* Writes rows of x that are tokens', and no others: word[id] + type[t] + position[p], of which the
+ * layernorm is taken in fp32.  encoder_run() reads none of the others, given the same mask or
+ * lengths.  It returns as encoder_run() does.
+ *
+ * An id or a type of a token that is no row of its table is ENCODER_BAD_ARGUMENT on a CPU.  On a
+ * GPU, for which the call does not wait, that token's row is NaN. */
+ENCODER_API int encoder_embed(const struct encoder_embedding *e);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,7 @@
  */
 #include "plan.h"
 
+#include <limits.h>
 #include <stdint.h>
 
 /* ---- what the library is --------------------------------------------------------------------- */
@@ -119,4 +120,50 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     r.args.ffn = l->ffn;
     r.args.eps = (float)e->eps;
     return encoder_submit(&r);
+}
+
+/* ---- embeddings ------------------------------------------------------------------------------ */
+
+static int check_embedding(const struct encoder_embedding *e)
+{
+    enum { ALIGNMENT = 16 };
+    if (e == NULL || e->ids == NULL || e->word == NULL || e->gamma == NULL || e->x == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "%s null",
+                            e == NULL          ? "the embedding is"
+                            : e->ids == NULL   ? "ids are"
+                            : e->word == NULL  ? "the table word is"
+                            : e->gamma == NULL ? "gamma is"
+                                               : "the output x is");
+    if (e->batch < 1 || e->seq_len < 1 || (long)e->batch * e->seq_len > INT_MAX)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the batch is (%d, %d); expected positive sizes, and at most %d tokens",
+                            e->batch, e->seq_len, INT_MAX);
+    if (e->mask != NULL && e->lengths != NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "mask and lengths are given; give one of them");
+    if (e->word_rows < 1 || (e->type != NULL && e->type_rows < 1))
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "word has %ld rows, type %ld; expected some",
+                            e->word_rows, e->type_rows);
+    const long rows = e->seq_len + (e->padding_id >= 0 ? e->padding_id + 1 : 0);
+    if (e->position != NULL && e->position_rows < rows)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "position has %ld rows; sequences of %d need at least %ld",
+                            e->position_rows, e->seq_len, rows);
+    if (((uintptr_t)e->word | (uintptr_t)e->type | (uintptr_t)e->position | (uintptr_t)e->gamma |
+         (uintptr_t)e->beta | (uintptr_t)e->x) %
+            ALIGNMENT !=
+        0)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "x, a table, gamma or beta is not aligned to %d bytes", ALIGNMENT);
+    if (e->stream != NULL && encoder_on_cpu())
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "a stream is given to a library for CPUs; give null");
+    return ENCODER_OK;
+}
+
+int encoder_embed(const struct encoder_embedding *e)
+{
+    int status = check_embedding(e);
+    if (status == ENCODER_OK)
+        status = encoder_start();
+    return status == ENCODER_OK ? encoder_launch_embed(e) : status;
 }

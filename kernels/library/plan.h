@@ -159,6 +159,9 @@ int encoder_normalise(const struct run *r, const void *x, void *n);
 
 int encoder_launch(struct run *r, int layer, int segment);
 
+/* Does a call of encoder_embed() that is checked, or puts it into its stream. */
+int encoder_launch_embed(const struct encoder_embedding *e);
+
 /* ---- layers.c: a run, the same for every target ---------------------------------------------- */
 
 /* Does a call's work, or puts it into r->stream: from the call's x to its y. */

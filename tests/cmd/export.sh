@@ -156,7 +156,7 @@ fi
 
 # Public are the functions of the header, no more.
 sed -n 's/^ENCODER_API .*[ *]\(encoder_[a-z_]*\)(.*/\1/p' library/encoder.h | sort >public
-[ "$(wc -l <public)" -eq 9 ] || fail "the header has $(wc -l <public) functions"
+[ "$(wc -l <public)" -eq 10 ] || fail "the header has $(wc -l <public) functions"
 nm -D --defined-only library/libencoder.so | awk '{ print $3 }' | grep -v -e '^__odr_asan' | sort | diff public - ||
   fail "not the header's functions are exported"
 readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail "soname"
@@ -167,6 +167,9 @@ cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libe
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o refused "$source/tests/cmd/refused.c" library/libencoder.a -lopenblas -lm
 ./refused || fail "what the library refuses"
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Ilibrary -o embed "$source/tests/cmd/embed.c" library/libencoder.a -lopenblas -lm
+./embed || fail "embeddings"
 # A plugin's library stays when the plugin goes: OpenMP's threads wait in it.
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -fPIC -shared -Ilibrary -o plugin.so "$source/tests/cmd/refused.c" library/libencoder.so \

@@ -22,7 +22,7 @@ build() {
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/
       s/^segment_.*/X(encoder_&, -1, -1)/'
   done >"$where/segments.inc"
-  for file in lengths normalise quantise; do
+  for file in embed lengths normalise quantise; do
     object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
   done
   compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Werror -I$where -I$stand_in"

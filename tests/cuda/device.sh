@@ -180,6 +180,15 @@ exported_e4m3() {
   done
 }
 
+# Embeddings by libraries of each type.
+embedded() {
+  for type in fp32 fp16 bf16; do
+    library "$scratch/embedded_$type" -t $type -b 2 -s 100 -H 2 -W 64 -L 3 && with_library "$lib" cmd/embed &&
+      say "$lib/embed" || return 1
+    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/embed" || return 1
+  done
+}
+
 # An exported library in a C program: errors, lengths, threads that share handles.  Packed it gives the same.
 exported() {
   for packed in '' --packed; do
@@ -188,7 +197,7 @@ exported() {
       with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
     ! command -v compute-sanitizer >/dev/null || sanitized "$lib/library" "$lib/y" || return 1
   done
-  say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5 || return 1
+  say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5 && embedded || return 1
   case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
   9.0*) exported_e4m3 ;;
   esac

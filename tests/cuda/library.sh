@@ -29,6 +29,12 @@ cuda/run y || fail "the library"
 build cuda "$source/tests/cmd/refused.c"
 cuda/run || fail "what the library refuses"
 build cuda "$source/tests/cmd/library.c"
+for type in fp32 fp16 bf16; do
+  # shellcheck disable=SC2086
+  fuseplan export "$value" --target cuda -t $type --arch sm_80 $workload -q -o embed_$type
+  build embed_$type "$source/tests/cmd/embed.c"
+  embed_$type/run || fail "embeddings in $type"
+done
 for gpu in 'none there is no usable device' 'old the driver is too old' 'other the library has no code for this device'; do
   FAKE_GPU=${gpu%% *} cuda/run z >said && fail "it runs without a GPU: $gpu"
   grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"

@@ -10,6 +10,7 @@ void encoder_read_mask(struct fp_reading c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 void encoder_move_rows(struct fp_moving c);
+void encoder_embed_rows(struct fp_embedding c);       /* embed.cu, likewise */
 void encoder_normalise_rows(struct fp_normalising c); /* normalise.cu, likewise */
 void encoder_quantise_rows(struct fp_quantising c);   /* quantise.cu, likewise */
 
@@ -49,6 +50,12 @@ static void move_rows(const struct stub *stub, void *argument)
     encoder_move_rows(*(struct fp_moving *)argument);
 }
 
+static void embed_rows(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_embed_rows(*(struct fp_embedding *)argument);
+}
+
 static void normalise_rows(const struct stub *stub, void *argument)
 {
     (void)stub;
@@ -79,6 +86,7 @@ const struct stub stubs[] = {
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
     {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
+    {(const void *)encoder_embed_rows, sizeof(struct fp_embedding), embed_rows, 0, 0},
     {(const void *)encoder_normalise_rows, sizeof(struct fp_normalising), normalise_rows, 0, 0},
     {(const void *)encoder_quantise_rows, sizeof(struct fp_quantising), quantise_rows, 0, 0},
 };
