@@ -6,7 +6,7 @@ import weakref
 
 import torch
 
-from . import capture, finder, graphs as _graphs, library, precision as _precision, probe, program
+from . import capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe, program
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Watch, hide_pooled
 
@@ -162,6 +162,7 @@ def _make(model, stack, calls, again, shapes, dtype, wanted):
     made = Stack(stack, None, calls)
     made.mean_length = wanted["mean_length"]
     made.engine = made_engine(made, module, model, about, loss)
+    made.embeddings = embeddings.find_refusal(dict(_above(model, stack)).get(_whole(model, stack)), made)
     return made
 
 
@@ -222,8 +223,7 @@ def _replace(model, stack):
     layers = Layers(stack)
     if d.owner is model and d.attribute == "":
         return layers
-    above = [(path, module) for path, module in model.named_modules() if _is_above(path, module, d)]
-    whole = max((path for path, module in above if hasattr(module, "base_model_prefix")), key=len, default=None)
+    above, whole = _above(model, d), _whole(model, d)
     stack.hooks = [module.pooler.register_forward_hook(hide_pooled) for _, module in above
                    if isinstance(getattr(module, "pooler", None), torch.nn.Module)]
     stack.head = _find_head(module for _, module in above)
@@ -231,10 +231,25 @@ def _replace(model, stack):
         # Models of transformers 4 look through tokens for padding if they get no mask.
         takes_mask = path == whole and d.family.mask_in_layers and finder.transformers_5() is not None
         entry = _enter(stack, module) if hasattr(module, "base_model_prefix") else None
-        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask, entry))
+        embeds = path == whole and stack.embeddings is None
+        if embeds:
+            stack.embed = vars(module.embeddings)["forward"] = embeddings.Embeddings(module.embeddings, stack)
+            stack.hooks.append(stack.embed)
+        stack.hooks += _watch(module, Watch(layers, module, module is d.owner, i == 0, takes_mask, embeds, entry))
     stack.replaced = [getattr(d.owner, d.attribute)]  # in a list: not a module of the stack
     setattr(d.owner, d.attribute, layers)
     return model
+
+
+def _above(model, description):
+    """(path, module) of what loops over the list, or is a model of transformers around it."""
+    return [(path, module) for path, module in model.named_modules() if _is_above(path, module, description)]
+
+
+def _whole(model, description):
+    """The path of the innermost such model, or None."""
+    return max((path for path, module in _above(model, description) if hasattr(module, "base_model_prefix")), key=len,
+               default=None)
 
 
 def _find_head(modules):
@@ -308,6 +323,7 @@ def explain(model):
         lines += [f"{stack.description.path}: {stack.describe()}",
                   f"  relative L2 distance to the model: {engine.error:.2g}" +
                   (f", and of its own layers with these GEMMs in e4m3 {engine.loss:.2g}" if engine.loss else ""),
+                  f"  embeddings: {stack.embeddings or 'the library writes rows of tokens alone'}",
                   f"  plans: {'searched for %g s' % searched if searched else 'best known, or default'}",
                   f"  library: {engine.module._path}"]
         for i, (batch, seq_len) in enumerate(engine.sizes):
@@ -335,7 +351,7 @@ def stats(model):
     """Of each stack by its path: calls of each shape, how many of them were replays of a CUDA graph, with the plan's
     size that ran it, the share of its rows that was padding in its newest call, and the mean time of a call in
     microseconds (on a GPU the host's, of a replay the whole model's), and calls that the model's own layers ran, by the
-    reason.  It waits for the GPU."""
+    reason.  embeddings: calls whose embeddings the library wrote, without replays.  It waits for the GPU."""
     found = {}
     for stack in _stacks_of(model):
         engine = stack.engine
@@ -346,5 +362,6 @@ def stats(model):
                                       "us": engine.seconds[batch, seq_len] / count * 1e6,
                                       "padding": 1 - sum(lengths_of(engine, (batch, seq_len))) / (batch * seq_len),
                                       "plan": engine.sizes[index] if index >= 0 else "in pieces"}
-        found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls)}
+        found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls),
+                                         "embeddings": stack.embed.calls if stack.embed else 0}
     return found

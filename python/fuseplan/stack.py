@@ -29,9 +29,10 @@ _CHANGED = "; the model's other parts may have changed already"
 class _Asked(threading.local):
     """What a call of this thread asks for.  by: the Watch that saw that the stack's layers must run, and reason: why;
     every: the Watch that saw that the outputs of all layers are wanted, and outputs: these, see Stand; mask: (B,S),
-    which the model itself does not get; lengths, whole, ran: see asking()."""
+    which the model itself does not get; ids: (B,S) of a call in which rows of embeddings go to the stack alone, so that
+    those of no token may hold anything; lengths, whole, ran: see asking()."""
 
-    by = reason = every = outputs = mask = lengths = ran = None
+    by = reason = every = outputs = mask = ids = lengths = ran = None
     whole = False
 
 
@@ -164,11 +165,12 @@ class Watch:
     layers: of the stack; a copy of the module has PyTorch's, and its hooks do nothing.  owner: whether the module
     itself loops over them.  outermost: whether no watched module is around it.  takes_mask: whether it hands its
     attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it would look for in
-    it, costs more than some layers, and waits for the GPU.  entry: in the place of the module's forward(), or None."""
+    it, costs more than some layers, and waits for the GPU.  embeds: whether it makes the embeddings.  entry: in the
+    place of the module's forward(), or None."""
 
-    def __init__(self, layers, module, owner, outermost, takes_mask, entry):
+    def __init__(self, layers, module, owner, outermost, takes_mask, embeds, entry):
         self.layers, self.owner, self.outermost, self.takes_mask = layers, owner, outermost, takes_mask
-        self.entry = entry
+        self.embeds, self.entry = embeds, entry
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
         self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
@@ -218,6 +220,8 @@ class Watch:
             asked.every = asked.outputs = None
         if self.takes_mask:
             asked.mask = None
+        if self.embeds:
+            asked.ids = None
         if asked.by is None:
             named = {**dict(zip(self.names, args)), **kwargs} if len(args) > 1 else kwargs
             reason = self._find_reason(args, named)
@@ -229,6 +233,8 @@ class Watch:
             if self.owner:
                 stack.count_plain(asked.reason)
             return None
+        if self.embeds and asked.every is None and not torch.compiler.is_compiling():
+            asked.ids = args[0] if args else kwargs.get("input_ids")
         if self.takes_mask:
             mask = kwargs.get("attention_mask")
             if (isinstance(mask, torch.Tensor) and mask.dim() == 2 and mask.shape[1] <= stack.engine.longest and
@@ -246,6 +252,8 @@ class Watch:
                 asked.every = asked.outputs = None
             if self.takes_mask:
                 asked.mask = None
+            if self.embeds:
+                asked.ids = None
 
 
 class Entry:
@@ -307,6 +315,7 @@ class Stack(torch.nn.Module):
         family = description.family
         self._contiguous = description.causal or family.rope or bool(family.bias)
         self.asked = _Asked()
+        self.embed = self.embeddings = None  # an Embeddings, or why there is none
         self.head = None  # the class of a model that may read the row of token 0
         self.mean_length = None  # for which plans are chosen
         self.plain_calls = collections.Counter()

@@ -504,6 +504,7 @@ def check_calls():
                         pairs = zip(got.hidden_states, want.hidden_states) if got.hidden_states else [(got[0], want[0])]
                         worst = min([worst] + [least_cosine(mine, theirs, real) for mine, theirs in pairs])
             expect(f'({batch},{seq_len}){padding and ", padded " + padding}: cosine {worst:.6f}', worst >= 0.9999)
+    check_embeddings(ours, without)
     counts = [s['plain'] for model in (ours, without) for s in fuseplan.stats(model).values()]
     expect(f'calls: {count_replays(ours)} replays, by PyTorch {counts}', count_replays(ours) > 90 and not any(counts))
     found = (ours(input_ids=torch.full((1, 32), i, device='cuda'))[0] for i in range(1000, 1300))
@@ -512,6 +513,22 @@ def check_calls():
     check_streams(ours, without)
     print(f'  {fuseplan.explain(ours).splitlines()[-1]}', flush=True)
     print_overhead(ours)
+
+
+def check_embeddings(ours, without):
+    """The library's in all calls of check_calls() but those for hidden states, without a graph or captured; and NaN for
+    an id that the table lacks."""
+    by_graphs, by_calls = (s['embeddings'] for model in (ours, without) for s in fuseplan.stats(model).values())
+    expect(f'embeddings: by the library in {by_calls} of 180 calls without graphs, {by_graphs} for graphs and without',
+           by_calls == 120 and by_graphs > 10)
+    if by_calls != 120:  # PyTorch's would end CUDA for this process
+        return
+    inputs, _ = draw_masked(without, 2, 20, 'right', 0)
+    inputs['attention_mask'][:] = 1
+    inputs['attention_mask'][0, 9:] = 0
+    inputs['input_ids'][0, 9:], inputs['input_ids'][1, 3] = 1 << 40, -1
+    bad = without(**inputs)[0].isnan().flatten(1).all(1).tolist()
+    expect(f'embeddings: NaN for an id that is none, unless it is padding: {bad}', bad == [False, True])
 
 
 def print_first_calls(ours):

@@ -5,7 +5,7 @@
 MODEL: bert-base, minilm-l6, modernbert-base, nomic (all), with weights that are drawn, fp16.  For each: optimize() from
 an empty cache, and again in a second process; batches of 32, 128 and 256 sentences with natural lengths, padded to the
 longest, over the same by torch.compile(dynamic=True), and over the best full shape, a real token; the parts of a batch
-of 32; the first call of a shape that was never seen.
+of 32 and of 256; the first call of a shape that was never seen.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def print_parts(name, ours, batch):
     print(f'{name}: of a batch {tuple(mask.shape)} with {tokens} tokens: ' +
           ', '.join(f'{what} {median_us(call):.0f} us' for what, call in parts.items()), flush=True)
     with open(os.path.join(os.path.dirname(engine.module._path), 'manifest.json'), encoding='utf-8') as file:
-        plan = next(p for p in json.load(file)['plans'] if p['workload']['batch'] == 32)
+        plan = next(p for p in json.load(file)['plans'] if p['workload']['batch'] == len(mask))
     print(f"{name}: plan {plan['value']}: " + '; '.join(f"{s['ops'][0]}-{s['ops'][1]} {s['implementation']} {s['schedule']}"
                                                        for s in plan['segments']), flush=True)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -153,7 +153,8 @@ def measure(name, search, compiles):
               ', '.join(f'{what} {s * 1e9 / real:.0f} ns a token' for what, s in runs.items()) +
               f'; {best / runs["ours"]:.2f} times as fast as the best of the others; '
               f'{runs["ours"] * 1e9 / real / full:.2f} of the best full shape', flush=True)
-    print_parts(name, ours, draw_batches(32)[0][0])
+    for batch in 32, 256:
+        print_parts(name, ours, draw_batches(batch)[0][0])
     print(f'{name}: {fuseplan.explain(ours).splitlines()[-1]}', flush=True)
 
 

@@ -258,7 +258,7 @@ class Models(Case):
         count = self.replays(self.ours)
         with torch.autocast('cpu', dtype=torch.bfloat16, enabled=False):
             self.assertSame()
-        with mock.patch.object(torch, 'is_autocast_enabled', lambda: True):
+        with mock.patch.object(torch, 'is_autocast_enabled', lambda *_: True):
             self.assertSame()
         with mock.patch.object(OnCpu, 'is_captured', lambda: True):
             self.assertSame()
