@@ -6,7 +6,7 @@
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
-named='spaces attention layers errors packed huggingface huggingface_times python python_times traffic grid defaults'
+named='spaces attention layers errors packed huggingface python python_times traffic grid'
 named="$named functions"
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -268,19 +268,6 @@ huggingface() {
     say python3 "$here/huggingface.py" "$lib" "$scratch/base" "$lib"
 }
 
-# How fast BERT-base becomes by the best plans known, which are searched for where none is.
-huggingface_times() {
-  for size in '-b 8 -s 512' '-b 1 -s 128'; do
-    workload="--target cuda --preset bert-base $size"
-    say timeout 100 "$bin/fuseplan" search $workload --time-limit 60 -q &&
-      say "$bin/fuseplan" export best $workload -q --force -o "$scratch/best" &&
-      say make -s -j "$(nproc)" -C "$scratch/best" &&
-      say "$scratch/best/example" &&
-      say "$bin/fuseplan" bench best $workload --baseline none -q &&
-      say python3 "$here/huggingface.py" --times "$scratch/best" || return 1
-  done
-}
-
 # The Python package: each family of models, and what a user does; its times.
 python() {
   say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py"
@@ -330,11 +317,6 @@ memory() {
 grid() {
   with_items "$(grid_points)" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" &&
     with_items "$(grid_points)" "$here/roofline.sh" "$bin"
-}
-
-# The default schedules beside the best ones that are known; after grid.
-defaults() {
-  with_items "$(grid_points)" "$here/defaults.sh" "$bin"
 }
 
 # What norms before, rotary embeddings and a gate cost.

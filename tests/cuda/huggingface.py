@@ -1,33 +1,26 @@
 """A HuggingFace BERT whose layers an exported library runs, beside the same model in PyTorch.
 
-    huggingface.py [--times] DIR [OTHER...]
+    huggingface.py DIR [OTHER...]
 
 DIR was written by `fuseplan export` for a CUDA GPU and built by make; OTHER are further libraries, which run
 in the same process, and DIR may be among them.  The model has the library's
 sizes and weights drawn by transformers.  Prints for each batch of the library, and for a smaller one, the difference to the
 model in fp32, beside that of PyTorch in the library's type (relative L2 norms over real tokens), and
 checks what a user does: capture into a CUDA graph, torch.compile, torch.export, another stream,
-inputs that must be refused.  --times also times the model beside torch.compile in the mode
-max-autotune.  What torch.compile gets is the model's embeddings and layers without a mask: of the
-whole model it traces a mask even where there is no padding, and with a mask PyTorch has no fused
-attention kernel there.  Exits 1 if anything is wrong.
+inputs that must be refused.  Exits 1 if anything is wrong.
 """
 
 import argparse
 import copy
 import importlib.util
 import os
-import statistics
 import sys
 
 import torch
 import transformers
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 DIFFERENCE_MAX = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 2e-3}
 ROUNDING_MAX = 3e-3  # what the same layers make of embeddings that are rounded in other places
-FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
-ROUNDS = 100
 failures = []
 
 
@@ -222,72 +215,10 @@ def check_others(directories):
         check_differences(reference, half, library.encoder_from(copy.deepcopy(half)), *library.sizes()[0])
 
 
-# ---- times -----------------------------------------------------------------------------------------
-
-
-def capture(function):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
-def time_in_turn(functions):
-    """The median of each function's times, in microseconds; a call of each in turn."""
-    samples = {name: [] for name in functions}
-    for _ in range(ROUNDS):
-        for name, function in functions.items():
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            begin.record()
-            function()
-            end.record()
-            torch.cuda.synchronize()
-            samples[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: statistics.median(s) for name, s in samples.items()}
-
-
-class WithoutMask(torch.nn.Module):
-    """A model's embeddings and layers, from tokens without padding to the last layer's output."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.embeddings, self.encoder = model.embeddings, model.encoder
-
-    def forward(self, tokens):
-        return self.encoder(self.embeddings(input_ids=tokens))[0]
-
-
-def print_times(half, ours, batch, seq_len):
-    tokens = draw_tokens(batch, seq_len)
-    with torch.no_grad(), sdpa_kernel(FUSED):
-        compiled = torch.compile(WithoutMask(half), mode='max-autotune-no-cudagraphs')
-        ours.encoder.lengths = all_tokens(batch, seq_len)
-        captured = capture(lambda: ours(input_ids=tokens))
-        ours.encoder.lengths = None
-        functions = {'ours': lambda: ours(input_ids=tokens),
-                     'ours captured': captured,
-                     'compile': lambda: compiled(tokens),
-                     'compile captured': capture(lambda: compiled(tokens))}
-        times = time_in_turn(functions)
-        for name, us in times.items():
-            print(f'({batch},{seq_len}) {name}: {us:.1f} us')
-        print(f'({batch},{seq_len}) compile over ours: '
-              f'{times["compile"] / times["ours"]:.2f}, captured '
-              f'{times["compile captured"] / times["ours captured"]:.2f}')
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('directory', metavar='DIR')
     p.add_argument('others', metavar='OTHER', nargs='*')
-    p.add_argument('--times', action='store_true')
     a = p.parse_args()
     library = load_library(a.directory)
     reference = draw_model(library.info)
@@ -302,9 +233,6 @@ def main():
     check_tracing(library, ours, *sizes[0])
     check_inputs(library, ours, *sizes[0])
     check_others(a.others)
-    if a.times:
-        for size in sizes:
-            print_times(half, ours, *size)
     return 1 if failures else 0
 
 
