@@ -87,6 +87,9 @@ struct buf {
 extern char buf_empty[1]; /* the text of every empty buf; never written, as cap is 0 then */
 #define BUF_INIT ((struct buf){.ptr = buf_empty})
 
+/* A local buf that is released where its scope ends: SCOPED_BUF text = BUF_INIT; */
+#define SCOPED_BUF __attribute__((cleanup(buf_release))) struct buf
+
 void buf_init(struct buf *b);
 void buf_release(struct buf *b); /* frees the contents; init before using it again */
 void buf_reset(struct buf *b);   /* empties it, keeps the memory */

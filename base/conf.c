@@ -106,7 +106,7 @@ static int read_value(struct reader *r, struct buf *out, struct status *st)
 /* "key = value", or a key alone. */
 static int read_entry(struct reader *r, struct conf *out, struct status *st)
 {
-    struct buf key = BUF_INIT, value = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT, value = BUF_INIT;
     int line = r->line, result = 0;
     while (isalnum((unsigned char)peek(r)) != 0 || peek(r) == '-') {
         char c = (char)tolower((unsigned char)take(r));
@@ -136,8 +136,6 @@ static int read_entry(struct reader *r, struct conf *out, struct status *st)
         out->items[out->count++] =
             (struct conf_entry){mem_strdup(key.ptr), alone ? NULL : mem_strdup(value.ptr), line};
     }
-    buf_release(&key);
-    buf_release(&value);
     return result;
 }
 

@@ -51,7 +51,7 @@ void cpu_info_read(struct cpu_info *out)
 {
     *out = (struct cpu_info){0};
     struct utsname kernel;
-    struct buf text = BUF_INIT, value = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, value = BUF_INIT;
     uname(&kernel);
     snprintf(out->kernel, sizeof(out->kernel), "Linux %.50s", kernel.release);
     file_read("/proc/cpuinfo", 0, &text, STATUS_IGNORED);
@@ -69,8 +69,6 @@ void cpu_info_read(struct cpu_info *out)
             break;
         }
     hash_text(value.ptr, value.len, out->flags_hash);
-    buf_release(&value);
-    buf_release(&text);
 }
 
 /* OpenMP, where the process has it, may have bound this thread to one core. */
@@ -96,15 +94,13 @@ int cpu_threads(void)
 static uint64_t group_number(const struct fp_group *group, const char *file, const char *key,
                              uint64_t absent)
 {
-    struct buf path = BUF_INIT, text = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, text = BUF_INIT;
     buf_addf(&path, "%s/%s", group->dir, file);
     file_read(path.ptr, 0, &text, STATUS_IGNORED);
     const char *value = behind_key(text.ptr, key);
     char *end = NULL;
     uint64_t number = value != NULL ? strtoull(value, &end, 10) : 0;
     bool found = value != NULL && end != value; /* "max" has no number */
-    buf_release(&path);
-    buf_release(&text);
     return found ? number : absent;
 }
 
@@ -150,11 +146,10 @@ uint64_t mem_group_bytes(const char *list, const char *root)
 
 uint64_t mem_available_bytes(void)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     file_read("/proc/meminfo", 0, &text, STATUS_IGNORED);
     const char *kib = behind_key(text.ptr, "MemAvailable:");
     uint64_t least = kib != NULL ? 1024 * (uint64_t)strtoull(kib, NULL, 10) : UINT64_MAX;
-    buf_release(&text);
     struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
     if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < least)
         least = own.rlim_cur;
@@ -167,7 +162,7 @@ double cpu_busy_seconds(void)
 {
     enum { USER, NICE, SYSTEM, IDLE, IO_WAIT, IRQ, SOFT_IRQ, STEAL, FIELDS };
     unsigned long long ticks[FIELDS] = {0}, busy = 0;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int found = 0;
     if (file_read("/proc/stat", 0, &text, STATUS_IGNORED) == 0 &&
         strncmp(text.ptr, "cpu ", 4) == 0) {
@@ -179,6 +174,5 @@ double cpu_busy_seconds(void)
             busy += found != IDLE && found != IO_WAIT ? ticks[found] : 0;
         }
     }
-    buf_release(&text);
     return found == FIELDS ? (double)busy / (double)sysconf(_SC_CLK_TCK) : -1;
 }

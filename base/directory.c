@@ -244,11 +244,10 @@ static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
     if (result == 0)
         result = obstacles(s, &entries, replace, &found, st);
     if (result == 0 && found.count > 0) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         names_text(&found, &text);
         result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': it holds %s", s->dir,
                             text.ptr);
-        buf_release(&text);
     }
     if (result == 0)
         result = move_up(s, &entries, st);

@@ -287,7 +287,7 @@ double npy_value(const struct npy *a, int64_t i)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out)
 {
-    struct buf header = BUF_INIT;
+    SCOPED_BUF header = BUF_INIT;
     buf_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[type].descr);
     size_t count = 1;
     for (int d = 0; d < ndim; d++) {
@@ -304,5 +304,4 @@ void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *d
     buf_add(out, version_and_len, sizeof(version_and_len));
     buf_add(out, header.ptr, header.len);
     buf_add(out, data, count * (size_t)types[type].bytes);
-    buf_release(&header);
 }

@@ -18,15 +18,13 @@ static const char *const names[STATUS_CODE_COUNT] = {
 /* Sets the message to an escaped text with another behind it; what does not fit is cut. */
 static void set_message(struct status *st, const char *behind, const char *fmt, va_list args)
 {
-    struct buf text = BUF_INIT, escaped = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, escaped = BUF_INIT;
     buf_addv(&text, fmt, args);
     buf_adds(&text, behind);
     utf8_escape(text.ptr, &escaped);
     snprintf(st->message, sizeof(st->message), "%s", escaped.ptr);
     if (escaped.len >= sizeof(st->message)) /* the cut may be within a character */
         utf8_mend(st->message);
-    buf_release(&escaped);
-    buf_release(&text);
 }
 
 int status_set(struct status *st, enum status_code code, const char *fmt, ...)

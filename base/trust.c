@@ -131,7 +131,7 @@ static int step(struct walk *w, const char *name, struct status *st)
 
 static int walk_down(struct walk *w, struct status *st)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     struct stat info;
     int result = 0;
     while (result == 0 && next_component(&w->rest, &name)) {
@@ -143,7 +143,6 @@ static int walk_down(struct walk *w, struct status *st)
             result = step(w, name.ptr, st);
         }
     }
-    buf_release(&name);
     if (result != 0 || w->how == TRUST_WAY)
         return result;
     if (lstat(path_of(&w->at), &info) != 0)

@@ -113,11 +113,9 @@ bool utf8_is_plain(const char *text)
 {
     if (text[plain_bytes(text)] == '\0')
         return true;
-    struct buf escaped = BUF_INIT;
+    SCOPED_BUF escaped = BUF_INIT;
     utf8_escape(text, &escaped);
-    bool same = strcmp(escaped.ptr, text) == 0;
-    buf_release(&escaped);
-    return same;
+    return strcmp(escaped.ptr, text) == 0;
 }
 
 bool utf8_is_valid(const char *text)

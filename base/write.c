@@ -274,7 +274,7 @@ static int open_temporary(const struct place *place, struct buf *name)
 static int write_beside(const struct place *place, const void *data, size_t len)
 {
     sigset_t before;
-    struct buf temporary = BUF_INIT;
+    SCOPED_BUF temporary = BUF_INIT;
     file_hold_signals(&before);
     int fd = open_temporary(place, &temporary), error = 0; /* of the first step that failed */
     if (fd < 0 || write_all(fd, data, len) != 0 || take_mode(fd, place) != 0 || fsync(fd) != 0 ||
@@ -284,7 +284,6 @@ static int write_beside(const struct place *place, const void *data, size_t len)
         unlinkat(place->dir, temporary.ptr, 0);
     if (fd >= 0)
         close(fd); /* last, as it unlocks the file */
-    buf_release(&temporary);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return error;
 }

@@ -26,7 +26,7 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
-    struct buf preload = BUF_INIT;
+    SCOPED_BUF preload = BUF_INIT;
     buf_addf(&preload, "LD_PRELOAD=%s", c->openmp != NULL ? c->openmp : "");
     char **env = worker_environment(target == TARGET_CPU, c->openmp != NULL ? preload.ptr : NULL);
     const char *const argv[] = {worker, "--serve", NULL};
@@ -38,7 +38,6 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
                                       .max_memory_bytes = c->max_memory_bytes};
     int result = process_start(&spec, &c->process, st);
     free(env);
-    buf_release(&preload);
     close(ends[1]);
     c->channel = ends[0];
     c->opened = false;
@@ -102,12 +101,10 @@ static int died(struct client *c, struct status *st)
         poll(NULL, 0, 1);
     c->killed = process_ended(&c->process) && was_killed(c, c->process.wait_status);
     process_kill(&c->process);
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     process_describe_end(c->process.wait_status, &text);
     add_last_line(c, &text);
-    status_set(st, STATUS_LAUNCH, "%s: the worker ended with %s", c->doing, text.ptr);
-    buf_release(&text);
-    return -1;
+    return status_set(st, STATUS_LAUNCH, "%s: the worker ended with %s", c->doing, text.ptr);
 }
 
 /* Appends to `received` what has come; false once the worker is gone. */

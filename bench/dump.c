@@ -8,12 +8,10 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
 {
     json_t *object = workload_json(&b->w, b->target.kind);
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
-    struct buf path = BUF_INIT, whole = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, whole = BUF_INIT;
     buf_addf(&path, "%s/workload.json", dir);
     buf_addf(&whole, "%s\n", text);
     int result = file_write(path.ptr, whole.ptr, whole.len, st);
-    buf_release(&whole);
-    buf_release(&path);
     free(text);
     json_decref(object);
     return result;

@@ -46,7 +46,7 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     struct status st = STATUS_INIT;
     struct toolchain tc = {0};
     const struct target_ops *target = target_ops_of(kind, &st);
-    struct buf subject = BUF_INIT;
+    SCOPED_BUF subject = BUF_INIT;
     buf_addf(&subject, "target %s", target_names[kind]);
     if (target == NULL) {
         env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
@@ -60,7 +60,6 @@ static void check_target(enum target_kind kind, const char *worker, const struct
                 works ? "builds and runs code" : "not usable");
     }
     toolchain_release(&tc);
-    buf_release(&subject);
 }
 
 void env_check_all(struct env_list *out)
@@ -68,7 +67,7 @@ void env_check_all(struct env_list *out)
     *out = (struct env_list){0};
     struct status cache_problem = STATUS_INIT, worker_problem = STATUS_INIT;
     struct cache cache;
-    struct buf worker = BUF_INIT;
+    SCOPED_BUF worker = BUF_INIT;
     bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
     bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
     env_add(out, "worker", true, have_worker ? ENV_OK : ENV_MISSING, "install fuseplan again", "%s",
@@ -79,7 +78,6 @@ void env_check_all(struct env_list *out)
         check_target((enum target_kind)kind, have_worker ? worker.ptr : NULL,
                      have_cache ? &cache : NULL, out);
     cache_release(&cache);
-    buf_release(&worker);
 }
 
 void env_check_noise(struct target_name target, struct env_list *out)

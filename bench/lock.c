@@ -54,12 +54,11 @@ static void own_command(struct buf *out)
 static void leave_name(int fd)
 {
     char now[CLOCK_UTC_SIZE];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_addf(&text, "%ld\t%s\t", (long)getpid(), clock_utc(now));
     own_command(&text);
     buf_adds(&text, "\n");
     bool named = pwrite(fd, text.ptr, text.len, 0) == (ssize_t)text.len;
-    buf_release(&text);
     if (!named)
         return; /* only messages would name this process */
 }
@@ -68,14 +67,12 @@ static void leave_name(int fd)
 static bool is_stopped(long pid)
 {
     char path[32];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     const char *name_end = NULL;
     if (file_read(path, 0, &text, STATUS_IGNORED) == 0)
         name_end = strrchr(text.ptr, ')');
-    bool stopped = name_end != NULL && strncmp(name_end, ") T", 3) == 0;
-    buf_release(&text);
-    return stopped;
+    return name_end != NULL && strncmp(name_end, ") T", 3) == 0;
 }
 
 static void holder_text(const struct holder *h, bool stopped, struct buf *out)
@@ -104,7 +101,7 @@ static void say_holder(int fd, struct lock_device device, struct lock_wait *wait
     bool stopped = h.pid > 0 && is_stopped(h.pid);
     if (wait->say == NULL || h.pid <= 0 || (h.pid == wait->named && stopped == wait->stopped))
         return;
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     buf_adds(&line, "waiting for ");
     device_text(device, &line);
     buf_adds(&line, "; one measurement at a time may run there: ");
@@ -112,7 +109,6 @@ static void say_holder(int fd, struct lock_device device, struct lock_wait *wait
     wait->say(wait->ctx, line.ptr);
     wait->named = h.pid;
     wait->stopped = stopped;
-    buf_release(&line);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -155,7 +151,7 @@ static int open_shared(const char *path, struct status *st)
         return fd; /* without a link it was just removed: path_is() */
     if (fd >= 0)
         close(fd);
-    struct buf how = BUF_INIT;
+    SCOPED_BUF how = BUF_INIT;
     way_out(path, &how);
     if (missing)
         status_set(
@@ -166,7 +162,6 @@ static int open_shared(const char *path, struct status *st)
     else
         status_set(st, STATUS_ENVIRONMENT, "the device's lock '%s' cannot be used: %s; %s", path,
                    error != 0 ? strerror(error) : "not a regular file with one link", how.ptr);
-    buf_release(&how);
     return -1;
 }
 
@@ -206,10 +201,9 @@ static bool path_is(const char *path, int fd)
 
 static void tell_waiting(struct lock_device device, const struct lock_wait *wait)
 {
-    struct buf phase = BUF_INIT;
+    SCOPED_BUF phase = BUF_INIT;
     buf_addf(&phase, "waiting for %s:%d", target_names[device.name.kind], device.name.device);
     step_tell(&wait->listener, &(struct step){.phase = phase.ptr, .left_s = NAN});
-    buf_release(&phase);
 }
 
 /* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure.  holder:
@@ -239,7 +233,7 @@ static int give_up(const char *path, int fd, struct lock_device device,
                    const struct lock_wait *wait, struct status *st)
 {
     struct holder h;
-    struct buf who = BUF_INIT, what = BUF_INIT;
+    SCOPED_BUF who = BUF_INIT, what = BUF_INIT;
     read_holder(fd, &h);
     device_text(device, &what);
     if (h.pid > 0)
@@ -251,8 +245,6 @@ static int give_up(const char *path, int fd, struct lock_device device,
                "no turn on %s within %.0f s, because only one measurement may run there at a time; "
                "it belongs to %s",
                what.ptr, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S, who.ptr);
-    buf_release(&what);
-    buf_release(&who);
     return -1;
 }
 
@@ -284,7 +276,7 @@ int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wa
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
     const double until = clock_seconds() + fmin(wait->limit_s, LOCK_QUEUE_LIMIT_S);
-    struct buf path = BUF_INIT, queue_path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, queue_path = BUF_INIT;
     int queue = -1, fd = -1, result = -1;
     *lock = -1;
     char *dir = lock_dir(st);
@@ -299,8 +291,6 @@ int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wa
         result = open_and_wait(path.ptr, how, until, -1, device, wait, &fd, st);
     lock_drop(holder);
     lock_drop(queue);
-    buf_release(&path);
-    buf_release(&queue_path);
     if (result != 0) {
         lock_drop(fd);
         return -1;

@@ -5,7 +5,7 @@
  * differ in their operands alone may share a binary. */
 static void recall_verdict(const struct bench *b, struct binary *binary)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_addf(&text, "%s %s ", b->verdict_base, binary->content_hash);
     choice_name(&binary->choice, &text);
     buf_adds(&text, " ");
@@ -14,7 +14,6 @@ static void recall_verdict(const struct bench *b, struct binary *binary)
     buf_reset(&text);
     if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
         binary->error = strtod(text.ptr, NULL);
-    buf_release(&text);
 }
 
 static json_t *choice_message(struct bench *b, const struct choice *c)
@@ -40,10 +39,9 @@ json_t *request_of(struct bench *b, struct runnable what)
 
 void request_blame(const struct choice *c, struct status *reason)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     choice_name(c, &name);
     status_prefix(reason, "%s", name.ptr);
-    buf_release(&name);
 }
 
 /* Only of a binary of this session: a candidate might send anything as the name of a file. */

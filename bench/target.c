@@ -57,13 +57,12 @@ int target_check_dtype(enum target_kind kind, enum dtype dtype, struct status *s
 {
     if ((targets[kind].dtypes & 1u << dtype) != 0)
         return 0;
-    struct buf have = BUF_INIT;
+    SCOPED_BUF have = BUF_INIT;
     for (int i = 0; i < DTYPE_COUNT; i++)
         if ((targets[kind].dtypes & 1u << i) != 0)
             buf_addf(&have, "%s%s", have.len > 0 ? ", " : "", dtypes[i].name);
     status_set(st, STATUS_USAGE, "the %s target has no element type %s; expected %s",
                target_names[kind], dtypes[dtype].name, have.ptr);
-    buf_release(&have);
     return -1;
 }
 

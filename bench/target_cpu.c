@@ -6,14 +6,13 @@
 /* Hashes the machine's id or, where the system keeps none, its host name. */
 static void machine_hash(char out[HASH_TEXT_SIZE])
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     char name[256] = "";
     if (file_read("/etc/machine-id", 0, &text, STATUS_IGNORED) != 0 || text.len == 0) {
         gethostname(name, sizeof(name) - 1);
         buf_adds(&text, name);
     }
     hash_text(text.ptr, text.len, out);
-    buf_release(&text);
 }
 
 static void fingerprint(int device, struct fingerprint *out)
@@ -32,7 +31,7 @@ static void fingerprint(int device, struct fingerprint *out)
 static void check_governor(struct env_list *out)
 {
     static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (file_exists(path) && file_read(path, 64, &text, STATUS_IGNORED) == 0) {
         text.ptr[strcspn(text.ptr, "\n")] = '\0';
         bool steady = strcmp(text.ptr, "performance") == 0;
@@ -41,7 +40,6 @@ static void check_governor(struct env_list *out)
                 "cpupower frequency-set -g performance",
                 "%s", text.ptr);
     }
-    buf_release(&text);
 }
 
 static void check_load(struct env_list *out)

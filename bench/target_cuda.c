@@ -33,13 +33,12 @@ static int set_arch(struct gpu *gpu, int arch, struct status *st)
         gpu_set_arch(gpu, arch);
         return 0;
     }
-    struct buf names = BUF_INIT;
+    SCOPED_BUF names = BUF_INIT;
     arch_name(arch, &names);
     buf_adds(&names, "; its own is ");
     arch_name(gpu->arch, &names);
-    status_set(st, STATUS_USAGE, "%s does not run code for %s", gpu->where.device, names.ptr);
-    buf_release(&names);
-    return -1;
+    return status_set(st, STATUS_USAGE, "%s does not run code for %s", gpu->where.device,
+                      names.ptr);
 }
 
 /* Stands for every GPU of an architecture. */
@@ -102,14 +101,13 @@ static void fingerprint(int device, struct fingerprint *out)
 static void check_nvcc(bool wanted, struct env_list *out)
 {
     struct status st = STATUS_INIT;
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     const char *why;
     if (nvcc_find(&path, &why, &st) == 0)
         env_add(out, "nvcc", false, ENV_OK, "", "%s (%s)", path.ptr, why);
     else if (wanted)
         env_add(out, "nvcc", false, ENV_WARNING,
                 "exported CUDA libraries can be written here but not built", "%s", st.message);
-    buf_release(&path);
 }
 
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)

@@ -67,20 +67,18 @@ json_t *baselines_json(const struct baseline_time *b, int count)
 
 void baseline_note(const struct options *o, const struct baseline_time *b)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add(plan_value(b->plan), &name);
     if (!isfinite(b->ms.median))
         note(o, "baseline %s has no time: %s", name.ptr, b->reason.message);
-    buf_release(&name);
 }
 
 void unstable_print(unsigned value, const char *why)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add(value, &name);
     if (why[0] != '\0')
         printf("%-12s %s: %s\n", "unstable", name.ptr, why);
-    buf_release(&name);
 }
 
 void baseline_ratio(const struct baseline_time *b, bool same, struct buf *out)

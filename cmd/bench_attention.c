@@ -181,7 +181,7 @@ static void note_default(const struct options *o, const struct session *s)
     const struct workload *w = &s->workload;
     if (choices_for(bench_target(s->bench), attention_of(w->chain), false, 0, NULL) == 1)
         return;
-    struct buf texts = BUF_INIT, command = BUF_INIT;
+    SCOPED_BUF texts = BUF_INIT, command = BUF_INIT;
     struct db_workload stored = db_workload_of(w, &texts);
     stored.mask = o->mask; /* of a file its name, where the row has its hash */
     known_options(&stored, target_names[s->target.kind], &command);
@@ -193,8 +193,6 @@ static void note_default(const struct options *o, const struct session *s)
          "batch %d, seq-len %d: this is the default schedule, as no time of attention is stored; "
          "'fuseplan search %s' finds a faster one",
          w->batch, w->seq_len, command.ptr);
-    buf_release(&texts);
-    buf_release(&command);
 }
 
 struct elsewhere {

@@ -45,10 +45,9 @@ static const struct column columns[] = {
 
 void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     unstable_text(&c->trials[i], c->earlier[i].in_search, &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
-    buf_release(&text);
 }
 
 int comparison_beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
@@ -65,10 +64,9 @@ int comparison_beside(const struct comparison *c, int i, struct baseline_time ou
 /* Null where no plan given has a GEMM in e4m3. */
 static json_t *precision_json(const struct comparison *c, int i, const struct workload *w)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     precision_text(c->precision[i], dtypes[w->dtype].name, &text);
     json_t *object = c->precision[0] != 0 ? json_string(text.ptr) : json_null();
-    buf_release(&text);
     return object;
 }
 
@@ -127,7 +125,7 @@ static void print_baselines(const struct comparison *c)
     for (int i = 0; i < c->given; i++) {
         struct baseline_time b[BASELINES_MAX];
         int n = comparison_ran(c, i) ? comparison_beside(c, i, b) : 0;
-        struct buf plan = BUF_INIT;
+        SCOPED_BUF plan = BUF_INIT;
         plan_add(plan_value(c->plans[i]), &plan);
         buf_adds(&plan, c->padded[i] ? " padded" : "");
         if (c->precision[i] != 0) {
@@ -136,12 +134,10 @@ static void print_baselines(const struct comparison *c)
         }
         for (int k = 0; k < n; k++)
             if (is_news(c, i, b[k].plan)) {
-                struct buf line = BUF_INIT;
+                SCOPED_BUF line = BUF_INIT;
                 baseline_ratio(&b[k], false, &line);
                 printf("%s%s: %s\n", lines++ == 0 ? "\n" : "", plan.ptr, line.ptr);
-                buf_release(&line);
             }
-        buf_release(&plan);
     }
 }
 

@@ -26,7 +26,7 @@ static void note_best(void *ctx, const struct db_study *study)
     const struct noting *n = ctx;
     const char *device = study->target.device;
     bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add((unsigned)n->best->value, &name);
     note(n->o, "the best plan known is %s%s: %.*f ms on '%s'%s", name.ptr,
          n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
@@ -35,7 +35,6 @@ static void note_best(void *ctx, const struct db_study *study)
         pack_note(n->o, "it is", n->pack, study, n->best, &n->here);
     if (n->unstable[0] != '\0')
         note(n->o, "its time is unstable, and it may not be the fastest: %s", n->unstable);
-    buf_release(&name);
 }
 
 static int find_best(const struct options *o, enum scope scope, struct best_plan *out,
@@ -93,10 +92,9 @@ static int default_plan(const struct options *o, struct plan *out, struct status
         build.precision = o->precision;
         if (!plan_expected(&build, out))
             *out = plan_from_value(VALUE_FUSED);
-        struct buf name = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT;
         plan_add(plan_value(*out), &name);
         note(o, "the default plan is %s", name.ptr);
-        buf_release(&name);
     }
     workload_release(&w);
     return result;

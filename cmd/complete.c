@@ -30,13 +30,12 @@ static void answer_paths(const struct line *l, const char *kind)
 
 static void answer_words(const struct line *l, void (*words)(struct buf *words))
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     char *rest;
     words(&text);
     for (char *word = strtok_r(text.ptr, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
         answer(l, word, "");
-    buf_release(&text);
 }
 
 /* ---- arguments of options -------------------------------------------------------------------- */
@@ -101,12 +100,11 @@ static void answer_options(const struct line *l)
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
         char text[64];
-        struct buf help = BUF_INIT;
+        SCOPED_BUF help = BUF_INIT;
         snprintf(text, sizeof(text), "--%s", info->name);
         option_help(info, &help);
         if ((options >> id & 1) != 0)
             answer(l, text, help.ptr);
-        buf_release(&help);
     }
 }
 

@@ -79,7 +79,7 @@ static int run(const struct options *o, struct status *st)
         return -1;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int id = 0; id < SETTING_COUNT; id++) {
-        struct buf value = BUF_INIT, from = BUF_INIT;
+        SCOPED_BUF value = BUF_INIT, from = BUF_INIT;
         if (id != SETTING_CACHE && (OPTS_SEARCHED >> id & 1) == 0)
             continue;
         add_value(o, id, &value);
@@ -89,8 +89,6 @@ static int run(const struct options *o, struct status *st)
                                    json_text(from.ptr), "file",
                                    file != NULL ? json_text(file->file) : json_null(), "line",
                                    file != NULL ? json_integer(file->line) : json_null()));
-        buf_release(&value);
-        buf_release(&from);
     }
     output_end(&out);
     return EXIT_SUCCESS;

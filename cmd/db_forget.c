@@ -58,7 +58,7 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
 {
     struct db_forget what = {.failed = false};
     json_t *rows = json_array();
-    struct buf key = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT;
     int result = read_what(o, s, &key, &what, st);
     if (result == 0)
         result = db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st);
@@ -74,6 +74,5 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
             note(o, "nothing was forgotten: --dry-run");
     }
     json_decref(rows);
-    buf_release(&key);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

@@ -8,10 +8,9 @@ static const struct column info_columns[] = {
 
 static void print_escaped(const char *text)
 {
-    struct buf escaped = BUF_INIT;
+    SCOPED_BUF escaped = BUF_INIT;
     utf8_escape(text, &escaped);
     fputs(escaped.ptr, stdout);
-    buf_release(&escaped);
 }
 
 /* For people a line a member; takes the object over. */

@@ -27,10 +27,9 @@ static json_t *listed_workload(const struct db_listed *l)
 
 json_t *db_study_options(const struct db_listed *l)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     known_options(&l->workload, l->target.kind, &text);
     json_t *options = json_string(text.ptr);
-    buf_release(&text);
     return options;
 }
 

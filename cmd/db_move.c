@@ -73,7 +73,7 @@ int db_import_run(const struct options *o, struct session *s, struct status *st)
 
 int db_export_run(const struct options *o, struct session *s, struct status *st)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     db_listen(s->db, (struct listener){.report = progress_step});
     if (o->output == NULL && isatty(STDOUT_FILENO)) /* the line would stand among the results */
         progress_hide();
@@ -86,6 +86,5 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
     else if (result == 0 && fwrite(text.ptr, 1, text.len, stdout) != text.len)
         result =
             status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
-    buf_release(&text);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

@@ -29,10 +29,9 @@ static int open_stored(const struct options *o, struct session *s, struct measur
     if (found.db != NULL)
         return db_study_read(s->db, s->study, read_device, m, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) { /* else the failure says it */
-        struct buf search = BUF_INIT;
+        SCOPED_BUF search = BUF_INIT;
         options_command(o, "search", OPTS_SEARCHED, &search);
         note(o, "no times of this workload are stored; '%s' measures it", search.ptr);
-        buf_release(&search);
     }
     return 0;
 }
@@ -54,14 +53,12 @@ static int read_unstable(struct session *s, struct explained *x, struct status *
 /* Which command says where the time goes within kernels. */
 static void print_stamps(const struct options *o, const struct explained *x)
 {
-    struct buf verb = BUF_INIT, command = BUF_INIT;
+    SCOPED_BUF verb = BUF_INIT, command = BUF_INIT;
     buf_addf(&verb, "bench %u", plan_value(x->e.plan));
     options_command(o, verb.ptr, OPTS_SEARCHED | OPT(PRECISION), &command);
     printf("\n'%s --stamps' says what each kernel's time goes to: hand-over, loads, products, "
            "epilogue\n",
            command.ptr);
-    buf_release(&command);
-    buf_release(&verb);
 }
 
 static void print(const struct options *o, const struct explained *x)

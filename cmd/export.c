@@ -4,12 +4,11 @@
 static int build(const struct options *o, const char *dir, struct status *st)
 {
     if (library_build(dir, st) == 0) {
-        struct buf path = BUF_INIT;
+        SCOPED_BUF path = BUF_INIT;
         buf_add_path(&path, dir);
         note(o, "built the library; '%s/example%s' runs %s", path.ptr,
              o->precision != 0 ? " --weights FILE" : "",
              o->precision != 0 ? "the model that was calibrated" : "its example");
-        buf_release(&path);
         return 0;
     }
     struct status why = *st;

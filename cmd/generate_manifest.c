@@ -18,14 +18,13 @@ static json_t *launch_json(const struct choice *c, const struct workload *w)
 static json_t *segment_json(const struct choice *c, const struct workload *w, json_t *resources)
 {
     const struct work work = segment_work(c->segment, w, c->schedule.precision);
-    struct buf symbol = BUF_INIT;
+    SCOPED_BUF symbol = BUF_INIT;
     choice_symbol(c, &symbol);
     json_t *object = json_pack(
         "{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last, "implementation",
         c->impl->name, "schedule", schedule_json(c), "function", symbol.ptr, "flops",
         json_number(work.flops), "bytes", json_number(work.bytes), "launch", launch_json(c, w),
         "resources", resources != NULL ? resources : json_null());
-    buf_release(&symbol);
     return object;
 }
 
@@ -43,10 +42,9 @@ static json_t *archs_json(const struct arch_list *list)
 {
     json_t *all = json_array();
     for (int i = 0; i < list->count; i++) {
-        struct buf name = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT;
         arch_name(list->arch[i], &name);
         json_array_append_new(all, json_string(name.ptr));
-        buf_release(&name);
     }
     return all;
 }
@@ -73,7 +71,7 @@ static json_t *measured_with(const struct schedules *s)
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
-    struct buf precision = BUF_INIT;
+    SCOPED_BUF precision = BUF_INIT;
     precision_text(s->candidate.precision, dtypes[part->workload.dtype].name, &precision);
     json_t *members =
         json_pack("{si sb ss so so so so}", "value", (int)plan_value(part->plan), "packed",
@@ -83,7 +81,6 @@ static void add_plan(const struct choosing *c, const struct chosen *part, json_t
                   measured_with(s), "segments", segments_json(part));
     json_object_update(out, members);
     json_decref(members);
-    buf_release(&precision);
 }
 
 static void add_rest(const struct choosing *c, const struct standalone *p, json_t *out)

@@ -76,12 +76,10 @@ static bool is_built(const json_t *manifest, const char *name)
 
 static bool has_hash(const char *path, const char *expected)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
-    bool same = file_read(path, 0, &text, STATUS_IGNORED) == 0 && expected != NULL &&
-                strcmp(hash_text(text.ptr, text.len, hash), expected) == 0;
-    buf_release(&text);
-    return same;
+    return file_read(path, 0, &text, STATUS_IGNORED) == 0 && expected != NULL &&
+           strcmp(hash_text(text.ptr, text.len, hash), expected) == 0;
 }
 
 /* What Python keeps of the file that runs a library. */
@@ -130,14 +128,13 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
     int result = 0;
     if (others.count > 0 && !force) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         names_text(&others, &text);
         result = status_set(st, STATUS_USAGE,
                             "'%s' holds what fuseplan did not write or what was changed "
                             "since: %s; name a new directory, or add --force to keep other files "
                             "and replace changed ones",
                             dir, text.ptr);
-        buf_release(&text);
     }
     json_decref(manifest);
     names_release(&others);
@@ -162,12 +159,10 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
     for (int i = 0; i < p->count; i++)
         if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
             return -1;
-    struct buf whole = BUF_INIT;
+    SCOPED_BUF whole = BUF_INIT;
     json_add(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG), &whole);
     buf_adds(&whole, "\n");
-    int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);
-    buf_release(&whole);
-    return result;
+    return write_file(dir, manifest_name, whole.ptr, whole.len, st);
 }
 
 /* Removes what an earlier output has and the new one has not. */

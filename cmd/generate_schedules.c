@@ -133,7 +133,7 @@ static void replaced_text(const struct schedules *s, struct buf *out)
 static bool note_replaced(const struct options *o, const struct choosing *c,
                           const struct schedules *s)
 {
-    struct buf replaced = BUF_INIT, archs = BUF_INIT, measured = BUF_INIT;
+    SCOPED_BUF replaced = BUF_INIT, archs = BUF_INIT, measured = BUF_INIT;
     replaced_text(s, &replaced);
     for (int i = 0; i < c->archs.count; i++) {
         buf_adds(&archs, i > 0 ? "," : "");
@@ -145,11 +145,7 @@ static bool note_replaced(const struct options *o, const struct choosing *c,
              "the plan was measured on '%s'; so that it runs on %s, ops %s take schedules that "
              "were slower there; '--arch %s' keeps the fastest",
              s->device, archs.ptr, replaced.ptr, measured.ptr);
-    bool any = replaced.len > 0;
-    buf_release(&replaced);
-    buf_release(&archs);
-    buf_release(&measured);
-    return any;
+    return replaced.len > 0;
 }
 
 static void note_failed(const struct options *o, const struct schedules *s)

@@ -7,14 +7,13 @@ static void note_written(const struct options *o, int files, const char *dir, bo
     const char *use = program             ? "and runs them"
                       : o->precision == 0 ? "the library and runs its example"
                                           : "the library and runs the model that was calibrated";
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_add_path(&path, dir);
     if (options_has(o, OPT(BUILD)))
         note(o, "wrote %d files; make builds them", files);
     else
         note(o, "wrote %d files; 'make -C %s && %s/%s%s' builds %s", files, path.ptr, path.ptr,
              program ? "plan" : "example", o->precision != 0 ? " --weights FILE" : "", use);
-    buf_release(&path);
 }
 
 /* The files of a library are called by its name, and the others by their contents. */

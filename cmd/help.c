@@ -136,7 +136,7 @@ static const option_bits rare =
 
 static void print_options(FILE *out, const struct command *c, option_bits shown)
 {
-    struct buf left = BUF_INIT, text = BUF_INIT;
+    SCOPED_BUF left = BUF_INIT, text = BUF_INIT;
     fputs("\noptions:\n", out);
     for (int id = 0; id < OPTION_COUNT; id++) {
         if ((shown >> id & 1) == 0)
@@ -147,13 +147,11 @@ static void print_options(FILE *out, const struct command *c, option_bits shown)
         add_option_text(c, id, &text);
         print_row(out, left.ptr, text.ptr);
     }
-    buf_release(&left);
-    buf_release(&text);
 }
 
 void help_command(const struct command *c, bool all, FILE *out)
 {
-    struct buf usage = BUF_INIT, more = BUF_INIT;
+    SCOPED_BUF usage = BUF_INIT, more = BUF_INIT;
     bool sizes = (c->options & OPT(HEADS)) != 0 && c != &cmd_config, few = !all && sizes;
     add_usage(c, &usage);
     fprintf(out, "usage: %s\n\n%s.\n", usage.ptr, c->summary);
@@ -173,6 +171,4 @@ void help_command(const struct command *c, bool all, FILE *out)
                 c->name);
     else
         print_variables(out, c);
-    buf_release(&usage);
-    buf_release(&more);
 }

@@ -117,7 +117,7 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
     if (ok)
         us = one->trial.ms;
     const struct done done = done_by(k, one);
-    struct buf operators = BUF_INIT;
+    SCOPED_BUF operators = BUF_INIT;
     segment_describe(one->choice.chain, one->choice.segment, &operators);
     json_t *row = json_pack("{s[ii] ss ss so so so so ss}", "ops", one->choice.segment.first,
                             one->choice.segment.last, "operators", operators.ptr, "implementation",
@@ -127,7 +127,6 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
                             "reason", ok ? "" : one->trial.reason.message);
     set_resources(row, &one->trial.resources);
     set_rates(row, &done);
-    buf_release(&operators);
     return row;
 }
 

@@ -101,13 +101,12 @@ static void add_name(void *ctx, const struct db_workload *w, const char *target_
 
 int known_refuse(struct db *db, const struct status *missing, struct status *st)
 {
-    struct buf names = BUF_INIT;
+    SCOPED_BUF names = BUF_INIT;
     struct naming naming = {&names, 0};
     int result = db_workloads(db, add_name, &naming, st);
     if (result == 0)
         status_set(st, STATUS_NOT_FOUND, "%s%s%s%s", missing->message,
                    naming.count > 0 ? "; known are " : "", names.ptr,
                    naming.count > NAMED_MAX ? " and others" : "");
-    buf_release(&names);
     return -1;
 }

@@ -79,7 +79,7 @@ static char **environment_with(const char *gpu, struct buf *own)
 
 int library_run(const char *dir, const struct library_example *e, struct status *st)
 {
-    struct buf program = BUF_INIT, own = BUF_INIT;
+    SCOPED_BUF program = BUF_INIT, own = BUF_INIT;
     char *argv[10];
     int n = 0;
     char **env = environment_with(e->gpu, &own);
@@ -98,7 +98,5 @@ int library_run(const char *dir, const struct library_example *e, struct status 
     argv[n] = NULL;
     int result = run(argv, env, true, st);
     free(env);
-    buf_release(&own);
-    buf_release(&program);
     return result;
 }

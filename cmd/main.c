@@ -37,11 +37,10 @@ static int check_operands(const struct command *c, const struct options *o, stru
 
 static void note_settings(const struct options *o)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     settings_text(o, &text);
     if (text.len > 0)
         note(o, "set by files: %s", text.ptr);
-    buf_release(&text);
 }
 
 /* Runs a command and shows its progress. */

@@ -20,7 +20,7 @@ static double block_share(const struct block_lists *l)
 /* Null where no order of tokens needs fewer blocks. */
 static json_t *cover_json(const struct cover *c)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (c->parts == 0)
         return json_null();
     for (int i = 0; i < c->parts; i++) {
@@ -28,7 +28,6 @@ static json_t *cover_json(const struct cover *c)
         cover_part_text(&c->part[i], &text);
     }
     json_t *value = json_string(text.ptr);
-    buf_release(&text);
     return value;
 }
 
@@ -53,10 +52,9 @@ static void print_cover(const struct cover *c)
     }
     printf("cover     %lld blocks in other orders of tokens\n", (long long)cover_entries(c));
     for (int i = 0; i < c->parts; i++) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         cover_part_text(&c->part[i], &text);
         printf("          %s\n", text.ptr);
-        buf_release(&text);
     }
 }
 
@@ -65,7 +63,7 @@ static void print_text(const struct workload *w, const char *text)
     const struct block_lists *l = &w->blocks;
     int64_t elements = (int64_t)w->batch * w->seq_len * w->seq_len;
     int64_t blocks_kept = l->blocks_full + l->blocks_partial;
-    struct buf picture = BUF_INIT;
+    SCOPED_BUF picture = BUF_INIT;
     picture_text(w, &picture);
     printf("mask      %s at S=%d\n", text, w->seq_len);
     printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * element_share(w), (long long)l->kept,
@@ -77,41 +75,36 @@ static void print_text(const struct workload *w, const char *text)
     putchar('\n');
     fputs(picture.ptr, stdout);
     picture_legend(w);
-    buf_release(&picture);
 }
 
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
     int64_t shape[3];
     unsigned char *keep;
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     int dims = workload_kept(w, shape, &keep);
     npy_write(NPY_BOOL, dims, shape, keep, &bytes);
     int result = file_write(path, bytes.ptr, bytes.len, st);
-    buf_release(&bytes);
     free(keep);
     return result;
 }
 
 static int write_svg(const struct workload *w, const char *path, struct status *st)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     picture_svg(w, &text);
-    int result = file_write(path, text.ptr, text.len, st);
-    buf_release(&text);
-    return result;
+    return file_write(path, text.ptr, text.len, st);
 }
 
 static void print(const struct options *o, const struct workload *w)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     mask_text(&w->mask_spec, &text);
     progress_hide();
     if (o->format == FORMAT_TABLE)
         print_text(w, text.ptr);
     else
         output_object(o->format, columns, ARRAY_LEN(columns), mask_json(w, text.ptr));
-    buf_release(&text);
 }
 
 static int run(const struct options *given, struct status *st)
@@ -144,7 +137,7 @@ static void list_masks(struct buf *out)
     buf_adds(out, "attention masks:\n");
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
-        struct buf summary = BUF_INIT;
+        SCOPED_BUF summary = BUF_INIT;
         mask_kind_info(i, &name, &usage, &summary);
         char *defaults = strstr(summary.ptr, " (");
         bool fits = summary.len <= SUMMARY_MAX || defaults == NULL;
@@ -153,7 +146,6 @@ static void list_masks(struct buf *out)
         buf_addf(out, "  %-26s %s\n", usage, summary.ptr);
         if (!fits) /* on a line of their own */
             buf_addf(out, "  %-26s %s\n", "", defaults);
-        buf_release(&summary);
     }
 }
 

@@ -8,9 +8,8 @@ void next_print(const struct options *o, const struct next_step *steps, int coun
         return;
     puts("\nnext:");
     for (int i = 0; i < count; i++) {
-        struct buf command = BUF_INIT;
+        SCOPED_BUF command = BUF_INIT;
         options_command(o, steps[i].command, steps[i].options, &command);
         printf("  %s%s\n", command.ptr, steps[i].more);
-        buf_release(&command);
     }
 }

@@ -93,10 +93,9 @@ void words_mask(struct buf *out)
 {
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
-        struct buf summary = BUF_INIT;
+        SCOPED_BUF summary = BUF_INIT;
         mask_kind_info(i, &name, &usage, &summary);
         buf_addf(out, "%s%s", i > 0 ? " " : "", name);
-        buf_release(&summary);
     }
 }
 
@@ -136,19 +135,18 @@ void option_help(const struct option_info *info, struct buf *out)
         return;
     }
     const char *list[WORDS_MAX];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int n = split_words(info->words, &text, list);
     buf_addf(out, "%.*s", (int)(at - info->help), info->help);
     words_join("", list, n, " or ", out);
     buf_adds(out, at + 1);
-    buf_release(&text);
 }
 
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
                struct status *st)
 {
     const char *list[WORDS_MAX];
-    struct buf text = BUF_INIT, all = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, all = BUF_INIT;
     int at = 0;
     int n = split_words(words, &text, list);
     while (at < n && strcmp(word, list[at]) != 0)
@@ -160,7 +158,5 @@ int words_find(const char *what, const char *word, void (*words)(struct buf *wor
                         nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
                         nearest != NULL ? "'? " : "", all.ptr);
     }
-    buf_release(&all);
-    buf_release(&text);
     return at;
 }

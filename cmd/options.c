@@ -67,7 +67,7 @@ static int options_beginning(const struct command *c, const char *text,
 static int refuse_long(const struct command *c, const char *name, struct status *st)
 {
     const char *names[OPTION_COUNT];
-    struct buf list = BUF_INIT;
+    SCOPED_BUF list = BUF_INIT;
     int id = OPTION_COUNT - 1, n = options_beginning(c, name, names);
     while (id >= 0 && strcmp(option_info((enum option_id)id)->name, name) != 0)
         id--;
@@ -85,7 +85,6 @@ static int refuse_long(const struct command *c, const char *name, struct status 
         status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help all' lists all",
                    name, c->name);
     }
-    buf_release(&list);
     return -1;
 }
 

@@ -5,15 +5,14 @@
 
 static void print_json(const json_t *value, size_t flags)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     json_add(value, flags | JSON_REAL_PRECISION(JSON_DIGITS), &text);
     fwrite(text.ptr, 1, text.len, stdout);
-    buf_release(&text);
 }
 
 static void print_csv_cell(const json_t *value)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     cell_add(value, DECIMALS_ALL, "", &text);
     if (strpbrk(text.ptr, ",\"\n\r") == NULL) {
         fputs(text.ptr, stdout);
@@ -26,7 +25,6 @@ static void print_csv_cell(const json_t *value)
         }
         putchar('"');
     }
-    buf_release(&text);
 }
 
 /* Of several outputs that become one. */

@@ -47,7 +47,7 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
 int directory_check_vacant(const char *what, const char *dir, struct status *st)
 {
     struct names found;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (file_is_standard_output(dir))
         return status_set(st, STATUS_USAGE,
                           "%s: standard output takes one file, and these are several; name a "
@@ -61,7 +61,6 @@ int directory_check_vacant(const char *what, const char *dir, struct status *st)
         status_set(st, STATUS_USAGE,
                    "%s: '%s' holds %s; name a new directory, or add --force to write beside them",
                    what, dir, text.ptr);
-    buf_release(&text);
     int result = found.count > 0 ? -1 : 0;
     names_release(&found);
     return result;

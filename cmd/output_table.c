@@ -81,7 +81,7 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     json_array_foreach(rows, i, row)
     {
         const json_t *value = row_member(row, c->key);
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         cell_add(value, c->decimals, "", &text);
         out->number |= json_is_number(value);
         filled |= text.len > 0;
@@ -90,7 +90,6 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
         int word = longest_word(text.ptr);
         if (word > out->least)
             out->least = word;
-        buf_release(&text);
     }
     return filled;
 }
@@ -111,7 +110,7 @@ static int piece_of(const char *text, int width)
 static bool print_pieces(const struct shown *columns, int n, const char **texts)
 {
     bool more = false;
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     for (int i = 0; i < n; i++) {
         const struct shown *c = &columns[i];
         int len = piece_of(texts[i], c->width);
@@ -123,7 +122,6 @@ static bool print_pieces(const struct shown *columns, int n, const char **texts)
     while (line.len > 0 && line.ptr[line.len - 1] == ' ')
         line.ptr[--line.len] = '\0';
     puts(line.ptr);
-    buf_release(&line);
     return more;
 }
 
@@ -155,10 +153,9 @@ static int count_wider(const json_t *rows, const struct column *c, int width)
     int count = 0;
     json_array_foreach(rows, i, row)
     {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         cell_add(row_member(row, c->key), c->decimals, "", &text);
         count += (int)text.len > width;
-        buf_release(&text);
     }
     return count;
 }
@@ -221,7 +218,7 @@ void table_print_markdown(const struct output *out)
 {
     size_t row = 0, rows = json_array_size(out->kept);
     for (int line = -2; line < (int)rows; line++) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         for (int c = 0; c < out->column_count; c++) {
             const struct column *column = &out->columns[c];
             if (column->title == NULL)
@@ -237,6 +234,5 @@ void table_print_markdown(const struct output *out)
         }
         row += line >= 0;
         printf("%s |\n", text.ptr);
-        buf_release(&text);
     }
 }

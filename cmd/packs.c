@@ -115,7 +115,7 @@ void packs_find(const struct options *o, struct target_name target, const struct
     const struct asked asked = {o, target, w};
     struct names names = {.count = 0};
     struct status failed = STATUS_INIT;
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     char utc[CLOCK_UTC_SIZE] = "";
     *out = (struct found_study){.db = NULL};
     if (find_directory(&path, &failed) != 0 || directory_list(path.ptr, &names, &failed) != 0)
@@ -128,5 +128,4 @@ void packs_find(const struct options *o, struct target_name target, const struct
             look(&asked, path.ptr, out, utc);
     }
     names_release(&names);
-    buf_release(&path);
 }

@@ -120,7 +120,7 @@ void picture_release(struct picture *p)
 /* Appends a square of `cells` that shows the blocks of one part of the cover; x: its left side. */
 static void add_part(const struct cover_part *part, double x, int cells, struct buf *out)
 {
-    struct buf full = BUF_INIT, partial = BUF_INIT;
+    SCOPED_BUF full = BUF_INIT, partial = BUF_INIT;
     double block = (double)cells / part->blocks.blocks;
     add_blocks(&part->blocks, &full, &partial);
     buf_addf(out,
@@ -128,8 +128,6 @@ static void add_part(const struct cover_part *part, double x, int cells, struct 
              "<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
              "<path d=\"%s\" fill=\"#7a9cbd\"/>\n<path d=\"%s\" fill=\"#1f4e79\"/>\n</g>\n",
              x, block, part->blocks.blocks, part->blocks.blocks, partial.ptr, full.ptr);
-    buf_release(&full);
-    buf_release(&partial);
 }
 
 static void add_legend(double x, const struct picture *p, const char *text, struct buf *out)
@@ -145,11 +143,10 @@ static void add_cover(const struct cover *c, const struct picture *p, struct buf
     double pixel = (double)p->cells / SVG_PIXELS;
     for (int i = 0; i < c->parts; i++) {
         double x = (i + 1) * (p->cells + SVG_GAP * pixel);
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         cover_part_text(&c->part[i], &text);
         add_part(&c->part[i], x, p->cells, out);
         add_legend(x, p, text.ptr, out);
-        buf_release(&text);
     }
 }
 

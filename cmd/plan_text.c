@@ -33,9 +33,8 @@ json_t *plan_segments_json(struct plan p)
 
 json_t *schedule_json(const struct choice *c)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     json_t *value = json_string(text.ptr);
-    buf_release(&text);
     return value;
 }

@@ -128,7 +128,7 @@ static int predict(const struct options *o, const struct asked *a, struct model 
 static int refuse_model(const struct options *o, const struct session *s, bool workload,
                         struct status *st)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (!workload)
         return status_set(st, STATUS_NOT_FOUND,
                           "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
@@ -140,7 +140,6 @@ static int refuse_model(const struct options *o, const struct session *s, bool w
         "there is no model of %s on %s in '%s'; 'fuseplan search' or 'fuseplan train' of this "
         "workload makes one",
         text.ptr, target_names[s->target.kind], db_path(s->db));
-    buf_release(&text);
     return -1;
 }
 

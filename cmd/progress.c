@@ -39,7 +39,7 @@ static void write_event(const char *event, double now, json_t *members)
     json_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
     json_object_update(object, members);
     json_decref(members);
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     json_add(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS), &line);
     buf_adds(&line, "\n");
     ssize_t n = 0;
@@ -52,7 +52,6 @@ static void write_event(const char *event, double now, json_t *members)
         close(shown.events);
         shown.events = -1;
     }
-    buf_release(&line);
     json_decref(object);
 }
 
@@ -112,7 +111,7 @@ static int width(void)
 
 static void draw(void)
 {
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     if (progress_line(&shown.line, clock_seconds(), &line)) {
         erase();
         if (shown.line.terminal)
@@ -122,7 +121,6 @@ static void draw(void)
         shown.drawn = shown.line.terminal;
         fflush(stderr);
     }
-    buf_release(&line);
 }
 
 static void *tick(void *unused)

@@ -119,15 +119,13 @@ static void note_faster(const struct options *o, const struct top_plan *plans, i
         i++;
     if (i >= count)
         return;
-    struct buf verb = BUF_INIT, command = BUF_INIT;
+    SCOPED_BUF verb = BUF_INIT, command = BUF_INIT;
     buf_addf(&verb, "bench %u %u", plan_value(plans[0].plan), plan_value(plans[i].plan));
     options_command(o, verb.ptr, OPTS_SEARCHED, &command);
     note(o,
          "%u took less time in its search than %u, but the two were not timed side by side; '%s' "
          "does that",
          plan_value(plans[i].plan), plan_value(plans[0].plan), command.ptr);
-    buf_release(&command);
-    buf_release(&verb);
 }
 
 /* Reads the N fastest plans of --top; null without it. */
@@ -154,7 +152,7 @@ static int run(const struct options *o, struct status *st)
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
     json_t *top = NULL;
-    struct buf mask = BUF_INIT;
+    SCOPED_BUF mask = BUF_INIT;
     int code = -1;
     if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) == 0 &&
         best_of_study(&s, &report.best, st) == 0 && fill(o, &s, &report, st) == 0 &&
@@ -172,7 +170,6 @@ static int run(const struct options *o, struct status *st)
     if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top), NULL);
-    buf_release(&mask);
     json_decref(top);
     json_decref(relaxing.names);
     db_best_release(&report.best);

@@ -41,7 +41,7 @@ static void keep_init(void *ctx, const struct db_study *s)
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
 {
-    struct buf texts = BUF_INIT;
+    SCOPED_BUF texts = BUF_INIT;
     struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
     char *init = NULL;
     struct db_workload named = db_workload_of(&s->workload, &texts);
@@ -53,14 +53,13 @@ static void name_workload(const struct options *o, const struct session *s, bool
     if (strstr(out->ptr, " --target ") == NULL) /* the page may be read on another machine */
         buf_addf(out, " --target %s", target_names[s->target.kind]);
     free(init);
-    buf_release(&texts);
 }
 
 /* Appends the data of the open workload. */
 static int add_page(const struct options *o, const struct session *s, bool drawn, json_t *pages,
                     struct status *st)
 {
-    struct buf options = BUF_INIT;
+    SCOPED_BUF options = BUF_INIT;
     json_t *data;
     name_workload(o, s, drawn, &options);
     struct reported r = {.db = s->db,
@@ -74,7 +73,6 @@ static int add_page(const struct options *o, const struct session *s, bool drawn
         json_array_append_new(pages, data);
     db_best_release(&r.best);
     slot_records_release(r.slots);
-    buf_release(&options);
     return result;
 }
 
@@ -105,7 +103,7 @@ static int add_all(const struct options *o, struct session *s, json_t *pages, st
 
 static int write_pages(const struct options *o, const json_t *pages, struct status *st)
 {
-    struct buf page = BUF_INIT;
+    SCOPED_BUF page = BUF_INIT;
     size_t more = json_array_size(pages) - 1;
     report_page(pages, &page);
     int result = file_write(o->output, page.ptr, page.len, st);
@@ -116,7 +114,6 @@ static int write_pages(const struct options *o, const json_t *pages, struct stat
     else if (result == 0)
         note(o, "wrote '%s': the plans measured for %s", o->output,
              json_string_value(json_object_get(json_array_get(pages, 0), "options")));
-    buf_release(&page);
     return result;
 }
 

@@ -18,7 +18,7 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    struct buf precision = BUF_INIT;
+    SCOPED_BUF precision = BUF_INIT;
     precision_text(b->precision, dtypes[w->dtype].name, &precision);
     json_t *object =
         json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
@@ -28,7 +28,6 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
                   "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
                   "us_per_layer", json_number(1e3 * b->median_ms / w->layers), "predicted", 0,
                   "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
-    buf_release(&precision);
     return object;
 }
 
@@ -125,7 +124,7 @@ static void print_segments(const struct chain *chain, const struct db_best *b)
     output_begin(&out, FORMAT_TABLE, segment_columns, ARRAY_LEN(segment_columns));
     for (int i = 0; i < b->choice_count; i++) {
         const struct db_choice *c = &b->choices[i];
-        struct buf names = BUF_INIT;
+        SCOPED_BUF names = BUF_INIT;
         char range[12];
         segment_describe(chain, c->segment, &names);
         output_row(&out,
@@ -133,7 +132,6 @@ static void print_segments(const struct chain *chain, const struct db_best *b)
                              json_sprintf("%s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "",
                                           c->schedule),
                              "us", json_number(1e3 * b->choice_ms[i]), "operators", names.ptr));
-        buf_release(&names);
     }
     output_end(&out);
 }
@@ -241,12 +239,11 @@ static void print_unstable(const struct tune_report *r)
 
 static void print_baseline(const struct baseline_time *b)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     int digits = ms_decimals(b->ms.median);
     plan_add(plan_value(b->plan), &name);
     printf("%-12s %s: %.*f ms [%.*f, %.*f]\n", "baseline", name.ptr, digits, b->ms.median, digits,
            b->ms.low, digits, b->ms.high);
-    buf_release(&name);
 }
 
 /* Their names: "qkv, ffn1". */
@@ -263,7 +260,7 @@ static void add_gemms(unsigned precision, struct buf *out)
 static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add((unsigned)b->value, &name);
     if (b->precision != 0) {
         buf_adds(&name, ", in e4m3: ");
@@ -285,13 +282,12 @@ static void print_best(const struct workload *w, const struct tune_report *r)
             (int)plan_value(r->baselines[i].plan) != b->value)
             print_baseline(&r->baselines[i]);
     print_unstable(r);
-    buf_release(&name);
 }
 
 static void print_text(const struct options *o, const struct workload *w, enum target_kind target,
                        const struct tune_report *r, bool elsewhere)
 {
-    struct buf key = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT;
     workload_text(w, &key);
     verdict_print(o, r, elsewhere);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
@@ -307,7 +303,6 @@ static void print_text(const struct options *o, const struct workload *w, enum t
     print_certainty(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);
-    buf_release(&key);
 }
 
 static const struct next_step next_steps[] = {

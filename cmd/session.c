@@ -191,10 +191,9 @@ void session_note_disturbance(const struct options *o, const struct session *s)
         disturbance_sharing_text, disturbance_crowd_text, disturbance_slowdown_text};
     struct disturbance d = bench_disturbance(s->bench);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        struct buf line = BUF_INIT;
+        SCOPED_BUF line = BUF_INIT;
         texts[i](&d, &line);
         if (line.len > 0)
             note(o, "%s", line.ptr);
-        buf_release(&line);
     }
 }

@@ -131,7 +131,7 @@ static int read_file(const char *path, bool user, struct settings *out, struct s
     enum { BYTES_MAX = 1 << 16 };
     struct conf conf = {.count = 0};
     struct stat info;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     /* A directory of another's home may be closed to us. */
     if (lstat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
         return 0;
@@ -147,7 +147,6 @@ static int read_file(const char *path, bool user, struct settings *out, struct s
             status_prefix(st, "%s:%d", path, conf.items[i].line);
     }
     conf_release(&conf);
-    buf_release(&text);
     return result;
 }
 
@@ -166,13 +165,12 @@ static int read_level(const char *path, bool user, struct settings *s, struct st
 
 static int read_files(struct settings *s, struct status *st)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
     buf_addf(&path, "%s/" SETTINGS_FILE, dir);
     int result = read_level(path.ptr, true, s, st);
     if (result == 0)
         result = read_level(SETTINGS_FILE, false, s, st);
-    buf_release(&path);
     free(dir);
     return result;
 }

@@ -65,21 +65,19 @@ static int read_array(const char *dir, const char *name, const struct workload *
                       struct buf *bytes, struct npy *out, struct status *st)
 {
     enum { HEADER_MOST = 65536 };
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     size_t most =
         sizeof(float) * (size_t)w->batch * (size_t)w->seq_len * (size_t)workload_hidden(w);
-    int result = file_read(path.ptr, most + HEADER_MOST, bytes, st) != 0
-                     ? -1
-                     : npy_parse(bytes->ptr, bytes->len, out, st);
-    buf_release(&path);
-    return result;
+    return file_read(path.ptr, most + HEADER_MOST, bytes, st) != 0
+               ? -1
+               : npy_parse(bytes->ptr, bytes->len, out, st);
 }
 
 /* ||library - plan|| / ||plan|| of y; NaN or infinite where a value is. */
 static int difference_of(const char *dir, const struct workload *w, double *out, struct status *st)
 {
-    struct buf plan_bytes = BUF_INIT, library_bytes = BUF_INIT;
+    SCOPED_BUF plan_bytes = BUF_INIT, library_bytes = BUF_INIT;
     struct npy plan, library;
     double error = 0, norm = 0;
     int result = read_array(dir, "y.npy", w, &plan_bytes, &plan, st) != 0 ||
@@ -94,8 +92,6 @@ static int difference_of(const char *dir, const struct workload *w, double *out,
         norm += right * right;
     }
     *out = error == 0 ? 0 : sqrt(error / norm);
-    buf_release(&library_bytes);
-    buf_release(&plan_bytes);
     return result;
 }
 
@@ -103,7 +99,7 @@ static int difference_of(const char *dir, const struct workload *w, double *out,
 static int run_library(const struct options *o, const struct session *s, const char *at,
                        const char *dir, struct status *st)
 {
-    struct buf x = BUF_INIT, y = BUF_INIT;
+    SCOPED_BUF x = BUF_INIT, y = BUF_INIT;
     buf_addf(&x, "%s/x.npy", dir);
     buf_addf(&y, "%s/library.npy", dir);
     const char *uuid = bench_fingerprint(s->bench)->uuid;
@@ -113,16 +109,13 @@ static int run_library(const struct options *o, const struct session *s, const c
                                       .input = x.ptr,
                                       .output = y.ptr,
                                       .gpu = other ? uuid : NULL};
-    int result = library_run(at, &e, st);
-    buf_release(&y);
-    buf_release(&x);
-    return result;
+    return library_run(at, &e, st);
 }
 
 static int compare_library(const struct options *o, struct session *s, const struct comparison *c,
                            const char *at, double *difference, struct status *st)
 {
-    struct buf dir = BUF_INIT;
+    SCOPED_BUF dir = BUF_INIT;
     double most = allowed_of(&s->workload, c, 0);
     buf_addf(&dir, "%s/verified", at);
     progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
@@ -137,7 +130,6 @@ static int compare_library(const struct options *o, struct session *s, const str
                             "norm; %.2g is allowed",
                             plan_value(c->plans[0]), *difference, most);
     file_remove_all(dir.ptr, result == 0 ? st : STATUS_IGNORED);
-    buf_release(&dir);
     return st->code == STATUS_OK ? 0 : -1;
 }
 

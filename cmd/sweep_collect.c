@@ -3,7 +3,7 @@
 /* Says which shards have rows that a further run may bring to an end, as Slurm takes them. */
 static void say_open(const struct options *o, const struct table *t, int open)
 {
-    struct buf list = BUF_INIT;
+    SCOPED_BUF list = BUF_INIT;
     for (int shard = 0; shard < o->shards; shard++)
         for (int i = 0; i < t->count; i++)
             if (t->order[i].shard == shard && t->rows[t->order[i].index].state < ROW_FAILED) {
@@ -19,7 +19,6 @@ static void say_open(const struct options *o, const struct table *t, int open)
              t->count - open, t->count, list.ptr, o->shards, list.ptr);
     else
         note(o, "%d of %d rows are done", t->count - open, t->count);
-    buf_release(&list);
 }
 
 /* Reads the table, and prints what the database knows of its rows. */

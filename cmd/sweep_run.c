@@ -211,17 +211,14 @@ static int search_rows(struct sweep *s, struct status *st)
 static int open_place(struct sweep *s, struct status *st)
 {
     const char *tmp = getenv("TMPDIR");
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     s->db = s->o->db;
     if (s->o->save == NULL || s->o->db != NULL)
         return saving_begin(s->o, s->db, &s->saving, st);
     buf_addf(&path, "%s/fuseplan-sweep-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
-    if (mkdtemp(path.ptr) == NULL) {
-        status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
-                   strerror(errno));
-        buf_release(&path);
-        return -1;
-    }
+    if (mkdtemp(path.ptr) == NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
+                          strerror(errno));
     s->own_dir = mem_strdup(path.ptr);
     buf_adds(&path, "/plans.db");
     s->db = buf_detach(&path);

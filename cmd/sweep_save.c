@@ -50,7 +50,7 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
         if (strncmp(names.items[i], prefix, strlen(prefix)) != 0 ||
             !file_has_suffix(names.items[i], ".ndjson"))
             continue;
-        struct buf path = BUF_INIT;
+        SCOPED_BUF path = BUF_INIT;
         struct db_moved moved;
         struct status failed = STATUS_INIT;
         buf_addf(&path, "%s/%s", dir, names.items[i]);
@@ -61,7 +61,6 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
             progress_note(false, failed.message);
             bad++;
         }
-        buf_release(&path);
     }
     names_release(&names);
     return bad;
@@ -92,7 +91,7 @@ int saving_write(struct saving *s, const char *db_file, bool last, struct status
 {
     const double times = 20;
     double begin = clock_seconds();
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct db *db = NULL;
     char hash[HASH_TEXT_SIZE];
     if (s->path == NULL || (last ? s->ended_s == 0 : begin < s->ended_s + times * s->took_s))
@@ -106,7 +105,6 @@ int saving_write(struct saving *s, const char *db_file, bool last, struct status
         if (result == 0)
             memcpy(s->hash, hash, sizeof(hash));
     }
-    buf_release(&text);
     s->ended_s = clock_seconds();
     s->took_s = s->ended_s - begin;
     return result;

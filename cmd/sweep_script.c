@@ -14,7 +14,7 @@ static void add_rows(const struct options *o, option_bits more, struct buf *out)
 static void add_script(const struct options *o, int rows, bool gpu, struct buf *out)
 {
     const char *save = o->save != NULL ? o->save : "sweep";
-    struct buf table = BUF_INIT, dir = BUF_INIT, file = BUF_INIT, meant = BUF_INIT;
+    SCOPED_BUF table = BUF_INIT, dir = BUF_INIT, file = BUF_INIT, meant = BUF_INIT;
     buf_add_path(&table, o->operands[2]);
     buf_add_path(&dir, save);
     buf_add_path(&file,
@@ -50,17 +50,13 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
              "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
              "fi\n"
              "exit $code\n");
-    buf_release(&table);
-    buf_release(&dir);
-    buf_release(&file);
-    buf_release(&meant);
 }
 
 int sweep_script_run(const struct options *o, struct status *st)
 {
     struct table table = {.count = 0};
     struct target_name target;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (strcmp(o->operands[1], "slurm") != 0)
         return status_set(st, STATUS_USAGE, "unknown scheduler '%s'; expected slurm",
                           o->operands[1]);
@@ -79,7 +75,6 @@ int sweep_script_run(const struct options *o, struct status *st)
         progress_hide();
         result = file_write(o->output != NULL ? o->output : "-", text.ptr, text.len, st);
     }
-    buf_release(&text);
     table_release(&table);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

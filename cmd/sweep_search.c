@@ -10,7 +10,7 @@
 static char **search_words(const struct options *row, const char *target, int jobs, const char *db,
                            struct names *words)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     options_command(row, "search", OPTS_ROW, &text);
     if (!options_has(row, OPT(TARGET)))
         buf_addf(&text, " --target %s", target);
@@ -22,7 +22,6 @@ static char **search_words(const struct options *row, const char *target, int jo
     }
     buf_adds(&text, " -q --format ndjson");
     words_split(text.ptr, words, STATUS_IGNORED);
-    buf_release(&text);
     char **out = mem_alloc((size_t)words->count + 1, sizeof(*out));
     memcpy(out, words->items, (size_t)words->count * sizeof(*out));
     return out;

@@ -30,7 +30,7 @@ static const char *take_word(const char *at, struct buf *word)
 int words_split(const char *text, struct names *out, struct status *st)
 {
     const char *at = text + strspn(text, " \t\r\n");
-    struct buf word = BUF_INIT;
+    SCOPED_BUF word = BUF_INIT;
     while (at != NULL && *at != '\0' && *at != '#') {
         buf_reset(&word);
         at = take_word(at, &word);
@@ -39,7 +39,6 @@ int words_split(const char *text, struct names *out, struct status *st)
         if (at != NULL)
             at += strspn(at, " \t\r\n");
     }
-    buf_release(&word);
     return at != NULL ? 0 : status_set(st, STATUS_USAGE, "a quote is not closed");
 }
 
@@ -62,7 +61,7 @@ static int add_row(struct table *t, const struct options *o, struct status *st)
     struct target_name target;
     struct workload w;
     struct options quiet = *o;
-    struct buf key = BUF_INIT, text = BUF_INIT, family = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT, text = BUF_INIT, family = BUF_INIT;
     quiet.given |= OPT(QUIET); /* notes come with the search */
     int result = workload_from_options(&quiet, false, &target, &w, st);
     if (result == 0) {
@@ -72,12 +71,8 @@ static int add_row(struct table *t, const struct options *o, struct status *st)
     workload_release(&w);
     options_words(o, OPTS_NAMING, &text);
     options_words(o, OPTS_NAMING & ~(OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK)), &family);
-    if (result != 0 || has_row(t, key.ptr)) {
-        buf_release(&key);
-        buf_release(&text);
-        buf_release(&family);
+    if (result != 0 || has_row(t, key.ptr))
         return result;
-    }
     t->rows = mem_resize(t->rows, (size_t)t->count + 1, sizeof(*t->rows));
     t->rows[t->count++] = (struct table_row){.o = *o,
                                              .text = buf_detach(&text),
@@ -165,7 +160,7 @@ static void make_order(struct table *t, int shards)
 int table_read(const struct options *o, const char *path, const char *target, struct table *out,
                struct status *st)
 {
-    struct buf text = BUF_INIT, common = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, common = BUF_INIT;
     *out = (struct table){.count = 0};
     options_words(o, OPTS_ROW & ~OPT(TARGET), &common);
     int line = 0, result = file_read_text(path, 0, &text, st);
@@ -183,8 +178,6 @@ int table_read(const struct options *o, const char *path, const char *target, st
                        "'%s' has no row; a row is a line such as '-b 1 -s 128 -m causal'", path);
     if (result == 0)
         make_order(out, o->shards);
-    buf_release(&common);
-    buf_release(&text);
     return result;
 }
 

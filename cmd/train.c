@@ -29,14 +29,13 @@ static int train_file(const struct options *o, const struct model_options *optio
 {
     struct db *db = NULL;
     struct model_data data = {.count = 0};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int result = -1;
     if (file_read_text(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
         model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
         db_open(o->db, DB_WRITE, &db, st) == 0)
         result = model_learn(db, 0, o->name, options, &data, NULL, out, st);
     db_close(db);
-    buf_release(&text);
     model_data_release(&data);
     return result;
 }

@@ -23,7 +23,7 @@ static json_t *value_json(unsigned value)
 /* plain: as lines, not as rows of the output. */
 static void print_range(bool plain, struct output *out, unsigned lo, unsigned hi)
 {
-    struct buf lines = BUF_INIT;
+    SCOPED_BUF lines = BUF_INIT;
     for (unsigned value = lo; value <= hi; value++) {
         if (!plain) {
             output_row(out, value_json(value));
@@ -33,7 +33,6 @@ static void print_range(bool plain, struct output *out, unsigned lo, unsigned hi
         buf_adds(&lines, "\n");
     }
     fwrite(lines.ptr, 1, lines.len, stdout);
-    buf_release(&lines);
 }
 
 static int check_operands(const struct options *o, struct status *st)

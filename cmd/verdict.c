@@ -40,10 +40,9 @@ const char *verdict_word(const struct tune_report *r)
 /* The command that measures the best plan and the baselines anew.  what: it does. */
 static void print_again(const struct options *o, const char *when, const char *what)
 {
-    struct buf command = BUF_INIT;
+    SCOPED_BUF command = BUF_INIT;
     options_command(o, "search", OPTS_SEARCHED | OPT(BASELINE), &command);
     printf("%-12s %s'%s --again' %s\n", "", when, command.ptr, what);
-    buf_release(&command);
 }
 
 /* One line for each baseline. */
@@ -51,10 +50,9 @@ static void print_ratios(const struct tune_report *r, const char *label)
 {
     for (int i = 0; i < r->baseline_count; i++) {
         const struct baseline_time *b = &r->baselines[i];
-        struct buf line = BUF_INIT;
+        SCOPED_BUF line = BUF_INIT;
         baseline_ratio(b, (int)plan_value(b->plan) == r->best.value, &line);
         printf("%-12s %s\n", i == 0 ? label : "", line.ptr);
-        buf_release(&line);
     }
     if (r->baseline_count == 0)
         printf("%-12s the fastest of the plans measured\n", label);
@@ -62,10 +60,9 @@ static void print_ratios(const struct tune_report *r, const char *label)
 
 static void print_doubt(unsigned value, const char *doubt)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add(value, &name);
     printf("%-12s no winner: the time of %s is unstable: %s\n", "verdict", name.ptr, doubt);
-    buf_release(&name);
 }
 
 void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere)

@@ -24,7 +24,7 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
 {
     enum { NPY_HEADER_MAX = 65536 };
     const char *path = w->mask_spec.path;
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     /* An array of float64 is read too, to say what makes a mask of it. */
     size_t most = sizeof(double) * (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len +
                   NPY_HEADER_MAX;
@@ -43,7 +43,6 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
         note(o, "%s has the bits of the attention mask '%s', and is taken for it", o->mask,
              npy.ptr);
     }
-    buf_release(&npy);
     return result;
 }
 
@@ -149,17 +148,16 @@ static void refuse_missing(const struct options *o, struct db *db, const struct 
                            struct status *st)
 {
     struct status with = STATUS_INIT;
-    struct buf search = BUF_INIT;
+    SCOPED_BUF search = BUF_INIT;
     options_command(o, "search", OPTS_SEARCHED, &search);
     status_set(&with, missing->code, "%s; '%s' measures it", missing->message, search.ptr);
     known_refuse(db, &with, st);
-    buf_release(&search);
 }
 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st)
 {
-    struct buf key = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT;
     workload_text(w, &key);
     struct db_study near = near_here(o, target);
     struct status missing = STATUS_INIT;
@@ -168,7 +166,6 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
         refuse_missing(o, db, &missing, st);
     else if (result != 0)
         *st = missing;
-    buf_release(&key);
     return result;
 }
 
@@ -181,7 +178,7 @@ static const struct step_near {
 static int find_near(const struct options *o, struct db *db, struct target_name target,
                      const struct workload *w, size_t count, int64_t *study, struct status *st)
 {
-    struct buf key = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT;
     const struct db_workload asked = db_workload_of(w, &key);
     struct db_study near = near_here(o, target);
     int found = 0;
@@ -193,7 +190,6 @@ static int find_near(const struct options *o, struct db *db, struct target_name 
                                    .family = steps[i].family};
         found = db_study_near(db, &wanted, study, st);
     }
-    buf_release(&key);
     return found;
 }
 

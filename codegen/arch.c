@@ -47,11 +47,10 @@ static int unknown_arch(const char *name, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "--arch: '%s' is too old; the cuda target needs sm_%d (Ampere) or later",
                           name, CUDA_ARCH_MIN);
-    struct buf known = BUF_INIT;
+    SCOPED_BUF known = BUF_INIT;
     arch_words(", ", &known);
     status_set(st, STATUS_USAGE, "--arch: '%s' is unknown; expected some of %s, commas between",
                name, known.ptr);
-    buf_release(&known);
     return -1;
 }
 
@@ -124,11 +123,10 @@ int arch_common(const struct arch_list *list)
 void arch_options(const struct arch_list *list, struct buf *out)
 {
     for (int i = 0; i < list->count; i++) {
-        struct buf name = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT;
         arch_name(list->arch[i], &name);
         buf_addf(out, "%s-gencode arch=compute_%s,code=%s", i > 0 ? " " : "",
                  name.ptr + strlen("sm_"), name.ptr);
-        buf_release(&name);
     }
 }
 

@@ -95,13 +95,12 @@ int plan_check(const struct build_target *t, struct plan p, struct status *st)
         i++;
     if (i == count)
         return 0;
-    struct buf precision = BUF_INIT;
+    SCOPED_BUF precision = BUF_INIT;
     precision_text(t->precision, dtypes[t->dtype].name, &precision);
     status_set(st, STATUS_UNFIT,
                "plan %u has no kernel for operators %d-%d where the precision is %s; 'default' "
                "names a plan that has",
                plan_value(p), segments[i].first, segments[i].last, precision.ptr);
-    buf_release(&precision);
     return -1;
 }
 
@@ -134,11 +133,9 @@ bool plan_expected(const struct build_target *t, struct plan *out)
  * lacks any. */
 static bool is_written_so(const struct choice *c, const char *schedule)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
-    bool same = strcmp(text.ptr, schedule) == 0;
-    buf_release(&text);
-    return same;
+    return strcmp(text.ptr, schedule) == 0;
 }
 
 int choice_parse(enum target_kind target, const struct chain *chain, struct segment s,

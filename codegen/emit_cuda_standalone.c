@@ -191,13 +191,12 @@ static void add_scales(const struct standalone_spec *s, struct buf *out)
 /* "90a", "80;90a": as CMake names them. */
 static void add_cmake_archs(const struct arch_list *archs, struct buf *out)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     for (int i = 0; i < archs->count; i++) {
         buf_reset(&name);
         arch_name(archs->arch[i], &name);
         buf_addf(out, "%s%s-real", i > 0 ? ";" : "", name.ptr + strlen("sm_"));
     }
-    buf_release(&name);
 }
 
 #define NO_NVCC                                                                                    \

@@ -34,7 +34,7 @@ static unsigned precision_like(const struct choice *c, struct segment s)
 static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT])
 {
     struct cuda_stage s;
-    struct buf name = BUF_INIT, other = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT, other = BUF_INIT;
     int count = 0;
     add_gemm_name(c, &name);
     add_e4m3_name(c, &name);
@@ -50,8 +50,6 @@ static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT]
         if (strcmp(other.ptr, name.ptr) == 0)
             out[count++] = of.segment;
     }
-    buf_release(&name);
-    buf_release(&other);
     return count;
 }
 

@@ -52,7 +52,7 @@ static unsigned precision_find(const char *text, size_t len)
 
 static int pick_find(const struct knob *knob, const char *text, size_t len)
 {
-    struct buf label = BUF_INIT;
+    SCOPED_BUF label = BUF_INIT;
     int found = -1;
     for (int i = 0; i < knob->count && found < 0; i++) {
         buf_reset(&label);
@@ -60,7 +60,6 @@ static int pick_find(const struct knob *knob, const char *text, size_t len)
         if (label.len == len && memcmp(label.ptr, text, len) == 0)
             found = i;
     }
-    buf_release(&label);
     return found;
 }
 

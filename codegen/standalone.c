@@ -82,14 +82,13 @@ static struct buf *add_file(struct standalone *p, const char *name)
 static void copy_group(const struct filling *f, enum kernel_group group, struct standalone *out)
 {
     const struct kernel_file *files;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     int count = kernel_group(group, &files);
     for (int i = 0; i < count; i++) {
         buf_reset(&name);
         add_filled(f, strcmp(files[i].name, "program.mk") == 0 ? "Makefile" : files[i].name, &name);
         add_filled(f, files[i].text, add_file(out, name.ptr));
     }
-    buf_release(&name);
 }
 
 static void copy_kernels(const struct standalone_spec *s, struct standalone *out)
@@ -103,7 +102,7 @@ static void copy_kernels(const struct standalone_spec *s, struct standalone *out
 /* The source of a choice, whose function gets the library's name in front. */
 static void add_segment(const struct filling *f, const struct choice *c, struct standalone *out)
 {
-    struct buf symbol = BUF_INIT, source = BUF_INIT, file = BUF_INIT;
+    SCOPED_BUF symbol = BUF_INIT, source = BUF_INIT, file = BUF_INIT;
     choice_symbol(c, &symbol);
     buf_addf(&file, "%s%s", symbol.ptr, f->target->suffix);
     if (!c->impl->library && !has_file(out, file.ptr)) {
@@ -117,20 +116,16 @@ static void add_segment(const struct filling *f, const struct choice *c, struct 
         }
         buf_adds(to, rest);
     }
-    buf_release(&symbol);
-    buf_release(&source);
-    buf_release(&file);
 }
 
 static void add_plan(const struct filling *f, const struct standalone_plan *p,
                      struct standalone *out)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     for (int i = 0; i < p->candidate->count; i++)
         add_segment(f, &p->candidate->choices[i], out);
     buf_addf(&name, "plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
     add_plan_source(f->spec, f->target, p, add_file(out, name.ptr));
-    buf_release(&name);
 }
 
 /* Moves the files of another output behind the files of `to`. */

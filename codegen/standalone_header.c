@@ -63,7 +63,7 @@ void add_layer(const struct filling *f, struct buf *out)
         add_norm(c, "x + c @ wo + bo", 1, out);
     buf_adds(out, "\n");
     add_gate(c, m, out);
-    struct buf sum = BUF_INIT;
+    SCOPED_BUF sum = BUF_INIT;
     buf_adds(&sum, "h + ");
     add_ffn(c, m, &sum);
     buf_adds(out, " *   y   = ");
@@ -74,7 +74,6 @@ void add_layer(const struct filling *f, struct buf *out)
     } else
         add_norm(c, sum.ptr, 2, out);
     buf_adds(out, "\n");
-    buf_release(&sum);
 }
 
 void add_fields(const struct filling *f, struct buf *out)

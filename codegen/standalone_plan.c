@@ -81,7 +81,7 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
                      const struct standalone_plan *p, struct buf *out)
 {
     const struct workload *w = p->workload;
-    struct buf masks = BUF_INIT;
+    SCOPED_BUF masks = BUF_INIT;
     add_title(p, out);
     buf_adds(out, "#include \"plan.h\"\n\n");
     for (int i = 0; i < p->candidate->count; i++)
@@ -109,7 +109,6 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
     buf_adds(out, "},\n    .segments = segments,\n");
     add_placement(p, out);
     buf_addf(out, "    .masks = {\n%s    },\n};\n", masks.ptr);
-    buf_release(&masks);
 }
 
 /* ---- plans.c --------------------------------------------------------------------------------- */
@@ -150,7 +149,7 @@ void add_plans_source(const struct standalone_spec *s, const struct library_targ
     static const char *const types[DTYPE_COUNT] = {
         [DTYPE_FP32] = "FP32", [DTYPE_TF32] = "TF32", [DTYPE_FP16] = "FP16", [DTYPE_BF16] = "BF16"};
     const struct workload *w = s->plans[0].workload;
-    struct buf upper = BUF_INIT;
+    SCOPED_BUF upper = BUF_INIT;
     buf_adds(out,
              "/* The library's plans, and what all of them share. */\n#include \"plan.h\"\n\n");
     for (int i = 0; i < s->count; i++) {
@@ -197,7 +196,6 @@ void add_plans_source(const struct standalone_spec *s, const struct library_targ
     buf_adds(out, "};\n");
     if (target->add_scales != NULL)
         target->add_scales(s, out);
-    buf_release(&upper);
 }
 
 /* ---- drawn.h --------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static bool has_plan(const struct build_target *t)
 static int check_precision(const struct build_target *t, struct status *st)
 {
     struct build_target one = *t;
-    struct buf gemms = BUF_INIT;
+    SCOPED_BUF gemms = BUF_INIT;
     bool found = true;
     for (int g = 0; g <= GEMM_COUNT && found; g++) {
         buf_reset(&gemms);
@@ -88,7 +88,6 @@ static int check_precision(const struct build_target *t, struct status *st)
                    "are in %s",
                    target_names[t->kind], gemms.ptr, dtypes[t->dtype].name);
     }
-    buf_release(&gemms);
     return found ? 0 : -1;
 }
 

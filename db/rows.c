@@ -245,11 +245,10 @@ bool row_fits(const struct row_rule *const *columns, sqlite3_stmt *stmt, struct 
     int count = sqlite3_column_count(stmt);
     for (int i = 0; i < count; i++)
         if (columns[i] != NULL && !fits(columns[i], stmt, i)) {
-            struct buf raw = BUF_INIT;
+            SCOPED_BUF raw = BUF_INIT;
             describe(columns[i], stmt, i, &raw);
             utf8_mend(raw.ptr);
             utf8_escape(raw.ptr, why);
-            buf_release(&raw);
             return false;
         }
     return true;

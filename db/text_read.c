@@ -36,13 +36,12 @@ static int bad_member(const struct text_reader *r, const char *name, const json_
 static int bad_number(const struct text_reader *r, const struct text_field *f, const json_t *value,
                       const char *type, struct status *st)
 {
-    struct buf expected = BUF_INIT;
+    SCOPED_BUF expected = BUF_INIT;
     if (json_is_number(value))
         row_expected(row_rule_of(f->name), &expected);
     else
         buf_adds(&expected, type);
     bad_member(r, f->name, value, expected.ptr, st);
-    buf_release(&expected);
     return -1;
 }
 

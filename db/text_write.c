@@ -124,7 +124,7 @@ static void end_line(struct lines *l)
 static void add_study(struct lines *l, const struct db_listed *study)
 {
     char hash[HASH_TEXT_SIZE];
-    struct buf key = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT;
     add_object("inputs", &text_inputs, &study->workload, &key);
     add_object("workload", &text_workload, &study->workload, &key);
     add_object("target", &text_target, &study->target, &key);
@@ -136,7 +136,6 @@ static void add_study(struct lines *l, const struct db_listed *study)
     add_object("target", &text_target, &study->target, &l->text);
     add_object("workload", &text_workload, &study->workload, &l->text);
     end_line(l);
-    buf_release(&key);
 }
 
 static int add_searches(struct lines *l, int64_t study, struct status *st)
@@ -158,7 +157,7 @@ static int add_searches(struct lines *l, int64_t study, struct status *st)
 /* "2-6 handwritten", "7 generated rows=8": operators, implementation, schedule. */
 static void add_choices(const struct db_trial *t, struct buf *out)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     add_name("choices", out);
     for (int i = 0; i < t->choice_count; i++) {
         const struct db_choice *c = &t->choices[i];
@@ -171,7 +170,6 @@ static void add_choices(const struct db_trial *t, struct buf *out)
         add_string(text.ptr, out);
     }
     buf_adds(out, "]");
-    buf_release(&text);
 }
 
 static int add_samples(struct db *db, int64_t trial, struct buf *out, struct status *st)

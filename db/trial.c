@@ -64,7 +64,7 @@ static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, s
 /* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
 static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     for (int i = 0; i < t->choice_count; i++) {
         struct segment s = t->choices[i].segment;
         buf_addf(&text, "%s%d", i > 0 ? " " : "", s.first);
@@ -74,9 +74,7 @@ static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
     struct query q = query_start(db, SQL_PLAN_ADD);
     query_int(&q, t->value);
     query_text(&q, text.ptr);
-    int result = query_run(&q, st);
-    buf_release(&text);
-    return result;
+    return query_run(&q, st);
 }
 
 /* What was stored later counts as newer, though the clock may have gone back in between. */

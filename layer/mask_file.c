@@ -90,12 +90,10 @@ int mask_file_check(const struct npy *a, int batch, int seq_len, struct status *
     bool batched = a->ndim == 3 && a->shape[0] == batch;
     bool fits = (a->ndim == 2 || batched) && a->shape[a->ndim - 2] == seq_len &&
                 a->shape[a->ndim - 1] == seq_len;
-    struct buf wrong = BUF_INIT;
+    SCOPED_BUF wrong = BUF_INIT;
     if (a->type != NPY_BOOL && a->type != NPY_UINT8)
         add_type(a, &wrong);
     if (!fits)
         add_shape(a, batch, seq_len, &wrong);
-    int result = wrong.len == 0 ? 0 : status_set(st, STATUS_USAGE, "%s", wrong.ptr);
-    buf_release(&wrong);
-    return result;
+    return wrong.len == 0 ? 0 : status_set(st, STATUS_USAGE, "%s", wrong.ptr);
 }

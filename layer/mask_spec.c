@@ -20,7 +20,7 @@ static int refuse_kind(const char *name, struct status *st)
 {
     int count = mask_kind_count();
     const char **names = mem_alloc((size_t)count, sizeof(*names));
-    struct buf message = BUF_INIT;
+    SCOPED_BUF message = BUF_INIT;
     for (int k = 0; k < count; k++)
         names[k] = mask_kinds[k].name;
     const char *meant = nearest_word(name, names, count);
@@ -30,7 +30,6 @@ static int refuse_kind(const char *name, struct status *st)
     for (int k = 0; k < count; k++)
         buf_addf(&message, "%s%s", k == 0 ? "the masks are " : ", ", mask_kinds[k].usage);
     status_set(st, STATUS_USAGE, "%s", message.ptr);
-    buf_release(&message);
     free(names);
     return -1;
 }

@@ -32,7 +32,7 @@ int model_data_parse(const char *name, const char *text, size_t len, struct mode
     struct plan *plans = NULL;
     double *ms = NULL;
     int rows = 0, number = 0, result = 0;
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     for (const char *end = text + len, *next; text < end && result == 0; text = next) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *word, *wrong;
         next = newline != NULL ? newline + 1 : end;
@@ -55,7 +55,6 @@ int model_data_parse(const char *name, const char *text, size_t len, struct mode
     }
     if (rows == 0 && result == 0)
         result = status_set(st, STATUS_USAGE, "%.400s: no rows; " EXPECTED " on each line", name);
-    buf_release(&line);
     *out = (struct model_data){rows, plans, ms};
     if (result != 0)
         model_data_release(out);

@@ -45,11 +45,10 @@ static const struct ratio *nearer(const struct ratio *a, const struct ratio *b, 
 
 static void say_drift(const struct tuner *t, double drift)
 {
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     plan_add(plan_value(t->anchor.candidate.plan), &name);
     tuner_say(t, "note: plan %s takes %.3f times what it took at first; times of plans are %s",
               name.ptr, drift, drift != 1 ? "divided by that" : "taken as they are again");
-    buf_release(&name);
 }
 
 int anchor_check(struct tuner *t, struct status *st)

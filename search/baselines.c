@@ -125,14 +125,13 @@ bool baselines_measured(const struct tuner *t)
 void say_baselines(const struct tuner *t)
 {
     const struct baselines *b = &t->o->baselines;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     for (int i = 0; i < b->count; i++) {
         buf_adds(&text, i > 0 ? ", " : "");
         plan_add(plan_value(b->plans[i]), &text);
     }
     if (!baselines_measured(t))
         tuner_say(t, "measuring the baselines: %s", text.ptr);
-    buf_release(&text);
 }
 
 static int compilers_of(const struct candidate *c)

@@ -37,15 +37,13 @@ static int runnable(const struct tuner *t, const struct observation *items, int 
 static int store(struct tuner *t, const char *mark, const struct candidate *candidates,
                  const struct trial *trials, int count, struct status *st)
 {
-    struct buf comparison = BUF_INIT;
+    SCOPED_BUF comparison = BUF_INIT;
     buf_addf(&comparison, "%s", t->search_id);
     if (++t->comparisons > 1) /* no two of a search share a text */
         buf_addf(&comparison, " %d", t->comparisons);
     buf_addf(&comparison, "%s", mark);
-    int result = comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
-                                  t->search_id, st);
-    buf_release(&comparison);
-    return result;
+    return comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
+                            t->search_id, st);
 }
 
 /* Appends the other ways in which plans run: with the schedules that were fitted to them and, with
@@ -240,10 +238,8 @@ static int read_compared(struct tuner *t, struct buf *out, bool *held, struct st
 
 int finals_held(struct tuner *t, bool *out, struct status *st)
 {
-    struct buf compared = BUF_INIT;
-    int result = read_compared(t, &compared, out, st);
-    buf_release(&compared);
-    return result;
+    SCOPED_BUF compared = BUF_INIT;
+    return read_compared(t, &compared, out, st);
 }
 
 /* So many seconds of each plan tell plans of a GPU apart, as no other program disturbs them. */

@@ -108,7 +108,7 @@ static int store_model(struct db *db, int64_t study, const char *name,
                        const struct model_options *options, const struct model_data *data,
                        const struct model_report *report, struct status *st)
 {
-    struct buf rows = BUF_INIT, json = BUF_INIT;
+    SCOPED_BUF rows = BUF_INIT, json = BUF_INIT;
     if (study == 0)
         model_data_text(data, &rows);
     report_json(report, &json);
@@ -117,10 +117,7 @@ static int store_model(struct db *db, int64_t study, const char *name,
                            .quantile = options->quantile,
                            .rows = rows.ptr,
                            .report = json.ptr};
-    int result = db_model_put(db, study, &row, st);
-    buf_release(&rows);
-    buf_release(&json);
-    return result;
+    return db_model_put(db, study, &row, st);
 }
 
 static int distinct_plans(const struct model_data *data)

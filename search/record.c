@@ -26,11 +26,9 @@ int study_open(const struct bench *b, struct db *db, int64_t *study, struct stat
 {
     struct db_workload w;
     struct db_target t;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     study_of(b, &w, &t, &text);
-    int result = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
-    buf_release(&text);
-    return result;
+    return db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
 }
 
 /* Appends nothing if the target tells no resources. */

@@ -62,13 +62,12 @@ static void say_once(const struct tuner *t,
                      void (*text)(const struct disturbance *d, struct buf *out), bool *said)
 {
     struct disturbance d = bench_disturbance(t->bench);
-    struct buf line = BUF_INIT;
+    SCOPED_BUF line = BUF_INIT;
     text(&d, &line);
     if (line.len > 0 && !*said) {
         tuner_say(t, "note: %s", line.ptr);
         *said = true;
     }
-    buf_release(&line);
 }
 
 void say_sharing(struct tuner *t)

@@ -194,7 +194,7 @@ static bool agrees(const struct trial *now, const struct db_trial *then)
 static void say_refused(const struct tuner *t, const struct choice *c, const struct trial *now,
                         double then_ms)
 {
-    struct buf took = BUF_INIT;
+    SCOPED_BUF took = BUF_INIT;
     if (now->status == TRIAL_OK)
         buf_addf(&took, "take %.2f us", 1e3 * now->ms.median);
     else
@@ -203,7 +203,6 @@ static void say_refused(const struct tuner *t, const struct choice *c, const str
               "note: ops %d-%d %s, and took %.2f us in a search of another workload; no segment "
               "times are taken from there",
               c->segment.first, c->segment.last, took.ptr, 1e3 * then_ms);
-    buf_release(&took);
 }
 
 /* Times a segment again and stores that.  *holds: it took the same time. */
@@ -247,7 +246,7 @@ static int take(struct tuner *t, struct found *f, struct status *st)
 {
     const struct status none = STATUS_INIT;
     const struct choice *c = &t->segments.slots[f->slot].attempts[f->attempt].choice;
-    struct buf schedule = BUF_INIT;
+    SCOPED_BUF schedule = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &schedule);
     const struct db_choice choice = {
         .segment = c->segment, .impl = c->impl->name, .schedule = schedule.ptr};
@@ -257,7 +256,6 @@ static int take(struct tuner *t, struct found *f, struct status *st)
     row.search = t->search_id;
     row.stored_utc = NULL;
     int result = db_trial_add(t->db, t->study, &row, st);
-    buf_release(&schedule);
     if (result == 0)
         segment_table_note(&t->segments, f->slot, f->attempt, TRIAL_OK, row.median_ms, &none);
     return result;

@@ -69,12 +69,11 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
         return 0;
     bool read = trial_read(db, study, value, comparison, &final, &packed, stored_utc, st) >= 0;
     read = trial_read(db, study, value, "", &own, &own_packed, stored_utc, st) >= 0 && read;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     if (read)
         unstable_text(&final, packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN},
                       &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
-    buf_release(&text);
     trial_release(&final);
     trial_release(&own);
     return read ? 0 : -1;

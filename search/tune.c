@@ -153,10 +153,9 @@ static void tuner_free(struct tuner *t)
 static int tuner_run(struct tuner *t, const char *strategy, const struct course *c,
                      struct search_result *found, struct status *st)
 {
-    struct buf options = BUF_INIT;
+    SCOPED_BUF options = BUF_INIT;
     past_options(t->o, t->segments.precision, &options);
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
-    buf_release(&options);
     if (result == 0)
         result = run(t, c, found, st);
     return result == 0

@@ -35,12 +35,11 @@ static inline struct mask mask_of(const char *text, int seq_len)
 static inline struct mask mask_of_file(int batch, int seq_len, const uint8_t *data)
 {
     struct mask_spec spec = mask_spec_of("file:made-up", seq_len);
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     struct mask m;
     npy_write(NPY_BOOL, 3, (const int64_t[]){batch, seq_len, seq_len}, data, &npy);
     OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
     mask_spec_release(&spec);
-    buf_release(&npy);
     return m;
 }
 

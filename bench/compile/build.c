@@ -29,10 +29,9 @@ void binary_describe(const struct binary *b, struct resources *r)
 void binary_source(const struct builder *b, struct binary *binary, struct buf *text)
 {
     choice_emit(&binary->choice, &b->target, text);
-    struct buf all = BUF_INIT;
+    SCOPED_BUF all = BUF_INIT;
     buf_addf(&all, "%s\n%s\n%s", b->toolchain->identity, strrchr(b->headers.ptr, '/'), text->ptr);
     hash_text(all.ptr, all.len, binary->key);
-    buf_release(&all);
 }
 
 /* Reads what the compiler said of a binary, which may rule it out; false where no log is kept. */
@@ -40,14 +39,13 @@ static bool recall_log(const struct builder *b, struct binary *binary)
 {
     if (!b->toolchain->logs || binary->choice.impl->library)
         return true;
-    struct buf log = BUF_INIT;
+    SCOPED_BUF log = BUF_INIT;
     bool found = cache_get(b->cache, CACHE_LOG, binary->key, &log, NULL);
     if (found)
         ptxas_read(log.ptr, &binary->resources);
     if (ptxas_serialises(&binary->resources))
         status_set(&binary->status, STATUS_UNFIT, "its wgmma instructions would not overlap: %s",
                    binary->resources.compiler_warning);
-    buf_release(&log);
     return found;
 }
 

@@ -47,13 +47,12 @@ static int make_own_dir(const char *path, struct status *st)
 
 static int make_dir(const struct cache *c, const char *name, struct status *st)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", c->dir, name);
     int result = make_own_dir(path.ptr, st);
     if (result == 0 && access(path.ptr, W_OK | X_OK) != 0)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': %s", path.ptr,
                             strerror(errno));
-    buf_release(&path);
     return result;
 }
 
@@ -140,7 +139,7 @@ static bool sound(const struct buf *entry, char content_hash[HASH_TEXT_SIZE])
 bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, struct buf *data,
                char content_hash[HASH_TEXT_SIZE])
 {
-    struct buf path = BUF_INIT, entry = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, entry = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
     cache_path(c, kind, key, &path);
     /* Another user's may lie there if others could write to the directory once.  One that cannot be
@@ -158,8 +157,6 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
         if (content_hash != NULL)
             memcpy(content_hash, hash, sizeof(hash));
     }
-    buf_release(&entry);
-    buf_release(&path);
     return found;
 }
 
@@ -180,7 +177,7 @@ int cache_write(const char *path, const void *data, size_t len, struct status *s
 int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,
               size_t len, struct status *st)
 {
-    struct buf path = BUF_INIT, entry = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, entry = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
     buf_add(&entry, data, len);
     buf_add(&entry, hash_text(data, len, hash), HASH_LENGTH);
@@ -189,8 +186,6 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     mode_t usual = umask(S_IRWXG | S_IRWXO);
     int result = cache_write(path.ptr, entry.ptr, entry.len, st);
     umask(usual);
-    buf_release(&entry);
-    buf_release(&path);
     return result;
 }
 
@@ -198,17 +193,15 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
  * time. */
 static bool same_file(const char *path, const void *data, size_t len)
 {
-    struct buf old = BUF_INIT;
-    bool same = file_is_ours(path) && file_read(path, 0, &old, STATUS_IGNORED) == 0 &&
-                old.len == len && memcmp(old.ptr, data, len) == 0;
-    buf_release(&old);
-    return same;
+    SCOPED_BUF old = BUF_INIT;
+    return file_is_ours(path) && file_read(path, 0, &old, STATUS_IGNORED) == 0 && old.len == len &&
+           memcmp(old.ptr, data, len) == 0;
 }
 
 int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
                   struct buf *dir, struct status *st)
 {
-    struct buf all = BUF_INIT, path = BUF_INIT;
+    SCOPED_BUF all = BUF_INIT, path = BUF_INIT;
     for (int i = 0; i < count; i++) {
         buf_addf(&all, "%s %zu\n", files[i].name, files[i].len);
         buf_add(&all, files[i].text, files[i].len);
@@ -225,8 +218,6 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
         remove_foreign(path.ptr);
         result = cache_write(path.ptr, files[i].text, files[i].len, st);
     }
-    buf_release(&path);
-    buf_release(&all);
     return result;
 }
 
@@ -256,7 +247,7 @@ static uint64_t walk_dir(const struct cache *c, enum cache_kind kind, struct buf
     uint64_t bytes = 0;
     const struct dirent *e;
     struct stat file;
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     cache_dir(c, kind, &path);
     int fd = open(path.ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *names = fd >= 0 ? fdopendir(fd) : NULL;
@@ -278,7 +269,6 @@ static uint64_t walk_dir(const struct cache *c, enum cache_kind kind, struct buf
         closedir(names);
     else if (fd >= 0)
         close(fd);
-    buf_release(&path);
     return bytes;
 }
 
@@ -308,7 +298,7 @@ void cache_trim(const struct cache *c)
     scratch_sweep(c);
     if (walk_cache(c, NULL) <= c->max_bytes)
         return;
-    struct buf list = BUF_INIT;
+    SCOPED_BUF list = BUF_INIT;
     uint64_t bytes = walk_cache(c, &list);
     struct entry *entries = (void *)list.ptr;
     size_t count = list.len / sizeof(*entries);
@@ -321,5 +311,4 @@ void cache_trim(const struct cache *c)
             bytes -= entries[i].bytes;
         free(entries[i].path);
     }
-    buf_release(&list);
 }

@@ -69,7 +69,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
     add_all(&argv, &tc->libs);
-    struct buf tmpdir = BUF_INIT;
+    SCOPED_BUF tmpdir = BUF_INIT;
     buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
     char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
     const struct process_spec spec = {.path = tc->path,
@@ -82,7 +82,6 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .may_leave_daemons = true};
     int result = process_start(&spec, &out->process, st);
     arguments_release(&argv);
-    buf_release(&tmpdir);
     free(env);
     return result;
 }
@@ -135,7 +134,7 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
     if (p->overdue)
         return status_set(st, STATUS_TIMEOUT, "'%s' was stopped after %.0f s", tc->path,
                           clock_seconds() - job->started);
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int result = -1;
     if (p->wait_status != 0) {
         char *machine = machines_fault(p);
@@ -157,7 +156,6 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
         if (result == 0)
             result = cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
     }
-    buf_release(&text);
     return result;
 }
 
@@ -200,7 +198,7 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
 {
     enum { TRIES = 2 };
     struct status failed;
-    struct buf suspects = BUF_INIT;
+    SCOPED_BUF suspects = BUF_INIT;
     int result = -1;
     for (int i = 0; i < TRIES && result != 0; i++) {
         failed = STATUS_INIT;
@@ -214,7 +212,6 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
     if (failed.code == STATUS_COMPILE)
         child_suspects(CHILD_COMPILER, failed.message, &suspects);
     status_set(st, failed.code, "%s%s", failed.message, suspects.ptr);
-    buf_release(&suspects);
     return failed.code != STATUS_ENVIRONMENT
                ? -1
                : status_prefix(st, "the compiler was tried twice; " MACHINE_QUESTION);
@@ -223,14 +220,12 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
                   const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
 {
-    struct buf text = BUF_INIT, headers = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, st);
     buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
     hash_text(text.ptr, text.len, key);
     if (result == 0 && !cache_get(c, CACHE_BINARY, key, NULL, NULL))
         result = build_probe(tc, c, headers.ptr, key, INFINITY, stop, st);
-    buf_release(&headers);
-    buf_release(&text);
     return result;
 }
 
@@ -238,11 +233,10 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    struct buf headers = BUF_INIT;
+    SCOPED_BUF headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, &failed);
     if (result == 0)
         result = build_probe(tc, c, headers.ptr, NULL, until, stop, &failed);
-    buf_release(&headers);
     if (result == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED ||
@@ -272,7 +266,7 @@ int compiler_version(const char *path, const struct arguments *words, const char
                                       .answers = true,
                                       .may_leave_daemons = true};
     struct process p;
-    struct buf suspects = BUF_INIT;
+    SCOPED_BUF suspects = BUF_INIT;
     int result = process_run(&spec, stop, &p, st);
     if (result == 0) {
         buf_add(out, p.answer.ptr, p.answer.len);
@@ -286,7 +280,6 @@ int compiler_version(const char *path, const struct arguments *words, const char
         }
         process_release(&p);
     }
-    buf_release(&suspects);
     arguments_release(&argv);
     free(env);
     return result;

@@ -102,7 +102,7 @@ static int read_version(const struct toolchain_request *request, struct toolchai
                         struct buf *identity, struct status *st)
 {
     struct arguments words = {0};
-    struct buf said = BUF_INIT;
+    SCOPED_BUF said = BUF_INIT;
     for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
         arguments_add(&words, out->flags.items[i]); /* the compiler behind a wrapper */
     int result = compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st);
@@ -113,7 +113,6 @@ static int read_version(const struct toolchain_request *request, struct toolchai
                  strstr(said.ptr, "clang") != NULL ? "clang" : "gcc"); /* until the probe says it */
     }
     arguments_release(&words);
-    buf_release(&said);
     return result;
 }
 
@@ -194,11 +193,9 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
                                                                     : CPU_COMPILER_ADVICE,
                           failed.message);
     }
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     cache_path(c, CACHE_BINARY, key, &path);
-    int result = run_probe(request, path.ptr, out, st);
-    buf_release(&path);
-    return result;
+    return run_probe(request, path.ptr, out, st);
 }
 
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
@@ -210,7 +207,7 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
                               .binary_suffix = ".so",
                               .max_memory_bytes = COMPILER_MAX_BYTES};
     arguments_add_words(&out->libs, CPU_LIBRARIES);
-    struct buf identity = BUF_INIT;
+    SCOPED_BUF identity = BUF_INIT;
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     int result = check_address_space(st);
@@ -229,7 +226,6 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
         hash_text(identity.ptr, identity.len, out->identity);
         result = prove(request, c, out, st);
     }
-    buf_release(&identity);
     if (result != 0)
         toolchain_release(out);
     return result;

@@ -22,14 +22,13 @@ int nvcc_find(struct buf *path, const char **why, struct status *st)
     *why = "on PATH";
     if (process_find("nvcc", path))
         return 0;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     buf_addf(&name, "%s/bin/nvcc", root);
     bool found = process_find(name.ptr, path);
     *why = by != NULL ? by : "the usual place";
     if (!found)
         status_set(st, STATUS_NOT_FOUND, "no nvcc found on PATH, nor '%s' (%s); %s", name.ptr, *why,
                    WHAT_TO_INSTALL);
-    buf_release(&name);
     return found ? 0 : -1;
 }
 
@@ -59,7 +58,7 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
     out->path = buf_detach(&path);
     if (found != 0)
         return -1;
-    struct buf said = BUF_INIT;
+    SCOPED_BUF said = BUF_INIT;
     int release = compiler_version(out->path, NULL, WHAT_TO_INSTALL, request->stop, &said, st);
     if (release == 0 && (release = read_release(said.ptr)) == 0)
         release = status_set(st, STATUS_ENVIRONMENT,
@@ -69,7 +68,6 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
     identity_add_file(out->path, identity);
     buf_adds(identity, said.ptr);
     arguments_add(&out->flags, "-cubin");
-    buf_release(&said);
     return release;
 }
 
@@ -127,7 +125,7 @@ static int prove(const struct cache *c, const struct toolchain *tc,
                  const volatile sig_atomic_t *stop, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct status failed = STATUS_INIT;
     if (compile_probe(tc, c, stop, key, &failed) == 0)
         return 0;
@@ -137,7 +135,6 @@ static int prove(const struct cache *c, const struct toolchain *tc,
     status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
                tc->where.compiler, tc->where.device, tc->where.capability, text.ptr, failed.message,
                WHAT_TO_INSTALL);
-    buf_release(&text);
     return -1;
 }
 
@@ -154,7 +151,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                const struct gpu *gpu, const struct cache *c, struct toolchain *out,
                struct status *st)
 {
-    struct buf identity = BUF_INIT, flags = BUF_INIT;
+    SCOPED_BUF identity = BUF_INIT, flags = BUF_INIT;
     *out = (struct toolchain){.kind = TARGET_CUDA,
                               .probe = probe_source,
                               .source_suffix = ".cu",
@@ -173,8 +170,6 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
         hash_text(identity.ptr, identity.len, out->identity);
         result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
     }
-    buf_release(&flags);
-    buf_release(&identity);
     return result;
 }
 

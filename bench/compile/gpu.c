@@ -50,7 +50,7 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
                struct status *st)
 {
     char index[16];
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     snprintf(index, sizeof(index), "%d", request->device);
     *said = NULL;
     int result = worker_find(request->worker, &path, st);
@@ -64,7 +64,6 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
     }
     if (result == 0)
         result = read_gpu(*said, out, st);
-    buf_release(&path);
     return result;
 }
 
@@ -80,11 +79,9 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
 
 static bool add_file(const char *proc, const char *name, struct buf *out)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", proc, name);
-    bool read = file_read(path.ptr, 0, out, STATUS_IGNORED) == 0;
-    buf_release(&path);
-    return read;
+    return file_read(path.ptr, 0, out, STATUS_IGNORED) == 0;
 }
 
 /* Adds the devices on their bus, the instances (MIG) that each is divided into, and the nodes of
@@ -95,14 +92,13 @@ static void add_devices(const char *proc, struct buf *out)
                                            "driver/nvidia/capabilities/gpu*/mig/gi*/ci*",
                                            "../dev/nvidia*", "../dev/nvidia-caps/*"};
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
-        struct buf pattern = BUF_INIT;
+        SCOPED_BUF pattern = BUF_INIT;
         glob_t found = {.gl_pathc = 0};
         buf_addf(&pattern, "%s/%s", proc, patterns[p]);
         if (glob(pattern.ptr, 0, NULL, &found) == 0)
             for (size_t i = 0; i < found.gl_pathc; i++)
                 buf_addf(out, "%s\n", found.gl_pathv[i]);
         globfree(&found);
-        buf_release(&pattern);
     }
 }
 
@@ -110,7 +106,7 @@ static void add_devices(const char *proc, struct buf *out)
 static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 {
     static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     bool known = add_file(proc, "sys/kernel/random/boot_id", &text) &&
                  add_file(proc, "driver/nvidia/version", &text);
     add_devices(proc, &text);
@@ -123,19 +119,17 @@ static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
     }
     buf_addf(&text, "device=%d\n", device);
     hash_text(text.ptr, text.len, key);
-    buf_release(&text);
     return known;
 }
 
 static bool recall(const struct cache *c, const char *key, struct gpu *out)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     json_t *said = NULL;
     bool found = cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
                  (said = json_loads(text.ptr, 0, NULL)) != NULL &&
                  read_gpu(said, out, STATUS_IGNORED) == 0;
     json_decref(said);
-    buf_release(&text);
     return found;
 }
 

@@ -124,13 +124,12 @@ static int build_again(struct builder *b, double until, struct status *st)
     struct status result = STATUS_INIT;
     if (binary->built) /* as a choice of the same source, just now */
         return 0;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     binary_source(b, binary, &text);
     double start = clock_seconds();
     int built = compile_source(b->toolchain, b->cache, text.ptr, b->headers.ptr, binary->key,
                                b->deadline_s, until, b->stop, &result);
     binary->build_s += clock_seconds() - start;
-    buf_release(&text);
     bool late = result.code == STATUS_TIMEOUT && clock_seconds() >= until;
     if (late)
         b->failed[b->failed_count++] = before; /* nothing is known of it */
@@ -172,7 +171,7 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
     if (make_headers(b, st) != 0)
         return -1;
 
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int result = 0;
     binary_source(b, binary, &text);
     if (binary_in_cache(b, binary) || being_built(b, binary) || failed_once(b, binary)) {
@@ -192,7 +191,6 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
         else
             compile_release(&next->compile);
     }
-    buf_release(&text);
     return result;
 }
 

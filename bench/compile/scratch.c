@@ -17,7 +17,7 @@ static void draw_name(const struct cache *c, struct buf *path)
 int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
 {
     enum { TRIES = 8 }; /* another process may sweep the directory before it is locked */
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     *out = SCRATCH_INIT;
     errno = EEXIST;
     for (int i = 0; i < TRIES && out->lock < 0; i++) {
@@ -42,7 +42,6 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
     } else {
         out->dir = buf_detach(&path);
     }
-    buf_release(&path);
     return out->lock < 0 ? -1 : 0;
 }
 
@@ -58,7 +57,7 @@ void scratch_release(struct scratch *s)
 
 void scratch_sweep(const struct cache *c)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     struct names names;
     buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR, c->dir);
     if (directory_list(path.ptr, &names, STATUS_IGNORED) != 0)
@@ -75,5 +74,4 @@ void scratch_sweep(const struct cache *c)
         close(lock);
     }
     names_release(&names);
-    buf_release(&path);
 }

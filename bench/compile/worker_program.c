@@ -72,11 +72,10 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
                   (WTERMSIG(p.wait_status) == SIGKILL || WTERMSIG(p.wait_status) == SIGTERM);
     if (*out == NULL) {
         const char *why = process_failure(&p);
-        struct buf suspects = BUF_INIT;
+        SCOPED_BUF suspects = BUF_INIT;
         child_suspects(CHILD_WORKER, why, &suspects);
         status_set(st, p.overdue || killed ? STATUS_ENVIRONMENT : STATUS_NOT_FOUND,
                    "it gave no answer (%s)%s", why, suspects.ptr);
-        buf_release(&suspects);
     }
     process_release(&p);
     return *out != NULL ? 0 : -1;

@@ -36,14 +36,12 @@ static const char *const suspect[] = {
 
 int config_refuse(const struct config *c, const char *format, ...)
 {
-    struct buf why = BUF_INIT;
+    SCOPED_BUF why = BUF_INIT;
     va_list list;
     va_start(list, format);
     buf_addv(&why, format, list);
     va_end(list);
-    status_set(c->st, STATUS_USAGE, "--model: '%s': %s", c->path, why.ptr);
-    buf_release(&why);
-    return -1;
+    return status_set(c->st, STATUS_USAGE, "--model: '%s': %s", c->path, why.ptr);
 }
 
 const json_t *config_field(const json_t *fields, const char *const names[NAMES_MOST],
@@ -61,11 +59,10 @@ const json_t *config_field(const json_t *fields, const char *const names[NAMES_M
 
 int config_refuse_missing(const struct config *c, const char *const names[NAMES_MOST])
 {
-    struct buf list = BUF_INIT;
+    SCOPED_BUF list = BUF_INIT;
     for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++)
         buf_addf(&list, "%s'%s'", i > 0 ? ", or " : "", names[i]);
     config_refuse(c, "it has no field %s", list.ptr);
-    buf_release(&list);
     return -1;
 }
 

@@ -187,7 +187,7 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models) && type != NULL; i++)
         if (strcmp(type, models[i].type) == 0)
             return &models[i];
-    struct buf known = BUF_INIT;
+    SCOPED_BUF known = BUF_INIT;
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
@@ -200,7 +200,6 @@ static const struct model *find_model(const struct config *c)
                   "the name"
                 : "not known",
             known.ptr);
-    buf_release(&known);
     return NULL;
 }
 
@@ -272,17 +271,13 @@ static int refuse_file(const char *path, bool is_dir, struct status *st)
 int model_config_read(const char *path, struct model_config *out, struct status *st)
 {
     const char *part;
-    struct buf file = BUF_INIT, text = BUF_INIT;
+    SCOPED_BUF file = BUF_INIT, text = BUF_INIT;
     bool is_dir = split(path, &part, &file);
     if (is_dir)
         buf_adds(&file, "/config.json");
     *out = (struct model_config){.chain = NULL};
-    int result = file_read(file.ptr, CONFIG_MOST, &text, st) != 0
-                     ? refuse_file(file.ptr, is_dir, st)
-                     : parse(file.ptr, &text, part, out, st);
-    buf_release(&text);
-    buf_release(&file);
-    return result;
+    return file_read(file.ptr, CONFIG_MOST, &text, st) != 0 ? refuse_file(file.ptr, is_dir, st)
+                                                            : parse(file.ptr, &text, part, out, st);
 }
 
 char *model_weights(const char *path)
@@ -290,7 +285,7 @@ char *model_weights(const char *path)
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
     const char *part;
     char *found = NULL;
-    struct buf dir = BUF_INIT, file = BUF_INIT;
+    SCOPED_BUF dir = BUF_INIT, file = BUF_INIT;
     bool is_dir = split(path, &part, &dir);
     for (size_t i = 0; i < ARRAY_LEN(names) && is_dir && found == NULL; i++) {
         buf_reset(&file);
@@ -298,7 +293,5 @@ char *model_weights(const char *path)
         if (access(file.ptr, F_OK) == 0)
             found = mem_strdup(file.ptr);
     }
-    buf_release(&file);
-    buf_release(&dir);
     return found;
 }

@@ -74,12 +74,11 @@ static json_t *lengths_json(const struct workload *w)
 /* What layers of the second kind have: their mask and base of rotary embeddings. */
 static json_t *local_json(const struct workload *w, bool rope)
 {
-    struct buf mask = BUF_INIT;
+    SCOPED_BUF mask = BUF_INIT;
     mask_text(&w->local->mask_spec, &mask);
     json_t *local =
         json_pack("{ss so si}", "mask", mask.ptr, "rope",
                   rope ? json_real(w->local->rope_theta) : json_null(), "every", w->every);
-    buf_release(&mask);
     return local;
 }
 
@@ -101,7 +100,7 @@ static json_t *chain_json(const struct workload *w)
 
 json_t *workload_json(const struct workload *w, enum target_kind target)
 {
-    struct buf mask = BUF_INIT;
+    SCOPED_BUF mask = BUF_INIT;
     mask_text(&w->mask_spec, &mask);
     json_t *object =
         json_pack("{si si ss si si si si si sf ss ss}", "batch", w->batch, "seq_len", w->seq_len,
@@ -110,7 +109,6 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
                   dtypes[w->dtype].name, "target", target_names[target]);
     json_object_set_new(object, "lengths", lengths_json(w));
     json_object_set_new(object, "chain", chain_json(w));
-    buf_release(&mask);
     return object;
 }
 
@@ -174,12 +172,11 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
 
 json_t *message_of_choice(const struct choice *c)
 {
-    struct buf schedule = BUF_INIT;
+    SCOPED_BUF schedule = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &schedule);
     json_t *m =
         json_pack("{s:[i, i], s:s, s:s, s:b}", "ops", c->segment.first, c->segment.last,
                   "implementation", c->impl->name, "schedule", schedule.ptr, "stamped", c->stamped);
-    buf_release(&schedule);
     return m;
 }
 

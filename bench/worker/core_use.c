@@ -16,7 +16,7 @@ static double own_seconds(void)
 static double thread_waited(const char *thread)
 {
     char path[80];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", thread);
     char *ran = NULL, *waited = NULL; /* where these numbers end */
     unsigned long long waited_ns = 0;
@@ -25,7 +25,6 @@ static double thread_waited(const char *thread)
         waited_ns = strtoull(ran, &waited, 10);
     }
     bool known = waited > ran && ran > text.ptr;
-    buf_release(&text);
     return known ? 1e-9 * (double)waited_ns : -1;
 }
 

@@ -12,14 +12,13 @@ static int check_load(const struct device *d, int error, const char *what, struc
 int cuda_load(struct device *d, const char *path, const char *symbol, struct function **out,
               struct status *st)
 {
-    struct buf image = BUF_INIT;
+    SCOPED_BUF image = BUF_INIT;
     struct CUmod_st *module = NULL;
     struct CUfunc_st *code = NULL;
     *out = NULL;
     int result = file_read(path, 0, &image, st);
     if (result == 0)
         result = check_load(d, d->cu->cuModuleLoadData(&module, image.ptr), "cannot load it", st);
-    buf_release(&image);
     if (result == 0)
         result = check_load(d, d->cu->cuModuleGetFunction(&code, module, symbol),
                             "cannot find its kernel", st);

@@ -27,13 +27,10 @@ static int write_file(const char *path, const struct buf *bytes, struct status *
 static int write_npy(const char *dir, const char *name, enum npy_type type, int ndim,
                      const int64_t *shape, const void *data, struct status *st)
 {
-    struct buf path = BUF_INIT, bytes = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, bytes = BUF_INIT;
     buf_addf(&path, "%s/%s.npy", dir, name);
     npy_write(type, ndim, shape, data, &bytes);
-    int result = write_file(path.ptr, &bytes, st);
-    buf_release(&bytes);
-    buf_release(&path);
-    return result;
+    return write_file(path.ptr, &bytes, st);
 }
 
 /* The name of a file of one kind of layers: it ends with the kind if there are two. */
@@ -96,16 +93,14 @@ static int dump_weight(const struct workload *w, int layer, int id, float *value
     const struct weight *weight = &w->chain->weights[id];
     const int64_t shape[] = {dim_size(weight->rows, w), dim_size(weight->cols, w)};
     const int ndim = weight->rows == DIM_1 ? 1 : 2;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     if (weight->draw == WEIGHT_ROTATION)
         return dump_rotations(w, layer_kind(w, layer), values, dir, st);
     part_pairs(weight->cols, weight_elements(id, w), w, values);
     if (!weight->table)
         buf_addf(&name, "layer%d.", layer);
     buf_adds(&name, weight->name);
-    int result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
-    buf_release(&name);
-    return result;
+    return write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
 }
 
 /* How many layers have a weight of their own, of the first so many: a table of rotations belongs to

@@ -135,11 +135,10 @@ static void report_device(const struct nvml *n, json_t *out)
     struct process_info list[PROCESSES_MAX];
     unsigned processes = PROCESSES_MAX;
     struct conditions c;
-    struct buf slowed_by = BUF_INIT;
+    SCOPED_BUF slowed_by = BUF_INIT;
     nvml_read(n, &c);
     slowdown_text(c.slowed_by, &slowed_by);
     json_object_set_new(out, "throttled", json_string(slowed_by.ptr));
-    buf_release(&slowed_by);
     if (c.max_sm_mhz > 0) {
         json_object_set_new(out, "mhz", json_integer(c.sm_mhz));
         json_object_set_new(out, "max_mhz", json_integer(c.max_sm_mhz));

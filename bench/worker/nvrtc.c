@@ -78,7 +78,7 @@ static int compile(const char *library, const char *source_path, const char *out
                    const char *const *options, struct status *st)
 {
     struct nvrtc n;
-    struct buf source = BUF_INIT;
+    SCOPED_BUF source = BUF_INIT;
     struct _nvrtcProgram *program = NULL;
     char *path = load(&n, library);
     int result = -1;
@@ -95,7 +95,6 @@ static int compile(const char *library, const char *source_path, const char *out
         else
             result = write_cubin(&n, program, output, st);
     }
-    buf_release(&source);
     free(path);
     return result;
 }

@@ -25,11 +25,10 @@ static int load(struct worker *k, struct part *part, const char *path, struct st
         return 0;
     }
     worker_doing(k, "loading %s", part->name);
-    struct buf symbol = BUF_INIT;
+    SCOPED_BUF symbol = BUF_INIT;
     choice_symbol(&part->choice, &symbol);
     struct function *function;
     int result = k->ops->load(k->device, path, symbol.ptr, &function, st);
-    buf_release(&symbol);
     if (result != 0)
         return status_prefix(st, "%s", part->name);
     struct loaded *kept = mem_alloc(1, sizeof(*kept));

@@ -133,7 +133,7 @@ static void serve(struct worker *k, const json_t *request)
 int worker_serve(int channel, int mask_fd)
 {
     struct worker k = {.channel = channel, .mask_fd = mask_fd};
-    struct buf received = BUF_INIT;
+    SCOPED_BUF received = BUF_INIT;
     char chunk[16384];
     int taken = 0;
     ssize_t n;
@@ -146,7 +146,6 @@ int worker_serve(int channel, int mask_fd)
             json_decref(request);
         }
     }
-    buf_release(&received);
     program_forget(&k);
     reference_release(&k.reference);
     verify_e4m3_release(&k);

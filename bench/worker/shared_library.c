@@ -26,7 +26,7 @@ char *shared_open_toolkit(const char *const *names, const struct shared_symbol *
         const char *root, *dir;
     } places[] = {
         {root, "/lib64/"}, {root, "/lib/"}, {root, "/targets/x86_64-linux/lib/"}, {"", ""}};
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     for (size_t p = 0; p < ARRAY_LEN(places); p++)
         for (int i = 0; names[i] != NULL; i++) {
             buf_reset(&path);
@@ -34,6 +34,5 @@ char *shared_open_toolkit(const char *const *names, const struct shared_symbol *
             if (shared_open(path.ptr, symbols, count, NULL))
                 return buf_detach(&path);
         }
-    buf_release(&path);
     return NULL;
 }

@@ -20,7 +20,7 @@ static const char *const words[] = {"plain-1.0/x_y",
 START_TEST(words_survive_the_shell)
 {
     char said[256] = "";
-    struct buf command = BUF_INIT;
+    SCOPED_BUF command = BUF_INIT;
     buf_adds(&command, "printf '%s|' ");
     buf_add_word(&command, words[_i]);
     FILE *shell = popen(command.ptr, "r");
@@ -32,7 +32,6 @@ START_TEST(words_survive_the_shell)
     buf_reset(&command);
     buf_add_path(&command, words[_i]);
     ck_assert_int_ne(command.ptr[0], '-');
-    buf_release(&command);
 }
 
 SUITE("buf", NULL, NULL, LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))

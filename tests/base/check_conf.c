@@ -23,7 +23,7 @@ static const struct {
 START_TEST(reads_what_git_reads)
 {
     struct conf c;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_adds(&text, right[_i].text);
     OK(conf_parse("f", &text, "s", &c, &st));
     int n = 0;
@@ -38,7 +38,6 @@ START_TEST(reads_what_git_reads)
     }
     ck_assert_int_eq(c.count, n);
     conf_release(&c);
-    buf_release(&text);
 }
 
 static const struct {
@@ -61,26 +60,24 @@ static const struct {
 START_TEST(names_the_line_that_is_wrong)
 {
     struct conf c;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_adds(&text, wrong[_i].text);
     st = STATUS_INIT;
     ck_assert_int_ne(conf_parse("f", &text, "s", &c, &st), 0);
     ck_assert_int_eq(st.code, STATUS_USAGE);
     ck_assert_str_eq(st.message, wrong[_i].message);
     conf_release(&c);
-    buf_release(&text);
 }
 
 START_TEST(refuses_what_is_no_text)
 {
     struct conf c;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_add(&text, "[s]\na = 1\0002\n", 12);
     st = STATUS_INIT;
     ck_assert_int_ne(conf_parse("f", &text, "s", &c, &st), 0);
     ck_assert_str_eq(st.message, "'f' is no text: it holds a NUL");
     conf_release(&c);
-    buf_release(&text);
 }
 
 SUITE("conf", NULL, NULL, LOOP(reads_what_git_reads, 0, ARRAY_LEN(right)),

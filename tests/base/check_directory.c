@@ -12,21 +12,19 @@ static void setup(void)
 
 static void write_in(const char *dir, const char *name)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     OK(file_write(path.ptr, name, strlen(name), &st));
-    buf_release(&path);
 }
 
 /* The entries of a directory as one text. */
 static void check_entries(const char *dir, const char *expected)
 {
     struct names found;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     OK(directory_list(dir, &found, &st));
     names_text(&found, &text);
     ck_assert_str_eq(text.ptr, expected);
-    buf_release(&text);
     names_release(&found);
 }
 
@@ -192,7 +190,7 @@ START_TEST(what_a_killed_process_staged_is_removed)
 START_TEST(many_names_are_cut)
 {
     struct names n = {.count = 0};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     for (int i = 0; i < 6; i++)
         names_add(&n, "x");
     names_text(&n, &text);
@@ -202,7 +200,6 @@ START_TEST(many_names_are_cut)
     names_text(&n, &text);
     ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x' and 2 more");
     names_release(&n);
-    buf_release(&text);
 }
 
 SUITE("directory", setup, test_dir_teardown,

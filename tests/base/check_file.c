@@ -7,12 +7,11 @@
 
 START_TEST(refuses_more_than_the_limit)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     OK(file_write(test_path("f"), "12345", 5, &st));
     OK(file_read(test_path("f"), 5, &text, &st));
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
-    buf_release(&text);
 }
 
 /* Reading these would wait for a writer, or never end. */
@@ -22,25 +21,23 @@ START_TEST(only_regular_files_are_read)
         const char *path, *is;
     } others[] = {
         {"fifo", "a pipe"}, {"link", "a pipe"}, {"dir", "a directory"}, {NULL, "a device"}};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     ck_assert_int_eq(mkfifo(test_path("fifo"), 0600), 0);
     ck_assert_int_eq(symlink("fifo", test_path("link")), 0);
     ck_assert_int_eq(mkdir(test_path("dir"), 0700), 0);
     const char *path = others[_i].path != NULL ? test_path(others[_i].path) : "/dev/zero";
     FAILS(file_read(path, 1000, &text, &st), STATUS_ENVIRONMENT, others[_i].is);
     ck_assert_uint_eq(text.len, 0);
-    buf_release(&text);
 }
 
 /* 3 GB that are all holes. */
 START_TEST(no_file_is_read_without_a_bound)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     OK(file_write(test_path("f"), "", 0, &st));
     ck_assert_int_eq(truncate(test_path("f"), (off_t)3 << 30), 0);
     FAILS(file_read(test_path("f"), 0, &text, &st), STATUS_USAGE, "larger than");
     ck_assert_uint_le(text.len, FILE_MAX_BYTES);
-    buf_release(&text);
 }
 
 START_TEST(makes_and_removes_trees)

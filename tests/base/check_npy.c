@@ -9,13 +9,12 @@ static const char numpy_header[] =
 START_TEST(writes_what_numpy_writes)
 {
     static const uint8_t data[] = {1, 0, 1, 0, 1, 0};
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     npy_write(NPY_BOOL, 2, (const int64_t[]){2, 3}, data, &bytes);
     ck_assert_uint_eq(sizeof(numpy_header) - 1, 128);
     ck_assert_uint_eq(bytes.len, 128 + sizeof(data));
     ck_assert_mem_eq(bytes.ptr, numpy_header, 128);
     ck_assert_mem_eq(bytes.ptr + 128, data, sizeof(data));
-    buf_release(&bytes);
 }
 
 /* A file of a version with this header and `data` bytes of zeros, in memory of its exact size. */

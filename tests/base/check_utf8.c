@@ -44,13 +44,11 @@ static const struct {
 
 START_TEST(text_is_escaped_once)
 {
-    struct buf once = BUF_INIT, twice = BUF_INIT;
+    SCOPED_BUF once = BUF_INIT, twice = BUF_INIT;
     utf8_escape(escapes[_i].text, &once);
     utf8_escape(once.ptr, &twice);
     ck_assert_str_eq(once.ptr, escapes[_i].escaped);
     ck_assert_str_eq(twice.ptr, escapes[_i].escaped);
-    buf_release(&once);
-    buf_release(&twice);
 }
 
 /* The bits of a number in the form of so many bytes. */

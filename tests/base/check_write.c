@@ -10,10 +10,9 @@
 
 static void check_content(const char *name, const char *expected)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     OK(file_read(test_path(name), 0, &text, &st));
     ck_assert_str_eq(text.ptr, expected);
-    buf_release(&text);
 }
 
 /* How many entries the test's directory has: no temporary file is one of them. */

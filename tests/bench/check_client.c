@@ -83,7 +83,7 @@ START_TEST(verdict_of_a_binary_is_kept)
     struct binary binary = {.error = -1, .verdict = OWN}, unnamed = {.error = -1};
     struct binary *list[] = {&binary, &unnamed};
     struct bench b = {.builder = {.binaries = list, .count = 2}};
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     OK(cache_open(test_path("cache"), &b.cache, &st));
     json_t *event =
         json_pack("{s:s, s:f}", "verdict", verdicts[_i].of, "error", verdicts[_i].error);
@@ -93,7 +93,6 @@ START_TEST(verdict_of_a_binary_is_kept)
     ck_assert_double_eq(unnamed.error, -1);
     cache_path(&b.cache, CACHE_VERDICT, verdicts[_i].of, &path);
     ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);
-    buf_release(&path);
     cache_release(&b.cache);
 }
 

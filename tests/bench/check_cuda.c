@@ -192,7 +192,7 @@ static const struct {
 
 START_TEST(conditions_come_with_a_measurement)
 {
-    struct buf said = BUF_INIT;
+    SCOPED_BUF said = BUF_INIT;
     setenv("FAKE_NVML", states[_i].nvml, 1);
     struct bench *b = gpu_bench();
     struct trial t = segment_trial(b, 8, 8);
@@ -210,7 +210,6 @@ START_TEST(conditions_come_with_a_measurement)
     slowdown_text(c->slowed_by, &said);
     ck_assert_str_eq(said.ptr, states[_i].slowed_by);
     ck_assert_int_eq(bench_disturbance(b).measured, c->known);
-    buf_release(&said);
     trial_release(&t);
     bench_close(b);
 }

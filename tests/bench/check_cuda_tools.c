@@ -108,7 +108,7 @@ static void set_dir(const char *variable, const char *dir)
 
 START_TEST(nvcc_is_found)
 {
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     const char *why;
     write_nvcc("13.0");
     if (!toolkits[_i].on_path)
@@ -122,7 +122,6 @@ START_TEST(nvcc_is_found)
     } else {
         FAILS(nvcc_find(&path, &why, &st), STATUS_NOT_FOUND, toolkits[_i].why);
     }
-    buf_release(&path);
 }
 
 START_TEST(compiler_that_serves_is_taken)

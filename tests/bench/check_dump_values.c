@@ -8,7 +8,7 @@
 /* Rows, each of so many columns, by name; the last part of a shape. */
 static void check_file(const char *name, int64_t rows, int64_t columns, const double *values)
 {
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     struct npy npy;
     char path[128];
     snprintf(path, sizeof(path), "dump/%s.npy", name);
@@ -21,7 +21,6 @@ static void check_file(const char *name, int64_t rows, int64_t columns, const do
     for (int64_t i = 0; i < rows * columns; i++)
         ck_assert_msg(fabs((double)found[i] - values[i]) < 1e-5, "%s, %lld: %g, expected %g", name,
                       (long long)i, (double)found[i], values[i]);
-    buf_release(&bytes);
 }
 
 static const char *kind_name(const struct workload *w, const char *name, int kind, char out[16])
@@ -33,7 +32,7 @@ static const char *kind_name(const struct workload *w, const char *name, int kin
 /* A pair is kept by the mask, and both of its tokens are real. */
 static void check_mask(const struct workload *w, int kind, int ndim, int real)
 {
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     struct npy npy;
     char name[16], path[128];
     const struct workload *of = workload_of_kind(w, kind);
@@ -53,7 +52,6 @@ static void check_mask(const struct workload *w, int kind, int ndim, int real)
         seen += kept > 0;
     }
     ck_assert_int_eq(seen, real);
-    buf_release(&bytes);
 }
 
 /* Of gates the file has the activated columns first, memory has them in pairs.  Rotations are two

@@ -117,7 +117,7 @@ static volatile long word = 42;
  * the number of that; else it computes. */
 static void plant(bool sandboxed, pid_t stranger)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_addf(&text,
              "{ const char *path = \"%s\", *other = \"%s\"; static int calls; int n = 0;"
              "const pid_t all[] = {getppid(), %ld, %ld};"
@@ -140,7 +140,6 @@ static void plant(bool sandboxed, pid_t stranger)
     buf_adds(&text, "(void)p; } calls = 1; if (n > 0) _exit(n); honest(a); }");
     write_text(test_path("faults/14_14.c"), text.ptr);
     write_text(test_path("file"), "");
-    buf_release(&text);
 }
 
 static struct trial try_all(bool sandboxed, pid_t stranger)

@@ -11,11 +11,10 @@ START_TEST(fingerprint_text_has_every_field)
                             .compiler = "G",
                             .libraries = "L",
                             .protocol = "1"};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     fingerprint_text(&f, &text);
     ck_assert_str_eq(text.ptr, "device=D\nuuid=U\ncapability=C\nunits=7\ndriver=R\ncompiler=G\n"
                                "libraries=L\nprotocol=1\n");
-    buf_release(&text);
 }
 
 /* Whatever the user's shell says of threads does not reach the worker, and no secret does.  Threads

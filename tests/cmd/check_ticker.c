@@ -111,7 +111,7 @@ START_TEST(a_signal_does_not_end_the_events)
     const char *path = test_path("events");
     char text[4096];
     int status;
-    struct buf got = BUF_INIT;
+    SCOPED_BUF got = BUF_INIT;
     int pipe = open_full_pipe(path);
     caught = mmap(NULL, sizeof(*caught), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne((const void *)caught, MAP_FAILED);
@@ -129,7 +129,6 @@ START_TEST(a_signal_does_not_end_the_events)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS, "status %d", status);
     ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"start\""));
     ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"end\""));
-    buf_release(&got);
     close(pipe);
 }
 

@@ -20,14 +20,13 @@ static const struct {
 START_TEST(lists_are_read_and_written)
 {
     struct arch_list got;
-    struct buf options = BUF_INIT;
+    SCOPED_BUF options = BUF_INIT;
     OK(arch_parse_list(lists[_i].text, &got, &st));
     ck_assert_int_eq(got.count, lists[_i].list.count);
     for (int i = 0; i < got.count; i++)
         ck_assert_int_eq(got.arch[i], lists[_i].list.arch[i]);
     arch_options(&got, &options);
     ck_assert_str_eq(options.ptr, lists[_i].options);
-    buf_release(&options);
 }
 
 static const struct {

@@ -53,13 +53,12 @@ START_TEST(choices_store_all_outputs)
         if (kind == TARGET_CPU || which != CHAIN_NO_BETA)
             ck_assert_int_ge(count, 1);
         for (int i = 0; i < count; i++) {
-            struct buf text = BUF_INIT;
+            SCOPED_BUF text = BUF_INIT;
             ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
             choice_emit(&choices[i], &t, &text);
             ck_assert_msg(strstr(text.ptr, "weight[-1]") == NULL &&
                               strstr(text.ptr, "tensor[-1]") == NULL,
                           "%s", text.ptr);
-            buf_release(&text);
         }
     }
 }

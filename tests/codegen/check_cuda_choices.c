@@ -145,12 +145,10 @@ static int by_symbol(const void *a, const void *b)
 
 static void check_same_source(const struct choice *a, const struct choice *b)
 {
-    struct buf one = BUF_INIT, other = BUF_INIT;
+    SCOPED_BUF one = BUF_INIT, other = BUF_INIT;
     choice_emit(a, &hopper, &one);
     choice_emit(b, &hopper, &other);
     ck_assert_str_eq(one.ptr, other.ptr);
-    buf_release(&other);
-    buf_release(&one);
 }
 
 /* A knob that is an argument of the function is not at its default. */

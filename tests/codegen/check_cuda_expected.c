@@ -52,7 +52,7 @@ static void choose(struct point *p, const char *impl)
 {
     enum { CHOICES = 200 };
     static struct choice choices[CHOICES];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct build_target t = build_target_of(TARGET_CUDA, "sm_90", false, &p->w);
     int count = choices_for(&t, p->segment, false, CHOICES, choices), i = 0;
     while (i < count && strcmp(choices[i].impl->name, impl) != 0)
@@ -61,7 +61,6 @@ static void choose(struct point *p, const char *impl)
     p->least_expected_us = choice_expected_us(&choices[i], &p->w);
     schedule_text(choices[i].impl, &choices[i].schedule, &text);
     snprintf(p->usual, sizeof(p->usual), "%s", text.ptr);
-    buf_release(&text);
 }
 
 static bool is_kept(const struct point *p, const char *impl, const char *schedule)

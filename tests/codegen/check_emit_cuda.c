@@ -23,7 +23,7 @@ START_TEST(stamps_change_nothing_else)
     struct cuda_source s = cuda_golden(_i);
     const bool has = !s.choice.impl->library; /* else no kernel is compiled */
     const char *body;
-    struct buf plain = BUF_INIT, stamped = BUF_INIT;
+    SCOPED_BUF plain = BUF_INIT, stamped = BUF_INIT;
     choice_emit(&s.choice, &s.target, &plain);
     s.choice.stamped = true;
     choice_emit(&s.choice, &s.target, &stamped);
@@ -34,8 +34,6 @@ START_TEST(stamps_change_nothing_else)
     body += has ? strlen("\n#endif\n") : 0;
     ck_assert_uint_eq(strlen(body), plain.len + (has ? strlen(parameter) + strlen(line) : 0));
     ck_assert(!has || (strstr(body, parameter) != NULL && strstr(body, line) != NULL));
-    buf_release(&stamped);
-    buf_release(&plain);
 }
 
 static void emit_generated(int segment, struct buf *out)
@@ -74,11 +72,10 @@ START_TEST(headers_are_embedded)
         check_includes(files[i].text);
     }
     for (int i = 0; i < SEGMENT_COUNT; i++) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         emit_generated(i, &text);
         ck_assert_ptr_nonnull(strstr(text.ptr, "#include "));
         check_includes(text.ptr);
-        buf_release(&text);
     }
 }
 

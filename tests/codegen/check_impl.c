@@ -6,10 +6,9 @@ static struct status st; /* of the call that a test is about */
 START_TEST(schedule_text_is_words)
 {
     struct schedule sch = {.pick = {1, 2, 0}};
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(generated_cpu(), &sch, &text);
     ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
-    buf_release(&text);
 }
 
 START_TEST(choices_survive_their_text)
@@ -19,12 +18,11 @@ START_TEST(choices_survive_their_text)
     int n = choices_for(&build_cpu, s, _i % 2 != 0, CHOICES_MAX, choices);
     ck_assert_int_ge(n, 1);
     for (int i = 0; i < n; i++) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         schedule_text(choices[i].impl, &choices[i].schedule, &text);
         OK(choice_parse(TARGET_CPU, &chain_bert, s, choices[i].impl->name, text.ptr, &parsed, &st));
         ck_assert(choice_equal(&parsed, &choices[i]));
         ck_assert_int_eq(choices[i].impl->handwritten, _i % 2 != 0 && s.first == 2 && s.last == 6);
-        buf_release(&text);
     }
 }
 

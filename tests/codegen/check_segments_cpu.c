@@ -73,7 +73,7 @@ static void some_rows_empty(int seq_len, struct buf *npy)
 static void scene_set(struct scene *s, const struct chain *chain, const struct shape *shape,
                       const char *mask)
 {
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     memset(s, 0, sizeof(*s));
     workload_init(&s->w);
     s->w.chain = chain;
@@ -96,7 +96,6 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     if (strncmp(mask, "file:", 5) == 0)
         some_rows_empty(s->w.seq_len, &npy);
     workload_ready(&s->w, mask, NULL, npy.len > 0 ? &npy : NULL);
-    buf_release(&npy);
 
     s->in = layer_inputs_draw(&s->w, inputs, 0);
     struct spans all = spans_all(&s->w);
@@ -179,7 +178,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
         .eps = (float)s->w.eps,
         .lengths = s->w.lengths,
         .mask = {l->lists, l->blocks, l->start, l->full, l->key_block, l->bits, l->words}};
-    struct buf what = BUF_INIT;
+    SCOPED_BUF what = BUF_INIT;
     case_text(s, c, &what);
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (((in | out) >> t & 1) != 0)
@@ -206,7 +205,6 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
         }
         free(a.tensor[t]);
     }
-    buf_release(&what);
 }
 
 /* ---- which cases ----------------------------------------------------------------------------- */

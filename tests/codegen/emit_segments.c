@@ -18,12 +18,11 @@ static void add_renamed(const char *text, int n, struct buf *out)
 static int write_file(const char *dir, const char *name, const struct buf *text)
 {
     struct status st = STATUS_INIT;
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
     int result = file_write(path.ptr, text->ptr, text->len, &st);
     if (result != 0)
         fprintf(stderr, "%s\n", st.message);
-    buf_release(&path);
     return result;
 }
 
@@ -46,7 +45,7 @@ static char *without_comments(const char *text)
 
 static void emit_sources(struct sources *s)
 {
-    struct buf source = BUF_INIT;
+    SCOPED_BUF source = BUF_INIT;
     for (int i = 0; i < s->count; i++) {
         const struct build_target t = cpu_target(s->choices[i].chain);
         buf_reset(&source);
@@ -56,46 +55,38 @@ static void emit_sources(struct sources *s)
         while (strcmp(s->texts[s->first[i]], s->texts[i]) != 0)
             s->first[i]++;
     }
-    buf_release(&source);
 }
 
 static int write_part(const char *dir, int part, int parts, const struct sources *s)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     char name[32];
     for (int i = 0, kept = 0; i < s->count; i++)
         if (s->first[i] == i && kept++ % parts == part)
             add_renamed(s->texts[i], i, &text);
     snprintf(name, sizeof(name), "part_%d.c", part);
-    int result = write_file(dir, name, &text);
-    buf_release(&text);
-    return result;
+    return write_file(dir, name, &text);
 }
 
 static int write_table(const char *dir, bool every, const struct sources *s)
 {
-    struct buf text = BUF_INIT, names = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, names = BUF_INIT;
     buf_adds(&text, "#include \"abi.h\"\n#include <stdbool.h>\n");
     buf_addf(&text, "const bool segments_of_every_chain = %d;\n", every);
     for (int i = 0; i < s->count; i++) {
-        struct buf name = BUF_INIT, symbol = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT, symbol = BUF_INIT;
         choice_symbol(&s->choices[i], &name);
         add_renamed(name.ptr, s->first[i], &symbol);
         buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
         buf_addf(&names, "    %s,\n", symbol.ptr);
-        buf_release(&name);
-        buf_release(&symbol);
     }
     buf_addf(&text, "fp_segment *const segment_functions[] = {\n%s};\n", names.ptr);
-    int result = write_file(dir, "table.c", &text);
-    buf_release(&names);
-    buf_release(&text);
-    return result;
+    return write_file(dir, "table.c", &text);
 }
 
 static int write_golden(const char *dir)
 {
-    struct buf text = BUF_INIT, name = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT, name = BUF_INIT;
     int result = 0;
     for (int i = 0; i < GOLDEN_COUNT && result == 0; i++) {
         struct choice c = golden_choice(i);
@@ -106,8 +97,6 @@ static int write_golden(const char *dir)
         buf_adds(&name, ".c");
         result = write_file(dir, name.ptr, &text);
     }
-    buf_release(&name);
-    buf_release(&text);
     return result;
 }
 

@@ -83,7 +83,7 @@ struct build_target request_target(const struct request *r, const struct bench *
 static void build_workload(struct workload *w, const char *mask, int average)
 {
     struct status st = STATUS_INIT;
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     bool random = strcmp(mask, "random") == 0;
     if (w->dtype == DTYPE_COUNT)
         status_set(&st, STATUS_USAGE, "no such type");
@@ -96,7 +96,6 @@ static void build_workload(struct workload *w, const char *mask, int average)
         if (!file || file_read(mask + strlen("file:"), 0, &npy, &st) == 0)
             workload_build_mask(w, random || file ? &npy : NULL, &st);
     }
-    buf_release(&npy);
     if (st.code != STATUS_OK)
         give_up(&st);
 }
@@ -111,7 +110,7 @@ static void name_request(struct request *r, const char *mask)
                  {'W', w->head_size, 64},
                  {'D', w->hidden, 0},
                  {'F', w->ffn, 4 * workload_hidden(w)}};
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     buf_addf(&name, "%s (%d,%d) %s", dtypes[w->dtype].name, w->batch, w->seq_len, mask);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (sizes[i].size != sizes[i].usual)
@@ -129,7 +128,6 @@ static void name_request(struct request *r, const char *mask)
         mask_text(&w->local->mask_spec, &name);
     }
     snprintf(r->name, sizeof(r->name), "%s", name.ptr);
-    buf_release(&name);
 }
 
 static _Noreturn void end_with_usage(const char *usage)

@@ -76,21 +76,19 @@ static int select_choices(const struct build_target *t, struct choice *out)
 static void say(const char *what, const char *name, const struct choice *c,
                 const struct status *why)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     printf("%s: %s: %d-%d %s %s: %s\n", what, name, c->segment.first, c->segment.last,
            c->impl->name, text.ptr, why->message);
-    buf_release(&text);
 }
 
 /* Workload, segment, implementation, schedule, microseconds of one layer and their interval. */
 static void print_time(const char *name, const struct choice *c, const struct trial *t)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     printf("time,%s,%d-%d,%s,%s,%.2f,%.2f,%.2f\n", name, c->segment.first, c->segment.last,
            c->impl->name, text.ptr, t->ms.median * 1e3, t->ms.low * 1e3, t->ms.high * 1e3);
-    buf_release(&text);
 }
 
 struct tally {

@@ -22,10 +22,9 @@ static void check_best(int value, bool final, double median_ms, const char *comp
 
 static void check_compared(const char *comparison)
 {
-    struct buf found = BUF_INIT;
+    SCOPED_BUF found = BUF_INIT;
     OK(db_compared(db, study, &found, &st));
     ck_assert_str_eq(found.ptr, comparison);
-    buf_release(&found);
 }
 
 /* Of one comparison; where it is empty, of a search. */

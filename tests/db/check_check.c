@@ -91,7 +91,7 @@ START_TEST(each_rule_is_told)
 
 START_TEST(planted_problem_is_found)
 {
-    struct buf found = BUF_INIT;
+    SCOPED_BUF found = BUF_INIT;
     int problems;
     db_close(open_whole());
     sqlite3 *raw = open_raw(test_path("t.db"));
@@ -106,7 +106,6 @@ START_TEST(planted_problem_is_found)
     ck_assert_int_ge(problems, 1);
     ck_assert_msg(strstr(found.ptr, planted[_i].problem) != NULL, "%s", found.ptr);
     db_close(db);
-    buf_release(&found);
 }
 
 START_TEST(info_counts_and_measures)

@@ -120,10 +120,9 @@ START_TEST(search_of_another_study_is_refused)
     OK(db_search_start(a, study, "guided", "{}", id, &st));
     OK(db_study(b, &a_workload, &a_target, "2", &study, &st));
     OK(db_search_start(b, study, "guided", "{}", id, &st));
-    struct buf sql = BUF_INIT;
+    SCOPED_BUF sql = BUF_INIT;
     buf_addf(&sql, "UPDATE search SET id = '%s'", id);
     exec_sql(a->handle, sql.ptr);
-    buf_release(&sql);
     db_close(b);
     FAILS(db_merge(a, &path, 1, &moved, &st), STATUS_DATABASE, "belongs to another study in '");
     db_close(a);

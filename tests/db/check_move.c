@@ -53,7 +53,7 @@ START_TEST(pack_has_winners)
     int64_t study, open;
     char id[HASH_TEXT_SIZE];
     struct db_choice choices[OP_COUNT], faster[OP_COUNT];
-    struct buf pack = BUF_INIT;
+    SCOPED_BUF pack = BUF_INIT;
     struct status missing = STATUS_INIT;
     struct db_best best;
     struct db_workload other = a_workload;
@@ -94,7 +94,6 @@ START_TEST(pack_has_winners)
     db_best_release(&best);
     db_close(db);
     free(all);
-    buf_release(&pack);
 }
 
 /* ---- what import refuses --------------------------------------------------------------------- */

@@ -90,7 +90,7 @@ START_TEST(read_creates_nothing)
 
 START_TEST(read_leaves_the_file_alone)
 {
-    struct buf before = BUF_INIT, after = BUF_INIT;
+    SCOPED_BUF before = BUF_INIT, after = BUF_INIT;
     struct db *db;
     int64_t study;
     db_close(open_fresh(&study));
@@ -106,8 +106,6 @@ START_TEST(read_leaves_the_file_alone)
     OK(file_read(test_path("t.db"), 0, &after, &st));
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.ptr, after.ptr, after.len);
-    buf_release(&before);
-    buf_release(&after);
 }
 
 /* ---- what is not a database of ours ---------------------------------------------------------- */
@@ -160,7 +158,7 @@ START_TEST(file_of_another_kind_or_version_is_refused)
 START_TEST(copy_without_its_log_is_told)
 {
     struct db *held, *db;
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     OK(db_open(test_path("held.db"), DB_WRITE, &held, &st));
     OK(file_read(test_path("held.db"), 0, &bytes, &st));
     write_text(test_path("copy.db"), bytes.ptr, bytes.len);
@@ -170,7 +168,6 @@ START_TEST(copy_without_its_log_is_told)
     write_text(test_path("copy.db"), "", 0);
     FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
           "'fuseplan search' fills it");
-    buf_release(&bytes);
 }
 
 /* A pipe in the place of the database or of one of SQLite's own files would keep whoever reads it

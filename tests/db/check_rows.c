@@ -67,7 +67,7 @@ static int ignore_row(void *ctx, const struct db_trial *t)
 static void read_all(struct db *db, struct buf *out)
 {
     struct db_best best;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct status said[5];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         said[i] = STATUS_INIT;
@@ -76,7 +76,6 @@ static void read_all(struct db *db, struct buf *out)
     if (db_best(db, 1, &best, &said[3]) == 0)
         db_best_release(&best);
     db_export(db, &text, &said[4]);
-    buf_release(&text);
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         buf_addf(out, "%s\n", said[i].message);
 }
@@ -92,7 +91,7 @@ static void plant(const char *sql)
 START_TEST(planted_value_is_refused_and_found)
 {
     struct db *db;
-    struct buf said = BUF_INIT;
+    SCOPED_BUF said = BUF_INIT;
     int problems;
     db_close(open_full());
     plant(planted[_i].plant);
@@ -102,7 +101,6 @@ START_TEST(planted_value_is_refused_and_found)
     OK(db_check(db, print_problem, NULL, &problems, &st));
     ck_assert_int_ge(problems, 1);
     db_close(db);
-    buf_release(&said);
 }
 
 static int keep_reason(void *ctx, const struct db_trial *t)
@@ -117,7 +115,7 @@ START_TEST(control_characters_are_escaped)
 {
     static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";
     int64_t study;
-    struct buf found = BUF_INIT;
+    SCOPED_BUF found = BUF_INIT;
     struct db_time time;
     struct db_target target = a_target;
     target.device = "\x1b]0;a processor";
@@ -137,7 +135,6 @@ START_TEST(control_characters_are_escaped)
     plant("UPDATE target SET device = CAST(x'1b' AS TEXT) WHERE id = 2");
     FAILS(db_study_read(db, study, NULL, NULL, &st), STATUS_DATABASE, "control characters");
     db_close(db);
-    buf_release(&found);
 }
 
 /* Every column that a statement names has a rule, but for ids that are not read. */

@@ -20,7 +20,7 @@ START_TEST(study_is_found_again)
 START_TEST(chains_are_kept)
 {
     struct workload w;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct db_workload of;
     int64_t id;
     workload_init(&w);
@@ -39,7 +39,6 @@ START_TEST(chains_are_kept)
     expect_sql(db->handle, 1,
                "SELECT count(*) FROM workload WHERE chain = 'pre' AND text LIKE '% chain=pre'");
     workload_release(&w);
-    buf_release(&text);
 }
 
 START_TEST(what_is_not_comparable_is_another_study)
@@ -135,7 +134,7 @@ START_TEST(beside_are_studies_of_equal_layers)
     struct db_workload mask = a_workload, halves = a_workload, twice = a_workload,
                        heads = a_workload;
     const struct db_workload *others[] = {&mask, &halves, &twice, &heads};
-    struct buf texts = BUF_INIT;
+    SCOPED_BUF texts = BUF_INIT;
     int64_t id;
     mask.text = "mask";
     halves.text = "halves";
@@ -149,7 +148,6 @@ START_TEST(beside_are_studies_of_equal_layers)
         OK(db_study(db, others[i], &a_target, "1", &id, &st));
     OK(db_studies_beside(db, study, add_text, &texts, &st));
     ck_assert_str_eq(texts.ptr, "twice;halves;mask;");
-    buf_release(&texts);
 }
 
 static void keep_study(void *ctx, const struct db_study *s)
@@ -172,7 +170,7 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
 {
     int64_t first, empty, again;
     struct db_workload other = a_workload, unmeasured = a_workload, seeded = a_workload;
-    struct buf names = BUF_INIT;
+    SCOPED_BUF names = BUF_INIT;
     other.text = "b=2";
     other.seq_len = 64;
     unmeasured.text = "b=3";
@@ -196,7 +194,6 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
     OK(db_trial_add(db, again, &t, &st)); /* another study of the first workload */
     OK(db_workloads(db, add_name, &names, &st));
     ck_assert_str_eq(names.ptr, "b=1 s=128 mask=causal on cpu, 128;b=2 on cpu, 64;");
-    buf_release(&names);
 }
 
 START_TEST(study_is_read_as_stored)

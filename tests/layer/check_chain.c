@@ -114,13 +114,12 @@ START_TEST(precisions_are_texts)
                                         [1 << GEMM_QKV | 1 << GEMM_FFN2] = "qkv,ffn2",
                                         [GEMM_ALL] = "fp8"};
     unsigned read = 99;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     precision_text((unsigned)_i, "bf16", &text);
     if (texts[_i] != NULL)
         ck_assert_str_eq(text.ptr, texts[_i]);
     OK(precision_parse(_i == 0 ? "fp16" : text.ptr, &read, &st));
     ck_assert_uint_eq(read, (unsigned)_i);
-    buf_release(&text);
 }
 
 START_TEST(other_texts_are_no_precisions)

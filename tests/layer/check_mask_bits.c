@@ -70,7 +70,7 @@ START_TEST(files_hold_masks)
 
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
 {
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     struct mask m;
     int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
     npy_write(NPY_BOOL, ndim, shape, data, &npy);
@@ -79,7 +79,6 @@ static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char ou
     strcpy(out, spec.content_hash);
     mask_release(&m);
     mask_spec_release(&spec);
-    buf_release(&npy);
 }
 
 START_TEST(hashes_differ_where_masks_do)
@@ -114,7 +113,7 @@ static const struct {
 static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                          const char *found, const char *says)
 {
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
     struct mask m;
     npy_write(type, ndim, shape, data, &npy);
@@ -126,7 +125,6 @@ static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, con
                   "%s", st.message);
     ck_assert_ptr_null(m.bits);
     mask_spec_release(&spec);
-    buf_release(&npy);
 }
 
 START_TEST(refuses_shapes)

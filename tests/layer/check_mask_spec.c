@@ -18,7 +18,7 @@ static const struct {
 
 START_TEST(texts_are_normalised)
 {
-    struct buf once = BUF_INIT, twice = BUF_INIT;
+    SCOPED_BUF once = BUF_INIT, twice = BUF_INIT;
     struct mask_spec spec = mask_spec_of(texts[_i].text, 1023), again, copy;
     mask_text(&spec, &once);
     ck_assert_str_eq(once.ptr, texts[_i].normalised);
@@ -29,8 +29,6 @@ START_TEST(texts_are_normalised)
     mask_spec_release(&spec);
     mask_spec_release(&again);
     mask_spec_release(&copy);
-    buf_release(&once);
-    buf_release(&twice);
 }
 
 static const struct {

@@ -7,13 +7,12 @@ START_TEST(segments_text_is_the_inverse)
     for (unsigned value = 0; value <= VALUE_MAX; value++) {
         struct plan plan = plan_from_value(value), back;
         struct segment s[OP_COUNT];
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         int n = plan_segments(plan, s);
         for (int i = 0; i < n; i++)
             buf_addf(&text, i == 0 ? "%d-%d" : ",%d-%d", s[i].first, s[i].last);
         OK(plan_parse_segments(text.ptr, plan.handwritten, &back, &st));
         ck_assert_uint_eq(plan_value(back), plan_canonical(value));
-        buf_release(&text);
     }
 }
 

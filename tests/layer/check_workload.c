@@ -16,13 +16,12 @@ static struct workload workload_of(int batch, int seq_len)
 /* Only a chain that is not BERT's is named. */
 START_TEST(text_names_other_chains)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct workload w = workload_of(1, 8);
     w.chain = chain_of_test(CHAIN_NO_BIAS);
     OK(workload_check(&w, &st));
     workload_text(&w, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, " mask=full chain=nobias"));
-    buf_release(&text);
     workload_release(&w);
 }
 
@@ -46,11 +45,10 @@ static const char *const texts[] = {
 START_TEST(text_gives_the_workload_back)
 {
     struct workload w;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     OK(workload_parse(texts[_i], &w, &st));
     workload_text(&w, &text);
     ck_assert_str_eq(text.ptr, texts[_i]);
-    buf_release(&text);
     workload_release(&w);
 }
 

@@ -37,11 +37,10 @@ static struct db *open_stored(int64_t *study)
 
 static void assert_choice(const struct choice *c, const char *impl, const char *schedule)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
     ck_assert_str_eq(c->impl->name, impl);
     ck_assert_str_eq(text.ptr, schedule);
-    buf_release(&text);
 }
 
 static const struct build_target hopper = {.chain = &chain_bert,

@@ -206,13 +206,12 @@ static int note_timed(void *ctx, const struct db_trial *row)
 {
     struct looking *l = ctx;
     for (int i = 0; i < l->given->count; i++) {
-        struct buf schedule = BUF_INIT;
+        SCOPED_BUF schedule = BUF_INIT;
         schedule_text(l->given->choices[i].impl, &l->given->choices[i].schedule, &schedule);
         l->timed[i] |=
             segment_index(row->choices[0].segment) == segment_index(l->given->choices[i].segment) &&
             strcmp(row->choices[0].impl, l->given->choices[i].impl->name) == 0 &&
             strcmp(row->choices[0].schedule, schedule.ptr) == 0;
-        buf_release(&schedule);
     }
     return 0;
 }
@@ -227,10 +226,9 @@ START_TEST(given_plan_is_the_first)
     run();
     ck_assert_int_eq(report.best.value, GIVEN_VALUE);
     for (int i = 0; i < given.count; i++) {
-        struct buf schedule = BUF_INIT;
+        SCOPED_BUF schedule = BUF_INIT;
         schedule_text(given.choices[i].impl, &given.choices[i].schedule, &schedule);
         ck_assert_str_eq(report.best.choices[i].schedule, schedule.ptr);
-        buf_release(&schedule);
     }
     fake.stop = 0;
     db_close(db);

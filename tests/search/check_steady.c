@@ -30,7 +30,7 @@ static const struct {
 START_TEST(instability_is_told)
 {
     double samples[SAMPLES];
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     for (int i = 0; i < SAMPLES; i++)
         samples[i] = i % 3 == 2 ? times[_i].high_ms : 1;
     struct trial t = {.ms = stats_median(samples, SAMPLES),
@@ -45,7 +45,6 @@ START_TEST(instability_is_told)
     buf_reset(&text);
     unstable_text(&t, times[_i].in_search, &text);
     ck_assert_uint_eq(text.len, 0);
-    buf_release(&text);
 }
 
 /* Its search found a tenth of what it takes side by side. */

@@ -74,7 +74,7 @@ START_TEST(a_missing_file_is_refused)
 static int read_rows(struct sentences *out, const char *names, const float *rows, int tokens,
                      const int *lengths, int count)
 {
-    struct buf header = BUF_INIT, whole = BUF_INIT;
+    SCOPED_BUF header = BUF_INIT, whole = BUF_INIT;
     int data = tokens * 2 * (int)sizeof(float);
     buf_addf(&header,
              "{\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,2],\"data_offsets\":[0,%d]},"
@@ -87,8 +87,6 @@ static int read_rows(struct sentences *out, const char *names, const float *rows
     buf_add(&whole, lengths, 4 * (size_t)count);
     const char *path = test_path("rows.safetensors");
     OK(file_write(path, whole.ptr, whole.len, &st));
-    buf_release(&whole);
-    buf_release(&header);
     return sentences_read(path, out, &st);
 }
 

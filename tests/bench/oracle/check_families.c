@@ -174,10 +174,9 @@ START_TEST(layers_compute_what_huggingface_does)
     ck_assert_str_eq(w.chain->name, families[_i].chain);
     ck_assert_double_eq(w.eps, families[_i].eps);
     ck_assert_double_eq(w.rope_theta, families[_i].rope_theta);
-    struct buf mask = BUF_INIT;
+    SCOPED_BUF mask = BUF_INIT;
     mask_text(&w.mask_spec, &mask);
     ck_assert_str_eq(mask.ptr, families[_i].mask);
-    buf_release(&mask);
     ck_assert_double_eq(w.rope_factor, strcmp(family, "gte") == 0 ? 2 : 0);
     check_layers(&w, family, &golden);
     workload_release(&w);
@@ -261,7 +260,7 @@ static void write_whole(const char *path, const char *family, const char *prefix
                         const char *also)
 {
     struct safetensors f;
-    struct buf header = BUF_INIT, data = BUF_INIT, whole = BUF_INIT;
+    SCOPED_BUF header = BUF_INIT, data = BUF_INIT, whole = BUF_INIT;
     ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".model.safetensors"), &f), 0);
     for (size_t i = 0; i < f.count; i++) {
         char name[200];
@@ -278,9 +277,6 @@ static void write_whole(const char *path, const char *family, const char *prefix
     buf_add(&whole, header.ptr, header.len);
     buf_add(&whole, data.ptr, data.len);
     OK(file_write(path, whole.ptr, whole.len, &st));
-    buf_release(&whole);
-    buf_release(&header);
-    buf_release(&data);
     safetensors_close(&f);
 }
 

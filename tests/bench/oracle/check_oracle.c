@@ -333,7 +333,7 @@ START_TEST(rows_without_keys_are_zeros)
                                           .layers = 1,
                                           .eps = 1e-5};
     static const uint8_t kept[2][9] = {{0, 0, 1, 0, 0, 0, 1, 1, 0}, {0, 1, 0, 0, 0, 1, 1, 1, 1}};
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     struct run r;
     npy_write(NPY_BOOL, 3, (const int64_t[]){2, 3, 3}, kept, &npy);
     prepare(&r, &sizes, "file:made-up", "3,2", &npy);
@@ -349,7 +349,6 @@ START_TEST(rows_without_keys_are_zeros)
     for (int64_t k = 0; k < tensor_elements(TENSOR_OF(14), &r.w); k++)
         ck_assert(isfinite(in(&r, TENSOR_OF(14), k)));
     release(&r);
-    buf_release(&npy);
 }
 
 SUITE("oracle", NULL, NULL, ONCE(two_tokens_by_hand),

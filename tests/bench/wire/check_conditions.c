@@ -16,7 +16,7 @@ static const struct conditions crowded = {
 
 START_TEST(conditions_are_written_as_json)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     conditions_json(&some, &text);
     ck_assert_str_eq(text.ptr,
                      "{\"sm_mhz\": 1410, \"max_sm_mhz\": 1980, \"memory_mhz\": 1593,"
@@ -41,7 +41,6 @@ START_TEST(conditions_are_written_as_json)
     buf_reset(&text);
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");
-    buf_release(&text);
 }
 
 START_TEST(conditions_survive_the_journey)
@@ -52,13 +51,11 @@ START_TEST(conditions_survive_the_journey)
     to[2].slowed_by = 0;
     for (size_t i = 0; i < ARRAY_LEN(to); i++) {
         json_t *m = message_of_conditions(&to[i]);
-        struct buf sent = BUF_INIT, got = BUF_INIT;
+        SCOPED_BUF sent = BUF_INIT, got = BUF_INIT;
         message_to_conditions(m, &back);
         conditions_json(&to[i], &sent);
         conditions_json(&back, &got);
         ck_assert_str_eq(got.ptr, sent.ptr);
-        buf_release(&got);
-        buf_release(&sent);
         json_decref(m);
     }
 }
@@ -100,10 +97,9 @@ START_TEST(disorder_is_told)
     for (size_t i = 0; i < ARRAY_LEN(days[_i].of); i++)
         disturbance_add(&d, &days[_i].of[i]);
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         all[i](&d, &text);
         ck_assert_str_eq(text.ptr, all[i] == days[_i].say ? days[_i].says : "");
-        buf_release(&text);
     }
 }
 

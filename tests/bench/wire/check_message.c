@@ -14,7 +14,7 @@ static json_t *take(struct buf *b, int expected)
 
 START_TEST(lines_are_taken_whole)
 {
-    struct buf b = BUF_INIT;
+    SCOPED_BUF b = BUF_INIT;
     buf_adds(&b, "{\"a\": 1}\n{\"b\"");
     json_t *message = take(&b, 1);
     ck_assert_int_eq(json_integer_value(json_object_get(message, "a")), 1);
@@ -25,7 +25,6 @@ START_TEST(lines_are_taken_whole)
     ck_assert_int_eq(json_integer_value(json_object_get(message, "b")), 2);
     json_decref(message);
     ck_assert_ptr_null(take(&b, 0));
-    buf_release(&b);
 }
 
 static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1} x\n",
@@ -33,10 +32,9 @@ static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1
 
 START_TEST(garbage_is_refused)
 {
-    struct buf b = BUF_INIT;
+    SCOPED_BUF b = BUF_INIT;
     buf_adds(&b, garbage[_i]);
     ck_assert_ptr_null(take(&b, -1));
-    buf_release(&b);
 }
 
 START_TEST(sending_to_nobody_fails)

@@ -32,7 +32,7 @@ static const struct place *place_once(void)
 
 static void read_as(const struct place *p, enum cache_kind kind, bool sealed)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct resources resources;
     struct gpu gpu;
     struct status st = STATUS_INIT;
@@ -44,7 +44,6 @@ static void read_as(const struct place *p, enum cache_kind kind, bool sealed)
         ptxas_read(text.ptr, &resources);
     else
         fuzz_require(!sealed, "an entry that was sealed is found");
-    buf_release(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -54,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t first = fuzz_take(&in, 1);
     enum cache_kind kind = first % CACHE_KIND_COUNT;
     bool sealed = first >= 64;
-    struct buf path = BUF_INIT, entry = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, entry = BUF_INIT;
     char hash[HASH_TEXT_SIZE];
     buf_add(&entry, in.at, in.left);
     if (sealed)
@@ -62,7 +61,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cache_path(&p->cache, kind, kind == CACHE_DEVICE ? p->device : key, &path);
     fuzz_write(path.ptr, entry.ptr, entry.len);
     read_as(p, kind, sealed);
-    buf_release(&entry);
-    buf_release(&path);
     return 0;
 }

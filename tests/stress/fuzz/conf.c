@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct conf c, again;
     struct status st = STATUS_INIT;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     buf_add(&text, data, size);
     int result = conf_parse("conf", &text, "fuseplan", &c, &st);
     fuzz_require(result == 0 || st.message[0] != '\0', "a file is refused with a reason");
@@ -48,6 +48,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         conf_release(&again);
     }
     conf_release(&c);
-    buf_release(&text);
     return 0;
 }

@@ -47,10 +47,9 @@ static void add_all(const char *path)
     if (directory_list(path, &names, &st) != 0)
         exit(2);
     for (int i = 0; i < names.count; i++) {
-        struct buf file = BUF_INIT;
+        SCOPED_BUF file = BUF_INIT;
         buf_addf(&file, "%s/%s", path, names.items[i]);
         add_file(file.ptr);
-        buf_release(&file);
     }
     names_release(&names);
 }

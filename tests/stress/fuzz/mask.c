@@ -21,7 +21,7 @@ static void check_built(struct workload *w)
 {
     struct status st = STATUS_INIT;
     struct mask_spec again;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     fuzz_require(workload_build_mask(w, NULL, &st) == 0, "a mask that was resolved can be built");
     fuzz_require(w->blocks.kept == count_kept(w), "the block lists hold what the mask keeps");
     int64_t covered = 0;
@@ -33,7 +33,6 @@ static void check_built(struct workload *w)
                      memcmp(again.param, w->mask_spec.param, sizeof(again.param)) == 0,
                  "a mask's text reads as the same mask");
     mask_spec_release(&again);
-    buf_release(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

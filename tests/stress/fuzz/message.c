@@ -7,7 +7,7 @@ static void check_trial(const json_t *message)
 {
     static const struct sampling how = {.max_samples = 1};
     struct trial t;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     struct status st = STATUS_INIT;
     if (message_to_trial(message, &how, &t, &st) != 0)
         return;
@@ -16,7 +16,6 @@ static void check_trial(const json_t *message)
         fuzz_require(isfinite(t.samples_ms[i]) && t.samples_ms[i] > 0, "a sample is a time");
     fuzz_require(t.verify_s >= 0 && t.time_s >= 0 && t.error >= 0, "nothing is negative");
     conditions_json(&t.conditions, &text);
-    buf_release(&text);
     trial_release(&t);
 }
 
@@ -38,7 +37,7 @@ static struct bench *bench_once(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct buf received = BUF_INIT;
+    SCOPED_BUF received = BUF_INIT;
     json_t *message;
     struct bench *b = bench_once();
     buf_add(&received, data, size);
@@ -49,6 +48,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         request_event(b, message);
         json_decref(message);
     }
-    buf_release(&received);
     return 0;
 }

@@ -9,7 +9,7 @@ static void build_mask(const uint8_t *data, size_t size, const struct npy *a)
 {
     struct workload w;
     struct status st = STATUS_INIT;
-    struct buf npy = BUF_INIT;
+    SCOPED_BUF npy = BUF_INIT;
     if (a->ndim < 1 || a->shape[a->ndim - 1] > SEQ_LEN_MOST ||
         (a->ndim > 2 && (a->shape[0] < 1 || a->shape[0] > BATCH_MOST)))
         return;
@@ -23,13 +23,12 @@ static void build_mask(const uint8_t *data, size_t size, const struct npy *a)
         fuzz_require(w.blocks.kept <= (int64_t)w.batch * w.seq_len * w.seq_len,
                      "no more is kept than there is");
     workload_release(&w);
-    buf_release(&npy);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct npy a, again;
-    struct buf copy = BUF_INIT;
+    SCOPED_BUF copy = BUF_INIT;
     struct status st = STATUS_INIT;
     if (npy_parse(data, size, &a, &st) != 0)
         return 0;
@@ -40,7 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                      again.ndim == a.ndim &&
                      memcmp(again.shape, a.shape, sizeof(a.shape[0]) * (size_t)a.ndim) == 0,
                  "an array that was read is written as one that can be read");
-    buf_release(&copy);
     build_mask(data, size, &a);
     return 0;
 }

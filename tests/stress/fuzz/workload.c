@@ -7,15 +7,13 @@ static void check_round(const struct workload *w)
 {
     struct workload again;
     struct status st = STATUS_INIT;
-    struct buf first = BUF_INIT, second = BUF_INIT;
+    SCOPED_BUF first = BUF_INIT, second = BUF_INIT;
     workload_text(w, &first);
     fuzz_require(workload_parse(first.ptr, &again, &st) == 0, "a workload's text can be read");
     workload_text(&again, &second);
     fuzz_require(strcmp(first.ptr, second.ptr) == 0, "it reads as the same workload");
     fuzz_require(workload_bytes(w) > 0 && workload_tokens(w) > 0, "a workload has a size");
     workload_release(&again);
-    buf_release(&second);
-    buf_release(&first);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
