@@ -75,6 +75,11 @@ char *mem_strdup(const char *text);
 void *mem_checked(void *taken); /* for functions of the C library that allocate: returns what they
                                    returned, unless that is null */
 
+/* A local pointer whose memory is freed where its scope ends: SCOPED char *copy = mem_strdup(text);
+ * It is the only variable of its declaration. */
+#define SCOPED __attribute__((cleanup(mem_free_scoped)))
+void mem_free_scoped(void *pointer);
+
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *
  * ptr is never null and ptr[len] is NUL.  The text itself may hold NUL bytes. */

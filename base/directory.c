@@ -159,9 +159,8 @@ static void remove_stale(const char *staging)
 void fresh_dir_sweep(const char *dir)
 {
     for (int i = 0; i < FILE_TEMPORARY_NUMBERED * 2; i++) {
-        char *staging = staging_name(dir, i % 2 == 0, i / 2);
+        SCOPED char *staging = staging_name(dir, i % 2 == 0, i / 2);
         remove_stale(staging);
-        free(staging);
     }
 }
 
@@ -225,13 +224,12 @@ static int obstacles(const struct fresh_dir *s, const struct names *entries, boo
     if (directory_list(s->dir, &there, st) != 0)
         return -1;
     for (int i = 0; i < there.count; i++) {
-        char *path = join(s->dir, there.items[i]);
+        SCOPED char *path = join(s->dir, there.items[i]);
         bool itself = strcmp(path, s->at) == 0;
         bool stays = replace && (!names_have(entries, there.items[i]) ||
                                  (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode)));
         if (!itself && !stays)
             names_add(out, there.items[i]);
-        free(path);
     }
     names_release(&there);
     return 0;

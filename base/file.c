@@ -107,7 +107,7 @@ static int make_dir(const char *path)
 
 int file_make_dirs(const char *path, struct status *st)
 {
-    char *partial = mem_strdup(path);
+    SCOPED char *partial = mem_strdup(path);
     int result = 0;
     for (char *slash = strchr(partial + 1, '/'); slash != NULL && result == 0;
          slash = strchr(slash + 1, '/')) {
@@ -120,7 +120,6 @@ int file_make_dirs(const char *path, struct status *st)
     if (result != 0)
         status_set(st, STATUS_ENVIRONMENT, "cannot create directory '%s': %s", path,
                    strerror(errno));
-    free(partial);
     return result;
 }
 

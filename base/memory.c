@@ -39,3 +39,10 @@ void *mem_checked(void *taken)
 {
     return require(taken, 1, sizeof(void *));
 }
+
+void mem_free_scoped(void *pointer)
+{
+    void *taken;
+    memcpy(&taken, pointer, sizeof(taken));
+    free(taken);
+}

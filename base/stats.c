@@ -24,10 +24,8 @@ static double quantile_sorted(const double *sorted, size_t n, double q)
 
 double stats_quantile(const double *samples, size_t n, double q)
 {
-    double *sorted = sorted_copy(samples, n);
-    double value = quantile_sorted(sorted, n, q);
-    free(sorted);
-    return value;
+    SCOPED double *sorted = sorted_copy(samples, n);
+    return quantile_sorted(sorted, n, q);
 }
 
 /* The largest k (1-based) for which [x_(k), x_(n+1-k)] covers the median with at least 95 %:
@@ -46,24 +44,21 @@ static size_t median_rank(size_t n)
 
 struct interval stats_median(const double *samples, size_t n)
 {
-    double *sorted = sorted_copy(samples, n);
+    SCOPED double *sorted = sorted_copy(samples, n);
     size_t k = median_rank(n);
     if (k == 0)
         k = 1;
     struct interval result = {
         .median = quantile_sorted(sorted, n, 0.5), .low = sorted[k - 1], .high = sorted[n - k]};
-    free(sorted);
     return result;
 }
 
 struct interval stats_median_ratio(const double *a, const double *b, size_t n)
 {
-    double *ratios = mem_alloc(n, sizeof(*ratios));
+    SCOPED double *ratios = mem_alloc(n, sizeof(*ratios));
     for (size_t i = 0; i < n; i++)
         ratios[i] = a[i] / b[i];
-    struct interval result = stats_median(ratios, n);
-    free(ratios);
-    return result;
+    return stats_median(ratios, n);
 }
 
 /* The cut of ascending samples that leaves the least variance within its two sides: the number of
@@ -120,7 +115,7 @@ static int by_ranked_value(const void *a, const void *b)
 /* Ranks from 0; tied values share the mean of their ranks. */
 static double *ranks_of(const double *values, size_t n)
 {
-    struct ranked *order = mem_alloc(n, sizeof(*order));
+    SCOPED struct ranked *order = mem_alloc(n, sizeof(*order));
     double *ranks = mem_alloc(n, sizeof(*ranks));
     for (size_t i = 0; i < n; i++)
         order[i] = (struct ranked){values[i], i};
@@ -132,7 +127,6 @@ static double *ranks_of(const double *values, size_t n)
         for (size_t k = i; k < end; k++)
             ranks[order[k].index] = (double)(i + end - 1) / 2;
     }
-    free(order);
     return ranks;
 }
 

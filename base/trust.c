@@ -156,12 +156,11 @@ char *file_trust(const char *path, enum trust how, struct status *st)
     buf_init(&w.at);
     buf_init(&w.rest);
     if (path[0] != '/') {
-        char *here = getcwd(NULL, 0);
+        SCOPED char *here = getcwd(NULL, 0);
         if (here == NULL || here[0] != '/')
             unseen(".", here == NULL ? errno : ENOENT, st);
         else
             buf_addf(&w.rest, "%s/", here);
-        free(here);
     }
     buf_adds(&w.rest, path);
     int result = w.rest.ptr[0] == '/' ? walk_down(&w, st) : unseen(path, ENOENT, st);

@@ -120,8 +120,6 @@ bool utf8_is_plain(const char *text)
 
 bool utf8_is_valid(const char *text)
 {
-    char *mended = utf8_mend(mem_strdup(text));
-    bool same = strcmp(mended, text) == 0;
-    free(mended);
-    return same;
+    SCOPED char *mended = utf8_mend(mem_strdup(text));
+    return strcmp(mended, text) == 0;
 }

@@ -82,12 +82,11 @@ static int standard_on(const struct stat *file)
 /* Opens the directory of a path and takes the last name. */
 static int enter(const char *path, struct place *out)
 {
-    char *copy = mem_strdup(path);
+    SCOPED char *copy = mem_strdup(path);
     const char *slash = strrchr(path, '/');
     out->dir = open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
     int error = out->dir < 0 ? errno : 0;
     out->name = mem_strdup(slash != NULL ? slash + 1 : path);
-    free(copy);
     return error;
 }
 
@@ -95,9 +94,8 @@ static int enter(const char *path, struct place *out)
 static int enter_behind_links(const char *path, struct place *out)
 {
     struct stat there;
-    char *real = realpath(path, NULL);
+    SCOPED char *real = realpath(path, NULL);
     int error = real == NULL ? errno : enter(real, out);
-    free(real);
     if (error == 0 && (fstatat(out->dir, out->name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
                        !is_same(&there, &out->info)))
         error = CHANGED;

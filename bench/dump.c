@@ -7,12 +7,11 @@
 static int write_workload(const struct bench *b, const char *dir, struct status *st)
 {
     json_t *object = workload_json(&b->w, b->target.kind);
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
+    SCOPED char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
     SCOPED_BUF path = BUF_INIT, whole = BUF_INIT;
     buf_addf(&path, "%s/workload.json", dir);
     buf_addf(&whole, "%s\n", text);
     int result = file_write(path.ptr, whole.ptr, whole.len, st);
-    free(text);
     json_decref(object);
     return result;
 }

@@ -191,12 +191,10 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st)
 {
-    struct measurement *all = mem_alloc((size_t)n + 1, sizeof(*all));
+    SCOPED struct measurement *all = mem_alloc((size_t)n + 1, sizeof(*all));
     for (int i = 0; i < n; i++)
         all[i] = (struct measurement){.what = runnable_of(&candidates[i]), .trial = &trials[i]};
-    int result = build_and_measure(b, all, n, how, st);
-    free(all);
-    return result;
+    return build_and_measure(b, all, n, how, st);
 }
 
 /* ---- one candidate, one request -------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static void add_derived(const struct options *o, int id, struct buf *out)
 {
     struct target_name target = {.kind = TARGET_CPU};
     struct status st = STATUS_INIT;
-    char *place = NULL;
+    SCOPED char *place = NULL;
     if (id == OPTION_DB)
         place = db_place(o->db);
     else if (id == SETTING_CACHE)
@@ -20,7 +20,6 @@ static void add_derived(const struct options *o, int id, struct buf *out)
         buf_adds(out, id == OPTION_TARGET ? target_names[target.kind]
                                           : dtypes[target_default_dtype(target.kind)].name);
     buf_adds(out, place != NULL ? place : "");
-    free(place);
 }
 
 static void add_value(const struct options *o, int id, struct buf *out)

@@ -37,7 +37,7 @@ static int store_files(const struct options *o, struct session *s, const struct 
     for (int i = 0; i < count; i++)
         if (from->check(paths[i], st) != 0)
             return -1;
-    struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
+    SCOPED struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
     int result = db_open(o->db, DB_WRITE, &s->db, st);
     if (result == 0)
         db_listen(s->db, (struct listener){.report = progress_step});
@@ -45,7 +45,6 @@ static int store_files(const struct options *o, struct session *s, const struct 
         result = from->store(s->db, paths, count, moved, st);
     if (result == 0)
         print_moved(o, paths, moved, count);
-    free(moved);
     return result == 0 ? EXIT_SUCCESS : -1;
 }
 

@@ -22,12 +22,11 @@ static int build(const struct options *o, const char *dir, struct status *st)
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
-    char *dir = place_directory(o, st);
+    SCOPED char *dir = place_directory(o, st);
     bool done = dir != NULL && library_check_name(name, st) == 0 &&
                 choosing_check_precision(o, st) == 0 &&
                 generate_write(o, dir, name, NULL, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(o, dir, st) == 0);
-    free(dir);
     return done ? EXIT_SUCCESS : -1;
 }
 

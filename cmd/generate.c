@@ -4,9 +4,8 @@
 static int run(const struct options *o, struct status *st)
 {
     struct drawing inputs = {.seed = o->seed, .ranges = o->ranges};
-    char *dir = place_directory(o, st);
+    SCOPED char *dir = place_directory(o, st);
     bool done = dir != NULL && generate_write(o, dir, STANDALONE_NAME, &inputs, NULL, st) == 0;
-    free(dir);
     return done ? EXIT_SUCCESS : -1;
 }
 

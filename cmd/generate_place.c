@@ -30,14 +30,13 @@ char *place_directory(const struct options *o, struct status *st)
 /* The manifest of an earlier output; null if there is none. */
 static json_t *earlier_manifest(const char *dir)
 {
-    char *path = join(dir, manifest_name);
+    SCOPED char *path = join(dir, manifest_name);
     json_t *manifest = json_load_file(path, 0, NULL);
     const char *by = json_string_value(json_object_get(manifest, "generator"));
     if (by == NULL || strcmp(by, MANIFEST_GENERATOR) != 0) {
         json_decref(manifest);
         manifest = NULL;
     }
-    free(path);
     return manifest;
 }
 
@@ -95,7 +94,7 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
     size_t i;
     const json_t *file, *files = json_object_get(manifest, "files");
     struct stat info;
-    char *path = join(dir, name);
+    SCOPED char *path = join(dir, name);
     bool ours = false;
     if (files != NULL && lstat(path, &info) == 0) {
         bool is_file = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
@@ -108,7 +107,6 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
                 ours = has_hash(path, json_string_value(json_object_get(file, "xxh3_128")));
         }
     }
-    free(path);
     return ours;
 }
 
@@ -147,10 +145,8 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
                       struct status *st)
 {
-    char *path = join(dir, name);
-    int result = file_write(path, text, len, st);
-    free(path);
-    return result;
+    SCOPED char *path = join(dir, name);
+    return file_write(path, text, len, st);
 }
 
 static int fill(const char *dir, const struct standalone *p, const json_t *manifest,
@@ -171,10 +167,9 @@ static int remove_stale(const char *dir, const struct names *ours, const struct 
 {
     int result = 0;
     for (int i = 0; i < ours->count && result == 0; i++) {
-        char *path = join(dir, ours->items[i]);
+        SCOPED char *path = join(dir, ours->items[i]);
         if (!names_have(now, ours->items[i]))
             result = file_remove_all(path, st);
-        free(path);
     }
     return result;
 }

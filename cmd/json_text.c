@@ -2,9 +2,8 @@
 
 json_t *json_text(const char *text)
 {
-    char *copy = utf8_mend(mem_strdup(text));
+    SCOPED char *copy = utf8_mend(mem_strdup(text));
     json_t *value = json_string(copy);
-    free(copy);
     return value;
 }
 
@@ -23,7 +22,7 @@ static void add_escape(uint32_t number, struct buf *out)
  * else a terminal must not get occurs within strings alone. */
 void json_add(const json_t *value, size_t flags, struct buf *out)
 {
-    char *text = json_dumps(value, flags);
+    SCOPED char *text = json_dumps(value, flags);
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
         uint32_t number;
         bool plain = *at == '\n' || (*at >= ' ' && *at <= '~'); /* as nearly all is */
@@ -35,5 +34,4 @@ void json_add(const json_t *value, size_t flags, struct buf *out)
             buf_add(out, at, 1);
         }
     }
-    free(text);
 }

@@ -100,10 +100,9 @@ static int refuse_letter(const struct command *c, char letter, struct status *st
 /* text: "--name" or "--name=argument". */
 static int unknown_option(const struct command *c, const char *text, struct status *st)
 {
-    char *name = mem_strdup(text + strspn(text, "-"));
+    SCOPED char *name = mem_strdup(text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
     refuse_long(c, name, st);
-    free(name);
     return -1;
 }
 

@@ -64,7 +64,7 @@ static int by_time(const void *a, const void *b)
 /* Leaves the `most` fastest plans, each once and by its canonical value; returns their number. */
 static int keep_fastest(struct prediction *all, int count, int most)
 {
-    bool *seen = mem_alloc(PLAN_KEYS, sizeof(*seen));
+    SCOPED bool *seen = mem_alloc(PLAN_KEYS, sizeof(*seen));
     int n = 0;
     for (int i = 0; i < count; i++) {
         unsigned key = plan_key(all[i].plan);
@@ -74,7 +74,6 @@ static int keep_fastest(struct prediction *all, int count, int most)
         all[n] = all[i];
         all[n++].value = plan_value(all[i].plan);
     }
-    free(seen);
     qsort(all, (size_t)n, sizeof(*all), by_time);
     return n < most ? n : most;
 }
@@ -108,9 +107,9 @@ static void print(const struct options *o, const struct prediction *all, int cou
 static int predict(const struct options *o, const struct asked *a, struct model *model,
                    const struct segment_times *times, struct status *st)
 {
-    double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
-    double *high = mem_alloc((size_t)a->count, sizeof(*high));
-    struct prediction *all = mem_alloc((size_t)a->count, sizeof(*all));
+    SCOPED double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
+    SCOPED double *high = mem_alloc((size_t)a->count, sizeof(*high));
+    SCOPED struct prediction *all = mem_alloc((size_t)a->count, sizeof(*all));
     int result = model_predict(model, a->plans, a->count, times, ms, high, st), n = a->count;
     for (int i = 0; i < n; i++)
         all[i] = (struct prediction){a->values[i], a->plans[i], ms[i], high[i]};
@@ -118,9 +117,6 @@ static int predict(const struct options *o, const struct asked *a, struct model 
         n = keep_fastest(all, n, o->top);
     if (result == 0)
         print(o, all, n);
-    free(all);
-    free(ms);
-    free(high);
     return result;
 }
 

@@ -134,13 +134,12 @@ static int read_top(const struct options *o, const struct session *s, const stru
 {
     if (!options_has(o, OPT(TOP)))
         return 0;
-    struct top_plan *plans = mem_alloc((size_t)o->top, sizeof(*plans));
+    SCOPED struct top_plan *plans = mem_alloc((size_t)o->top, sizeof(*plans));
     int count = 0, result = study_top(s->db, s->study, best, o->top, plans, &count, st);
     if (result == 0) {
         note_faster(o, plans, count);
         *out = top_json(&s->workload, plans, count);
     }
-    free(plans);
     return result;
 }
 

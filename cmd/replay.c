@@ -32,11 +32,10 @@ static json_t *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     const char *end = strrchr(name, '.');
-    char *copy = mem_strdup(name);
+    SCOPED char *copy = mem_strdup(name);
     if (end != NULL)
         copy[end - name] = '\0';
     json_t *text = json_text(copy);
-    free(copy);
     return text;
 }
 
@@ -69,7 +68,7 @@ static int read_spaces(const struct options *o, const struct replay_options *r,
 static int replay_space(const char *path, const struct recorded_space *space,
                         struct replay_options o, json_t *rows, struct status *st)
 {
-    struct replay_row *found = mem_alloc(REPLAY_ROWS * STRATEGIES_MAX, sizeof(*found));
+    SCOPED struct replay_row *found = mem_alloc(REPLAY_ROWS * STRATEGIES_MAX, sizeof(*found));
     struct shown shown = {path};
     int count = 0;
     o.ctx = &shown;
@@ -78,7 +77,6 @@ static int replay_space(const char *path, const struct recorded_space *space,
         status_prefix(st, "'%s'", path);
     for (int i = 0; i < count; i++)
         json_array_append_new(rows, row_json(path, space, &found[i]));
-    free(found);
     return result;
 }
 
@@ -117,7 +115,7 @@ static int run(const struct options *o, struct status *st)
                                .no_segment_times = options_has(o, OPT(NO_SEGMENT_TIMES)),
                                .step = show,
                                .stop = &session_stop};
-    struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
+    SCOPED struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
     json_t *rows = json_array();
     int result = read_baselines(o, &r.baselines, st);
     for (int i = 0; i < o->strategies.count; i++)
@@ -138,7 +136,6 @@ static int run(const struct options *o, struct status *st)
     json_decref(rows);
     for (int i = 0; i < o->operand_count; i++)
         recorded_space_release(&spaces[i]);
-    free(spaces);
     return result;
 }
 

@@ -43,7 +43,7 @@ static void name_workload(const struct options *o, const struct session *s, bool
 {
     SCOPED_BUF texts = BUF_INIT;
     struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
-    char *init = NULL;
+    SCOPED char *init = NULL;
     struct db_workload named = db_workload_of(&s->workload, &texts);
     if (db_study_read(s->db, s->study, keep_init, &init, &unread) == 0)
         named.init = init;
@@ -52,7 +52,6 @@ static void name_workload(const struct options *o, const struct session *s, bool
     known_options(&named, target_names[s->target.kind], out);
     if (strstr(out->ptr, " --target ") == NULL) /* the page may be read on another machine */
         buf_addf(out, " --target %s", target_names[s->target.kind]);
-    free(init);
 }
 
 /* Appends the data of the open workload. */

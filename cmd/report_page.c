@@ -31,7 +31,7 @@ static const char *find_file(const char *name, size_t len)
 static void add_data(const json_t *data, struct buf *out)
 {
     enum { DIGITS = 6 };
-    char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    SCOPED char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     for (const char *at = text, *end; *at != '\0'; at = end) {
         end = at + strcspn(at, "<");
         buf_add(out, at, (size_t)(end - at));
@@ -40,7 +40,6 @@ static void add_data(const json_t *data, struct buf *out)
             end++;
         }
     }
-    free(text);
 }
 
 void report_page(const json_t *pages, struct buf *out)

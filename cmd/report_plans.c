@@ -38,10 +38,9 @@ static void note_search(struct plans *p, const struct db_trial *row)
 
 static void note_reason(struct plans *p, const struct db_trial *row)
 {
-    char *reason = trial_reason(row);
+    SCOPED char *reason = trial_reason(row);
     json_int_t before = json_integer_value(json_object_get(p->reasons, reason));
     json_object_set_new(p->reasons, reason, json_integer(before + 1));
-    free(reason);
 }
 
 static int keep(void *ctx, const struct db_trial *row)
@@ -74,8 +73,8 @@ static int keep(void *ctx, const struct db_trial *row)
  * or fewer than three plans ran. */
 static json_t *correlation(const struct plans *p)
 {
-    double *expected = mem_alloc((size_t)p->count + 1, sizeof(*expected));
-    double *measured = mem_alloc((size_t)p->count + 1, sizeof(*measured));
+    SCOPED double *expected = mem_alloc((size_t)p->count + 1, sizeof(*expected));
+    SCOPED double *measured = mem_alloc((size_t)p->count + 1, sizeof(*measured));
     size_t n = 0;
     for (int i = 0; i < p->count; i++) {
         const struct tried *t = &p->items[i];
@@ -85,8 +84,6 @@ static json_t *correlation(const struct plans *p)
         measured[n++] = t->us.median;
     }
     json_t *out = json_number(n > 2 ? stats_spearman(expected, measured, n) : NAN);
-    free(expected);
-    free(measured);
     return out;
 }
 

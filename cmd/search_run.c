@@ -10,7 +10,7 @@ static void note_space(const struct options *o)
         others += plan_canonical(value) != value;
     if (others == 0 || !options_has(o, OPT(SPACE)))
         return;
-    struct plan *plans = mem_alloc(PLAN_SPACE, sizeof(*plans));
+    SCOPED struct plan *plans = mem_alloc(PLAN_SPACE, sizeof(*plans));
     int count = plan_space(lo, hi, plans);
     if (lo == hi)
         note(o, "%u names the same plan as %u, which is searched", lo, plan_canonical(lo));
@@ -18,7 +18,6 @@ static void note_space(const struct options *o)
         note(o,
              "the %u values of --space name %d plans, which are searched by their canonical values",
              hi - lo + 1, count);
-    free(plans);
 }
 
 /* ---- a plan of a pack ------------------------------------------------------------------------ */

@@ -166,12 +166,11 @@ static int read_level(const char *path, bool user, struct settings *s, struct st
 static int read_files(struct settings *s, struct status *st)
 {
     SCOPED_BUF path = BUF_INIT;
-    char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
+    SCOPED char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
     buf_addf(&path, "%s/" SETTINGS_FILE, dir);
     int result = read_level(path.ptr, true, s, st);
     if (result == 0)
         result = read_level(SETTINGS_FILE, false, s, st);
-    free(dir);
     return result;
 }
 

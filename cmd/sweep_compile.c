@@ -57,13 +57,12 @@ static int build(struct bench *b, const struct options *o, struct compiled *out,
     const struct tune_options search = search_of(o);
     struct choice *choices;
     out->kernels = choices_ahead(b, &search, &choices);
-    struct status *results = mem_alloc((size_t)out->kernels + 1, sizeof(*results));
+    SCOPED struct status *results = mem_alloc((size_t)out->kernels + 1, sizeof(*results));
     int result = bench_build(b, choices, out->kernels, results, st);
     for (int i = 0; i < out->kernels && result == 0; i++) {
         out->built += bench_build_seconds(b, &choices[i]) > 0;
         out->failed += results[i].code != STATUS_OK;
     }
-    free(results);
     free(choices);
     return result;
 }
@@ -100,10 +99,8 @@ static int check_rows(const struct options *o, const struct table *t, struct sta
         struct target_name target;
         int arch;
         if (target_parse(row.target, &target, st) != 0 ||
-            arch_of(&row, target.kind, &arch, st) != 0) {
-            status_prefix(st, "%s,%s", o->operands[1], t->rows[i].text);
-            return -1;
-        }
+            arch_of(&row, target.kind, &arch, st) != 0)
+            return status_prefix(st, "%s,%s", o->operands[1], t->rows[i].text);
     }
     return 0;
 }
@@ -175,7 +172,7 @@ int sweep_compile_run(const struct options *o, struct status *st)
     int code = -1;
     if (table_read(o, o->operands[1], given.target, &table, st) == 0 &&
         check_rows(o, &table, st) == 0) {
-        struct compiled *rows = mem_alloc((size_t)table.count + 1, sizeof(*rows));
+        SCOPED struct compiled *rows = mem_alloc((size_t)table.count + 1, sizeof(*rows));
         for (int i = 0; i < table.count; i++)
             rows[i].seconds = NAN;
         code = compile_rows(o, &table, rows, st);
@@ -184,7 +181,6 @@ int sweep_compile_run(const struct options *o, struct status *st)
             note(o, "interrupted; what was compiled is kept, and the same command goes on");
         for (int i = 0; i < table.count; i++)
             free(rows[i].reason);
-        free(rows);
     }
     table_release(&table);
     return code;

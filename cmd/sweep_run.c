@@ -159,12 +159,10 @@ static void stop_all(struct sweep *s)
 /* Rows whose results another device has are not for this one. */
 static int next_row(const struct sweep *s, const struct slot *slot)
 {
-    bool *taken = mem_alloc((size_t)s->count + 1, sizeof(*taken));
+    SCOPED bool *taken = mem_alloc((size_t)s->count + 1, sizeof(*taken));
     for (int i = 0; i < s->count; i++)
         taken[i] = s->taken[i] || (s->home[i] >= 0 && &s->slots[s->home[i]] != slot);
-    int at = sweep_next(s->rows, s->count, taken, slot->at);
-    free(taken);
-    return at;
+    return sweep_next(s->rows, s->count, taken, slot->at);
 }
 
 /* Looks at a device: notes that its search ended, starts the next. */

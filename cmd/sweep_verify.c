@@ -181,7 +181,7 @@ static int exit_of(const struct options *o, const int counts[STATE_COUNT])
 int sweep_verify_run(const struct options *o, struct status *st)
 {
     int count = o->operand_count - 1, counts[STATE_COUNT] = {0}, result = 0;
-    struct pack *packs = mem_alloc((size_t)count, sizeof(*packs));
+    SCOPED struct pack *packs = mem_alloc((size_t)count, sizeof(*packs));
     struct target_name target;
     struct output out;
     session_catch_signals();
@@ -209,6 +209,5 @@ int sweep_verify_run(const struct options *o, struct status *st)
             counts[packs[i].rows[k].state]++;
         pack_close(&packs[i]);
     }
-    free(packs);
     return result == 0 ? exit_of(o, counts) : -1;
 }

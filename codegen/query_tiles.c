@@ -166,7 +166,7 @@ void query_tiles_build(const struct workload *w, const struct tiling *t, struct 
         .words = mem_alloc((size_t)blocks * (size_t)t->rows, sizeof(int)),
         .entries = mem_alloc((size_t)blocks, (size_t)out->entry_ints * sizeof(int)),
     };
-    struct tile_rank *ranked = mem_alloc((size_t)each, sizeof(*ranked));
+    SCOPED struct tile_rank *ranked = mem_alloc((size_t)each, sizeof(*ranked));
     size_t count = (size_t)out->parts * (size_t)each, entry = (size_t)out->entry_ints;
     out->tile = mem_alloc(count, TILE_INTS * sizeof(int));
     out->head = mem_alloc(count * TILE_HEAD, entry * sizeof(int));
@@ -180,7 +180,6 @@ void query_tiles_build(const struct workload *w, const struct tiling *t, struct 
     memset(out->rest + out->rest_count * out->entry_ints, 0, TILE_HEAD * entry * sizeof(int));
     if (is_ordered(t, w))
         copy_cover(w, out);
-    free(ranked);
     free(s.words);
     free(s.entries);
 }

@@ -226,7 +226,7 @@ static int import_trial(struct importing *m, json_t *line, int64_t study, struct
 {
     struct db_trial t = {.value = -1};
     struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
-    double *samples = NULL;
+    SCOPED double *samples = NULL;
     int result = -1;
     if (read_kind(m, line, &t, st) == 0 &&
         text_read_fields(&m->reader, line, &text_trial,
@@ -237,7 +237,6 @@ static int import_trial(struct importing *m, json_t *line, int64_t study, struct
         result = db_trial_put(m->db, study, &t, m->moved, st);
     for (int i = 0; i < t.choice_count; i++)
         free((char *)choices[i].impl);
-    free(samples);
     return result;
 }
 

@@ -25,10 +25,9 @@ static int bad_member(const struct text_reader *r, const char *name, const json_
 {
     if (value == NULL)
         return text_fail(r, st, "the member '%s' is missing; expected %s", name, expected);
-    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    SCOPED char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     text_fail(r, st, "'%s' is %.60s%s; expected %s", name, found, strlen(found) > 60 ? "..." : "",
               expected);
-    free(found);
     return -1;
 }
 

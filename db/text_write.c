@@ -7,13 +7,11 @@
 /* Appends a JSON string.  An earlier version stored compilers' messages in any encoding. */
 static void add_string(const char *text, struct buf *out)
 {
-    char *mended = utf8_mend(mem_strdup(text));
+    SCOPED char *mended = utf8_mend(mem_strdup(text));
     json_t *string = json_string(mended);
-    char *dumped = json_dumps(string, JSON_ENCODE_ANY);
+    SCOPED char *dumped = json_dumps(string, JSON_ENCODE_ANY);
     buf_adds(out, dumped);
-    free(dumped);
     json_decref(string);
-    free(mended);
 }
 
 static void add_name(const char *name, struct buf *out)

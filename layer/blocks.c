@@ -115,7 +115,7 @@ static void add_entry(struct lists_writer *to, int key_block, const uint64_t *wo
 void lists_add(struct lists_writer *to, const struct panel *p)
 {
     struct block_lists *l = to->lists;
-    uint8_t *classes = mem_alloc((size_t)p->blocks, sizeof(*classes));
+    SCOPED uint8_t *classes = mem_alloc((size_t)p->blocks, sizeof(*classes));
     make_room(to);
     l->start[to->query_blocks] = (int)to->entries;
     for (int k = 0; k < p->blocks; k++) {
@@ -131,7 +131,6 @@ void lists_add(struct lists_writer *to, const struct panel *p)
     l->blocks_full += full;
     l->blocks_partial += (int)to->entries - l->start[to->query_blocks] - full;
     l->start[++to->query_blocks] = (int)to->entries;
-    free(classes);
 }
 
 void lists_close(struct lists_writer *to, int batch)

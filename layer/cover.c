@@ -176,7 +176,7 @@ static int *column_uses(const struct source *s)
 static int find_summary(const struct source *s, bool *marked)
 {
     int n = s->mask->seq_len, *uses = column_uses(s), count = 0;
-    int *sorted = mem_alloc((size_t)n, sizeof(*sorted));
+    SCOPED int *sorted = mem_alloc((size_t)n, sizeof(*sorted));
     memcpy(sorted, uses, (size_t)n * sizeof(*sorted));
     qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
     int median = sorted[n / 2], most = median > 0 ? 2 * median : 2;
@@ -184,7 +184,6 @@ static int find_summary(const struct source *s, bool *marked)
         marked[j] = uses[j] > most;
         count += marked[j];
     }
-    free(sorted);
     free(uses);
     return count;
 }
@@ -223,7 +222,7 @@ static void cover_by_residue(const struct source *s, int step, struct cover *out
 static void cover_by_summary(const struct source *s, struct cover *out)
 {
     int n = s->mask->seq_len, blocks = s->mask->row_words;
-    bool *marked = mem_alloc((size_t)n, sizeof(*marked));
+    SCOPED bool *marked = mem_alloc((size_t)n, sizeof(*marked));
     int count = find_summary(s, marked);
     *out = (struct cover){.parts = 0};
     if (count > 0 && count < n) {
@@ -233,7 +232,6 @@ static void cover_by_summary(const struct source *s, struct cover *out)
                                            .key_token = summary_order(n, blocks, marked)};
         fill_part(s, HELD_ALL, &out->part[0]);
     }
-    free(marked);
 }
 
 /* Keeps the cover with fewer entries in *best and releases the other one.  A cover of no part is

@@ -99,7 +99,7 @@ static bool is_of(const struct mask *m, const struct mask_spec *spec, uint64_t *
 
 bool mask_name(const struct mask *m, struct mask_spec *spec)
 {
-    uint64_t *row = mem_alloc((size_t)m->row_words, sizeof(*row));
+    SCOPED uint64_t *row = mem_alloc((size_t)m->row_words, sizeof(*row));
     bool found = false;
     for (int k = 0; k < mask_kind_count() && m->matrices == 1 && !found; k++) {
         struct mask_spec named = {.kind = NULL};
@@ -111,7 +111,6 @@ bool mask_name(const struct mask *m, struct mask_spec *spec)
             *spec = named;
         }
     }
-    free(row);
     return found;
 }
 

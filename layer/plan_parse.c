@@ -67,11 +67,10 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
         *hi = *lo;
         return result;
     }
-    char *first = mem_strdup(text);
+    SCOPED char *first = mem_strdup(text);
     first[dots - text] = '\0';
     int result =
         plan_parse_value(first, lo, st) != 0 || plan_parse_value(dots + 2, hi, st) != 0 ? -1 : 0;
-    free(first);
     if (result == 0 && *lo > *hi)
         result =
             status_set(st, STATUS_USAGE, "range '%s' runs backwards: %u is above %u; write lo..hi",

@@ -356,9 +356,8 @@ int workload_parse_lengths(struct workload *w, const char *text, struct status *
     if (check_sizes(w, st) != 0)
         return -1;
     int *lengths = mem_alloc((size_t)w->batch, sizeof(*lengths));
-    char *copy = mem_strdup(text);
+    SCOPED char *copy = mem_strdup(text);
     int result = parse_lengths(copy, lengths, w, st);
-    free(copy);
     if (result != 0) {
         free(lengths);
         return -1;

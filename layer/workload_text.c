@@ -175,11 +175,10 @@ static int parse(char *text, struct workload *w, struct status *st)
 
 int workload_parse(const char *text, struct workload *out, struct status *st)
 {
-    char *copy = mem_strdup(text);
+    SCOPED char *copy = mem_strdup(text);
     *out = (struct workload){.chain = &chain_bert};
     int result = parse(copy, out, st);
     if (result != 0)
         status_prefix(st, "'%.200s' is not a workload", text);
-    free(copy);
     return result;
 }

@@ -18,7 +18,7 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
 {
     *out = (struct model_data){.count = 0};
     size_t count = data->count > 0 ? (size_t)data->count : 0;
-    struct row *rows = mem_alloc(count, sizeof(*rows));
+    SCOPED struct row *rows = mem_alloc(count, sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
         rows[i] = (struct row){plan_value(data->plans[i]), data->plans[i], data->ms[i]};
         if (!isfinite(rows[i].ms) || rows[i].ms <= 0) {
@@ -26,7 +26,6 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
                        "row %zu of the training data gives plan %u a time of %g ms; give a "
                        "positive, finite one",
                        i + 1, rows[i].value, rows[i].ms);
-            free(rows);
             return -1;
         }
     }
@@ -42,7 +41,6 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
         plans[out->count] = rows[i].plan;
         ms[out->count++] = sum / (double)(end - i);
     }
-    free(rows);
     return 0;
 }
 

@@ -253,16 +253,14 @@ static double mean_ms(const struct gaussian_data *d)
  * the sum of its slots' times alone; 1 if no plan has such a sum. */
 static double layers_of(const struct gaussian_data *d, const struct segment_times *alone)
 {
-    double *ratios = mem_alloc((size_t)d->count + 1, sizeof(*ratios));
+    SCOPED double *ratios = mem_alloc((size_t)d->count + 1, sizeof(*ratios));
     size_t n = 0;
     for (int i = 0; i < d->count; i++) {
         double sum = additive_ms(alone, d->plans[i]);
         if (is_time(sum))
             ratios[n++] = d->ms[i] / sum;
     }
-    double median = n > 0 ? stats_median(ratios, n).median : 1;
-    free(ratios);
-    return median;
+    return n > 0 ? stats_median(ratios, n).median : 1;
 }
 
 /* Without plans, times are in units of that of all operators alone. */
@@ -277,7 +275,7 @@ static void set_units(struct gaussian *g, const struct gaussian_data *d,
 struct gaussian *gaussian_fit(const struct gaussian_data *d, const struct segment_times *alone)
 {
     struct gaussian *g = mem_alloc(1, sizeof(*g));
-    struct row *rows = mem_alloc((size_t)d->count + 1, sizeof(*rows));
+    SCOPED struct row *rows = mem_alloc((size_t)d->count + 1, sizeof(*rows));
     struct climb climb = {.g = g, .rows = rows, .d = d};
     set_units(g, d, alone);
     set_prior(g, alone);
@@ -286,7 +284,6 @@ struct gaussian *gaussian_fit(const struct gaussian_data *d, const struct segmen
         make_row(g, d->plans[i], &rows[i]);
     choose_sds(&climb);
     condition(g, rows, d);
-    free(rows);
     return g;
 }
 

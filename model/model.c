@@ -72,7 +72,7 @@ static int check_options(const struct model_options *o, struct status *st)
 static int train_regressor(struct model *m, const struct model_data *d, const double *log_sum,
                            struct matrix x, struct status *st)
 {
-    float *target = mem_alloc((size_t)d->count, sizeof(*target));
+    SCOPED float *target = mem_alloc((size_t)d->count, sizeof(*target));
     for (int i = 0; i < d->count; i++)
         target[i] = (float)(log(d->ms[i]) - baseline_log_ms(&m->baseline, log_sum[i]));
     const struct booster_task task = {.params = regressor_params,
@@ -80,9 +80,7 @@ static int train_regressor(struct model *m, const struct model_data *d, const do
                                       .target = target,
                                       .seed = m->options.seed,
                                       .rounds = ROUNDS};
-    int result = booster_train(&task, &m->regressor, st);
-    free(target);
-    return result;
+    return booster_train(&task, &m->regressor, st);
 }
 
 static int train_classifier(struct model *m, const struct model_data *d, const double *log_sum,
@@ -110,14 +108,13 @@ static int train_classifier(struct model *m, const struct model_data *d, const d
 static int train(struct model *m, const struct model_data *d, const struct segment_times *times,
                  struct status *st)
 {
-    double *log_sum = log_additives(d->plans, d->count, times);
+    SCOPED double *log_sum = log_additives(d->plans, d->count, times);
     struct matrix x = matrix_of(d->plans, d->count, times);
     m->baseline = baseline_fit(d, log_sum);
     int result = train_regressor(m, d, log_sum, x, st);
     if (result == 0)
         result = train_classifier(m, d, log_sum, x, st);
     free(x.values);
-    free(log_sum);
     return result;
 }
 
@@ -167,9 +164,9 @@ int model_predict(struct model *m, const struct plan *plans, int count,
 {
     if (count == 0)
         return 0;
-    double *log_sum = log_additives(plans, count, times);
+    SCOPED double *log_sum = log_additives(plans, count, times);
     struct matrix x = matrix_of(plans, count, times);
-    float *trees = mem_alloc((size_t)count, sizeof(*trees));
+    SCOPED float *trees = mem_alloc((size_t)count, sizeof(*trees));
     int result = booster_predict(m->regressor, x, trees, st);
     for (int i = 0; i < count && result == 0; i++)
         ms[i] = (float)exp(trees[i] + baseline_log_ms(&m->baseline, log_sum[i]));
@@ -179,8 +176,6 @@ int model_predict(struct model *m, const struct plan *plans, int count,
         double odds = baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
         high[i] = (float)(1 / (1 + exp(-(trees[i] + odds))));
     }
-    free(trees);
-    free(log_sum);
     free(x.values);
     return result;
 }

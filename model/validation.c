@@ -18,7 +18,7 @@ static int by_score(const void *a, const void *b)
  * over all folds would blame the models for what they could not know. */
 static void deal(const struct model_data *d, int folds, uint64_t seed, int *fold)
 {
-    struct scored *order = mem_alloc((size_t)d->count, sizeof(*order));
+    SCOPED struct scored *order = mem_alloc((size_t)d->count, sizeof(*order));
     struct rng r = {seed};
     int *cards = mem_alloc((size_t)folds, sizeof(*cards)), left = 0;
     for (int i = 0; i < d->count; i++)
@@ -35,7 +35,6 @@ static void deal(const struct model_data *d, int folds, uint64_t seed, int *fold
         cards[drawn] = cards[--left];
     }
     free(cards);
-    free(order);
 }
 
 /* The plans, and what a model that has not seen a plan says of it: all (data.count). */
@@ -50,9 +49,9 @@ static int predict_fold(const struct model_options *options, struct held_out *h,
                         const struct segment_times *times, int fold, struct status *st)
 {
     int count = h->data.count;
-    struct plan *plans = mem_alloc((size_t)count, sizeof(*plans));
-    double *ms = mem_alloc((size_t)count, sizeof(*ms));
-    double *high = mem_alloc((size_t)count, sizeof(*high));
+    SCOPED struct plan *plans = mem_alloc((size_t)count, sizeof(*plans));
+    SCOPED double *ms = mem_alloc((size_t)count, sizeof(*ms));
+    SCOPED double *high = mem_alloc((size_t)count, sizeof(*high));
     struct model_data rest = {.plans = plans, .ms = ms};
     for (int i = 0; i < count; i++)
         if (h->fold[i] != fold) {
@@ -69,9 +68,6 @@ static int predict_fold(const struct model_options *options, struct held_out *h,
             h->high[i] = high[i];
         }
     model_free(m);
-    free(plans);
-    free(ms);
-    free(high);
     return result;
 }
 

@@ -89,7 +89,7 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
 {
     struct segment_table table;
     struct best_first first;
-    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    SCOPED struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
     if (bench_target(b)->precision != 0)
         space_count = plans_possible(bench_target(b), space, space_count);
@@ -105,6 +105,5 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
         (*out)[i] = table.slots[a.jobs[i].slot].attempts[a.jobs[i].attempt].choice;
     free(a.jobs);
     segment_table_release(&table);
-    free(space);
     return a.count;
 }

@@ -87,8 +87,9 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
                    struct status *st)
 {
     enum { WAYS = 3 };
-    struct candidate *candidates = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*candidates));
-    struct trial *trials = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*trials));
+    SCOPED struct candidate *candidates =
+        mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*candidates));
+    SCOPED struct trial *trials = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
     int all = out == NULL ? add_ways(t, candidates, kept) : kept;
     int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
@@ -102,8 +103,6 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
     }
     for (int i = 0; i < all; i++)
         trial_release(&trials[i]);
-    free(trials);
-    free(candidates);
     return result;
 }
 

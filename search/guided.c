@@ -142,9 +142,9 @@ static int ask(struct guide *g, struct model *model, const struct segment_times 
                struct status *st)
 {
     int space_count = g->c->space_count, count = 0;
-    struct plan *plans = mem_alloc((size_t)space_count, sizeof(*plans));
-    double *ms = mem_alloc((size_t)space_count, sizeof(*ms));
-    double *high = mem_alloc((size_t)space_count, sizeof(*high));
+    SCOPED struct plan *plans = mem_alloc((size_t)space_count, sizeof(*plans));
+    SCOPED double *ms = mem_alloc((size_t)space_count, sizeof(*ms));
+    SCOPED double *high = mem_alloc((size_t)space_count, sizeof(*high));
     g->ms = mem_alloc((size_t)space_count, sizeof(*g->ms));
     g->high = mem_alloc((size_t)space_count, sizeof(*g->high));
     for (int i = 0; i < space_count; i++)
@@ -157,9 +157,6 @@ static int ask(struct guide *g, struct model *model, const struct segment_times 
         g->high[i] = asked ? high[k] : NAN;
         k += asked;
     }
-    free(plans);
-    free(ms);
-    free(high);
     return result;
 }
 

@@ -18,14 +18,12 @@ struct outcome outcome_of_row(const struct db_trial *row)
 /* The q quantile of what the plans that ran give; NaN if none has. */
 static double quantile_of(const struct history *h, double q, bool noise)
 {
-    double *values = mem_alloc((size_t)h->count + 1, sizeof(*values));
+    SCOPED double *values = mem_alloc((size_t)h->count + 1, sizeof(*values));
     size_t n = 0;
     for (int i = 0; i < h->count; i++)
         if (h->items[i].outcome.status == TRIAL_OK)
             values[n++] = noise ? h->items[i].outcome.noise : h->items[i].outcome.ms;
-    double value = n > 0 ? stats_quantile(values, n, q) : NAN;
-    free(values);
-    return value;
+    return n > 0 ? stats_quantile(values, n, q) : NAN;
 }
 
 double history_noise(const struct history *h)

@@ -13,10 +13,9 @@ enum { BESIDE_MAX = BASELINES_MAX + 1 };
 static int rank(const struct tuner *t, const struct history *h, struct observation *out)
 {
     int count;
-    struct finalist *all = own_times(h, &t->segments.times, &count);
+    SCOPED struct finalist *all = own_times(h, &t->segments.times, &count);
     for (int i = 0; i < count; i++)
         out[i] = h->items[all[i].index];
-    free(all);
     return count;
 }
 
@@ -90,7 +89,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
                              const struct contest *contest)
 {
     struct lineup out = {.how = contest->how};
-    struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
+    SCOPED struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
     int ran = rank(t, from, ranked);
     int most = ran < contest->fastest ? ran : contest->fastest, fastest = most;
     double limit_s = contest->share * (t->end - learn_seconds(t) - t->clock());
@@ -102,7 +101,6 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
         if (fastest == 0 || left >= (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_s)
             break;
     }
-    free(ranked);
     out.cut_short = fastest < most;
     out.fastest = fastest > 0 ? fastest : 1;
     if (left < (SAMPLES_LATEST + SAMPLES_OF_AN_INTERVAL) * round_s) {

@@ -14,9 +14,9 @@ static bool says_something(const struct observation *o, const struct segment_tim
 static struct gaussian *fit(const struct history *h, const struct segment_times *alone,
                             const struct segment_times *expected)
 {
-    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
-    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
-    double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
+    SCOPED struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
+    SCOPED double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
+    SCOPED double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
     struct gaussian_data d = {.plans = plans, .ms = ms, .noise = noise};
     for (int i = 0; i < h->count; i++)
         if (says_something(&h->items[i], expected)) {
@@ -25,9 +25,6 @@ static struct gaussian *fit(const struct history *h, const struct segment_times 
             noise[d.count++] = h->items[i].outcome.noise;
         }
     struct gaussian *out = gaussian_fit(&d, alone);
-    free(plans);
-    free(ms);
-    free(noise);
     return out;
 }
 
@@ -93,12 +90,11 @@ int finalists_of(const struct history *h, const struct segment_times *alone,
                  struct finalist out[FINALISTS_MOST])
 {
     int ran, count = 0;
-    struct finalist *all = own_times(h, alone, &ran);
+    SCOPED struct finalist *all = own_times(h, alone, &ran);
     while (count < ran && count < FINALISTS_MOST &&
            (count < FINALISTS_LEAST || may_win(&all[0], &all[count]))) {
         out[count] = all[count];
         count++;
     }
-    free(all);
     return count;
 }

@@ -44,9 +44,8 @@ static void resources_json(const struct resources *r, struct buf *out)
         "block", r->block[0], r->block[1], r->block[2], "occupancy", r->occupancy);
     if (r->compiler_warning[0] != '\0')
         json_object_set_new(all, "compiler_warning", json_string(r->compiler_warning));
-    char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(4));
+    SCOPED char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(4));
     buf_adds(out, text);
-    free(text);
     json_decref(all);
 }
 
@@ -117,8 +116,8 @@ static int store(struct db *db, int64_t study, enum db_trial_kind kind, const st
                  const struct trial *t, int count, const char *comparison, const char *search_id,
                  struct status *st)
 {
-    struct texts *texts = mem_alloc((size_t)count + 1, sizeof(*texts));
-    struct db_trial *rows = mem_alloc((size_t)count + 1, sizeof(*rows));
+    SCOPED struct texts *texts = mem_alloc((size_t)count + 1, sizeof(*texts));
+    SCOPED struct db_trial *rows = mem_alloc((size_t)count + 1, sizeof(*rows));
     for (int i = 0; i < count; i++) {
         texts_init(&texts[i], &c[i], &t[i]);
         rows[i] = row_of(kind, &c[i], &t[i], &texts[i], comparison, search_id);
@@ -126,8 +125,6 @@ static int store(struct db *db, int64_t study, enum db_trial_kind kind, const st
     int result = db_trials_add(db, study, rows, count, st);
     for (int i = 0; i < count; i++)
         texts_release(&texts[i]);
-    free(texts);
-    free(rows);
     return result;
 }
 

@@ -166,14 +166,13 @@ static void *work(void *ctx)
 static void run_all(struct replay *r)
 {
     int others = cpu_threads() - 1, started = 0;
-    pthread_t *thread = mem_alloc((size_t)others + 1, sizeof(*thread));
+    SCOPED pthread_t *thread = mem_alloc((size_t)others + 1, sizeof(*thread));
     r->caller = pthread_self();
     while (started < others && pthread_create(&thread[started], NULL, work, r) == 0)
         started++;
     work(r);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    free(thread);
 }
 
 /* ---- the rows -------------------------------------------------------------------------------- */
@@ -197,11 +196,9 @@ static double mean(const double *x, int n)
 /* The median over the seeds, the larger of two; NaN if it is beyond the budget. */
 static double median_to_1pct(const struct run *runs, int seeds, int budget)
 {
-    double *x = column(runs, seeds, offsetof(struct run, plans_to_1pct));
+    SCOPED double *x = column(runs, seeds, offsetof(struct run, plans_to_1pct));
     qsort(x, (size_t)seeds, sizeof(*x), stats_order);
-    double median = x[seeds / 2] <= budget ? x[seeds / 2] : NAN;
-    free(x);
-    return median;
+    return x[seeds / 2] <= budget ? x[seeds / 2] : NAN;
 }
 
 static struct replay_row row_of(const struct replay *r, int strategy, int at)
@@ -209,7 +206,7 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
     int seeds = r->o->seeds, budget = r->budgets[at];
     const struct run *runs = r->runs + (size_t)strategy * (size_t)seeds;
     size_t skip = (size_t)at * sizeof(double);
-    double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
+    SCOPED double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
     struct replay_row out = {.strategy = r->o->strategies[strategy],
                              .budget = budget,
                              .seeds = seeds,
@@ -217,7 +214,6 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
                              .regret_median = stats_quantile(regret, (size_t)seeds, 0.5),
                              .regret_p95 = stats_quantile(regret, (size_t)seeds, 0.95),
                              .plans_to_1pct = median_to_1pct(runs, seeds, budget)};
-    free(regret);
     return out;
 }
 

@@ -56,7 +56,7 @@ int additive_propose(const struct strategy_context *c, int max, struct proposal 
                      struct status *st)
 {
     (void)st;
-    double *sum = mem_alloc((size_t)c->space_count, sizeof(*sum));
+    SCOPED double *sum = mem_alloc((size_t)c->space_count, sizeof(*sum));
     int count = max < c->space_count ? max : c->space_count;
     *out = (struct proposal){.expected_ms = NAN};
     for (int i = 0; i < c->space_count; i++)
@@ -71,7 +71,6 @@ int additive_propose(const struct strategy_context *c, int max, struct proposal 
         sum[best] = NAN;
         out->plans[out->count++] = c->space[best];
     }
-    free(sum);
     proposal_fill(c, count, out);
     return 0;
 }
@@ -98,8 +97,8 @@ static int propose_by_models(const struct strategy_context *c, const struct mode
                              int max, struct proposal *out, struct status *st)
 {
     struct model *model = NULL;
-    double *ms = mem_alloc((size_t)c->space_count, sizeof(*ms));
-    double *slow = mem_alloc((size_t)c->space_count, sizeof(*slow));
+    SCOPED double *ms = mem_alloc((size_t)c->space_count, sizeof(*ms));
+    SCOPED double *slow = mem_alloc((size_t)c->space_count, sizeof(*slow));
     const struct model_options options = {.seed = c->seed, .quantile = c->quantile};
     int result = model_train(&options, data, c->segments, &model, st);
     if (result == 0)
@@ -112,8 +111,6 @@ static int propose_by_models(const struct strategy_context *c, const struct mode
     while (result == 0 && out->count < count)
         add_smallest(c, out->count % 2 == 0 ? ms : slow, out);
     model_free(model);
-    free(ms);
-    free(slow);
     return result;
 }
 
@@ -179,13 +176,12 @@ int annealing_propose(const struct strategy_context *c, int max, struct proposal
     (void)st;
     *out = (struct proposal){.expected_ms = NAN};
     if (where(c, &at)) {
-        bool *is_open = open_keys(c);
+        SCOPED bool *is_open = open_keys(c);
         for (int change = 0; change <= BOUNDARY_COUNT; change++) {
             struct plan p = neighbour(at, change);
             if (is_open[plan_key(p)])
                 open[count++] = p;
         }
-        free(is_open);
     }
     if (count > 0)
         out->plans[out->count++] = open[rng_below(c->rng, count)];
@@ -252,7 +248,7 @@ int reward_propose(const struct strategy_context *c, int max, struct proposal *o
                    struct status *st)
 {
     double probability[CHOICES];
-    bool *open = open_keys(c);
+    SCOPED bool *open = open_keys(c);
     (void)st;
     *out = (struct proposal){.expected_ms = NAN};
     learn_rewards(c->history, probability);
@@ -264,7 +260,6 @@ int reward_propose(const struct strategy_context *c, int max, struct proposal *o
         if (open[plan_key(p)] && !proposal_has(out, p))
             out->plans[out->count++] = p;
     }
-    free(open);
     proposal_fill(c, max, out);
     return 0;
 }

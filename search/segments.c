@@ -21,7 +21,7 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
         struct segment s = slot_segment(i);
         bool handwritten = i == SLOT_HANDWRITTEN;
         slot->count = choices_for(target, s, handwritten, 0, NULL);
-        struct choice *choices = mem_alloc((size_t)slot->count + 1, sizeof(*choices));
+        SCOPED struct choice *choices = mem_alloc((size_t)slot->count + 1, sizeof(*choices));
         choices_for(target, s, handwritten, slot->count, choices);
         slot->attempts = mem_alloc((size_t)slot->count + 1, sizeof(*slot->attempts));
         for (int c = 0; c < slot->count; c++) {
@@ -31,7 +31,6 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
                                                  .least_ms = NAN,
                                                  .expected_ms = NAN};
         }
-        free(choices);
         if (slot->count == 0)
             status_set(&slot->reason, STATUS_UNFIT,
                        "the target has no implementation of this segment");

@@ -19,10 +19,8 @@ void recorded_space_release(struct recorded_space *s)
 
 bool recorded_space_is_whole(const struct recorded_space *s)
 {
-    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
-    bool whole = s->count == plan_space(s->lo, s->hi, space);
-    free(space);
-    return whole;
+    SCOPED struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    return s->count == plan_space(s->lo, s->hi, space);
 }
 
 /* ---- reading a study ------------------------------------------------------------------------- */
@@ -77,14 +75,12 @@ static int final_row(void *ctx, const struct db_trial *row)
 static double scale(const struct reading *r)
 {
     const struct recorded_space *s = r->out;
-    double *ratios = mem_alloc((size_t)s->count + 1, sizeof(*ratios));
+    SCOPED double *ratios = mem_alloc((size_t)s->count + 1, sizeof(*ratios));
     size_t n = 0;
     for (int i = 0; i < s->count; i++)
         if (!isnan(r->again_ms[i]))
             ratios[n++] = r->again_ms[i] / s->outcomes[i].ms;
-    double ratio = n > 0 ? stats_median(ratios, n).median : 1;
-    free(ratios);
-    return ratio;
+    return n > 0 ? stats_median(ratios, n).median : 1;
 }
 
 /* The best plan known of the study or, if it is not in the space, the fastest one there. */
@@ -108,11 +104,10 @@ static int find_best(struct db *db, int64_t study, struct recorded_space *s, str
 static int read_study(struct db *db, int64_t study, struct reading *r, struct status *st)
 {
     struct recorded_space *s = r->out;
-    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    SCOPED struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int count = plan_space(s->lo, s->hi, space);
     for (int i = 0; i < count; i++)
         r->in_space[plan_key(space[i])] = true;
-    free(space);
     s->plans = mem_alloc((size_t)count, sizeof(*s->plans));
     s->outcomes = mem_alloc((size_t)count, sizeof(*s->outcomes));
     if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) != 0 ||
@@ -158,10 +153,9 @@ static int read_file(const char *path, struct db *db, struct recorded_space *out
                           path, found.count);
     out->target = found.target;
     out->layers = found.layers;
-    struct reading *r = mem_alloc(1, sizeof(*r));
+    SCOPED struct reading *r = mem_alloc(1, sizeof(*r));
     r->out = out;
     int result = read_study(db, found.study, r, st);
-    free(r);
     return result == 0 ? 0 : status_prefix(st, "'%s'", path);
 }
 

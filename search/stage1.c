@@ -276,8 +276,8 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
 {
     size_t most = OP_COUNT + (size_t)segment_table_size(&t->segments);
     struct job_list list = {.jobs = mem_alloc(most, sizeof(*list.jobs))};
-    struct choice *choices = mem_alloc(most, sizeof(*choices));
-    struct built *built = mem_alloc(most, sizeof(*built));
+    SCOPED struct choice *choices = mem_alloc(most, sizeof(*choices));
+    SCOPED struct built *built = mem_alloc(most, sizeof(*built));
     int result = 0;
     add_likely(t, &list);
     memcpy(choices, first->choices, (size_t)first->count * sizeof(*choices));
@@ -287,9 +287,7 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
     if (list.ahead > 0)
         result = bench_build_some(t->bench, choices, first->count, list.ahead,
                                   stage1_end(t) - t->clock(), built, st);
-    free(choices);
     free(list.jobs);
-    free(built);
     return result;
 }
 

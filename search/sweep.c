@@ -69,7 +69,7 @@ static int parts_of(const struct sweep_row *rows, int count, double most, struct
 
 void sweep_shards(struct sweep_row *rows, int count, int shards)
 {
-    struct part *parts = mem_alloc((size_t)count + 1, sizeof(*parts));
+    SCOPED struct part *parts = mem_alloc((size_t)count + 1, sizeof(*parts));
     double *load = mem_alloc((size_t)shards, sizeof(*load)), total = 0;
     for (int i = 0; i < count; i++)
         total += cost_of(&rows[i]);
@@ -85,7 +85,6 @@ void sweep_shards(struct sweep_row *rows, int count, int shards)
             rows[parts[i].first + k].shard = least;
     }
     free(load);
-    free(parts);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */

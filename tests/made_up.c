@@ -63,7 +63,7 @@ static double normal(struct rng *r)
 
 struct measured_space *made_up_measured(uint64_t seed)
 {
-    struct made_up *m = mem_alloc(1, sizeof(*m));
+    SCOPED struct made_up *m = mem_alloc(1, sizeof(*m));
     struct measured_space *s = mem_alloc(1, sizeof(*s));
     struct rng r = {seed};
     made_up_init(m, seed, 32768, 49152);
@@ -80,6 +80,5 @@ struct measured_space *made_up_measured(uint64_t seed)
         s->ms[i] = s->true_ms[i] * (1 + 0.01 * normal(&r));
     for (int i = 0; i < SLOT_COUNT; i++)
         s->times.ms[i] = m->times.ms[i] * (1 + 0.02 * normal(&r));
-    free(m);
     return s;
 }

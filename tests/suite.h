@@ -134,10 +134,9 @@ static inline char *test_cache(void)
     snprintf(cache, sizeof(cache), "%s/cache", test_dir);
     ck_assert_int_eq(file_make_dirs(cache, &st), 0);
     /* A checkout may be another user's. */
-    char *shared = binaries != NULL ? file_trust(binaries, TRUST_MADE, &st) : NULL;
+    SCOPED char *shared = binaries != NULL ? file_trust(binaries, TRUST_MADE, &st) : NULL;
     if (shared != NULL && access(shared, W_OK | X_OK) == 0)
         ck_assert(symlink(shared, test_path("cache/binaries")) == 0 || errno == EEXIST);
-    free(shared);
     return cache;
 }
 

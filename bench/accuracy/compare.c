@@ -66,7 +66,7 @@ void pool(struct run *r, struct variant *v)
 {
     const int columns = r->sentences->columns;
     const float *out = result_of(r, v);
-    double *sum = mem_alloc((size_t)columns, sizeof(*sum));
+    SCOPED double *sum = mem_alloc((size_t)columns, sizeof(*sum));
     for (int b = 0; b < r->w.batch; b++) {
         const int sentence = r->order[r->first + b];
         double squares = 0;
@@ -80,7 +80,6 @@ void pool(struct run *r, struct variant *v)
             v->pooled[(int64_t)sentence * columns + c] =
                 squares == 0 ? 0 : (float)(sum[c] / sqrt(squares));
     }
-    free(sum);
 }
 
 void summarise(const struct run *r, const struct variant *v, const int *nearest, struct accuracy *a)
@@ -101,7 +100,6 @@ void summarise(const struct run *r, const struct variant *v, const int *nearest,
             cosine(multiply(v->pooled + (int64_t)i * columns,
                             r->variants[0].pooled + (int64_t)i * columns, columns)) /
             n;
-    int *found = neighbours_find(v->pooled, n, columns);
+    SCOPED int *found = neighbours_find(v->pooled, n, columns);
     a->agreement = n > 2 ? neighbours_agree(nearest, found, n) : NAN;
-    free(found);
 }

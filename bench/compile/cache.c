@@ -90,10 +90,9 @@ int cache_open(const char *dir, struct cache *out, struct status *st)
     *out = (struct cache){0};
     if (read_bound(&out->max_bytes, st) != 0)
         return -1;
-    char *named = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+    SCOPED char *named = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
     bool elsewhere = is_anothers_home(named);
     out->dir = find_dir(named, st);
-    free(named);
     if (out->dir != NULL && cache_make_dirs(out, st) == 0)
         return 0;
     cache_release(out);

@@ -144,9 +144,8 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
     int result = ask(request, &said, out, st);
     if (result == 0 && known) {
         struct status ignored = STATUS_INIT; /* else the next session asks again */
-        char *text = json_dumps(said, JSON_COMPACT);
+        SCOPED char *text = json_dumps(said, JSON_COMPACT);
         cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
-        free(text);
     }
     json_decref(said);
     return result;

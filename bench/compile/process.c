@@ -167,7 +167,7 @@ int process_wait_any(struct process *const *list, int n, double until,
                      const volatile sig_atomic_t *stop, struct status *st)
 {
     enum { TICK_MS = 100, QUIET_TICK_MS = 5 };
-    struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
+    SCOPED struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
     int ended = -1;
     while (ended < 0) {
         if (stop != NULL && *stop != 0) {
@@ -190,7 +190,6 @@ int process_wait_any(struct process *const *list, int n, double until,
         if (ended < 0) /* an answer is short, and comes with the end of the output */
             poll(fds, (nfds_t)n, left_s < tick * 1e-3 ? (int)(left_s * 1e3) + 1 : tick);
     }
-    free(fds);
     return ended;
 }
 

@@ -189,7 +189,7 @@ static void hash_kept(const struct workload *w, int batch_row, int first, int ro
                       const char *at, char out[HASH_TEXT_SIZE])
 {
     size_t columns = (size_t)w->seq_len, used = 0;
-    char *kept = mem_alloc((size_t)rows * columns, bytes);
+    SCOPED char *kept = mem_alloc((size_t)rows * columns, bytes);
     for (int i = 0; i < rows; i++)
         for (struct kept run = {0, 0}; oracle_next_kept(w, batch_row, first + i, &run);) {
             size_t size = (size_t)(run.end - run.begin) * bytes;
@@ -197,7 +197,6 @@ static void hash_kept(const struct workload *w, int batch_row, int first, int ro
             used += size;
         }
     hash_text(kept, used, out);
-    free(kept);
 }
 
 static int spans_of(const struct workload *w)

@@ -43,14 +43,14 @@ void flow_normalise(const struct workload *w, struct inputs in, struct flow *f)
     const int64_t rows = tensor_elements(TENSOR_X, w) / columns;
     const float *x = f->tensor[TENSOR_X];
     enum function_id norm = tensor_op(w->chain, TENSOR_Y)->function; /* which is carried to n */
-    float *gamma = mem_alloc((size_t)columns, sizeof(*gamma));
-    float *beta = mem_alloc((size_t)columns, sizeof(*beta));
+    SCOPED float *gamma = mem_alloc((size_t)columns, sizeof(*gamma));
+    SCOPED float *beta = mem_alloc((size_t)columns, sizeof(*beta));
     for (int c = 0; c < columns; c++)
         gamma[c] = 1;
     bool norms = in.trained == NULL || trained_first_norm(in.trained, w, gamma, beta);
 #pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
     for (int64_t row = 0; row < rows; row++) {
-        double *values = mem_alloc((size_t)columns, sizeof(*values));
+        SCOPED double *values = mem_alloc((size_t)columns, sizeof(*values));
         for (int c = 0; c < columns; c++)
             values[c] = x[row * columns + c];
         if (norms)
@@ -58,10 +58,7 @@ void flow_normalise(const struct workload *w, struct inputs in, struct flow *f)
         for (int c = 0; c < columns; c++)
             f->tensor[TENSOR_N][row * columns + c] =
                 element_round(w->dtype, (float)(values[c] * gamma[c] + beta[c]));
-        free(values);
     }
-    free(gamma);
-    free(beta);
 }
 
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out)

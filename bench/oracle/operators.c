@@ -107,7 +107,7 @@ FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
     for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
         x[r] = token_row(l, s, op_of(l, op)->input, s.first + (r < s.count ? r : s.count - 1));
     const float scale = e4m3_scale_of(l, op);
-    double *rounded = scale > 0 ? round_input(x, depth, scale) : NULL;
+    SCOPED double *rounded = scale > 0 ? round_input(x, depth, scale) : NULL;
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
         double sum[SPAN_ROWS][TILE_COLUMNS];
@@ -121,7 +121,6 @@ FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
             memcpy(token_row(l, s, TENSOR_OF(op), s.first + r) + first, sum[r],
                    (size_t)width * sizeof(sum[r][0]));
     }
-    free(rounded);
 }
 
 /* out = in + bias + skip */

@@ -157,7 +157,7 @@ static void run_release(struct run *r)
 /* All rows of the sequences that `some` is of: attention reads their keys and values. */
 static struct spans whole_sequences(const struct workload *w, const struct spans *some)
 {
-    bool *wanted = mem_alloc((size_t)w->batch, sizeof(*wanted));
+    SCOPED bool *wanted = mem_alloc((size_t)w->batch, sizeof(*wanted));
     for (int i = 0; i < some->count; i++)
         wanted[some->items[i].batch_row] = true;
     struct spans all = spans_all(w);
@@ -166,7 +166,6 @@ static struct spans whole_sequences(const struct workload *w, const struct spans
         if (wanted[all.items[i].batch_row])
             all.items[kept++] = all.items[i];
     all.count = kept;
-    free(wanted);
     return all;
 }
 

@@ -36,7 +36,7 @@ static float largest(const float *values, int64_t n, int64_t step)
 
 void e4m3_round_weight(float *weight, int64_t rows, int64_t columns, bool by_column)
 {
-    float *scale = mem_alloc((size_t)columns, sizeof(*scale));
+    SCOPED float *scale = mem_alloc((size_t)columns, sizeof(*scale));
     float all = e4m3_scale(largest(weight, rows * columns, 1), E4M3_MOST);
     for (int64_t c = 0; c < columns; c++)
         scale[c] = by_column ? e4m3_scale(largest(weight + c, rows, columns), E4M3_MOST) : all;
@@ -44,5 +44,4 @@ void e4m3_round_weight(float *weight, int64_t rows, int64_t columns, bool by_col
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             weight[r * columns + c] = e4m3_round(weight[r * columns + c], scale[c]);
-    free(scale);
 }

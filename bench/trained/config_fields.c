@@ -108,10 +108,9 @@ bool config_is_text(const struct config *c, const char *name, const char *text)
 
 int config_refuse_field(const struct config *c, const char *name, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    SCOPED char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     config_refuse(c, "'%s' is %.200s, which changes what its layers compute and is not supported",
                   name, text != NULL ? text : "?");
-    free(text);
     return -1;
 }
 

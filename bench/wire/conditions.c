@@ -96,9 +96,8 @@ void conditions_json(const struct conditions *c, struct buf *out)
         json_object_set_new(object, "peak_flops_per_s", json_real(c->peaks.flops_per_s));
     if (c->peaks.bytes_per_s > 0)
         json_object_set_new(object, "peak_bytes_per_s", json_real(c->peaks.bytes_per_s));
-    char *text = json_dumps(object, JSON_REAL_PRECISION(DIGITS));
+    SCOPED char *text = json_dumps(object, JSON_REAL_PRECISION(DIGITS));
     buf_adds(out, text);
-    free(text);
     json_decref(object);
 }
 

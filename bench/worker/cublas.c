@@ -39,10 +39,9 @@ int cublas_open(const struct cublas **out, struct status *st)
 json_t *cublas_version(void)
 {
     struct cublas lib;
-    char *path = load(&lib);
+    SCOPED char *path = load(&lib);
     json_t *out = NULL;
     if (path != NULL)
         out = json_pack("{s:s, s:i}", "library", path, "version", (int)lib.GetVersion());
-    free(path);
     return out;
 }

@@ -16,14 +16,13 @@ static int by_entries(const void *a, const void *b)
 static int *longest_first(const struct block_lists *b)
 {
     int n = b->lists * b->blocks;
-    struct ranked *ranked = mem_alloc((size_t)n, sizeof(*ranked));
+    SCOPED struct ranked *ranked = mem_alloc((size_t)n, sizeof(*ranked));
     int *order = mem_alloc((size_t)n, sizeof(*order));
     for (int i = 0; i < n; i++)
         ranked[i] = (struct ranked){i, b->start[i + 1] - b->start[i]};
     qsort(ranked, (size_t)n, sizeof(*ranked), by_entries);
     for (int i = 0; i < n; i++)
         order[i] = ranked[i].list;
-    free(ranked);
     return order;
 }
 
@@ -31,7 +30,7 @@ static int copy_mask(struct device *d, int kind, struct status *st)
 {
     const struct block_lists *b = &workload_of_kind(d->w, kind)->blocks;
     size_t n = (size_t)b->lists * (size_t)b->blocks, entries = (size_t)b->start[n];
-    int *order = longest_first(b);
+    SCOPED int *order = longest_first(b);
     struct {
         const void *from;
         size_t bytes;
@@ -55,7 +54,6 @@ static int copy_mask(struct device *d, int kind, struct status *st)
                                         .bits = cuda_pointer(parts[3].at),
                                         .words = cuda_pointer(parts[4].at),
                                         .order = cuda_pointer(parts[5].at)};
-    free(order);
     return result;
 }
 

@@ -60,13 +60,12 @@ static void part_pairs(enum dim columns, int64_t elements, const struct workload
     const int64_t half = w->ffn;
     if (columns != DIM_2F)
         return;
-    float *row = mem_alloc((size_t)half, 2 * sizeof(*row));
+    SCOPED float *row = mem_alloc((size_t)half, 2 * sizeof(*row));
     for (int64_t first = 0; first < elements; first += 2 * half) {
         memcpy(row, values + first, 2 * (size_t)half * sizeof(*row));
         for (int64_t c = 0; c < 2 * half; c++)
             values[first + c % 2 * half + c / 2] = row[c];
     }
-    free(row);
 }
 
 /* (S,W) with the cosines in even columns, the sines in odd ones. */
@@ -75,7 +74,7 @@ static int dump_rotations(const struct workload *w, int kind, const float *table
 {
     char name[16];
     const int64_t shape[] = {w->seq_len, w->head_size / 2}, n = shape[0] * shape[1];
-    float *part = mem_alloc((size_t)n, sizeof(*part));
+    SCOPED float *part = mem_alloc((size_t)n, sizeof(*part));
     int result = 0;
     for (int odd = 0; odd < 2 && result == 0; odd++) {
         for (int64_t i = 0; i < n; i++)
@@ -83,7 +82,6 @@ static int dump_rotations(const struct workload *w, int kind, const float *table
         result = write_npy(dir, kind_name(w, odd == 0 ? "rope_cos" : "rope_sin", kind, name),
                            NPY_FLOAT32, 2, shape, part, st);
     }
-    free(part);
     return result;
 }
 
@@ -124,10 +122,9 @@ static int dump_weights(struct worker *k, int layers, uint32_t set, const char *
         const struct weight *weight = &k->w.chain->weights[id];
         if ((set >> id & 1) == 0 || weight->name == NULL || layer >= owners(&k->w, layers, id))
             continue;
-        float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
+        SCOPED float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         inputs_weight(&k->w, k->tensors.inputs, layer, id, values);
         result = dump_weight(&k->w, layer, id, values, dir, st);
-        free(values);
     }
     return result;
 }

@@ -92,15 +92,13 @@ static void fill_weight(struct tensors *k, int layer, int gemm)
     const int id = c->ops[chain_gemm(c, gemm)].weight[ROLE_MATRIX];
     const int64_t inner = dim_size(c->weights[id].rows, k->w),
                   columns = dim_size(c->weights[id].cols, k->w);
-    float *values = mem_alloc((size_t)(inner * columns), sizeof(*values));
+    SCOPED float *values = mem_alloc((size_t)(inner * columns), sizeof(*values));
     inputs_weight(k->w, k->inputs, layer, id, values);
     const float scale = e4m3_weight_scale(values, inner * columns);
-    uint8_t *codes = mem_alloc((size_t)(inner * columns), 1);
+    SCOPED uint8_t *codes = mem_alloc((size_t)(inner * columns), 1);
     e4m3_pack_weight(values, inner, columns, scale, codes);
     k->ops->write(k->device, k->e4m3.weight[layer][gemm], codes, inner * columns);
     k->e4m3.scales[layer].weight[gemm] = scale;
-    free(codes);
-    free(values);
 }
 
 int e4m3_get_weight(struct tensors *k, int layer, int gemm, void **out, struct status *st)
@@ -128,7 +126,7 @@ static bool is_real(const struct workload *w, int64_t row)
 void e4m3_fill(struct tensors *k, int layer, int t, float scale, const float *values)
 {
     const int64_t columns = tensor_row_columns(k->w, t), rows = tensor_elements(t, k->w) / columns;
-    uint8_t *codes = mem_alloc((size_t)(rows * columns), 1);
+    SCOPED uint8_t *codes = mem_alloc((size_t)(rows * columns), 1);
     int64_t count = 0; /* rows of the device's tensor */
     for (int64_t row = 0; row < rows; row++) {
         if (k->packed && !is_real(k->w, row))
@@ -139,7 +137,6 @@ void e4m3_fill(struct tensors *k, int layer, int t, float scale, const float *va
         count++;
     }
     k->ops->write(k->device, *buffer(k, layer, t), codes, count * columns);
-    free(codes);
 }
 
 const uint8_t *e4m3_read(struct tensors *k, int layer, int t)

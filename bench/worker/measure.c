@@ -225,7 +225,7 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
                           uint64_t shuffle)
 {
     struct worker *k = subjects[0].worker;
-    struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
+    SCOPED struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
     int count = 0;
     for (int i = 0; i < n; i++) {
         struct subject *s = &subjects[i];
@@ -256,7 +256,6 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count == 1, &st) != 0)
             fail(s, &st);
     }
-    free(contenders);
 }
 
 int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st)
@@ -272,8 +271,8 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     int n = (int)json_array_size(candidates), layers = k->w.layers;
     if (!how.all_layers)
         layers = layers_to_time(&k->w, k->ops->cache_bytes(k->device));
-    struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
-    struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
+    SCOPED struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
+    SCOPED struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
     if (n > 1)
         tensors_trim(&k->tensors, 0); /* together the candidates need all the memory there is */
     for (int i = 0; i < n; i++) {
@@ -294,7 +293,5 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
         reference_start_samples(&k->reference);
     json_object_set_new(reply, "trials", out);
     json_object_set_new(reply, "oracle_left_s", json_real(reference_left_s(&k->reference)));
-    free(trials);
-    free(subjects);
     return 0;
 }

@@ -39,11 +39,10 @@ json_t *nvrtc_version(void)
 {
     struct nvrtc n;
     int major, minor;
-    char *path = load(&n, NULL);
+    SCOPED char *path = load(&n, NULL);
     json_t *out = NULL;
     if (path != NULL && n.version(&major, &minor) == 0)
         out = json_pack("{s:s, s:i, s:i}", "library", path, "major", major, "minor", minor);
-    free(path);
     return out;
 }
 
@@ -52,10 +51,9 @@ static void print_log(const struct nvrtc *n, struct _nvrtcProgram *program)
     size_t size = 0;
     if (n->log_size(program, &size) != 0 || size <= 1)
         return;
-    char *log = mem_alloc(size + 1, 1);
+    SCOPED char *log = mem_alloc(size + 1, 1);
     if (n->log(program, log) == 0)
         fprintf(stderr, "%s\n", log);
-    free(log);
 }
 
 static int write_cubin(const struct nvrtc *n, struct _nvrtcProgram *program, const char *path,
@@ -63,14 +61,13 @@ static int write_cubin(const struct nvrtc *n, struct _nvrtcProgram *program, con
 {
     size_t size = 0;
     int result = n->cubin_size(program, &size);
-    char *cubin = mem_alloc(size + 1, 1);
+    SCOPED char *cubin = mem_alloc(size + 1, 1);
     if (result == 0)
         result = n->cubin(program, cubin);
     if (result != 0)
         status_set(st, STATUS_COMPILE, "the compiler gave no code: %s", n->error(result));
     else
         result = file_write(path, cubin, size, st);
-    free(cubin);
     return result == 0 ? 0 : -1;
 }
 
@@ -80,7 +77,7 @@ static int compile(const char *library, const char *source_path, const char *out
     struct nvrtc n;
     SCOPED_BUF source = BUF_INIT;
     struct _nvrtcProgram *program = NULL;
-    char *path = load(&n, library);
+    SCOPED char *path = load(&n, library);
     int result = -1;
     if (path == NULL) {
         status_set(st, STATUS_ENVIRONMENT, "cannot load '%s'", library);
@@ -95,7 +92,6 @@ static int compile(const char *library, const char *source_path, const char *out
         else
             result = write_cubin(&n, program, output, st);
     }
-    free(path);
     return result;
 }
 

@@ -113,7 +113,7 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
 static int prepare(struct worker *k, struct program *p, struct status *st)
 {
     size_t total = (size_t)p->layers * (size_t)p->part_count;
-    struct launch *launches = mem_alloc(total, sizeof(*launches));
+    SCOPED struct launch *launches = mem_alloc(total, sizeof(*launches));
     int result = 0;
     k->tensors.packed = p->packed;
     for (size_t i = 0; i < total && result == 0; i++) {
@@ -123,7 +123,6 @@ static int prepare(struct worker *k, struct program *p, struct status *st)
     }
     if (result == 0)
         result = k->ops->prepare(k->device, launches, (int)total, &p->replay, st);
-    free(launches);
     return result;
 }
 
@@ -162,14 +161,13 @@ void program_release(struct worker *k, struct program *p)
 static void fill(struct worker *k, int t, int layer)
 {
     int64_t columns = tensor_row_columns(&k->w, t);
-    float *room = NULL; /* the first piece is the largest */
+    SCOPED float *room = NULL; /* the first piece is the largest */
     for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
         if (room == NULL)
             room = mem_alloc((size_t)(rows.count * columns), sizeof(*room));
         tensors_fill(&k->tensors, layer, t, rows,
                      oracle_results_rows(&k->reference.layer[layer], t, rows, room));
     }
-    free(room);
 }
 
 void program_feed(struct worker *k, struct segment s, int layer)

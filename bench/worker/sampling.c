@@ -225,7 +225,7 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
 {
     struct rng rng = {shuffle};
     double device_s = warm->device_s, warm_up_s = 0;
-    int *order = mem_alloc((size_t)n, sizeof(*order));
+    SCOPED int *order = mem_alloc((size_t)n, sizeof(*order));
     for (int i = 0; i < n; i++) {
         struct contender *c = &contenders[i];
         c->trial->samples_ms = mem_alloc((size_t)how->max_samples, sizeof(*c->trial->samples_ms));
@@ -245,5 +245,4 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
             take_sample(&contenders[order[i]], how, n == 1);
         }
     }
-    free(order);
 }

@@ -142,7 +142,7 @@ static json_t *part_json(const struct program *p, int part, double (*us)[STAMP_P
 {
     const int skipped = p->layers / 3;
     const size_t parts = (size_t)p->part_count, launches = (size_t)p->layers * parts;
-    double *all = mem_alloc(PASSES * (size_t)p->layers, sizeof(*all));
+    SCOPED double *all = mem_alloc(PASSES * (size_t)p->layers, sizeof(*all));
     json_t *out = json_array();
     for (int phase = 0; phase < STAMP_PHASES; phase++) {
         size_t n = 0;
@@ -154,14 +154,13 @@ static json_t *part_json(const struct program *p, int part, double (*us)[STAMP_P
             }
         json_array_append_new(out, n > 0 ? json_real(stats_quantile(all, n, 0.5)) : json_null());
     }
-    free(all);
     return out;
 }
 
 static int take(struct worker *k, const struct program *p, json_t *reply, struct status *st)
 {
     const int count = p->layers * p->part_count;
-    struct launch_stamps *launches = mem_alloc((size_t)count, sizeof(*launches));
+    SCOPED struct launch_stamps *launches = mem_alloc((size_t)count, sizeof(*launches));
     double(*us)[STAMP_PHASES] = mem_alloc(PASSES * (size_t)count, sizeof(*us));
     int result = 0;
     for (size_t pass = 0; pass < PASSES && result == 0; pass++) {
@@ -175,7 +174,6 @@ static int take(struct worker *k, const struct program *p, json_t *reply, struct
         json_array_append_new(parts, part_json(p, i, us));
     json_object_set_new(reply, "parts", parts);
     free(us);
-    free(launches);
     return result;
 }
 

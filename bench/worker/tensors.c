@@ -118,11 +118,10 @@ void *tensors_weight(struct tensors *k, int layer, int id)
     void *memory = k->weight[layer][id];
     if (!k->drawn[layer][id]) {
         int64_t elements = weight_elements(id, k->w);
-        float *values = mem_alloc((size_t)elements, sizeof(*values));
+        SCOPED float *values = mem_alloc((size_t)elements, sizeof(*values));
         inputs_weight(k->w, k->inputs, layer, id, values);
         k->ops->upload(k->device, memory, table ? DTYPE_FP32 : k->w->dtype, values, elements);
         k->drawn[layer][id] = true;
-        free(values);
     }
     return memory;
 }
@@ -219,14 +218,13 @@ float *tensors_read(struct tensors *k, int layer, int t)
 static void fill_packed(struct tensors *k, int layer, int t, struct rows rows, const float *values)
 {
     int64_t columns = tensor_row_columns(k->w, t), first = real_rows(k, rows.first), count = 0;
-    float *packed = mem_alloc((size_t)(rows.count * columns), sizeof(*packed));
+    SCOPED float *packed = mem_alloc((size_t)(rows.count * columns), sizeof(*packed));
     for (int64_t r = rows.first; r < rows.first + rows.count; r++)
         if (r % k->w->seq_len < k->w->lengths[r / k->w->seq_len])
             memcpy(packed + count++ * columns, values + (r - rows.first) * columns,
                    (size_t)columns * sizeof(*packed));
     if (count > 0)
         k->ops->upload(k->device, row_at(k, layer, t, first), k->w->dtype, packed, count * columns);
-    free(packed);
 }
 
 void tensors_fill(struct tensors *k, int layer, int t, struct rows rows, const float *values)

@@ -65,9 +65,8 @@ START_TEST(user_dirs_follow_the_order)
                  {"FUSEPLAN_CACHE", "/c", "/c"}};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         setenv(steps[i].name, steps[i].value, 1);
-        char *path = file_user_dir(NULL, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+        SCOPED char *path = file_user_dir(NULL, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
         ck_assert_str_eq(path, steps[i].expected);
-        free(path);
     }
     char *path = file_user_dir("/o", "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
     ck_assert_str_eq(path, "/o");

@@ -44,11 +44,10 @@ START_TEST(request_has_a_limit)
 START_TEST(limit_holds_while_a_request_is_sent)
 {
     enum { LONG = 4 << 20 };
-    char *text = mem_alloc(LONG + 1, 1);
+    SCOPED char *text = mem_alloc(LONG + 1, 1);
     memset(text, 'a', LONG);
     FAILS(ask("#!/bin/sh\nkill -STOP $$\n", 0.5, "open", text, 60), STATUS_TIMEOUT,
           "starting: stopped after");
-    free(text);
 }
 
 /* Neither limit runs on while the parent is suspended, as by Ctrl-Z: its worker then is too.  Here

@@ -61,7 +61,7 @@ static void check_weight(const struct workload *w, int layer, int id, const floa
     const struct weight *weight = &w->chain->weights[id];
     int64_t columns = dim_size(weight->cols, w), elements = weight_elements(id, w),
             parts = weight->draw == WEIGHT_ROTATION ? 2 : 1;
-    double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
+    SCOPED double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
     char name[32], of_kind[16];
     snprintf(name, sizeof(name), "layer%d.%s", layer, weight->name);
     for (int64_t i = 0, half = columns / 2; i < elements; i++) {
@@ -77,7 +77,6 @@ static void check_weight(const struct workload *w, int layer, int id, const floa
                    : weight->table ? weight->name
                                    : name,
                    elements / columns, columns / parts, wanted + part * elements / 2);
-    free(wanted);
 }
 
 /* A layer's weights of a set, from the same draws; returns how many files they are. */
@@ -149,11 +148,10 @@ static void check_flow(const struct workload *w, const struct flow *flow)
     for (int i = 0; i < w->chain->carried_count; i++) {
         int t = w->chain->carried[i].to;
         int64_t columns = tensor_row_columns(w, t), elements = tensor_elements(t, w);
-        double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
+        SCOPED double *wanted = mem_alloc((size_t)elements, sizeof(*wanted));
         for (int64_t e = 0; e < elements; e++)
             wanted[e] = flow->tensor[t][e];
         check_file(tensor_name(w->chain, t), elements / columns, columns, wanted);
-        free(wanted);
     }
 }
 

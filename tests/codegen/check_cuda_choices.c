@@ -164,7 +164,7 @@ static bool turns_argument(const struct choice *c)
 START_TEST(sources_with_the_same_symbol_are_the_same)
 {
     enum { MOST = SEGMENT_COUNT * CUDA_CHOICES_MAX };
-    struct named *of = mem_alloc(MOST, sizeof(*of));
+    SCOPED struct named *of = mem_alloc(MOST, sizeof(*of));
     int count = 0, shared = 0;
     for (int i = 0; i < SEGMENT_COUNT; i++) {
         struct choice choices[2 * CUDA_CHOICES_MAX];
@@ -187,7 +187,6 @@ START_TEST(sources_with_the_same_symbol_are_the_same)
     ck_assert_int_gt(shared, 0);
     while (count > 0)
         free(of[--count].symbol);
-    free(of);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */

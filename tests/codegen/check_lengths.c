@@ -64,10 +64,10 @@ static void check_lists(const struct workload *with, const struct workload *full
                                    .bits = l->bits,
                                    .words = (const fp_word *)l->words};
     fp_word spare[FP_BLOCK];
-    int *key_block = mem_alloc((size_t)l->blocks, sizeof(int));
-    int *bits = mem_alloc((size_t)l->blocks, sizeof(int));
+    SCOPED int *key_block = mem_alloc((size_t)l->blocks, sizeof(int));
+    SCOPED int *bits = mem_alloc((size_t)l->blocks, sizeof(int));
     for (int b = 0; b < BATCH; b++) {
-        uint64_t *kept = new_bits(with);
+        SCOPED uint64_t *kept = new_bits(with);
         for (int block = 0; block < l->blocks; block++) {
             struct fp_list_row row = {.key_block = NULL}, counted = {.key_block = NULL};
             int at = (l->lists > 1 ? b * l->blocks : 0) + block, spare_bits = (int)l->bit_blocks;
@@ -87,10 +87,7 @@ static void check_lists(const struct workload *with, const struct workload *full
             }
         }
         ck_keeps(with, b, kept);
-        free(kept);
     }
-    free(key_block);
-    free(bits);
 }
 
 /* _i: a shape; the large one with the first mask, full. */
@@ -186,14 +183,13 @@ static void check_tiles(const struct workload *with, const struct workload *full
     cut_tiles(full, &q, lengths, &c);
     int count = q.count * (full->blocks.lists > 1 ? 1 : BATCH);
     for (int b = 0; b < BATCH; b++) {
-        uint64_t *kept = new_bits(with);
+        SCOPED uint64_t *kept = new_bits(with);
         for (int i = 0; i < count; i++) {
             ck_assert(i == 0 || c.tile[4 * i + 1] / c.blocks >= c.tile[4 * i - 3] / c.blocks);
             if (c.tile[4 * i] == b)
                 add_tile(&c, i, length_of(with, b), kept);
         }
         ck_keeps(with, b, kept);
-        free(kept);
     }
     free(c.tile);
     free(c.head);

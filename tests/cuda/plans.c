@@ -61,14 +61,13 @@ static void draw(const struct build_target *t, struct candidate *out)
 static void build(struct bench *b, const struct candidate *candidates, int count)
 {
     struct status st = STATUS_INIT;
-    struct choice *choices = mem_alloc((size_t)count * OP_COUNT, sizeof(*choices));
+    SCOPED struct choice *choices = mem_alloc((size_t)count * OP_COUNT, sizeof(*choices));
     int n = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < candidates[i].count; k++)
             choices[n++] = candidates[i].choices[k];
     if (bench_build(b, choices, n, NULL, &st) != 0)
         give_up(&st);
-    free(choices);
 }
 
 /* Whether it is right; its error in *worst where that is larger.  Prints microseconds of a layer
@@ -106,7 +105,7 @@ int main(int argc, char **argv)
     values = only < 0 ? values : 1;
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
-    struct candidate *candidates = mem_alloc((size_t)values, sizeof(*candidates));
+    SCOPED struct candidate *candidates = mem_alloc((size_t)values, sizeof(*candidates));
     const struct build_target target = request_target(&r, b);
     for (int i = 0; i < values; i++) {
         draw(&target, &candidates[i]);
@@ -123,7 +122,6 @@ int main(int argc, char **argv)
            "%.1f s, verified in %.1f s\n",
            r.name, r.workload.layers, values, distinct, failed, worst, build_s,
            seconds_since(start));
-    free(candidates);
     bench_close(b);
     request_release(&r);
     return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;

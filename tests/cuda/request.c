@@ -45,7 +45,7 @@ static void draw_mask(int seq_len, struct buf *npy)
     enum { EMPTY, FULL, KINDS = 4, EMPTY_ROW = 3, EMPTY_EVERY = 11 };
     const int64_t shape[] = {seq_len, seq_len};
     struct rng rng = {.state = 1};
-    uint8_t *keep = mem_alloc((size_t)seq_len * (size_t)seq_len, 1);
+    SCOPED uint8_t *keep = mem_alloc((size_t)seq_len * (size_t)seq_len, 1);
     for (int i = 0; i < seq_len; i++)
         for (int j = 0; j < seq_len; j++) {
             uint64_t block = (uint64_t)(i / MASK_BLOCK) * SEQ_LEN_MAX + (uint64_t)(j / MASK_BLOCK);
@@ -54,7 +54,6 @@ static void draw_mask(int seq_len, struct buf *npy)
             keep[(size_t)i * (size_t)seq_len + (size_t)j] = kept && i % EMPTY_EVERY != EMPTY_ROW;
         }
     npy_write(NPY_BOOL, 2, shape, keep, npy);
-    free(keep);
 }
 
 /* Makes every second layer local; two at least. */

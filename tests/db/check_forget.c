@@ -45,13 +45,11 @@ static void count(void *ctx, const struct db_listed *l, int64_t trials)
 static void forget(struct db_forget what, int studies, int64_t trials)
 {
     struct forgotten dry = {0, 0}, wet = {0, 0};
-    char *before = text_of(db);
+    SCOPED char *before = text_of(db);
     what.dry_run = true;
     OK(db_forget(db, &what, count, &dry, &st));
-    char *after = text_of(db);
+    SCOPED char *after = text_of(db);
     ck_assert_str_eq(before, after);
-    free(before);
-    free(after);
     what.dry_run = false;
     OK(db_forget(db, &what, count, &wet, &st));
     ck_assert_int_eq(dry.studies, studies);

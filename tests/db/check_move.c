@@ -18,7 +18,7 @@ START_TEST(export_import_export)
     fill(db, study);
     db_close(db);
 
-    char *text = text_at("a.db");
+    SCOPED char *text = text_at("a.db");
     ck_assert_ptr_nonnull(strstr(text, "\"chain\":\"raw\""));
     ck_assert_ptr_null(strstr(text, "\"chain\":\"bert\""));
     struct db_moved moved = import_text("b.db", text);
@@ -32,7 +32,6 @@ START_TEST(export_import_export)
     again = text_at("b.db");
     ck_assert_str_eq(text, again);
     free(again);
-    free(text);
 }
 
 /* ---- packs ----------------------------------------------------------------------------------- */
@@ -82,7 +81,7 @@ START_TEST(pack_has_winners)
     }
     buf_reset(&pack);
     OK(db_export_pack(db, &pack, &st));
-    char *all = text_of(db);
+    SCOPED char *all = text_of(db);
     assert_lines_of(pack.ptr, all);
     struct db_moved moved = import_text("b.db", pack.ptr);
     ck_assert_int_eq(moved.added, 2);
@@ -93,7 +92,6 @@ START_TEST(pack_has_winners)
     ck_assert(best.final);
     db_best_release(&best);
     db_close(db);
-    free(all);
 }
 
 /* ---- what import refuses --------------------------------------------------------------------- */
@@ -158,28 +156,24 @@ START_TEST(broken_text_is_refused_and_changes_nothing)
     struct db_moved moved[2];
     struct db *db = open_named("a.db", &study);
     fill(db, study);
-    char *good = text_of(db);
+    SCOPED char *good = text_of(db);
     db_close(db);
-    char *bad = replaced(good, broken[_i].what, broken[_i].with);
+    SCOPED char *bad = replaced(good, broken[_i].what, broken[_i].with);
     write_text("good.txt", good);
     write_text("bad.txt", bad);
 
     db = open_named("b.db", &study);
     add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
     const char *paths[2] = {test_path("good.txt"), test_path("bad.txt")};
-    char *before = text_of(db);
+    SCOPED char *before = text_of(db);
     if (broken[_i].message[0] != '\0')
         FAILS(db_import(db, paths, 2, moved, &st), STATUS_USAGE, broken[_i].message);
     else
         OK(db_import(db, paths, 2, moved, &st));
-    char *after = text_of(db);
+    SCOPED char *after = text_of(db);
     ck_assert_int_eq(strcmp(before, after) == 0, broken[_i].message[0] != '\0');
     assert_whole(db);
     db_close(db);
-    free(before);
-    free(after);
-    free(bad);
-    free(good);
 }
 
 START_TEST(line_is_told)
@@ -211,7 +205,7 @@ START_TEST(pipe_is_read_once)
     struct db_moved moved;
     struct db *db = open_named("a.db", &study);
     add_plan_at(db, study, 41115, 3, "2026-01-01T00:00:00.000Z");
-    char *text = text_of(db);
+    SCOPED char *text = text_of(db);
     db_close(db);
     const char *path = test_path("pipe");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -226,7 +220,6 @@ START_TEST(pipe_is_read_once)
     ck_assert_int_eq(moved.added, 1);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     db_close(db);
-    free(text);
 }
 
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),

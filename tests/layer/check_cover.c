@@ -19,7 +19,7 @@ static int token_at(const int *tokens, int place, int seq_len)
 /* Every token once, then -1. */
 static void check_order(const int *tokens, int blocks, int seq_len)
 {
-    bool *seen = mem_alloc((size_t)seq_len, sizeof(*seen));
+    SCOPED bool *seen = mem_alloc((size_t)seq_len, sizeof(*seen));
     for (int i = 0; i < blocks * MASK_BLOCK && tokens != NULL; i++) {
         ck_assert(i < seq_len ? tokens[i] >= 0 && tokens[i] < seq_len : tokens[i] == -1);
         if (i < seq_len) {
@@ -27,7 +27,6 @@ static void check_order(const int *tokens, int blocks, int seq_len)
             seen[tokens[i]] = true;
         }
     }
-    free(seen);
 }
 
 /* Adds to counts (S,S) what a part holds of a batch row. */
@@ -56,7 +55,7 @@ static void check_batch_row(const struct cover *c, const struct mask *m, int b, 
 {
     int s = m->seq_len, wrong = 0;
     const uint64_t *bits = m->bits + (m->matrices > 1 ? (int64_t)b * s * m->row_words : 0);
-    uint8_t *counts = mem_alloc((size_t)s, (size_t)s);
+    SCOPED uint8_t *counts = mem_alloc((size_t)s, (size_t)s);
     for (int p = 0; p < c->parts; p++)
         count_part(&c->part[p], b, s, counts);
     for (int i = 0; i < length; i++)
@@ -64,7 +63,6 @@ static void check_batch_row(const struct cover *c, const struct mask *m, int b, 
             wrong += counts[(int64_t)i * s + j] !=
                      (j < length && (bits[(int64_t)i * m->row_words + j / 64] >> j % 64 & 1) != 0);
     ck_assert_int_eq(wrong, 0);
-    free(counts);
 }
 
 static int64_t plain_entries(const struct block_lists *l)
@@ -118,7 +116,7 @@ START_TEST(a_cover_holds_each_kept_element_once)
  * off the step. */
 static struct mask batched_mask(int s, int step, int strays)
 {
-    uint8_t *data = mem_alloc(B, (size_t)s * (size_t)s);
+    SCOPED uint8_t *data = mem_alloc(B, (size_t)s * (size_t)s);
     for (int b = 0; b < B; b++) {
         uint8_t *of = data + (int64_t)b * s * s;
         for (int i = 0; i < s; i++)
@@ -127,9 +125,7 @@ static struct mask batched_mask(int s, int step, int strays)
         for (int n = 0; n < strays; n++)
             of[(int64_t)(n * 37 % s) * s + n * 101 % s] = 1;
     }
-    struct mask m = mask_of_file(B, s, data);
-    free(data);
-    return m;
+    return mask_of_file(B, s, data);
 }
 
 START_TEST(a_cover_of_a_file_depends_on_its_bits_alone)

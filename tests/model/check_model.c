@@ -29,11 +29,10 @@ static bool same(struct buf a, struct buf b)
 
 START_TEST(same_input_same_answers)
 {
-    struct measured_space *f = made_up_measured(1);
+    SCOPED struct measured_space *f = made_up_measured(1);
     struct buf first = answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times);
     model_free(train(defaults, 50, f->plans, f->ms, NULL)); /* in between */
     ck_assert(same(first, answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times)));
-    free(f);
 }
 
 static unsigned long threads(void)
@@ -46,7 +45,7 @@ static unsigned long threads(void)
 /* A thread pool would spin beside measurements and not survive a fork. */
 START_TEST(no_threads_are_left_behind)
 {
-    struct measured_space *f = made_up_measured(1);
+    SCOPED struct measured_space *f = made_up_measured(1);
     double ms[MAX_ROWS], high[MAX_ROWS];
     unsigned long before = threads(); /* a sanitizer may have its own */
     struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, NULL);
@@ -54,12 +53,11 @@ START_TEST(no_threads_are_left_behind)
     predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     ck_assert_uint_eq(threads(), before);
     model_free(m);
-    free(f);
 }
 
 START_TEST(order_of_rows_changes_nothing)
 {
-    struct measured_space *f = made_up_measured(1);
+    SCOPED struct measured_space *f = made_up_measured(1);
     struct plan plans[100];
     double ms[100];
     for (int i = 0; i < 100; i++) {
@@ -68,13 +66,12 @@ START_TEST(order_of_rows_changes_nothing)
     }
     ck_assert(same(answers_of(train(defaults, 100, f->plans, f->ms, NULL), NULL),
                    answers_of(train(defaults, 100, plans, ms, NULL), NULL)));
-    free(f);
 }
 
 /* Repeats become their mean. */
 START_TEST(repeats_are_averaged)
 {
-    struct measured_space *f = made_up_measured(1);
+    SCOPED struct measured_space *f = made_up_measured(1);
     struct plan plans[60];
     double ms[60];
     for (int i = 0; i < 30; i++) {
@@ -86,7 +83,6 @@ START_TEST(repeats_are_averaged)
         f->ms[i] = (ms[30 + i] + ms[i]) / 2;
     ck_assert(same(answers_of(train(defaults, 60, plans, ms, NULL), NULL),
                    answers_of(train(defaults, 30, f->plans, f->ms, NULL), NULL)));
-    free(f);
 }
 
 /* ---- prediction ------------------------------------------------------------------------------ */
@@ -94,7 +90,7 @@ START_TEST(repeats_are_averaged)
 /* Place v asks for the plan of value VALUE_MAX - v: most plans are asked for several times. */
 START_TEST(all_values_at_once)
 {
-    struct measured_space *f = made_up_measured(1);
+    SCOPED struct measured_space *f = made_up_measured(1);
     static struct plan plans[VALUE_MAX + 1];
     static double ms[VALUE_MAX + 1], high[VALUE_MAX + 1];
     for (unsigned v = 0; v <= VALUE_MAX; v++)
@@ -113,7 +109,6 @@ START_TEST(all_values_at_once)
         ck_assert_double_eq(alone_high, high[VALUE_MAX - v]);
     }
     model_free(m);
-    free(f);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */

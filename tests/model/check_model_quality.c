@@ -13,7 +13,7 @@ static const struct {
 
 START_TEST(held_out_plans_are_ranked)
 {
-    struct measured_space *f = made_up_measured(3);
+    SCOPED struct measured_space *f = made_up_measured(3);
     int rows = expected[_i].rows, rest = f->count - rows, chosen = 0;
     const struct segment_times *times = expected[_i].segments ? &f->times : NULL;
     struct model *m = train(defaults, rows, f->plans, f->ms, times);
@@ -33,12 +33,11 @@ START_TEST(held_out_plans_are_ranked)
     }
     ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
     model_free(m);
-    free(f);
 }
 
 START_TEST(training_rows_are_classified)
 {
-    struct measured_space *f = made_up_measured(2);
+    SCOPED struct measured_space *f = made_up_measured(2);
     double ms[MAX_ROWS], high[MAX_ROWS];
     int right = 0, fast = 0;
     struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, &f->times);
@@ -51,7 +50,6 @@ START_TEST(training_rows_are_classified)
     ck_assert_int_eq(fast, MAX_ROWS / 10);
     ck_assert_int_gt(right, MAX_ROWS * 95 / 100);
     model_free(m);
-    free(f);
 }
 
 static const int few_rows[] = {2, 3, 8, 16, 48};
@@ -65,7 +63,7 @@ static double sum_of(const struct measured_space *s, int i)
  * sane one. */
 START_TEST(few_rows_serve)
 {
-    struct measured_space *f = made_up_measured(4);
+    SCOPED struct measured_space *f = made_up_measured(4);
     int rows = few_rows[_i], least = 0; /* least: of the smallest sum */
     double equal[48], ms[MAX_ROWS], high[MAX_ROWS];
     for (int i = 0; i < rows; i++) {
@@ -86,7 +84,6 @@ START_TEST(few_rows_serve)
             ck_assert_double_gt(high[least], 0.5); /* equally fast is fast */
         model_free(m);
     }
-    free(f);
 }
 
 SUITE("model quality", NULL, NULL, LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected)),

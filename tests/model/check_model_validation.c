@@ -38,7 +38,7 @@ static struct model_report validate(const struct rows *r, const struct segment_t
 
 START_TEST(sums_are_learnt_perfectly)
 {
-    struct measured_space *s = made_up_measured(1);
+    SCOPED struct measured_space *s = made_up_measured(1);
     struct rows r;
     draw_plans(s, &r);
     for (int i = 0; i < ROWS; i++)
@@ -48,14 +48,13 @@ START_TEST(sums_are_learnt_perfectly)
     ck_assert_double_gt(report.spearman, 0.999);
     ck_assert_double_lt(report.top1_regret, 1e-3);
     ck_assert_double_gt(report.auc, 0.99);
-    free(s);
 }
 
 /* The mean of a few draws: one alone may look like knowledge. */
 START_TEST(noise_is_not_learnt)
 {
     enum { DRAWS = 8 };
-    struct measured_space *s = made_up_measured(1);
+    SCOPED struct measured_space *s = made_up_measured(1);
     struct rows r;
     double spearman = 0, auc = 0;
     draw_plans(s, &r);
@@ -70,7 +69,6 @@ START_TEST(noise_is_not_learnt)
     }
     ck_assert_double_lt(fabs(spearman), 0.12);
     ck_assert_double_lt(fabs(auc - 0.5), 0.12);
-    free(s);
 }
 
 static const struct {

@@ -137,10 +137,9 @@ START_TEST(way_is_followed_only_where_nobody_else_can_change_it)
             ck_assert_msg(strstr(st.message, ways[i].refused) != NULL, "%s", st.message);
             continue;
         }
-        char *real = realpath(test_path(ways[i].path), NULL);
+        SCOPED char *real = realpath(test_path(ways[i].path), NULL);
         ck_assert_msg(found != NULL, "%s: %s", ways[i].path, st.message);
         ck_assert_str_eq(found, real);
-        free(real);
         free(found);
     }
 }
@@ -159,9 +158,8 @@ START_TEST(shared_directory_needs_a_safe_way)
     for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
         if (shared[i].eve && geteuid() != 0)
             continue;
-        char *found = file_trust(test_path(shared[i].path), TRUST_WAY, &st);
+        SCOPED char *found = file_trust(test_path(shared[i].path), TRUST_WAY, &st);
         ck_assert_msg((found != NULL) == shared[i].safe, "%s", shared[i].path);
-        free(found);
     }
     ck_assert(geteuid() != 0 || strstr(st.message, "make this path lead elsewhere") != NULL);
 }

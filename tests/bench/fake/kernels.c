@@ -95,7 +95,7 @@ static void store(void *to, int64_t i, float x)
 static void copy(const struct fp_args *a, const struct workload *w, int t, bool out, double *tensor)
 {
     int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
-    float *values = mem_alloc((size_t)columns, sizeof(*values));
+    SCOPED float *values = mem_alloc((size_t)columns, sizeof(*values));
     for (int64_t row = 0; row < rows; row++, tensor += columns) {
         int64_t begin = row_begin(a, w, t, row, columns);
         if (begin < 0)
@@ -110,7 +110,6 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
         if (out)
             store_all(values, columns, a->tensor[t], begin);
     }
-    free(values);
 }
 
 /* The weights in fp32; the caller frees each, and those of tables are as they are. */

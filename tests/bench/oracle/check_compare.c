@@ -290,7 +290,7 @@ START_TEST(codes_are_judged_by_their_cells)
     prepare(&f, TENSOR_OF(14));
     const float scale = 0x1p-4f;
     const struct rows all = {0, f.n / (H * W)};
-    uint8_t *codes = mem_alloc((size_t)f.n, 1);
+    SCOPED uint8_t *codes = mem_alloc((size_t)f.n, 1);
     struct comparison c;
     for (int wrong = 0; wrong < 4; wrong++) {
         f.ref[0] = wrong == 1 ? 1.0625f * scale : 1.125f * scale; /* a tie of 1 and 1.125 */
@@ -307,7 +307,6 @@ START_TEST(codes_are_judged_by_their_cells)
         ck_assert_int_eq(isinf(e.tensor), wrong == 3);
         ck_assert_int_eq(e.worst_index, 0);
     }
-    free(codes);
     release(&f);
 }
 

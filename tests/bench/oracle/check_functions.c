@@ -265,12 +265,11 @@ static const struct {
 
 START_TEST(identities_hold)
 {
-    double *y = y_of(identities[_i].chain, identities[_i].change);
+    SCOPED double *y = y_of(identities[_i].chain, identities[_i].change);
     double *right = y_of(identities[_i].same_as, nothing), most = 0;
     for (int i = 0; i < 2 * 7 * 8; i++)
         most = fmax(most, fabs(y[i] - right[i]));
     ck_assert_msg((most < 1e-6) == identities[_i].same, "%g", most);
-    free(y);
     free(right);
 }
 

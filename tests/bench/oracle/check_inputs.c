@@ -27,7 +27,7 @@ START_TEST(weights_are_as_defined)
     int id = _i;
     int64_t n = weight_elements(id, &w);
     bool gamma = strncmp(chain_bert.weights[id].name, "gamma", 5) == 0;
-    float *out = mem_alloc((size_t)n, sizeof(*out));
+    SCOPED float *out = mem_alloc((size_t)n, sizeof(*out));
     for (int layer = 0; layer < 2; layer++)
         for (int k = 0; k < 2; k++) {
             bool wide = k == 1;
@@ -46,7 +46,6 @@ START_TEST(weights_are_as_defined)
             ck_assert_double_eq_tol(sum / (double)n, (lo + hi) / 2,
                                     2.5 * (hi - lo) / sqrt((double)n));
         }
-    free(out);
 }
 
 START_TEST(x_is_as_defined)

@@ -46,11 +46,10 @@ START_TEST(all_real_rows_are_there_once)
     struct workload w;
     prepare(&w, _i);
     struct spans spans = spans_all(&w);
-    int *times = count_rows(&w, &spans);
+    SCOPED int *times = count_rows(&w, &spans);
     for (int b = 0; b < w.batch; b++)
         for (int i = 0; i < w.seq_len; i++)
             ck_assert_int_eq(times[b * w.seq_len + i], i < length_of(&w, b));
-    free(times);
     free(spans.items);
     workload_release(&w);
 }

@@ -56,13 +56,12 @@ static void compute(int layer, bool all_rows, struct oracle_layer *out)
 static void check_tensor(const struct oracle_results *results, int t, const double *right)
 {
     int64_t n = tensor_elements(t, &w);
-    float *room = mem_alloc((size_t)n, sizeof(*room));
+    SCOPED float *room = mem_alloc((size_t)n, sizeof(*room));
     struct rows rows = {0, n / tensor_row_columns(&w, t)};
     const float *values = oracle_results_rows(results, t, rows, room);
     for (int64_t i = 0; i < n; i++)
         if (t != TENSOR_OF(2) || values[i] != 0) /* of scores only the kept ones are stored */
             ck_assert_float_eq(values[i], (float)right[i]);
-    free(room);
 }
 
 static void check_layer(int layer)

@@ -123,10 +123,9 @@ static void make_input(uint64_t seed, int64_t run, struct current *c)
 /* From an allocation of its own, so that a sanitizer sees what is read past its end. */
 static void run_one(const struct current *c)
 {
-    uint8_t *copy = mem_alloc(c->len + (c->len == 0), 1);
+    SCOPED uint8_t *copy = mem_alloc(c->len + (c->len == 0), 1);
     memcpy(copy, c->bytes, c->len);
     LLVMFuzzerTestOneInput(copy, c->len);
-    free(copy);
 }
 
 static void run_all(uint64_t seed, int64_t runs, struct current *c)

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct status st = STATUS_INIT;
     if (size < 2)
         return 0;
-    char *text = fuzz_text(data + 2, size - 2);
+    SCOPED char *text = fuzz_text(data + 2, size - 2);
     workload_init(&w);
     mask_spec_release(&w.mask_spec);
     w.seq_len = 1 + data[0] % SEQ_LEN_MOST;
@@ -52,6 +52,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         workload_check(&w, &st) == 0)
         check_built(&w);
     workload_release(&w);
-    free(text);
     return 0;
 }

@@ -13,7 +13,7 @@ static int by_place(const void *a, const void *b)
 static void check_tensors(const struct safetensors *f, const uint8_t *end)
 {
     uint64_t at = 0;
-    struct safetensor *placed = mem_alloc(f->count + 1, sizeof(*placed));
+    SCOPED struct safetensor *placed = mem_alloc(f->count + 1, sizeof(*placed));
     for (size_t i = 0; i < f->count; i++) {
         const struct text name = {f->tensors[i].name, f->tensors[i].name_len};
         fuzz_require(safetensors_find_text(f, name) == &f->tensors[i],
@@ -31,7 +31,6 @@ static void check_tensors(const struct safetensors *f, const uint8_t *end)
                                           (placed[f->count - 1].end - placed[f->count - 1].begin) ==
                                       end,
                  "tensors fill the file");
-    free(placed);
 }
 
 /* Reads the layers in sizes that the file's last module of layer 0 has, for a chain that takes its
@@ -46,14 +45,13 @@ static void read_layers(const struct weights_file *f)
         return;
     as.head_size = (int)down->shape[0];
     as.ffn = (int)down->shape[1];
-    uint16_t *out = mem_alloc((size_t)3 * SIZE_MOST * SIZE_MOST, sizeof(*out));
+    SCOPED uint16_t *out = mem_alloc((size_t)3 * SIZE_MOST * SIZE_MOST, sizeof(*out));
     for (as.functions = 0; as.functions < 32; as.functions++)
         for (int i = 0;
              i < weights_layers(f, &as) * WEIGHTS_ARRAYS && weights_check(f, &as, error) == 0; i++)
             if (i % WEIGHTS_ARRAYS != WEIGHTS_BIAS_TABLE - 1 &&
                 weights_read(f, &as, i / WEIGHTS_ARRAYS, i % WEIGHTS_ARRAYS, out, error) != 0)
                 fuzz_require(error[0] != '\0', "a weight is refused with a reason");
-    free(out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -15,7 +15,7 @@ static void check_plan(struct plan p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size);
+    SCOPED char *text = fuzz_text(data, size);
     unsigned value, lo, hi;
     struct plan p;
     int64_t number;
@@ -34,6 +34,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_require(number >= -7, "an integer is in its bounds");
     if (number_parse_double("a number", text, -1, 1e300, &real, &st[5]) == 0)
         fuzz_require(real >= -1 && real <= 1e300, "a number is in its bounds");
-    free(text);
     return 0;
 }

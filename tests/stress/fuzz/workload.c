@@ -20,10 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct workload w;
     struct status st = STATUS_INIT;
-    char *text = fuzz_text(data, size);
+    SCOPED char *text = fuzz_text(data, size);
     if (workload_parse(text, &w, &st) == 0)
         check_round(&w);
     workload_release(&w);
-    free(text);
     return 0;
 }
