@@ -1,6 +1,5 @@
 #include "base/base.h"
 
-#include <stdio.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

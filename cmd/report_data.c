@@ -3,8 +3,6 @@
 #include "cmd/report_int.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 /* ---- the study ------------------------------------------------------------------------------- */
 
 static void add_study(void *ctx, const struct db_study *s)
@@ -124,7 +122,7 @@ static void add_precision(const struct reported *r, const struct db_best *b,
                           const struct precision_errors *e, json_t *rows)
 {
     double us = 1e3 / r->workload->layers;
-    struct buf name = BUF_INIT;
+    SCOPED_BUF name = BUF_INIT;
     precision_text(b->precision, dtypes[r->workload->dtype].name, &name);
     json_array_append_new(
         rows, json_pack("{ss si si so so so sb so sb}", "precision", name.ptr, "gemms",
@@ -134,7 +132,6 @@ static void add_precision(const struct reported *r, const struct db_best *b,
                         b->final && strcmp(b->comparison, r->best.comparison) == 0, "error",
                         json_number(precision_error(e, b->precision)), "error_measured",
                         !isnan(e->measured[b->precision])));
-    buf_release(&name);
 }
 
 /* The best plan of each precision; null where none has GEMMs in e4m3. */
@@ -169,10 +166,9 @@ static json_t *mask_json(const struct reported *r)
     const struct workload *w = r->workload;
     const struct block_lists *l = &w->blocks;
     struct picture picture;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     mask_text(&w->mask_spec, &text);
     json_t *mask = json_pack("{ss si}", "text", text.ptr, "seq_len", w->seq_len);
-    buf_release(&text);
     if (!r->drawn)
         return mask;
     picture_init(w, &picture);
@@ -198,7 +194,7 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
 {
     char now[CLOCK_UTC_SIZE];
     json_t *plans = NULL, *finals = NULL;
-    struct buf key = BUF_INIT, path = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT, path = BUF_INIT;
     char unstable[UNSTABLE_SIZE];
     *out = NULL;
     if (db_best(r->db, r->study, &r->best, st) != 0 ||
@@ -214,8 +210,6 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         "key", key.ptr, "options", r->options, "database", json_text(path.ptr), "workload",
         workload_json(r->workload, r->target), "operators", operators_json(r->workload->chain),
         "best", best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
-    buf_release(&key);
-    buf_release(&path);
     if (unstable[0] != '\0')
         json_object_set_new(json_object_get(data, "best"), "unstable", json_string(unstable));
     int result = 0;

@@ -2,8 +2,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 /* The precisions of a search; the first one has no e4m3, and is searched where --error chooses. */
 struct precisions {
     int count, first; /* first: of those that are searched */
@@ -55,7 +53,7 @@ static int search_each(const struct options *o, struct precisions *p, struct ses
     const double begun_s = clock_seconds(), least_s = 0.1;
     for (int i = p->first; i < p->count; i++) {
         struct options one = *o;
-        struct buf name = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT;
         if (o->time_limit_s > 0)
             one.time_limit_s =
                 fmax(least_s, (o->time_limit_s - (clock_seconds() - begun_s)) / (p->count - i));
@@ -64,7 +62,6 @@ static int search_each(const struct options *o, struct precisions *p, struct ses
         if (p->first == 0)
             note(o, "searching plans %s%s, %d of %d", i > 0 ? "in " : "", name.ptr, i + 1,
                  p->count);
-        buf_release(&name);
         session_close(s);
         tune_report_release(&p->reports[i]);
         if (search_run(&one, s, &p->reports[i], st) != 0)
@@ -146,7 +143,7 @@ static json_t *rows_of(const struct precisions *p, const struct workload *w)
     json_t *rows = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct db_best *b = &p->reports[i].best;
-        struct buf name = BUF_INIT;
+        SCOPED_BUF name = BUF_INIT;
         precision_text(p->items[i], dtypes[w->dtype].name, &name);
         bool ran = b->value >= 0, compared = ran && are_compared(p);
         json_array_append_new(
@@ -159,7 +156,6 @@ static json_t *rows_of(const struct precisions *p, const struct workload *w)
                       json_number(compared ? p->reports[0].best.median_ms / b->median_ms : NAN),
                       "error", json_number(precision_error(&p->errors, p->items[i])),
                       "error_measured", !isnan(p->errors.measured[p->items[i]])));
-        buf_release(&name);
     }
     return rows;
 }
@@ -176,7 +172,7 @@ static int run(const struct options *o, struct precisions *p, struct session *s,
 
 int search_precisions(const struct options *o, struct status *st)
 {
-    struct precisions *p = mem_alloc(1, sizeof(*p));
+    SCOPED struct precisions *p = mem_alloc(1, sizeof(*p));
     struct session s = {.bench = NULL};
     *p = (struct precisions){.count = 2, .first = 1, .items = {0, o->precision}};
     for (unsigned i = 0; i <= GEMM_ALL; i++) {
@@ -192,7 +188,6 @@ int search_precisions(const struct options *o, struct status *st)
         code = run(o, p, &s, st);
     for (int i = 0; i < p->count; i++)
         tune_report_release(&p->reports[i]);
-    free(p);
     session_close(&s);
     return code;
 }

@@ -1,7 +1,5 @@
 #include "db/rows_int.h"
 
-#include <math.h>
-
 /* Each statement returns one problem a row.  Some repeat a CHECK of the schema, to name the row:
  * SQLite's own check names only the table, so db_check() switches CHECKs off.  What single values
  * may be is not among them: see `tables`. */
@@ -136,7 +134,7 @@ static int check_table(struct db *db, const char *sql, db_check_row *row, void *
                        struct status *st)
 {
     sqlite3_stmt *stmt = NULL;
-    struct buf why = BUF_INIT;
+    SCOPED_BUF why = BUF_INIT;
     int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
     if (result != SQLITE_OK)
         return report_failure(db, result, row, ctx, problems, st);
@@ -149,7 +147,6 @@ static int check_table(struct db *db, const char *sql, db_check_row *row, void *
         ++*problems;
     }
     free((void *)rules_of);
-    buf_release(&why);
     sqlite3_finalize(stmt);
     return result == SQLITE_DONE ? 0 : report_failure(db, result, row, ctx, problems, st);
 }
@@ -174,8 +171,7 @@ static bool is_complete(struct db *db)
 /* Pages that are free are read by no rule.  What is wrong with others was told before. */
 static void check_free_pages(struct db *db, db_check_row *row, void *ctx, int *problems)
 {
-    struct buf text;
-    buf_init(&text);
+    SCOPED_BUF text = BUF_INIT;
     for (int64_t page = 0; (page = pages_next_bad(db->handle, page)) > 0; ++*problems) {
         buf_reset(&text);
         buf_addf(&text,
@@ -184,7 +180,6 @@ static void check_free_pages(struct db *db, db_check_row *row, void *ctx, int *p
                  (long long)page);
         row(ctx, text.ptr);
     }
-    buf_release(&text);
 }
 
 static int run_rules(struct db *db, bool complete, db_check_row *row, void *ctx, int *problems,

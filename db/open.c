@@ -1,7 +1,6 @@
 #include "db/db_int.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,9 +13,8 @@ char *db_place(const char *path)
         return mem_strdup(path);
 
     struct buf text = BUF_INIT;
-    char *dir = file_user_dir(NULL, "FUSEPLAN_DB", "XDG_DATA_HOME", ".local/share");
+    SCOPED char *dir = file_user_dir(NULL, "FUSEPLAN_DB", "XDG_DATA_HOME", ".local/share");
     buf_addf(&text, "%s/fuseplan.db", dir);
-    free(dir);
     return buf_detach(&text);
 }
 
@@ -83,7 +81,7 @@ static int check_writable(const char *path, const char *what, struct status *st)
 
 static int make_writable(const char *path, struct status *st)
 {
-    char *dir = parent_of(path);
+    SCOPED char *dir = parent_of(path);
     int result = file_make_dirs(dir, st);
     if (result != 0)
         status_prefix(st, "database '%s'", path);
@@ -92,7 +90,6 @@ static int make_writable(const char *path, struct status *st)
         result = -1;
     else
         result = check_writable(dir, "the database's directory", st);
-    free(dir);
     return result;
 }
 
@@ -179,7 +176,7 @@ static int resolve(struct db *db, struct status *st)
 /* Opens the file and reads its identity; returns SQLite's code. */
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
-    struct buf uri = BUF_INIT;
+    SCOPED_BUF uri = BUF_INIT;
     int result = sqlite3_initialize();
     if (result != SQLITE_OK)
         return result;
@@ -187,7 +184,6 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     result = sqlite3_open_v2(uri.ptr, &db->handle,
                              flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
                              pages_layer());
-    buf_release(&uri);
     if (result != SQLITE_OK)
         return result;
     distrust(db->handle);
@@ -201,14 +197,12 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
  * holds everything. */
 static bool is_immutable(const char *path)
 {
-    struct buf wal = BUF_INIT;
+    SCOPED_BUF wal = BUF_INIT;
     buf_addf(&wal, "%s-wal", path);
     bool has_wal = file_exists(wal.ptr);
-    buf_release(&wal);
 
-    char *dir = parent_of(path);
+    SCOPED char *dir = parent_of(path);
     bool writable = access(path, W_OK) == 0 && access(dir, W_OK) == 0;
-    free(dir);
     return !has_wal && (!writable || db_network(path) != NULL);
 }
 

@@ -8,9 +8,7 @@
  * or rebuilt the file: such a page is accepted, and gets its checksum when it is written again. */
 #include "db/db_int.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include <stdio.h>
-
 /* Version 1.  docs/database.md describes every table. */
 static const char create_all[] =
     "CREATE TABLE target ("

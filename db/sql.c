@@ -1,8 +1,6 @@
 #include "db/rows_int.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,23 +88,21 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
         error = ENOSPC;
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
-    struct buf pipe = BUF_INIT;
+    SCOPED_BUF pipe = BUF_INIT;
     if ((result & 0xff) == SQLITE_CANTOPEN && find_pipe(handle, &pipe))
         status_set(st, STATUS_DATABASE,
                    "database '%s' cannot be opened: '%s' is a pipe, where SQLite keeps a file: "
                    "remove it, or name another file with --db or FUSEPLAN_DB",
                    path, pipe.ptr);
-    buf_release(&pipe);
     const char *detail = system           ? strerror(error)
                          : handle != NULL ? sqlite3_errmsg(handle)
                                           : sqlite3_errstr(result);
     bool full = system && (error == ENOSPC || error == EDQUOT);
-    struct buf kind = BUF_INIT;
+    SCOPED_BUF kind = BUF_INIT;
     if (result == SQLITE_NOTADB)
         add_kind(path, &kind);
     status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path,
                meaning_of(full ? SQLITE_FULL : result), detail, kind.len > 0 ? kind.ptr : "");
-    buf_release(&kind);
     return -1;
 }
 
@@ -146,10 +142,9 @@ void query_text(struct query *q, const char *value)
         bound(q, sqlite3_bind_text(q->stmt, at, value != NULL ? value : "", -1, SQLITE_STATIC));
         return;
     }
-    struct buf escaped = BUF_INIT;
+    SCOPED_BUF escaped = BUF_INIT;
     utf8_escape(value, &escaped);
     bound(q, sqlite3_bind_text(q->stmt, at, escaped.ptr, -1, SQLITE_TRANSIENT));
-    buf_release(&escaped);
 }
 
 void query_null(struct query *q)
@@ -164,10 +159,8 @@ void query_bytes(struct query *q, const char *text)
 
 static int check_row(const struct query *q, struct status *st)
 {
-    struct buf why = BUF_INIT;
-    int result = row_fits(q->rules, q->stmt, &why) ? 0 : row_refused(q->db, why.ptr, st);
-    buf_release(&why);
-    return result;
+    SCOPED_BUF why = BUF_INIT;
+    return row_fits(q->rules, q->stmt, &why) ? 0 : row_refused(q->db, why.ptr, st);
 }
 
 int query_row(struct query *q, struct status *st)

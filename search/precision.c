@@ -2,7 +2,6 @@
 #include "search/study_int.h"
 
 #include <jansson.h>
-#include <math.h>
 
 /* ---- what a precision loses ------------------------------------------------------------------ */
 
@@ -29,11 +28,10 @@ static int gemms_of(const json_t *text)
     unsigned found = 0;
     if (!json_is_string(text))
         return -1;
-    char *names = mem_strdup(json_string_value(text));
+    SCOPED char *names = mem_strdup(json_string_value(text));
     for (char *blank = names; (blank = strchr(blank, ' ')) != NULL;)
         *blank = ',';
     bool read = precision_parse(names, &found, STATUS_IGNORED) == 0;
-    free(names);
     return read ? (int)found : -1;
 }
 
@@ -56,7 +54,7 @@ static void read_row(const json_t *row, struct precision_errors *out)
 int precision_errors_read(const char *path, struct precision_errors *out, struct status *st)
 {
     enum { MOST = 16 << 20 };
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     size_t i;
     json_t *row, *rows = NULL;
     forget_errors(out);
@@ -71,7 +69,6 @@ int precision_errors_read(const char *path, struct precision_errors *out, struct
                                 "accuracy --calibration FILE --format json' prints",
                                 path, gemm_names[g]);
     json_decref(rows);
-    buf_release(&text);
     return result == 0 ? 0 : status_prefix(st, "--accuracy");
 }
 
@@ -230,8 +227,8 @@ int compare_precisions(struct bench *b, struct db *db, const unsigned *precision
                        const struct baselines *baselines, const struct precision_errors *errors,
                        struct status *st)
 {
-    struct contenders *c = mem_alloc(1, sizeof(*c));
-    struct buf options = BUF_INIT;
+    SCOPED struct contenders *c = mem_alloc(1, sizeof(*c));
+    SCOPED_BUF options = BUF_INIT;
     int64_t study;
     add_options(errors, &options);
     *c = (struct contenders){.count = 0};
@@ -248,7 +245,5 @@ int compare_precisions(struct bench *b, struct db *db, const unsigned *precision
     for (int i = 0; i < c->count; i++)
         trial_release(&c->trials[i]);
     db_set_precision(db, bench_target(b)->precision);
-    buf_release(&options);
-    free(c);
     return result;
 }

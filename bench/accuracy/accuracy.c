@@ -1,7 +1,5 @@
 #include "bench/accuracy/accuracy_int.h"
 
-#include <math.h>
-
 /* Rows of a group: sentences of about the same length run together. */
 enum { GROUP_ROWS = 4096 };
 
@@ -254,7 +252,8 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
     order_sentences(&r);
     int result = run_groups(&r, st);
     if (result == 0) {
-        int *nearest = neighbours_find(r.variants[0].pooled, sentences->count, sentences->columns);
+        SCOPED int *nearest =
+            neighbours_find(r.variants[0].pooled, sentences->count, sentences->columns);
         for (int i = 1; i < r.count; i++) {
             tell(&r, (struct step){"finding the nearest sentences", i - 1, r.count - 1, NAN});
             const struct kind *kind = r.variants[i].kind;
@@ -262,7 +261,6 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
                 .precision = kind->name, .gemms = kind->gemms, .by_column = kind->by_column};
             summarise(&r, &r.variants[i], nearest, &out->items[out->count++]);
         }
-        free(nearest);
     }
     for (int i = 0; i < r.count; i++)
         variant_release(&r.variants[i]);

@@ -1,8 +1,6 @@
 /* Plans with GEMMs of e4m3 on the fake driver: what is right, and what is found. */
 #include "tests/bench/gpu_fixture.h"
 
-#include <math.h>
-
 enum { BATCH = 2, ROWS = 20 };
 
 /* Heads of 64, so that tiles of 64 columns make up rows. */
@@ -78,7 +76,6 @@ START_TEST(gated_plans_are_right)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 START_TEST(packed_plans_are_right)
 {
@@ -143,7 +140,7 @@ START_TEST(codes_are_dumped_as_numbers)
     struct bench *b = open_bench(NULL);
     const struct build_target t = target_of(b, GEMM_ALL);
     const struct choice c = choice_for(&t, 10, 11);
-    struct buf bytes = BUF_INIT;
+    SCOPED_BUF bytes = BUF_INIT;
     struct npy array;
     double sum = 0;
     OK(bench_dump_segment(b, &c, test_path("dump"), false, &st));
@@ -157,7 +154,6 @@ START_TEST(codes_are_dumped_as_numbers)
         sum += fabsf(values[i]);
     }
     ck_assert_double_gt(sum, 0);
-    buf_release(&bytes);
     bench_close(b);
 }
 

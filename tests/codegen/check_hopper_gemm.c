@@ -117,7 +117,7 @@ static const struct {
 START_TEST(the_norm_of_a_split_is_for_few_rows)
 {
     struct workload w = workload_of_195(DTYPE_FP16);
-    struct buf schedule = BUF_INIT;
+    SCOPED_BUF schedule = BUF_INIT;
     const char *why;
     int lengths[] = {waits[_i].lengths[0], waits[_i].lengths[1]};
     w.batch = waits[_i].batch, w.lengths = lengths[0] > 0 ? lengths : NULL;
@@ -128,7 +128,6 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     ck_assert_int_eq(choice_applicable(&c, &t, &why), waits[_i].fits);
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
-    buf_release(&schedule);
 }
 
 /* What TMA copies, for fp_maps: in, weight, out, residual, sum, and the result in e4m3. */
@@ -298,7 +297,7 @@ START_TEST(heads_that_are_turned_are_whole)
     struct choice c = choice_of((struct segment){0, 1}, turned[_i].schedule);
     struct build_target t = hopper_of(&w);
     const char *why = "";
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     t.head_size = w.head_size = turned[_i].head_size;
     ck_assert(choice_applicable(&c, &t, &why));
     c.chain = t.chain = w.chain = chain_find("rope");
@@ -310,7 +309,6 @@ START_TEST(heads_that_are_turned_are_whole)
     choice_emit(&c, &t, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::store_turned_qkv<dtype, W>"));
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::table(a, 12)"));
-    buf_release(&text);
 }
 
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),

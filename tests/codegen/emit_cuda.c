@@ -6,10 +6,6 @@
 #include "cuda_sources.h"
 #include "kernels/cuda/abi.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const struct build_target hopper = {.chain = &chain_bert,
                                            .kind = TARGET_CUDA,
                                            .dtype = DTYPE_FP16,
@@ -21,9 +17,7 @@ static const char *directory;
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
 {
     struct status st = STATUS_INIT;
-    struct buf path, options;
-    buf_init(&path);
-    buf_init(&options);
+    SCOPED_BUF path = BUF_INIT, options = BUF_INIT;
     buf_addf(&path, "%s/%s", directory, name);
     build_options(t, &options);
     if (file_write(path.ptr, text->ptr, text->len, &st) != 0) {
@@ -31,21 +25,15 @@ static void write_source(const char *name, const struct build_target *t, const s
         exit(EXIT_FAILURE);
     }
     printf("%s %s\n", name, options.ptr);
-    buf_release(&options);
-    buf_release(&path);
 }
 
 static void write_golden_one(const struct cuda_source *s, const char *suffix)
 {
-    struct buf name, text;
-    buf_init(&name);
-    buf_init(&text);
+    SCOPED_BUF name = BUF_INIT, text = BUF_INIT;
     choice_symbol(&s->choice, &name);
     buf_addf(&name, "%s.cu", suffix);
     choice_emit(&s->choice, &s->target, &text);
     write_source(name.ptr, &s->target, &text);
-    buf_release(&text);
-    buf_release(&name);
 }
 
 static void write_golden(void)
@@ -70,9 +58,7 @@ static void write_stamped(void)
 /* "00_14_fp16_64_sm90_hopper_12.cu": all that can differ; with e4m3, "..._e4m3_1_bert.cu". */
 static void write_choice(const struct build_target *t, const struct choice *c)
 {
-    struct buf name, text;
-    buf_init(&name);
-    buf_init(&text);
+    SCOPED_BUF name = BUF_INIT, text = BUF_INIT;
     buf_addf(&name, "%02d_%02d_%s_%d_sm%d_%s_", c->segment.first, c->segment.last,
              dtypes[t->dtype].name, t->head_size, t->arch, c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++)
@@ -82,8 +68,6 @@ static void write_choice(const struct build_target *t, const struct choice *c)
     buf_adds(&name, ".cu");
     choice_emit(c, t, &text);
     write_source(name.ptr, t, &text);
-    buf_release(&text);
-    buf_release(&name);
 }
 
 static int knobs_apart_from_default(const struct choice *c)
@@ -249,8 +233,7 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
 static void write_sizes(void)
 {
     static const int head_sizes[] = {8, 16, 32, 48, 64, 72, 80, 96, 104, 128, 256};
-    struct buf text;
-    buf_init(&text);
+    SCOPED_BUF text = BUF_INIT;
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"hopper_attention.cuh\"\n"
                     "#include \"gemm.cuh\"\n#include \"handwritten.cuh\"\n"
                     "#include \"hopper_gemm.cuh\"\n\n");
@@ -266,7 +249,6 @@ static void write_sizes(void)
             add_attention_sizes((enum dtype)d, head_sizes[i], &text);
     }
     write_source("sizes.cu", &hopper, &text);
-    buf_release(&text);
 }
 
 int main(int argc, char **argv)

@@ -20,15 +20,13 @@ static void make_database(void)
 
 static struct buf read_database(const char *path)
 {
-    struct buf bytes;
-    buf_init(&bytes);
+    struct buf bytes = BUF_INIT;
     OK(file_read(path, 64 << 20, &bytes, &st));
     return bytes;
 }
 
 static void ignore_problem(void *ctx, const char *problem)
 {
-    (void)ctx;
     ck_assert_str_ne(problem, "");
 }
 
@@ -84,7 +82,6 @@ START_TEST(flipped_bit_is_noticed)
         free_pages();
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
-END_TEST
 
 /* Of free pages the checksum alone tells. */
 START_TEST(page_in_anothers_place_is_noticed)
@@ -99,7 +96,6 @@ START_TEST(page_in_anothers_place_is_noticed)
     ck_assert(is_noticed());
     buf_release(&bytes);
 }
-END_TEST
 
 static void write_plainly(const char *path, const char *sql)
 {
@@ -134,7 +130,6 @@ START_TEST(copy_of_a_database_in_use_is_whole)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
 START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
 {
@@ -153,7 +148,6 @@ START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
 START_TEST(older_database_gets_checksums)
 {
@@ -169,7 +163,6 @@ START_TEST(older_database_gets_checksums)
     db_close(db);
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
-END_TEST
 
 SUITE("db/pages", memory_dir_setup, test_dir_teardown, LOOP(flipped_bit_is_noticed, 0, 2),
       ONCE(page_in_anothers_place_is_noticed), ONCE(copy_of_a_database_in_use_is_whole),

@@ -91,7 +91,6 @@ static int record_close(sqlite3_file *file)
 
 static int record_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out)
 {
-    (void)vfs;
     int result = system_vfs->xOpen(system_vfs, path, file, flags, out);
     if (result != SQLITE_OK)
         return result;
@@ -107,7 +106,6 @@ static int record_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, i
 
 static int record_delete(sqlite3_vfs *vfs, const char *path, int sync)
 {
-    (void)vfs;
     add_event(DELETE, name_of(path), 0, NULL, 0);
     return system_vfs->xDelete(system_vfs, path, sync);
 }

@@ -20,14 +20,12 @@ START_TEST(shipped_migrations_are_unchanged)
 
 START_TEST(page_describes_todays_version)
 {
-    struct buf path = BUF_INIT, page = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, page = BUF_INIT;
     char says[64];
     buf_addf(&path, "%s/../docs/database.md", getenv("FUSEPLAN_TEST_DATA"));
     OK(file_read(path.ptr, 0, &page, &st));
     snprintf(says, sizeof(says), "This page describes version %d.", schema_version);
     ck_assert_msg(strstr(page.ptr, says) != NULL, "docs/database.md lacks '%s'", says);
-    buf_release(&page);
-    buf_release(&path);
 }
 
 /* From version _i, as that version's fuseplan left it, to today's. */
@@ -123,8 +121,6 @@ START_TEST(failed_migration_leaves_the_old_version)
 static int find_scan(void *ctx, int columns, char **values, char **names)
 {
     static const char *const big[] = {"SCAN trial", "SCAN choice", "SCAN sample"};
-    (void)columns;
-    (void)names;
     for (size_t i = 0; i < ARRAY_LEN(big); i++)
         ck_assert_msg(strstr(values[3], big[i]) == NULL, "%s: %s", (const char *)ctx, values[3]);
     return 0;

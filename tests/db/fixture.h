@@ -5,8 +5,6 @@
 #include "db/db_int.h"
 #include "tests/suite.h"
 
-#include <math.h>
-
 #define UNUSED __attribute__((unused))
 
 /* test_dir in memory, where the system has one: databases are synced to no disk. */
@@ -127,8 +125,6 @@ static inline sqlite3 *open_raw(const char *path)
 
 static inline int keep_count(void *out, int columns, char **values, char **names)
 {
-    (void)columns;
-    (void)names;
     *(int *)out = (int)strtol(values[0], NULL, 10);
     return 0;
 }
@@ -148,7 +144,6 @@ static inline void expect_sql(sqlite3 *handle, int count, const char *sql)
 
 static inline void print_problem(void *ctx, const char *problem)
 {
-    (void)ctx;
     printf("problem: %s\n", problem);
 }
 

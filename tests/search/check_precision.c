@@ -3,8 +3,6 @@
 #include "tests/workload.h"
 #include "tune_guided.h"
 
-#include <math.h>
-
 /* ---- what precisions lose -------------------------------------------------------------------- */
 
 #define ROW(precision, gemms, scales, last)                                                        \

@@ -3,8 +3,6 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-#include <math.h>
-
 enum { SENTENCES = 14, LAYERS = 2, COLUMNS = 16 };
 
 static const char *const chains[] = {"bert", "pre", "pre+rms+silu+gate+rope+bias"};
@@ -177,7 +175,7 @@ START_TEST(neighbours_are_the_nearest)
         rows[i][0] = cosf(3 * (float)(i * i) / (N * N));
         rows[i][1] = sinf(3 * (float)(i * i) / (N * N));
     }
-    int *found = neighbours_find(rows[0], N, 2);
+    SCOPED int *found = neighbours_find(rows[0], N, 2);
     for (int i = 0; i < N; i++)
         for (int k = 0; k < NEIGHBOURS; k++) {
             int j = found[i * NEIGHBOURS + k], nearer = 0, as_near = 0;
@@ -190,23 +188,20 @@ START_TEST(neighbours_are_the_nearest)
             ck_assert(nearer <= k && k < nearer + as_near);
         }
     ck_assert(neighbours_agree(found, found, N) == 1);
-    int *other = neighbours_find(rows[0], N, 2);
+    SCOPED int *other = neighbours_find(rows[0], N, 2);
     for (int i = 0; i < N; i++)
         other[i * NEIGHBOURS + i % NEIGHBOURS] = -1;
     ck_assert_double_eq_tol(neighbours_agree(found, other, N), 0.9, 1e-12);
-    free(found);
-    free(other);
 }
 
 START_TEST(few_rows_have_few_neighbours)
 {
     const float rows[] = {1, 0, 0.8f, 0.6f, 0, 1};
-    int *found = neighbours_find(rows, 3, 2);
+    SCOPED int *found = neighbours_find(rows, 3, 2);
     const int right[] = {1, 2, -1, 0, 2, -1, 1, 0, -1};
     for (int i = 0; i < 9; i++)
         ck_assert_int_eq(found[i / 3 * NEIGHBOURS + i % 3], right[i]);
     ck_assert(neighbours_agree(found, found, 3) == 1);
-    free(found);
 }
 
 SUITE("accuracy", NULL, NULL, LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains)),

@@ -133,7 +133,7 @@ static void change_value(sqlite3 *handle, const char *table, const char *column,
 {
     uint32_t what = fuzz_take(in, 1), where = fuzz_take(in, 1);
     sqlite3_stmt *stmt = NULL;
-    struct buf sql = BUF_INIT;
+    SCOPED_BUF sql = BUF_INIT;
     buf_addf(&sql, "UPDATE OR IGNORE \"%s\" SET \"%s\" = %s%s", table, column,
              what < 128 ? values[what % ARRAY_LEN(values)] : "?1",
              where % 2 == 0 ? "" : " WHERE rowid % 3 = ?2");
@@ -143,19 +143,17 @@ static void change_value(sqlite3 *handle, const char *table, const char *column,
         sqlite3_step(stmt);
     }
     sqlite3_finalize(stmt);
-    buf_release(&sql);
 }
 
 static void change_table(sqlite3 *handle, const char *change, const char *table)
 {
-    struct buf sql = BUF_INIT;
+    SCOPED_BUF sql = BUF_INIT;
     for (const char *c = change; *c != '\0'; c++)
         if (*c == '@')
             buf_adds(&sql, table);
         else
             buf_add(&sql, c, 1);
     sqlite3_exec(handle, sql.ptr, NULL, NULL, NULL);
-    buf_release(&sql);
 }
 
 /* Changes values, and now and then a table, until the bytes end.  Checksums of pages are those of
@@ -191,7 +189,6 @@ static void damage_bytes(struct buf *file, struct fuzz_bytes *in, bool seal)
 
 static int see_trial(void *ctx, const struct db_trial *t)
 {
-    (void)ctx;
     fuzz_require(t->value >= -1 && t->value <= VALUE_MAX && t->choice_count <= OP_COUNT &&
                      t->sample_count >= 0,
                  "a trial that was read is within its bounds");
@@ -204,38 +201,32 @@ static int see_trial(void *ctx, const struct db_trial *t)
 
 static void see_listed(void *ctx, const struct db_listed *l)
 {
-    (void)ctx;
     fuzz_require(l->value >= -1 && l->value <= VALUE_MAX && l->workload.text != NULL,
                  "a study that was read is one");
 }
 
 static void see_workload(void *ctx, const struct db_workload *w, const char *kind)
 {
-    (void)ctx;
     fuzz_require(w->text != NULL && kind != NULL, "so is a workload");
 }
 
 static void see_search(void *ctx, const struct db_search *s)
 {
-    (void)ctx;
     fuzz_require(s->id != NULL && s->options != NULL, "so is a search");
 }
 
 static void see_value(void *ctx, int value)
 {
-    (void)ctx;
     fuzz_require(value >= 0 && value <= VALUE_MAX, "so is a value");
 }
 
 static void see_model(void *ctx, const struct db_model *m)
 {
-    (void)ctx;
     fuzz_require(m->rows != NULL, "so is a model");
 }
 
 static void see_problem(void *ctx, const char *problem)
 {
-    (void)ctx;
     fuzz_require(utf8_is_plain(problem), "a problem can be printed");
 }
 
@@ -244,7 +235,7 @@ static void read_all(struct db *db, int64_t study)
     struct db_best best;
     struct db_time time;
     struct db_info info;
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     int problems;
     struct status said[14];
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
@@ -265,7 +256,6 @@ static void read_all(struct db *db, int64_t study)
     db_compared(db, study, &text, &said[11]);
     db_info(db, &info, &said[12]);
     db_check(db, see_problem, NULL, &problems, &said[13]);
-    buf_release(&text);
 }
 
 /* ---- an input -------------------------------------------------------------------------------- */
@@ -275,7 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char path[] = "t.db";
     static struct buf whole;
     struct fuzz_bytes in = {data, size};
-    struct buf file = BUF_INIT;
+    SCOPED_BUF file = BUF_INIT;
     struct db *db;
     struct status st = STATUS_INIT;
     if (fuzz_enter_dir()) {
@@ -289,7 +279,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (kind >= 128)
         damage_bytes(&file, &in, kind >= 192);
     fuzz_write(path, file.ptr, file.len);
-    buf_release(&file);
     if (kind < 128)
         damage_rows(path, &in);
     if (db_open(path, DB_READ, &db, &st) == 0) {
