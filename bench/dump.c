@@ -6,14 +6,12 @@
 /* What the arrays do not say: the number of heads, eps, lengths. */
 static int write_workload(const struct bench *b, const char *dir, struct status *st)
 {
-    json_t *object = workload_json(&b->w, b->target.kind);
+    json_auto_t *object = workload_json(&b->w, b->target.kind);
     SCOPED char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
     SCOPED_BUF path = BUF_INIT, whole = BUF_INIT;
     buf_addf(&path, "%s/workload.json", dir);
     buf_addf(&whole, "%s\n", text);
-    int result = file_write(path.ptr, whole.ptr, whole.len, st);
-    json_decref(object);
-    return result;
+    return file_write(path.ptr, whole.ptr, whole.len, st);
 }
 
 /* A worker that may write there takes the place of the one that runs; on a GPU each may. */

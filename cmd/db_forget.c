@@ -57,7 +57,7 @@ static int read_what(const struct options *o, struct session *s, struct buf *key
 int db_forget_run(const struct options *o, struct session *s, struct status *st)
 {
     struct db_forget what = {.failed = false};
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     SCOPED_BUF key = BUF_INIT;
     int result = read_what(o, s, &key, &what, st);
     if (result == 0)
@@ -73,6 +73,5 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
         else if (what.dry_run)
             note(o, "nothing was forgotten: --dry-run");
     }
-    json_decref(rows);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

@@ -121,7 +121,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
     fresh_dir_sweep(dir);
     if (directory_list(dir, &all, st) != 0)
         return -1;
-    json_t *manifest = earlier_manifest(dir);
+    json_auto_t *manifest = earlier_manifest(dir);
     for (int i = 0; i < all.count; i++)
         names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
     int result = 0;
@@ -134,7 +134,6 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
                             "and replace changed ones",
                             dir, text.ptr);
     }
-    json_decref(manifest);
     names_release(&others);
     names_release(&all);
     return result;

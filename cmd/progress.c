@@ -36,7 +36,7 @@ static double elapsed(double now)
 static void write_event(const char *event, double now, json_t *members)
 {
     enum { DIGITS = 9 };
-    json_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
+    json_auto_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
     json_object_update(object, members);
     json_decref(members);
     SCOPED_BUF line = BUF_INIT;
@@ -52,7 +52,6 @@ static void write_event(const char *event, double now, json_t *members)
         close(shown.events);
         shown.events = -1;
     }
-    json_decref(object);
 }
 
 static bool writes_events(void)

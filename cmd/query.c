@@ -150,7 +150,7 @@ static int run(const struct options *o, struct status *st)
     struct tune_report report = {.new_trials = 0};
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
-    json_t *top = NULL;
+    json_auto_t *top = NULL;
     SCOPED_BUF mask = BUF_INIT;
     int code = -1;
     if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) == 0 &&
@@ -169,7 +169,6 @@ static int run(const struct options *o, struct status *st)
     if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top), NULL);
-    json_decref(top);
     json_decref(relaxing.names);
     db_best_release(&report.best);
     session_close(&s);

@@ -116,7 +116,7 @@ static int run(const struct options *o, struct status *st)
                                .step = show,
                                .stop = &session_stop};
     SCOPED struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     int result = read_baselines(o, &r.baselines, st);
     for (int i = 0; i < o->strategies.count; i++)
         chosen[i] = &strategies[o->strategies.items[i]];
@@ -133,7 +133,6 @@ static int run(const struct options *o, struct status *st)
         status_set(st, STATUS_INTERRUPTED, "interrupted; %d of %d files were replayed", done,
                    o->operand_count);
     }
-    json_decref(rows);
     for (int i = 0; i < o->operand_count; i++)
         recorded_space_release(&spaces[i]);
     return result;

@@ -120,7 +120,7 @@ static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
     bool drawn = false, named = options_has(o, OPTS_WORKLOAD | OPT(INIT));
-    json_t *pages = json_array();
+    json_auto_t *pages = json_array();
     int result = -1;
     if (o->output == NULL)
         status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
@@ -132,7 +132,6 @@ static int run(const struct options *o, struct status *st)
         result = add_all(o, &s, pages, st);
     if (result == 0)
         result = write_pages(o, pages, st);
-    json_decref(pages);
     session_close(&s);
     return result;
 }

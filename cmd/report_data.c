@@ -138,7 +138,7 @@ static void add_precision(const struct reported *r, const struct db_best *b,
 static int add_precisions(const struct reported *r, json_t *data, struct status *st)
 {
     struct precision_errors errors;
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     int result = precision_errors_stored(r->db, r->study, &errors, st);
     for (unsigned p = 0; p <= GEMM_ALL && result == 0; p++) {
         struct db_best best;
@@ -155,7 +155,6 @@ static int add_precisions(const struct reported *r, json_t *data, struct status 
     db_set_precision(r->db, 0);
     json_object_set_new(data, "precisions",
                         json_array_size(rows) > 1 ? json_incref(rows) : json_null());
-    json_decref(rows);
     return result;
 }
 

@@ -314,7 +314,7 @@ static const struct next_step next_steps[] = {
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top, json_t *precisions)
 {
-    json_t *object = report_json(w, target, r, relaxed);
+    json_auto_t *object = report_json(w, target, r, relaxed);
     if (precisions != NULL)
         json_object_set(object, "precisions", precisions);
     if (top != NULL)
@@ -333,7 +333,6 @@ void search_print(const struct options *o, const struct workload *w, enum target
     if (precisions != NULL && o->format == FORMAT_TABLE)
         precisions_print(precisions);
     json_decref(precisions);
-    json_decref(object);
     json_decref(top);
     for (int i = 0; i < r->baseline_count; i++)
         baseline_note(o, &r->baselines[i]);

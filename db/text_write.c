@@ -8,10 +8,9 @@
 static void add_string(const char *text, struct buf *out)
 {
     SCOPED char *mended = utf8_mend(mem_strdup(text));
-    json_t *string = json_string(mended);
+    json_auto_t *string = json_string(mended);
     SCOPED char *dumped = json_dumps(string, JSON_ENCODE_ANY);
     buf_adds(out, dumped);
-    json_decref(string);
 }
 
 static void add_name(const char *name, struct buf *out)

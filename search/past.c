@@ -16,9 +16,8 @@ struct reader {
 /* Whether a search was one for plans of this precision. */
 static bool is_ours(const struct db_search *s, unsigned precision)
 {
-    json_t *options = json_loads(s->options, 0, NULL);
+    json_auto_t *options = json_loads(s->options, 0, NULL);
     json_int_t found = json_integer_value(json_object_get(options, "precision"));
-    json_decref(options);
     return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, "precisions") != 0 &&
            found == (json_int_t)precision;
 }
@@ -32,13 +31,12 @@ static bool spent_our_time(const struct tune_options *o, const struct db_search 
         strcmp(s->stopped_by, search_stop_names[STOP_TIME]) != 0 ||
         strcmp(s->strategy, ours->strategy->name) != 0)
         return false;
-    json_t *options = json_loads(s->options, 0, NULL);
+    json_auto_t *options = json_loads(s->options, 0, NULL);
     int lo = -1, hi = -1;
     double limit_s = 0, quantile = 0;
     json_int_t seed = 0;
     bool known = json_unpack(options, "{s:[ii], s:F, s:F, s:I}", "space", &lo, &hi, "time_limit_s",
                              &limit_s, "quantile", &quantile, "seed", &seed) == 0;
-    json_decref(options);
     return known && lo == (int)ours->space_lo && hi == (int)ours->space_hi &&
            limit_s >= ours->time_limit_s && quantile == ours->quantile &&
            (uint64_t)seed == ours->seed;

@@ -7,9 +7,8 @@ static int read_peaks(void *ctx, const struct db_trial *row)
 {
     struct limits *out = ctx;
     double flops = 0, bytes = 0;
-    json_t *conditions = json_loads(row->conditions, 0, NULL);
+    json_auto_t *conditions = json_loads(row->conditions, 0, NULL);
     json_unpack(conditions, "{s?F, s?F}", "peak_flops_per_s", &flops, "peak_bytes_per_s", &bytes);
-    json_decref(conditions);
     if (flops <= 0 || bytes <= 0)
         return 0;
     *out = (struct limits){.flops_per_s = flops, .bytes_per_s = bytes};

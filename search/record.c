@@ -36,7 +36,7 @@ static void resources_json(const struct resources *r, struct buf *out)
 {
     if (r->registers == 0 && r->grid[0] == 0)
         return;
-    json_t *all = json_pack(
+    json_auto_t *all = json_pack(
         "{s:i, s:i, s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
         "shared_static_bytes", r->shared_static_bytes, "shared_dynamic_bytes",
         r->shared_dynamic_bytes, "stack_bytes", r->stack_bytes, "spill_bytes", r->spill_bytes,
@@ -46,7 +46,6 @@ static void resources_json(const struct resources *r, struct buf *out)
         json_object_set_new(all, "compiler_warning", json_string(r->compiler_warning));
     SCOPED char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(4));
     buf_adds(out, text);
-    json_decref(all);
 }
 
 /* The texts of a row. */

@@ -125,12 +125,10 @@ static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 static bool recall(const struct cache *c, const char *key, struct gpu *out)
 {
     SCOPED_BUF text = BUF_INIT;
-    json_t *said = NULL;
-    bool found = cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
-                 (said = json_loads(text.ptr, 0, NULL)) != NULL &&
-                 read_gpu(said, out, STATUS_IGNORED) == 0;
-    json_decref(said);
-    return found;
+    json_auto_t *said = NULL;
+    return cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
+           (said = json_loads(text.ptr, 0, NULL)) != NULL &&
+           read_gpu(said, out, STATUS_IGNORED) == 0;
 }
 
 int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,

@@ -134,11 +134,10 @@ int config_check(const struct config *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(neutral); i++) {
         const json_t *value = json_object_get(c->fields, neutral[i].field);
-        json_t *wanted = json_loads(neutral[i].value, JSON_DECODE_ANY, NULL);
+        json_auto_t *wanted = json_loads(neutral[i].value, JSON_DECODE_ANY, NULL);
         bool right = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
                      (json_is_number(value) && json_is_number(wanted) &&
                       json_number_value(value) == json_number_value(wanted));
-        json_decref(wanted);
         if (!right)
             return config_refuse_field(c, neutral[i].field, value);
     }

@@ -209,9 +209,8 @@ static int read_config(const struct config *c, struct model_config *out)
     const struct model *m = find_model(c);
     if (m == NULL)
         return -1;
-    json_t *otherwise = json_loads(m->otherwise, 0, NULL);
+    json_auto_t *otherwise = json_loads(m->otherwise, 0, NULL);
     json_object_update_missing(c->fields, otherwise);
-    json_decref(otherwise);
     read_scaling(c, m, out);
     if (strcmp(m->type, "modernbert") == 0 &&
         (config_size(c, layers_names, 0, &out->layers) != 0 || config_kinds(c, out) != 0))
@@ -228,7 +227,7 @@ static int parse(const char *path, const struct buf *text, const char *part,
                  struct model_config *out, struct status *st)
 {
     json_error_t error;
-    json_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
+    json_auto_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
     const struct config c = {path, part != NULL ? json_object_get(whole, part) : whole, st};
     int result = json_is_object(c.fields) ? read_config(&c, out)
                  : whole == NULL
@@ -238,7 +237,6 @@ static int parse(const char *path, const struct buf *text, const char *part,
                                      error.text)
                  : part != NULL ? config_refuse(&c, "it has no object '%s'", part)
                                 : config_refuse(&c, "it is not a JSON object");
-    json_decref(whole);
     return result;
 }
 

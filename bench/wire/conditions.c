@@ -91,21 +91,19 @@ void conditions_json(const struct conditions *c, struct buf *out)
     enum { DIGITS = 6 }; /* of watts, rates and shares */
     if (!c->known && !c->cpu)
         return;
-    json_t *object = message_of_conditions(c);
+    json_auto_t *object = message_of_conditions(c);
     if (c->peaks.flops_per_s > 0) /* false of a NaN */
         json_object_set_new(object, "peak_flops_per_s", json_real(c->peaks.flops_per_s));
     if (c->peaks.bytes_per_s > 0)
         json_object_set_new(object, "peak_bytes_per_s", json_real(c->peaks.bytes_per_s));
     SCOPED char *text = json_dumps(object, JSON_REAL_PRECISION(DIGITS));
     buf_adds(out, text);
-    json_decref(object);
 }
 
 void conditions_parse(const char *json, struct conditions *out)
 {
-    json_t *object = json_loads(json, 0, NULL);
+    json_auto_t *object = json_loads(json, 0, NULL);
     message_to_conditions(object, out);
-    json_decref(object);
 }
 
 /* ---- disturbances ---------------------------------------------------------------------------- */

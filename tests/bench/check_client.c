@@ -18,11 +18,10 @@ static int ask(const char *script, double limit_s, const char *what, const char 
         .channel = -1, .limit_s = limit_s, .until = INFINITY, .event = ignore_event};
     write_script(test_path("worker"), script);
     OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
-    json_t *request = json_pack("{s:s, s:s, s:s}", "do", what, "token", c.token, "more", more);
+    json_auto_t *request = json_pack("{s:s, s:s, s:s}", "do", what, "token", c.token, "more", more);
     int result = client_call(&c, request, request_s, &reply, &st);
     ck_assert_int_eq(reply == NULL, result != 0);
     json_decref(reply);
-    json_decref(request);
     return result;
 }
 
@@ -84,10 +83,9 @@ START_TEST(verdict_of_a_binary_is_kept)
     struct bench b = {.builder = {.binaries = list, .count = 2}};
     SCOPED_BUF path = BUF_INIT;
     OK(cache_open(test_path("cache"), &b.cache, &st));
-    json_t *event =
+    json_auto_t *event =
         json_pack("{s:s, s:f}", "verdict", verdicts[_i].of, "error", verdicts[_i].error);
     request_event(&b, event);
-    json_decref(event);
     ck_assert_double_eq(binary.error, verdicts[_i].kept ? verdicts[_i].error : -1);
     ck_assert_double_eq(unnamed.error, -1);
     cache_path(&b.cache, CACHE_VERDICT, verdicts[_i].of, &path);

@@ -62,12 +62,11 @@ START_TEST(fields_that_change_layers_are_refused)
     struct model_config c;
     char path[512];
     snprintf(path, sizeof(path), "%s/%s/config.json", FAMILIES, configs[_i].family);
-    json_t *fields = json_load_file(path, 0, NULL);
+    json_auto_t *fields = json_load_file(path, 0, NULL);
     ck_assert_int_eq(json_object_set_new(fields, configs[_i].field,
                                          json_loads(configs[_i].value, JSON_DECODE_ANY, NULL)),
                      0);
     ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
-    json_decref(fields);
     FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
 }
 
@@ -77,11 +76,10 @@ START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
 {
     static const char *const chains[][2] = {{"swiglu", "silu+gate+rope"}, {"gelu", "rope"}};
     struct model_config c;
-    json_t *fields = json_load_file(FAMILIES "/nomic/config.json", 0, NULL);
+    json_auto_t *fields = json_load_file(FAMILIES "/nomic/config.json", 0, NULL);
     json_object_del(fields, "hidden_act");
     json_object_set_new(fields, "activation_function", json_string(chains[_i][0]));
     ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), 0), 0);
-    json_decref(fields);
     OK(model_config_read(test_path("config.json"), &c, &st));
     ck_assert_str_eq(c.chain->name, chains[_i][1]);
 }
@@ -97,7 +95,7 @@ static struct model_config modernbert_of(const json_t *fields)
 /* Files of transformers 4 have numbers where later ones have lists, and may lack any. */
 START_TEST(modernberts_layers_are_of_two_kinds)
 {
-    json_t *fields = json_load_file(FAMILIES "/modernbert/config.json", 0, NULL);
+    json_auto_t *fields = json_load_file(FAMILIES "/modernbert/config.json", 0, NULL);
     struct model_config c = modernbert_of(fields);
     ck_assert_int_eq(c.local.width, 8);
     ck_assert_int_eq(c.local.every, 3);
@@ -123,7 +121,6 @@ START_TEST(modernberts_layers_are_of_two_kinds)
     ck_assert_int_eq(modernbert_of(fields).local.every, 2);
     json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
     ck_assert_int_eq(modernbert_of(fields).local.every, 0);
-    json_decref(fields);
 }
 
 SUITE("model_config", test_dir_setup, test_dir_teardown, ONCE(modernberts_layers_are_of_two_kinds),

@@ -50,13 +50,12 @@ START_TEST(conditions_survive_the_journey)
     to[2].mig = true;
     to[2].slowed_by = 0;
     for (size_t i = 0; i < ARRAY_LEN(to); i++) {
-        json_t *m = message_of_conditions(&to[i]);
+        json_auto_t *m = message_of_conditions(&to[i]);
         SCOPED_BUF sent = BUF_INIT, got = BUF_INIT;
         message_to_conditions(m, &back);
         conditions_json(&to[i], &sent);
         conditions_json(&back, &got);
         ck_assert_str_eq(got.ptr, sent.ptr);
-        json_decref(m);
     }
 }
 

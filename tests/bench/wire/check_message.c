@@ -40,13 +40,12 @@ START_TEST(garbage_is_refused)
 START_TEST(sending_to_nobody_fails)
 {
     int ends[2];
-    json_t *message = json_pack("{s:i}", "a", 1);
+    json_auto_t *message = json_pack("{s:i}", "a", 1);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     ck_assert(message_send(ends[0], message));
     close(ends[1]);
     ck_assert(!message_send(ends[0], message)); /* and no signal */
     close(ends[0]);
-    json_decref(message);
 }
 
 START_TEST(trial_survives_the_journey)
@@ -61,7 +60,7 @@ START_TEST(trial_survives_the_journey)
                       .time_s = 0.5},
                  back;
     status_set(&t.reason, STATUS_TIMEOUT, "slow");
-    json_t *m = message_of_trial(&t);
+    json_auto_t *m = message_of_trial(&t);
     OK(message_to_trial(m, &how, &back, &st));
     ck_assert_int_eq(back.status, TRIAL_CENSORED);
     ck_assert_int_eq(back.reason.code, STATUS_TIMEOUT);
@@ -75,7 +74,6 @@ START_TEST(trial_survives_the_journey)
     trial_release(&back);
     json_object_del(m, "samples_ms");
     ck_assert_int_eq(message_to_trial(m, &how, &back, &st), -1);
-    json_decref(m);
 }
 
 static const struct {
@@ -95,17 +93,16 @@ START_TEST(trial_that_cannot_be_is_refused)
                             .sample_count = 3,
                             .layers_timed = lies[_i].layers,
                             .time_s = lies[_i].time_s};
-    json_t *m = message_of_trial(&t);
+    json_auto_t *m = message_of_trial(&t);
     FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, lies[_i].message);
     ck_assert_int_eq(back.sample_count, 0);
-    json_decref(m);
 }
 
 START_TEST(trial_without_the_samples_asked_for_is_refused)
 {
     struct trial back, t = {.status = (enum trial_status)_i};
     struct sampling verify_only = {.max_samples = 0};
-    json_t *m = message_of_trial(&t);
+    json_auto_t *m = message_of_trial(&t);
     OK(message_to_trial(m, &verify_only, &back, &st));
     trial_release(&back);
     if (_i == TRIAL_FAILED) {
@@ -114,7 +111,6 @@ START_TEST(trial_without_the_samples_asked_for_is_refused)
     } else {
         FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: no sample");
     }
-    json_decref(m);
 }
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
