@@ -14,15 +14,11 @@ static bool skips_masked(const struct chain *c, int tensor)
     return tensor_layout(c, tensor) == LAYOUT_SCORES && tensor_op(c, tensor)->kind != KIND_SOFTMAX;
 }
 
-/* LANES numbers, which the processor adds at once. */
-enum { LANES = 8 };
-typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
-typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
-
 /* The squares of LANES numbers' difference and of those that they should be, added to sums. */
 static inline void add_squares(const float *out, const float *ref, doubles *difference,
                                doubles *reference)
 {
+    typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
     floats o, r;
     memcpy(&o, out, sizeof(o));
     memcpy(&r, ref, sizeof(r));
@@ -36,16 +32,16 @@ static inline void add_squares(const float *out, const float *ref, doubles *diff
 FOR_EACH_CPU static void add_norms(const float *out, const float *ref, struct kept run,
                                    struct norms *n)
 {
-    doubles difference[2] = {{0}}, reference[2] = {{0}}; /* two, so that sums wait less */
+    enum { SUMS = 4 }; /* so that none waits for the one before */
+    doubles difference[SUMS] = {{0}}, reference[SUMS] = {{0}};
     int c = run.begin;
-    for (; c + 2 * LANES <= run.end; c += 2 * LANES)
-        for (int i = 0; i < 2; i++)
+    for (; c + SUMS * LANES <= run.end; c += SUMS * LANES)
+#pragma GCC unroll 4
+        for (int i = 0; i < SUMS; i++)
             add_squares(out + c + i * LANES, ref + c + i * LANES, &difference[i], &reference[i]);
-    difference[0] += difference[1];
-    reference[0] += reference[1];
-    for (int i = 0; i < LANES; i++) {
-        n->difference += difference[0][i];
-        n->reference += reference[0][i];
+    for (int i = 0; i < SUMS * LANES; i++) {
+        n->difference += difference[i / LANES][i % LANES];
+        n->reference += reference[i / LANES][i % LANES];
     }
     for (; c < run.end; c++) {
         double r = ref[c], d = out[c] - r;

@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-/* Columns that are summed at a time: 4 x 16 sums stay in the registers of AVX-512. */
-enum { TILE_COLUMNS = 16 };
+/* What is summed at a time: 4 x 8 sums stay in the registers of AVX2. */
+enum { TILE_ROWS = 4, TILE_COLUMNS = 2 * LANES };
 
 /* Keys that a query meets at a time: no sum waits for the one before. */
 enum { KEYS_AT_ONCE = 8 };
@@ -59,20 +59,46 @@ static double *score_row(const struct layer *l, struct span s, int tensor, int h
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-/* Sums of `width` columns of the rows x. */
-static inline __attribute__((always_inline)) void gemm_columns(const double *const x[SPAN_ROWS],
-                                                               const float *weight, int64_t columns,
-                                                               int64_t depth, int width,
-                                                               double out[SPAN_ROWS][TILE_COLUMNS])
+/* A row of a GEMM's input, and where its output goes. */
+struct gemm_row {
+    const double *in;
+    double *out;
+};
+
+/* Sums of TILE_COLUMNS columns of TILE_ROWS rows. */
+static inline __attribute__((always_inline)) void multiply_tile(const double *const x[TILE_ROWS],
+                                                                const doubles *weight,
+                                                                int64_t depth,
+                                                                doubles out[TILE_ROWS][2])
 {
-    double sum[SPAN_ROWS][TILE_COLUMNS] = {{0}};
-    for (int64_t k = 0; k < depth; k++, weight += columns)
+    doubles sum[TILE_ROWS][2] = {{{0}}};
+    for (int64_t k = 0; k < depth; k++)
 #pragma GCC unroll 4
-        for (int r = 0; r < SPAN_ROWS; r++)
-#pragma GCC unroll 16
-            for (int c = 0; c < width; c++)
-                sum[r][c] += x[r][k] * weight[c];
+        for (int r = 0; r < TILE_ROWS; r++) {
+            sum[r][0] += x[r][k] * weight[2 * k];
+            sum[r][1] += x[r][k] * weight[2 * k + 1];
+        }
     memcpy(out, sum, sizeof(sum));
+}
+
+/* Columns first .. first+width-1 of all rows.  tile: (depth) room for these columns of the weight,
+ * which stay in the cache. */
+FOR_EACH_CPU static void gemm_columns(const struct gemm_row *rows, int count, const float *weight,
+                                      int64_t depth, int64_t columns, int64_t first, doubles *tile)
+{
+    const int width = columns - first < TILE_COLUMNS ? (int)(columns - first) : TILE_COLUMNS;
+    for (int64_t k = 0; k < depth; k++)
+        for (int c = 0; c < TILE_COLUMNS; c++)
+            tile[2 * k + c / LANES][c % LANES] = c < width ? weight[k * columns + first + c] : 0;
+    for (int begin = 0; begin < count; begin += TILE_ROWS) {
+        const double *x[TILE_ROWS];
+        doubles sum[TILE_ROWS][2];
+        for (int r = 0; r < TILE_ROWS; r++) /* a short tile computes its last row again */
+            x[r] = rows[begin + r < count ? begin + r : count - 1].in;
+        multiply_tile(x, tile, depth, sum);
+        for (int r = 0; r < TILE_ROWS && begin + r < count; r++)
+            memcpy(rows[begin + r].out + first, sum[r], (size_t)width * sizeof(double));
+    }
 }
 
 /* The scale by which a GEMM reads its input in e4m3; 0: it does not. */
@@ -85,42 +111,48 @@ static float e4m3_scale_of(const struct layer *l, int op)
 }
 
 /* Points at the same rows in e4m3; the caller frees what they are in. */
-static double *round_input(const double *x[SPAN_ROWS], int64_t depth, float scale)
+static double *round_input(struct gemm_row *rows, int count, int64_t depth, float scale,
+                           int threads)
 {
-    double *rounded = mem_alloc((size_t)(SPAN_ROWS * depth), sizeof(*rounded));
-    for (int r = 0; r < SPAN_ROWS; r++) {
-        double *to = rounded + r * depth;
+    double *rounded = mem_alloc((size_t)(count * depth), sizeof(*rounded));
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int i = 0; i < count; i++) {
+        double *to = rounded + i * depth;
         for (int64_t k = 0; k < depth; k++)
-            to[k] = e4m3_round((float)x[r][k], scale);
-        x[r] = to;
+            to[k] = e4m3_round((float)rows[i].in[k], scale);
+        rows[i].in = to;
     }
     return rounded;
 }
 
-/* out (rows,N) = in (rows,K) @ weight (K,N) */
-FOR_EACH_CPU static void gemm(const struct layer *l, struct span s, int op)
+void oracle_gemm_run(const struct layer *layers, const struct span *spans, int count, int op,
+                     int threads)
 {
-    int id = op_of(l, op)->weight[ROLE_MATRIX];
+    const struct layer *l = layers;
+    const int id = op_of(l, op)->weight[ROLE_MATRIX];
     const struct weight *shape = &l->w->chain->weights[id];
-    int64_t depth = dim_size(shape->rows, l->w), columns = dim_size(shape->cols, l->w);
-    const double *x[SPAN_ROWS];
-    for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
-        x[r] = token_row(l, s, op_of(l, op)->input, s.first + (r < s.count ? r : s.count - 1));
+    const int64_t depth = dim_size(shape->rows, l->w), columns = dim_size(shape->cols, l->w);
+    SCOPED struct gemm_row *rows = mem_alloc((size_t)count * SPAN_ROWS, sizeof(*rows));
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        for (int r = spans[i].first; r < spans[i].first + spans[i].count; r++)
+            rows[n++] = (struct gemm_row){token_row(&layers[i], spans[i], op_of(l, op)->input, r),
+                                          token_row(&layers[i], spans[i], TENSOR_OF(op), r)};
     const float scale = e4m3_scale_of(l, op);
-    SCOPED double *rounded = scale > 0 ? round_input(x, depth, scale) : NULL;
-
-    for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
-        double sum[SPAN_ROWS][TILE_COLUMNS];
-        const float *weight = l->weight[id] + first;
-        int width = columns - first < TILE_COLUMNS ? (int)(columns - first) : TILE_COLUMNS;
-        if (width == TILE_COLUMNS) /* a width that the compiler knows */
-            gemm_columns(x, weight, columns, depth, TILE_COLUMNS, sum);
-        else
-            gemm_columns(x, weight, columns, depth, width, sum);
-        for (int r = 0; r < s.count; r++)
-            memcpy(token_row(l, s, TENSOR_OF(op), s.first + r) + first, sum[r],
-                   (size_t)width * sizeof(sum[r][0]));
+    SCOPED double *rounded = scale > 0 ? round_input(rows, n, depth, scale, threads) : NULL;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        SCOPED doubles *tile = mem_alloc((size_t)depth * 2, sizeof(*tile));
+#pragma omp for schedule(dynamic)
+        for (int64_t first = 0; first < columns; first += TILE_COLUMNS)
+            gemm_columns(rows, n, l->weight[id], depth, columns, first, tile);
     }
+}
+
+/* out (rows,N) = in (rows,K) @ weight (K,N) */
+static void gemm(const struct layer *l, struct span s, int op)
+{
+    oracle_gemm_run(l, &s, 1, op, 1);
 }
 
 /* out = in + bias + skip */

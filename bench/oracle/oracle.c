@@ -2,7 +2,7 @@
 
 #include <omp.h>
 
-/* The spans of a chunk run operator by operator, so that a weight matrix stays in the cache.  But
+/* The spans of a chunk run operator by operator, so that a GEMM reads its weights once for all. But
  * scores are large: a span's operators from the first scores to the context run one after another,
  * on scores that belong to the thread. */
 enum { CHUNK_SPANS = 128 };
@@ -70,17 +70,37 @@ static void finish(const struct run *r, const struct layer *l, struct span s, in
     }
 }
 
-static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
+/* The layer as operators see it on span `index` of a chunk. */
+static struct layer place_layer(const struct run *r, int index, int thread,
+                                double *tensor[TENSOR_COUNT])
 {
-    double *tensor[TENSOR_COUNT];
     struct layer l = {.w = r->w, .weight = r->weight, .tensor = tensor, .rounding = r->rounding};
     for (int t = 0; t < TENSOR_COUNT; t++)
         l.local |= is_whole(r->w, t) ? 0 : SET_OF(t);
     place_tensors(r, index, thread, tensor);
+    return l;
+}
+
+static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
+{
+    double *tensor[TENSOR_COUNT];
+    const struct layer l = place_layer(r, index, thread, tensor);
     for (int op = first; op <= last; op++) {
         oracle_operator_run(&l, s, op);
         finish(r, &l, s, TENSOR_OF(op));
     }
+}
+
+static void run_gemm(const struct run *r, const struct span *s, int count, int op)
+{
+    SCOPED double *(*tensor)[TENSOR_COUNT] = mem_alloc((size_t)count, sizeof(*tensor));
+    SCOPED struct layer *layers = mem_alloc((size_t)count, sizeof(*layers));
+    for (int i = 0; i < count; i++)
+        layers[i] = place_layer(r, i, 0, tensor[i]);
+    oracle_gemm_run(layers, s, count, op, r->threads);
+#pragma omp parallel for schedule(dynamic) num_threads(r->threads)
+    for (int i = 0; i < count; i++)
+        finish(r, &layers[i], s[i], TENSOR_OF(op));
 }
 
 static void read_input(const struct run *r, int t, struct span s, int index, bool hands_out)
@@ -114,6 +134,10 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
                 read_input(r, t, s[i], i, first_op == 0);
         for (int op = first_op, last; op <= last_op; op = last + 1) {
             last = last_together(r->w->chain, op);
+            if (r->w->chain->ops[op].kind == KIND_GEMM) {
+                run_gemm(r, s, count, op);
+                continue;
+            }
 #pragma omp parallel for schedule(dynamic) num_threads(r->threads)
             for (int i = 0; i < count; i++)
                 run_span(r, s[i], i, omp_get_thread_num(), op, last);

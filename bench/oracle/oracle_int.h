@@ -15,6 +15,11 @@ enum { PARALLEL_ELEMENTS = 1 << 17 };
 #define FOR_EACH_CPU
 #endif
 
+/* Numbers that a processor adds at once, wherever they lie. */
+enum { LANES = 4 };
+typedef double doubles
+    __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
+
 /* The real rows of a batch row; rows past them are padding. */
 static inline int oracle_length(const struct workload *w, int batch_row)
 {
@@ -51,6 +56,11 @@ struct layer {
 /* Computes the rows of a span of operator `op`'s output. */
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
 oracle_operator oracle_operator_run;
+
+/* The same of a GEMM and of many spans, which read each weight from the cache; layers: of each
+ * span, which differ in what `tensor` points at. */
+void oracle_gemm_run(const struct layer *layers, const struct span *spans, int count, int op,
+                     int threads);
 
 /* ---- rounding.c -------------------------------------------------------------------------------
  */
