@@ -1,8 +1,6 @@
 #include "bench/bench_int.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,11 +50,11 @@ static int share_masks(const struct workload *w, int *out, struct status *st)
  * and weights. */
 static void name_verdicts(const struct workload *w, struct bench *b)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     char bits[HASH_TEXT_SIZE];
     fingerprint_text(&b->toolchain.where, &text);
-    json_t *workload = message_of_workload(&b->w);
-    char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
+    json_auto_t *workload = message_of_workload(&b->w);
+    SCOPED char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
     buf_addf(&text, "%s\nseed=%llu ranges=%s", workload_text, (unsigned long long)b->inputs.seed,
              ranges_names[b->inputs.ranges]);
     for (int kind = 0; kind < workload_kinds(w); kind++) {
@@ -69,10 +67,7 @@ static void name_verdicts(const struct workload *w, struct bench *b)
         buf_addf(&text, "\nscales=%s",
                  hash_text(b->calibration.scale,
                            (size_t)b->calibration.layers * sizeof(*b->calibration.scale), bits));
-    free(workload_text);
-    json_decref(workload);
     hash_text(text.ptr, text.len, b->verdict_base);
-    buf_release(&text);
 }
 
 /* Starts a worker and gives it the workload, of which it computes with the oracle what it can
@@ -81,22 +76,21 @@ static int begin_worker(struct bench *b, struct status *st)
 {
     if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
         return -1;
-    json_t *request = json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target",
-                                (int)b->target.kind, "inputs", message_of_inputs(b->inputs),
-                                "workload", message_of_workload(&b->w), "token", b->client.token);
-    struct buf code = BUF_INIT;
+    json_auto_t *request =
+        json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target", (int)b->target.kind,
+                  "inputs", message_of_inputs(b->inputs), "workload", message_of_workload(&b->w),
+                  "token", b->client.token);
+    SCOPED_BUF code = BUF_INIT;
     cache_dir(&b->cache, CACHE_BINARY, &code);
     json_object_set_new(request, "code", json_string(code.ptr));
     if (b->writable != NULL)
         json_object_set_new(request, "writable", json_string(b->writable));
-    buf_release(&code);
     json_t *reply;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
     b->client.kept_from = (unsigned)json_integer_value(json_object_get(reply, "kept_from"));
     json_decref(reply);
-    json_decref(request);
     return result;
 }
 

@@ -1,8 +1,6 @@
 #include "bench/accuracy/accuracy.h"
 #include "cmd/cmd.h"
 
-#include <math.h>
-
 #define SATURATED_MOST 1e-4 /* a share of a tensor that is worth a warning */
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -46,12 +44,11 @@ static void make_columns(struct columns *c, int layers)
 
 static json_t *gemms_json(unsigned gemms)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     for (int g = 0; g < GEMM_COUNT; g++)
         if ((gemms >> g & 1) != 0)
             buf_addf(&text, "%s%s", text.len > 0 ? " " : "", gemm_names[g]);
     json_t *value = json_string(text.ptr);
-    buf_release(&text);
     return value;
 }
 

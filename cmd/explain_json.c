@@ -1,7 +1,5 @@
 #include "cmd/explain_int.h"
 
-#include <math.h>
-
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 /* The tensors of a set: name, shape, bytes. */
@@ -41,7 +39,7 @@ static json_t *errors_json(const struct explained *x)
 static json_t *kernel_json(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
-    struct buf operators = BUF_INIT;
+    SCOPED_BUF operators = BUF_INIT;
     segment_describe(w->chain, s, &operators);
     const char *bound = isnan(k->least_us) ? NULL : k->memory_bound ? "memory" : "compute";
     json_t *row =
@@ -56,7 +54,6 @@ static json_t *kernel_json(const struct explained_kernel *k, const struct worklo
     json_object_set_new(row, "keeps", tensors_json(k, k->keeps, true, w));
     json_object_set_new(row, "passes", tensors_json(k, k->passes, true, w));
     json_object_set_new(row, "writes", tensors_json(k, k->writes, true, w));
-    buf_release(&operators);
     return row;
 }
 
@@ -84,7 +81,7 @@ static double percent(double ratio)
 
 static json_t *neighbour_json(const struct neighbour *n)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     neighbour_text(n, &text);
     json_t *row = json_pack("{si ss ss so so so so so ss ss}", "value", (int)plan_value(n->plan),
                             "change", change_names[n->change], "text", text.ptr, "segments",
@@ -93,7 +90,6 @@ static json_t *neighbour_json(const struct neighbour *n)
                             "slower_low_percent", json_number(percent(n->ratio.low)),
                             "slower_high_percent", json_number(percent(n->ratio.high)), "source",
                             time_source_names[n->source], "reason", n->reason);
-    buf_release(&text);
     return row;
 }
 

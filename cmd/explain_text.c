@@ -1,8 +1,5 @@
 #include "cmd/explain_int.h"
 
-#include <math.h>
-#include <stdarg.h>
-
 /* Characters between the sides of a box: with both it has 98. */
 enum { INSIDE = 94, LABEL = 9 };
 
@@ -131,7 +128,7 @@ static void print_e4m3(const struct explained_kernel *k)
 static void print_kernel(const struct explained_kernel *k, const struct workload *w)
 {
     struct segment s = k->choice.segment;
-    struct buf schedule = BUF_INIT;
+    SCOPED_BUF schedule = BUF_INIT;
     char title[24], range[12];
     schedule_text(k->choice.impl, &k->choice.schedule, &schedule);
     snprintf(title, sizeof(title), " %s %s", s.first < s.last ? "ops" : "op",
@@ -147,7 +144,6 @@ static void print_kernel(const struct explained_kernel *k, const struct workload
     print_tensors("in memory", k, k->passes, w);
     print_tensors("writes", k, k->writes, w);
     print_edge("");
-    buf_release(&schedule);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
@@ -178,7 +174,7 @@ static void print_neighbours(const struct explanation *e)
     out.skip_empty = true;
     for (int i = 0; i < e->neighbour_count - unknown; i++) {
         const struct neighbour *n = &e->neighbours[i];
-        struct buf text = BUF_INIT;
+        SCOPED_BUF text = BUF_INIT;
         neighbour_text(n, &text);
         output_row(&out, json_pack("{si ss so so so so ss}", "value", (int)plan_value(n->plan),
                                    "text", text.ptr, "ms", json_number(n->ms), "slower",
@@ -186,7 +182,6 @@ static void print_neighbours(const struct explanation *e)
                                    json_number(100 * (n->ratio.low - 1)), "high",
                                    json_number(100 * (n->ratio.high - 1)), "source",
                                    n->source == TIME_TRIED ? n->reason : sources[n->source]));
-        buf_release(&text);
     }
     output_end(&out);
     if (unknown > 0)
@@ -243,7 +238,7 @@ static void print_precision(const struct explained *x)
 
 void explained_print(const struct explained *x)
 {
-    struct buf key = BUF_INIT, name = BUF_INIT;
+    SCOPED_BUF key = BUF_INIT, name = BUF_INIT;
     workload_text(x->workload, &key);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[x->target]);
     plan_add(plan_value(x->e.plan), &name);
@@ -256,6 +251,4 @@ void explained_print(const struct explained *x)
         print_kernel(&x->e.kernels[i], x->workload);
     }
     print_neighbours(&x->e);
-    buf_release(&name);
-    buf_release(&key);
 }

@@ -93,7 +93,7 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
     if (o->calibration == NULL)
         return 0;
     int result = 0;
-    char *own = o->weights == NULL && o->model != NULL ? model_weights(o->model) : NULL;
+    SCOPED char *own = o->weights == NULL && o->model != NULL ? model_weights(o->model) : NULL;
     const char *weights = own != NULL ? own : o->weights;
     if (weights != NULL)
         result = trained_open(weights, o->prefix, &t, st) != 0 ? -1 : trained_check(t, w, st);
@@ -104,7 +104,6 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
                                                .model = strtoull(c->calibration.model, NULL, 16),
                                                .in = c->calibration.scale};
     trained_close(t);
-    free(own);
     return result;
 }
 

@@ -2,8 +2,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- parsers: text -> field ------------------------------------------------------------------ */
 
@@ -163,7 +161,7 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
         double seconds;
     } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
     struct status ignored = STATUS_INIT;
-    char *digits = mem_strdup(text);
+    SCOPED char *digits = mem_strdup(text);
     size_t len = strlen(digits);
     double scale = 1, value;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
@@ -173,7 +171,6 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
         }
     int result =
         number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &ignored);
-    free(digits);
     if (result != 0)
         return status_set(st, STATUS_USAGE,
                           "%s: '%s' is not a time from %gs to %gh; write 90, 90s, 3m or 1.5h", what,
@@ -340,15 +337,13 @@ int option_set(struct options *o, enum option_id id, const char *what, const cha
 
 static void add_word_at(void (*words)(struct buf *words), int at, struct buf *out)
 {
-    struct buf text;
+    SCOPED_BUF text = BUF_INIT;
     char *rest;
-    buf_init(&text);
     words(&text);
     const char *word = strtok_r(text.ptr, " ", &rest);
     while (at-- > 0)
         word = strtok_r(NULL, " ", &rest);
     buf_adds(out, word);
-    buf_release(&text);
 }
 
 void option_text(const struct options *o, enum option_id id, struct buf *out)

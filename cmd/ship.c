@@ -7,8 +7,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-#include <math.h>
-
 struct ship {
     const struct options *o;
     const char *at; /* the staging directory */
@@ -182,7 +180,7 @@ static void print(const struct options *o, const json_t *rows)
 /* What to do with the library. */
 static void note_use(const struct options *o, const char *dir, const char *name)
 {
-    struct buf path = BUF_INIT, run = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT, run = BUF_INIT;
     buf_add_path(&path, dir);
     buf_addf(&run, "%s/example --weights ", path.ptr);
     buf_add_word(&run, o->weights);
@@ -192,15 +190,13 @@ static void note_use(const struct options *o, const char *dir, const char *name)
     }
     note(o, "'%s' runs it; '%s/%s.h' and '%s/%s.py' say how C and Python call it", run.ptr,
          path.ptr, name, path.ptr, name);
-    buf_release(&run);
-    buf_release(&path);
 }
 
 static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     struct ship s = {.o = o, .rows = json_array()};
-    char *dir = place_directory(o, st);
+    SCOPED char *dir = place_directory(o, st);
     int code = dir == NULL || check(o, dir, name, st) != 0
                    ? -1
                    : each_workload(o, "ship", search_step, NULL, st);
@@ -216,7 +212,6 @@ static int run(const struct options *o, struct status *st)
         note(o, "nothing is written; what the search measured is stored, and the same command goes "
                 "on from here");
     json_decref(s.rows);
-    free(dir);
     return code;
 }
 

@@ -1,8 +1,6 @@
 /* Why a plan takes the time that it takes: its kernels beside the roofline, and its neighbours. */
 #include "search/study_int.h"
 
-#include <math.h>
-
 const char *const time_source_names[TIME_SOURCE_COUNT] = {
     [TIME_UNKNOWN] = "unknown",   [TIME_PREDICTED] = "predicted", [TIME_SEARCHED] = "searched",
     [TIME_COMPARED] = "compared", [TIME_TRIED] = "tried",

@@ -62,7 +62,7 @@ static int read_whole(struct calibration *c, const json_t *whole, struct status 
 
 int calibration_read(const char *path, struct calibration *out, struct status *st)
 {
-    struct buf text = BUF_INIT;
+    SCOPED_BUF text = BUF_INIT;
     json_error_t error;
     *out = (struct calibration){.path = mem_strdup(path)};
     int result = file_read_text(path, CALIBRATION_MOST, &text, st);
@@ -70,15 +70,13 @@ int calibration_read(const char *path, struct calibration *out, struct status *s
         status_prefix(st, "--calibration");
     } else {
         hash_text(text.ptr, text.len, out->hash);
-        json_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+        json_auto_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
         result = whole != NULL
                      ? read_whole(out, whole, st)
                      : status_set(st, STATUS_USAGE, "it is not a JSON object: %s", error.text);
-        json_decref(whole);
         if (result != 0)
             status_prefix(st, "--calibration: '%s'", path);
     }
-    buf_release(&text);
     return result;
 }
 

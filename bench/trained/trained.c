@@ -5,8 +5,6 @@
 #include "layer/e4m3.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 
 static_assert(sizeof(struct encoder_weights) == (WEIGHT_BETA2 + 1) * sizeof(void *) &&
                   (int)WEIGHTS_BIAS_TABLE == (int)WEIGHT_SCORE_BIAS,
@@ -163,13 +161,12 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
     for (int i = 0; i < w->layers * WEIGHT_GAMMA2; i++) {
         int layer = i / WEIGHT_GAMMA2, id = i % WEIGHT_GAMMA2;
         int64_t n = weight_elements(id, w);
-        float *values = mem_alloc((size_t)n + 1, sizeof(*values));
+        SCOPED float *values = mem_alloc((size_t)n + 1, sizeof(*values));
         if (n > 0)
             trained_read(t, w, layer, id, values);
         for (int64_t k = 0; k < n; k++) {
             sum += e4m3_fingerprint(layer, id, (uint64_t)k, element_to_fp16(values[k]));
         }
-        free(values);
     }
     snprintf(out, FINGERPRINT_SIZE, "%016llx", (unsigned long long)sum);
     return out;

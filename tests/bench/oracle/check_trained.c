@@ -109,22 +109,16 @@ static void add_tensor(int t, float shift, const struct scaling *s, struct buf *
 /* shift: added to all elements. */
 static void write_scaled(float shift, const struct scaling *s)
 {
-    struct buf header, data;
-    buf_init(&header);
-    buf_init(&data);
+    SCOPED_BUF header = BUF_INIT, data = BUF_INIT;
     for (int t = 0; t < (int)ARRAY_LEN(tensors); t++)
         add_tensor(t, shift, s, &header, &data);
     buf_adds(&header, "}");
     uint64_t prefix = header.len;
-    struct buf whole;
-    buf_init(&whole);
+    SCOPED_BUF whole = BUF_INIT;
     buf_add(&whole, (const char *)&prefix, sizeof(prefix));
     buf_add(&whole, header.ptr, header.len);
     buf_add(&whole, data.ptr, data.len);
     OK(file_write(path, whole.ptr, whole.len, &st));
-    buf_release(&whole);
-    buf_release(&data);
-    buf_release(&header);
 }
 
 static void write_model(float shift)
@@ -170,7 +164,6 @@ START_TEST(weights_are_those_of_the_file)
     ck_assert_float_ne(w1[F], value(10, 0, 1));
     trained_close((struct trained *)in.trained);
 }
-END_TEST
 
 /* What tools write: a scale of the matrix, of each row, or of blocks. */
 static const struct scaling scalings[] = {
@@ -203,7 +196,6 @@ START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
     }
     trained_close((struct trained *)in.trained);
 }
-END_TEST
 
 /* The input_scale of the value's module is the largest of q, k and v. */
 START_TEST(a_calibration_may_be_the_weights_own)
@@ -232,7 +224,6 @@ START_TEST(a_calibration_may_be_the_weights_own)
     FAILS(calibration_open("weights", NULL, &w, &c, &st), STATUS_USAGE, "no weights are given");
     calibration_release(&c);
 }
-END_TEST
 
 static const struct {
     struct scaling scaling;
@@ -261,7 +252,6 @@ START_TEST(codes_without_their_scales_are_refused)
     ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
     trained_close(t);
 }
-END_TEST
 
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
 START_TEST(values_that_are_not_finite_are_refused)
@@ -275,7 +265,6 @@ START_TEST(values_that_are_not_finite_are_refused)
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
     trained_close(t);
 }
-END_TEST
 
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
 START_TEST(path_that_is_not_utf8_is_refused)
@@ -292,7 +281,6 @@ START_TEST(path_that_is_not_utf8_is_refused)
     trained_close(t);
     free(link);
 }
-END_TEST
 
 START_TEST(the_worker_reads_the_same_file)
 {
@@ -326,7 +314,6 @@ START_TEST(the_worker_reads_the_same_file)
     ck_assert_str_ne(trained_hash(t, other), hash);
     trained_close(t);
 }
-END_TEST
 
 /* The fingerprint adds up what weights are, in whatever order: of one bit more it is another. */
 START_TEST(a_calibration_is_of_its_weights)
@@ -347,7 +334,7 @@ START_TEST(a_calibration_is_of_its_weights)
     uint64_t sum = 0;
     for (int id = 0; id < WEIGHT_GAMMA2; id++) {
         int64_t n = weight_elements(id, &w);
-        float *values = mem_alloc((size_t)n, sizeof(*values));
+        SCOPED float *values = mem_alloc((size_t)n, sizeof(*values));
         struct inputs in = {.seed = 0};
         OK(trained_open(path, NULL, &t, &st));
         in.trained = t;
@@ -358,7 +345,6 @@ START_TEST(a_calibration_is_of_its_weights)
             sum += bits * splitmix64(((uint64_t)id << 40) + (uint64_t)i);
         }
         trained_close(t);
-        free(values);
     }
     snprintf(other, sizeof(other), "%016llx", (unsigned long long)sum);
     ck_assert_str_eq(first, other);
@@ -369,7 +355,6 @@ START_TEST(a_calibration_is_of_its_weights)
     trained_close(t);
     free(c.scale);
 }
-END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings)),

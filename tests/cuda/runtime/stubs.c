@@ -16,55 +16,46 @@ void encoder_quantise_rows(struct fp_quantising c);   /* quantise.cu, likewise *
 
 static void clear_words(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_clear_words(*(struct fp_clearing *)argument);
 }
 
 static void take_lengths(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_take_lengths(*(struct fp_lengths_chunk *)argument);
 }
 
 static void read_mask(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_read_mask(*(struct fp_reading *)argument);
 }
 
 static void cut_lists(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_cut_lists(*(struct fp_cut_lists *)argument);
 }
 
 static void cut_tiles(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_cut_tiles(*(struct fp_cut_tiles *)argument);
 }
 
 static void move_rows(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_move_rows(*(struct fp_moving *)argument);
 }
 
 static void embed_rows(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_embed_rows(*(struct fp_embedding *)argument);
 }
 
 static void normalise_rows(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_normalise_rows(*(struct fp_normalising *)argument);
 }
 
 static void quantise_rows(const struct stub *stub, void *argument)
 {
-    (void)stub;
     encoder_quantise_rows(*(struct fp_quantising *)argument);
 }
 
