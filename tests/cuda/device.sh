@@ -104,7 +104,7 @@ plain, stamped = found['plain_us_per_layer'], found['stamped_us_per_layer']
 print(f'phases {phases:.1f} us a layer, {stamped:.1f} with stamps, {plain:.1f} without')
 if not (0.7 < phases / stamped < 1.1 and 0.95 < stamped / plain < 1.6):
     sys.exit('FAILED: they do not fit')
-if any((kernel['hand_over_us'] or 0) < 0 for kernel in found['kernels']):
+if any((kernel['hand_over_us'] or 0) < -0.4 for kernel in found['kernels']):  # clocks are read to some 0.2 us
     sys.exit('FAILED: a kernel knows of an end before it')
 END
   done
