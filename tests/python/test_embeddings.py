@@ -18,6 +18,7 @@ from fuseplan.replace import find_layers
 from fuseplan.stack import asking
 
 NAMES = ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert', 'mpnet', 'nomic', 'modernbert')
+needs_masks = unittest.skipUnless(transformers.__version__ >= '5', 'masks are taken from models of transformers 5')
 OURS = 'embeddings: the library writes rows of tokens alone'
 
 
@@ -63,7 +64,6 @@ class Case(common.Case):
         self.assertEqual(self.calls - before, int(by_library))
 
 
-@unittest.skipUnless(transformers.__version__ >= '5', 'masks are taken from models of transformers 5')
 class Classes(Case):
 
     def test_each(self):
@@ -79,6 +79,7 @@ class Classes(Case):
                     self.assertSame(mask, input_ids=tokens(5), **types)
                 self.assertSame(torch.ones(2, 32).long(), input_ids=tokens(2, 32))
 
+    @needs_masks
     def test_rows(self):
         """The layers get rows of tokens alone, and all where there is no mask."""
         engine, got = find_layers(self.ours)[0].stack.engine, []
@@ -89,6 +90,7 @@ class Classes(Case):
             self.assertTrue(got[-1][~kept].isnan().all())
             self.assertNear(got[-1][kept], self.plain.embeddings(tokens())[kept], 1e-6)
 
+    @needs_masks
     def test_graphs(self):
         modes, run = [], embeddings.Embeddings.run
 
@@ -108,6 +110,16 @@ class Classes(Case):
         (found,) = stats(self.ours).values()
         self.assertGreater(sum(shape['replays'] for shape in found['shapes'].values()), 4)
         self.assertEqual(modes.count(capture.Recorder), 4)  # two for each of two graphs
+
+    @needs_masks
+    def test_wrong_ids(self):
+        ids, right = tokens(), masks(2, 20)[1]
+        ids[0, 19] = 64  # of padding: it is not read
+        self.ours(ids, attention_mask=right)
+        self.assertRefused('the id of token 19 of sequence 0 is 64; expected 0 to 63', self.ours, ids,
+                           kind=RuntimeError)
+        self.assertRefused('the type of token 0 of sequence 0 is 2; expected 0 to 1', self.ours, tokens(), right,
+                           tokens() * 0 + 2, kind=RuntimeError)
 
 
 class Modules(Case):
@@ -220,15 +232,6 @@ class Modules(Case):
         self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
         self.assertIn('torch.float32 (64, 16); expected torch.float32 of 32 columns', explain(self.ours))
         self.assertSame(by_library=False)
-
-    def test_wrong_ids(self):
-        ids, right = tokens(), masks(2, 20)[1]
-        ids[0, 19] = 64  # of padding: it is not read
-        self.ours(ids, attention_mask=right)
-        self.assertRefused('the id of token 19 of sequence 0 is 64; expected 0 to 63', self.ours, ids,
-                           kind=RuntimeError)
-        self.assertRefused('the type of token 0 of sequence 0 is 2; expected 0 to 1', self.ours, tokens(), right,
-                           tokens() * 0 + 2, kind=RuntimeError)
 
 
 if __name__ == '__main__':
