@@ -7,9 +7,6 @@
 /* What is summed at a time: 4 x 8 sums stay in the registers of AVX2. */
 enum { TILE_ROWS = 4, TILE_COLUMNS = 2 * LANES };
 
-/* Keys that a query meets at a time: no sum waits for the one before. */
-enum { KEYS_AT_ONCE = 8 };
-
 static const struct op *op_of(const struct layer *l, int op)
 {
     return &l->w->chain->ops[op];
@@ -215,12 +212,13 @@ static void split(const struct layer *l, struct span s, int op)
     }
 }
 
-/* q (width) times each of some keys. */
-static inline __attribute__((always_inline)) void multiply_keys(const double *q,
+/* The queries of a span, (width), times each of some keys. */
+static inline __attribute__((always_inline)) void multiply_keys(const doubles *q,
                                                                 const double *const k[KEYS_AT_ONCE],
-                                                                int width, double out[KEYS_AT_ONCE])
+                                                                int width,
+                                                                doubles out[KEYS_AT_ONCE])
 {
-    double dot[KEYS_AT_ONCE] = {0};
+    doubles dot[KEYS_AT_ONCE] = {{0}};
     for (int c = 0; c < width; c++)
 #pragma GCC unroll 8
         for (int j = 0; j < KEYS_AT_ONCE; j++)
@@ -236,27 +234,40 @@ static double *cleared_row(const struct layer *l, struct span s, int tensor, int
     return y;
 }
 
+_Static_assert((int)SPAN_ROWS == (int)LANES, "a number for each query of a span");
+
 /* Scores of the kept pairs; nothing reads the scores of other pairs. */
 FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
 {
-    int width = l->w->head_size, qkv = op_of(l, op)->qkv;
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *q = head_row(l, s, qkv, width, 0, h, i),
-                         *all = head_row(l, s, qkv, width, 1, h, 0);
-            double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
-            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
-                for (int first = run.begin; first < run.end; first += KEYS_AT_ONCE) {
-                    int left = run.end - first, count = left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE;
-                    const double *k[KEYS_AT_ONCE];
-                    double dot[KEYS_AT_ONCE];
-                    for (int j = 0; j < KEYS_AT_ONCE; j++) /* few keys: the last one again */
-                        k[j] = all + (ptrdiff_t)(first + (j < count ? j : count - 1)) * width;
-                    multiply_keys(q, k, width, dot);
-                    for (int j = 0; j < count; j++)
-                        y[first + j] = dot[j] / sqrt(width);
-                }
+    const int width = l->w->head_size, qkv = op_of(l, op)->qkv;
+    const int length = oracle_length(l->w, s.batch_row);
+    SCOPED doubles *q = mem_alloc((size_t)width, sizeof(*q));
+    for (int h = 0; h < l->w->heads; h++) {
+        const double *all = head_row(l, s, qkv, width, 1, h, 0);
+        double *y[SPAN_ROWS];
+        for (int r = 0; r < s.count; r++) {
+            const double *from = head_row(l, s, qkv, width, 0, h, s.first + r);
+            y[r] = cleared_row(l, s, TENSOR_OF(op), h, s.first + r);
+            for (int c = 0; c < width; c++)
+                q[c][r] = from[c];
         }
+        for (int first = 0; first < length; first += KEYS_AT_ONCE) {
+            unsigned kept[SPAN_ROWS], any = 0;
+            for (int r = 0; r < s.count; r++)
+                any |= kept[r] = oracle_kept_keys(l->w, s.batch_row, s.first + r, first);
+            if (any == 0)
+                continue;
+            const double *k[KEYS_AT_ONCE];
+            doubles dot[KEYS_AT_ONCE];
+            for (int j = 0; j < KEYS_AT_ONCE; j++) /* few keys: the last one again */
+                k[j] = all + (ptrdiff_t)(first + j < length ? first + j : length - 1) * width;
+            multiply_keys(q, k, width, dot);
+            for (int r = 0; r < s.count; r++)
+                for (int j = 0; j < KEYS_AT_ONCE; j++)
+                    if ((kept[r] >> j & 1) != 0)
+                        y[r][first + j] = dot[j][r] / sqrt(width);
+        }
+    }
 }
 
 /* Of kept keys score(i,j), + table[h][j-i + S-1] where there is a score bias. */

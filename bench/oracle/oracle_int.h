@@ -35,6 +35,11 @@ struct kept {
  * adjacent.  Begin with {0, 0}; false: there are no more. */
 bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run);
 
+/* Which of the keys from `first` on, a multiple of 8, query i keeps (bits).  So many meet a query
+ * at a time: no sum waits for the one before. */
+enum { KEYS_AT_ONCE = 8 };
+unsigned oracle_kept_keys(const struct workload *w, int b, int i, int first);
+
 /* ---- results.c: rows of tensors -------------------------------------------------------------- */
 
 /* Where row `row` of a tensor lies: (B,S), (B,H,S) or (3,B,H,S). */

@@ -14,15 +14,25 @@ static int find_bit(const uint64_t *bits, int j, int length, bool bit)
     return length;
 }
 
-bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run)
+static const uint64_t *mask_row(const struct workload *w, int b, int i)
 {
     const struct mask *m = &w->mask;
-    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
-    const uint64_t *bits = m->bits + row * m->row_words;
+    return m->bits + ((m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i) * m->row_words;
+}
+
+bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run)
+{
+    const uint64_t *bits = mask_row(w, b, i);
     int length = oracle_length(w, b);
     run->begin = find_bit(bits, run->end, length, true);
     run->end = find_bit(bits, run->begin, length, false);
     return run->begin < length;
+}
+
+unsigned oracle_kept_keys(const struct workload *w, int b, int i, int first)
+{
+    const int left = oracle_length(w, b) - first, count = left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE;
+    return (unsigned)(mask_row(w, b, i)[first / 64] >> first % 64) & ((1u << count) - 1);
 }
 
 static struct spans spans_new(const struct workload *w)
