@@ -36,8 +36,7 @@ static inline int suite_run(Suite *s)
  *
  *     SUITE("buf", setup, teardown, ONCE(test), LOOP(test_of_a_table, 0, ARRAY_LEN(table)))
  *
- * setup and teardown run before and after each test; either may be NULL.  START_TEST begins a
- * function; Check's END_TEST stands for nothing and is left out. */
+ * setup and teardown run before and after each test; either may be NULL. */
 struct suite_test {
     const TTest *test;
     int from, to; /* of _i; from == to: no run; to < 0: one run without a table */

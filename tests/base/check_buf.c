@@ -33,5 +33,6 @@ START_TEST(words_survive_the_shell)
     buf_add_path(&command, words[_i]);
     ck_assert_int_ne(command.ptr[0], '-');
 }
+END_TEST
 
 SUITE("buf", NULL, NULL, LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))

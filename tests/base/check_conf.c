@@ -39,6 +39,7 @@ START_TEST(reads_what_git_reads)
     ck_assert_int_eq(c.count, n);
     conf_release(&c);
 }
+END_TEST
 
 static const struct {
     const char *text, *message;
@@ -68,6 +69,7 @@ START_TEST(names_the_line_that_is_wrong)
     ck_assert_str_eq(st.message, wrong[_i].message);
     conf_release(&c);
 }
+END_TEST
 
 START_TEST(refuses_what_is_no_text)
 {
@@ -79,6 +81,7 @@ START_TEST(refuses_what_is_no_text)
     ck_assert_str_eq(st.message, "'f' is no text: it holds a NUL");
     conf_release(&c);
 }
+END_TEST
 
 SUITE("conf", NULL, NULL, LOOP(reads_what_git_reads, 0, ARRAY_LEN(right)),
       LOOP(names_the_line_that_is_wrong, 0, ARRAY_LEN(wrong)), ONCE(refuses_what_is_no_text))

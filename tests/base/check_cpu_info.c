@@ -11,6 +11,7 @@ START_TEST(cpu_is_described)
     ck_assert_int_eq(strncmp(cpu.kernel, "Linux ", 6), 0);
     ck_assert_uint_eq(strspn(cpu.flags_hash, "0123456789abcdef"), HASH_TEXT_SIZE - 1);
 }
+END_TEST
 
 START_TEST(threads_are_the_processors_allowed)
 {
@@ -25,6 +26,7 @@ START_TEST(threads_are_the_processors_allowed)
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     ck_assert_int_eq(cpu_threads(), 1);
 }
+END_TEST
 
 static void write_number(const char *file, const char *text)
 {
@@ -81,6 +83,7 @@ START_TEST(a_control_group_limits_memory)
     set_memory(_i, true, used, "500000\n"); /* the limit was lowered meanwhile */
     ck_assert_uint_eq(memory_left(_i, false), 0);
 }
+END_TEST
 
 /* What /proc/self/cgroup says, files of groups, and the quota in cores; 0: none. */
 static const struct {
@@ -119,6 +122,7 @@ START_TEST(a_control_group_grants_cores)
     ck_assert_double_eq(fp_group_quota(fp_group_of(test_path("list"), test_dir, "cpu")),
                         quotas[_i].cores);
 }
+END_TEST
 
 SUITE("cpu info", test_dir_setup, test_dir_teardown, ONCE(cpu_is_described),
       ONCE(threads_are_the_processors_allowed),

@@ -84,6 +84,7 @@ START_TEST(a_directory_gets_any_name_but_a_dangling_links)
     ck_assert_int_eq(stat("d", &after), 0);
     ck_assert(!exists || before.st_ino == after.st_ino); /* it may be a mount point */
 }
+END_TEST
 
 START_TEST(the_working_directory_stays_one)
 {
@@ -93,6 +94,7 @@ START_TEST(the_working_directory_stays_one)
     check_entries(".", "'a', 'b'");
     check_entries(test_dir, "'d'");
 }
+END_TEST
 
 START_TEST(new_directories_have_the_mode_that_umask_leaves)
 {
@@ -102,6 +104,7 @@ START_TEST(new_directories_have_the_mode_that_umask_leaves)
     ck_assert_int_eq(stat("e/d", &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0750);
 }
+END_TEST
 
 START_TEST(what_is_there_stays)
 {
@@ -114,6 +117,7 @@ START_TEST(what_is_there_stays)
     ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
     check_entries("d", "'a', 'b', 'mine'");
 }
+END_TEST
 
 START_TEST(directories_are_not_replaced_by_files)
 {
@@ -124,6 +128,7 @@ START_TEST(directories_are_not_replaced_by_files)
     check_entries("d", "'b'");
     check_entries("d/b", "'mine'");
 }
+END_TEST
 
 START_TEST(files_are_no_directories)
 {
@@ -136,6 +141,7 @@ START_TEST(files_are_no_directories)
     }
     check_entries(".", "'f', 'self'");
 }
+END_TEST
 
 /* What is staged goes where it was not committed. */
 START_TEST(nothing_is_left_behind)
@@ -147,6 +153,7 @@ START_TEST(nothing_is_left_behind)
     check_entries(".", "");
     FAILS(fresh_dir_open("/proc/d", &s, &st), STATUS_ENVIRONMENT, "'/proc/d'");
 }
+END_TEST
 
 /* A process that stages a directory until it is killed. */
 static pid_t stage_elsewhere(const char *dir)
@@ -186,6 +193,7 @@ START_TEST(what_a_killed_process_staged_is_removed)
     check_entries("d", "'a', 'b'");
     check_entries(".", "'.fuseplan-1', 'd'");
 }
+END_TEST
 
 START_TEST(many_names_are_cut)
 {
@@ -201,6 +209,7 @@ START_TEST(many_names_are_cut)
     ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x' and 2 more");
     names_release(&n);
 }
+END_TEST
 
 SUITE("directory", setup, test_dir_teardown,
       LOOP(a_directory_gets_any_name_but_a_dangling_links, 0, 2 * ARRAY_LEN(places)),

@@ -13,6 +13,7 @@ START_TEST(refuses_more_than_the_limit)
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
 }
+END_TEST
 
 /* Reading these would wait for a writer, or never end. */
 START_TEST(only_regular_files_are_read)
@@ -29,6 +30,7 @@ START_TEST(only_regular_files_are_read)
     FAILS(file_read(path, 1000, &text, &st), STATUS_ENVIRONMENT, others[_i].is);
     ck_assert_uint_eq(text.len, 0);
 }
+END_TEST
 
 /* 3 GB that are all holes. */
 START_TEST(no_file_is_read_without_a_bound)
@@ -39,6 +41,7 @@ START_TEST(no_file_is_read_without_a_bound)
     FAILS(file_read(test_path("f"), 0, &text, &st), STATUS_USAGE, "larger than");
     ck_assert_uint_le(text.len, FILE_MAX_BYTES);
 }
+END_TEST
 
 START_TEST(makes_and_removes_trees)
 {
@@ -50,6 +53,7 @@ START_TEST(makes_and_removes_trees)
     OK(file_remove_all(test_path("a"), &st));
     OK(file_remove_all(test_path("a"), &st));
 }
+END_TEST
 
 START_TEST(user_dirs_follow_the_order)
 {
@@ -82,6 +86,7 @@ START_TEST(user_dirs_follow_the_order)
     ck_assert_str_eq(path, expected);
     free(path);
 }
+END_TEST
 
 /* What is closed at the start gets a file that can neither be read from as input nor written to as
  * output, so that no database comes to lie there. */
@@ -100,6 +105,7 @@ START_TEST(standard_descriptors_are_held)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
 }
+END_TEST
 
 START_TEST(only_a_directory_is_trusted_as_one)
 {
@@ -111,6 +117,7 @@ START_TEST(only_a_directory_is_trusted_as_one)
     ck_assert_msg(strstr(st.message, "f' cannot be looked at: Not a directory") != NULL, "%s",
                   st.message);
 }
+END_TEST
 
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
       LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),

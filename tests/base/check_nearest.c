@@ -27,6 +27,7 @@ START_TEST(finds_the_nearest_word)
     else
         ck_assert_pstr_eq(found, cases[_i].found);
 }
+END_TEST
 
 START_TEST(takes_the_first_of_equals)
 {
@@ -34,6 +35,7 @@ START_TEST(takes_the_first_of_equals)
     ck_assert_str_eq(nearest_word("abcz", equals, 2), "abcx");
     ck_assert_ptr_null(nearest_word("abcz", equals, 0));
 }
+END_TEST
 
 SUITE("nearest", NULL, NULL, LOOP(finds_the_nearest_word, 0, ARRAY_LEN(cases)),
       ONCE(takes_the_first_of_equals))

@@ -16,6 +16,7 @@ START_TEST(writes_what_numpy_writes)
     ck_assert_mem_eq(bytes.ptr, numpy_header, 128);
     ck_assert_mem_eq(bytes.ptr + 128, data, sizeof(data));
 }
+END_TEST
 
 /* A file of a version with this header and `data` bytes of zeros, in memory of its exact size. */
 static struct buf file_of(int major, const char *header, size_t data)
@@ -59,6 +60,7 @@ START_TEST(reads_headers)
     ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - data);
     buf_release(&bytes);
 }
+END_TEST
 
 #define HEADER(descr, order, shape)                                                                \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
@@ -104,6 +106,7 @@ START_TEST(refuses_malformed_files)
     ck_assert_ptr_null(a.data);
     buf_release(&bytes);
 }
+END_TEST
 
 /* The bytes of a number, in a file of one, and its value. */
 static const struct {
@@ -141,6 +144,7 @@ START_TEST(reads_numbers)
     ck_assert_double_eq(npy_value(&a, 0), numbers[_i].value);
     buf_release(&bytes);
 }
+END_TEST
 
 SUITE("npy", NULL, NULL, ONCE(writes_what_numpy_writes), LOOP(reads_headers, 0, ARRAY_LEN(good)),
       LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed)),

@@ -10,6 +10,7 @@ START_TEST(refuses_what_is_not_a_whole_number)
     FAILS(number_parse("--batch", not_integers[_i], -9, 9, &out, &st), STATUS_USAGE, "--batch");
     ck_assert_ptr_nonnull(strstr(st.message, "-9 to 9"));
 }
+END_TEST
 
 static const char *const outside[] = {"-10", "10", "99999999999999999999", "-99999999999999999999"};
 
@@ -18,6 +19,7 @@ START_TEST(refuses_numbers_out_of_range)
     int64_t out;
     FAILS(number_parse("n", outside[_i], -9, 9, &out, &st), STATUS_USAGE, "out of range");
 }
+END_TEST
 
 static const char *const not_numbers[] = {"", "nan", "inf", "1.0x", " 1", "0x10", "1e999", "--1"};
 
@@ -26,6 +28,7 @@ START_TEST(refuses_what_is_not_a_number)
     double out;
     FAILS(number_parse_double("x", not_numbers[_i], 0, 10, &out, &st), STATUS_USAGE, "");
 }
+END_TEST
 
 START_TEST(parses_numbers)
 {
@@ -34,6 +37,7 @@ START_TEST(parses_numbers)
     ck_assert_double_eq(out, 1e-12);
     FAILS(number_parse_double("x", "2", 0, 1, &out, &st), STATUS_USAGE, "out of range");
 }
+END_TEST
 
 START_TEST(writes_bytes_for_people)
 {
@@ -44,6 +48,7 @@ START_TEST(writes_bytes_for_people)
     ck_assert_str_eq(number_bytes((uint64_t)3 << 30, text), "3.0 GiB");
     ck_assert_str_eq(number_bytes(UINT64_MAX, text), "16.0 EiB");
 }
+END_TEST
 
 SUITE("number", NULL, NULL, LOOP(refuses_what_is_not_a_whole_number, 0, ARRAY_LEN(not_integers)),
       LOOP(refuses_numbers_out_of_range, 0, ARRAY_LEN(outside)),

@@ -11,6 +11,7 @@ START_TEST(median_of_few)
     ck_assert_double_eq(i.high, 5);
     ck_assert_double_eq(odd[0], 3); /* the samples stay as they were */
 }
+END_TEST
 
 START_TEST(ratios_are_of_pairs)
 {
@@ -20,6 +21,7 @@ START_TEST(ratios_are_of_pairs)
     ck_assert_double_eq(i.low, 1);
     ck_assert_double_eq(i.high, 3);
 }
+END_TEST
 
 /* Ranks (1-based) of the lower end of the sign test at 95 %: from tables, and for many
  * samples by exact arithmetic. */
@@ -39,6 +41,7 @@ START_TEST(interval_ranks_match_the_tables)
         ck_assert_double_eq(i.high, (double)(n + 1 - table[row].rank));
     }
 }
+END_TEST
 
 START_TEST(quantiles_interpolate)
 {
@@ -47,6 +50,7 @@ START_TEST(quantiles_interpolate)
     ck_assert_double_eq(stats_quantile(samples, 5, 0.1), 4);
     ck_assert_double_eq(stats_quantile(samples, 5, 1), 40);
 }
+END_TEST
 
 START_TEST(spearman_by_hand)
 {
@@ -57,6 +61,7 @@ START_TEST(spearman_by_hand)
     ck_assert_double_eq_tol(stats_spearman(a, tied, 5), 9 / sqrt(10 * 9), 1e-12);
     ck_assert_double_eq(stats_spearman(a, flat, 5), 0);
 }
+END_TEST
 
 /* n samples: `high` of them about 7.5, the others about 0.8. */
 static const struct {
@@ -87,6 +92,7 @@ START_TEST(two_groups_are_told_from_one)
     ck_assert_double_eq_tol(g.high, 7.5, 0.75);
     ck_assert_double_eq_tol(g.high_share, (double)mixtures[_i].high / (double)n, 1e-9);
 }
+END_TEST
 
 /* Drift, a long tail and hardly different times are no groups. */
 START_TEST(one_group_however_it_spreads)
@@ -97,6 +103,7 @@ START_TEST(one_group_however_it_spreads)
         samples[i] = _i == 0 ? 1 + 0.01 * i : _i == 1 ? 1 / (1.02 - 0.02 * i) : i < 25 ? 1 : 1.01;
     ck_assert(!stats_two_groups(samples, 50, &g));
 }
+END_TEST
 
 SUITE("stats", NULL, NULL, LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures)),
       LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few), ONCE(ratios_are_of_pairs),

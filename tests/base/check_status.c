@@ -8,6 +8,7 @@ START_TEST(first_error_wins)
     ck_assert_int_eq(st.code, STATUS_COMPILE);
     ck_assert_str_eq(st.message, "cause 1");
 }
+END_TEST
 
 /* Whatever a compiler printed. */
 START_TEST(messages_are_utf8)
@@ -17,6 +18,7 @@ START_TEST(messages_are_utf8)
     status_prefix(&st, "na\xefve\n");
     ck_assert_str_eq(st.message, "na\\xefve\\n: caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
 }
+END_TEST
 
 /* Two bytes a character, and room for an odd number of bytes. */
 START_TEST(messages_are_cut_between_characters)
@@ -31,6 +33,7 @@ START_TEST(messages_are_cut_between_characters)
     status_prefix(&st, "x");
     ck_assert_uint_eq(strlen(st.message), 998);
 }
+END_TEST
 
 START_TEST(names_go_both_ways)
 {
@@ -38,6 +41,7 @@ START_TEST(names_go_both_ways)
         ck_assert_int_eq(status_from_name(status_name((enum status_code)code)), code);
     ck_assert_int_eq(status_from_name("nonsense"), STATUS_CODE_COUNT);
 }
+END_TEST
 
 SUITE("status", NULL, NULL, ONCE(first_error_wins), ONCE(messages_are_utf8),
       ONCE(messages_are_cut_between_characters), ONCE(names_go_both_ways))

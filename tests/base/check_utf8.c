@@ -25,6 +25,7 @@ START_TEST(text_is_mended)
     ck_assert_str_eq(text, cases[_i].mended);
     ck_assert_str_eq(utf8_mend(text), cases[_i].mended);
 }
+END_TEST
 
 static const struct {
     const char *text, *escaped;
@@ -50,6 +51,7 @@ START_TEST(text_is_escaped_once)
     ck_assert_str_eq(once.ptr, escapes[_i].escaped);
     ck_assert_str_eq(twice.ptr, escapes[_i].escaped);
 }
+END_TEST
 
 /* The bits of a number in the form of so many bytes. */
 static const char *encode(uint32_t number, int bytes, char out[5])
@@ -81,6 +83,7 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
                 ck_abort_msg("U+%04X cut to %d bytes", (unsigned)number, bytes - 1);
         }
 }
+END_TEST
 
 /* In each of these ranges all characters are escaped; before and behind each stands one that is
  * not. */
@@ -102,6 +105,7 @@ START_TEST(hidden_characters_are_escaped)
     ck_assert(hidden[_i].first == 0x80 || !is_escaped(hidden[_i].first - 1));
     ck_assert(!is_escaped(hidden[_i].last + 1));
 }
+END_TEST
 
 SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
       LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes)),

@@ -40,6 +40,7 @@ START_TEST(replaces_a_regular_file)
     ck_assert_uint_eq(after.st_mode & 07777, 0640);
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 static int ends_by; /* the signal that ends a process whose file may not grow further */
 
@@ -70,6 +71,7 @@ START_TEST(a_signal_waits_until_no_temporary_file_is_left)
     write_until(SIGTERM);
     ck_assert_int_eq(entries(), 0);
 }
+END_TEST
 
 START_TEST(new_file_has_the_mode_that_umask_leaves)
 {
@@ -79,6 +81,7 @@ START_TEST(new_file_has_the_mode_that_umask_leaves)
     ck_assert_int_eq(stat(test_path("f"), &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0640);
 }
+END_TEST
 
 /* Root has a device of its own, since a fault would replace it; others cannot replace /dev/full. */
 START_TEST(devices_stay_what_they_are)
@@ -93,6 +96,7 @@ START_TEST(devices_stay_what_they_are)
     ck_assert_int_eq(stat(full, &info), 0);
     ck_assert(S_ISCHR(info.st_mode));
 }
+END_TEST
 
 START_TEST(fifo_carries_the_contents)
 {
@@ -105,6 +109,7 @@ START_TEST(fifo_carries_the_contents)
     ck_assert_str_eq(read_back, "abc");
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 /* A link to a file, and a link to that link.  One to a file that does not exist would let its
  * writer choose where a new file lies. */
@@ -131,6 +136,7 @@ START_TEST(links_are_followed_to_what_exists)
     FAILS(file_write(test_path("self"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
     ck_assert_int_eq(entries(), 4);
 }
+END_TEST
 
 /* ---- what a killed process leaves ------------------------------------------------------------ */
 
@@ -142,6 +148,7 @@ START_TEST(next_writer_removes_what_a_killed_one_left)
     check_content("f", "new");
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 /* What another process is writing, or what is no file of this kind. */
 START_TEST(names_that_are_taken_are_left_alone)
@@ -156,6 +163,7 @@ START_TEST(names_that_are_taken_are_left_alone)
     ck_assert_int_eq(entries(), 5);
     close(other);
 }
+END_TEST
 
 START_TEST(processes_write_the_same_file)
 {
@@ -175,6 +183,7 @@ START_TEST(processes_write_the_same_file)
     check_content("f", "text");
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 START_TEST(all_names_of_a_file_keep_it)
 {
@@ -184,6 +193,7 @@ START_TEST(all_names_of_a_file_keep_it)
     check_content("f", "new");
     check_content("g", "new");
 }
+END_TEST
 
 /* What is printed before and after stays in order around a file that is standard output itself. */
 START_TEST(standard_output_is_not_replaced)
@@ -199,6 +209,7 @@ START_TEST(standard_output_is_not_replaced)
     check_content("out", "first\nfile\nfile\nfile\nfile\nlast\n");
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 /* A write that fails half way leaves the old contents and no temporary file. */
 START_TEST(failed_write_changes_nothing)
@@ -212,6 +223,7 @@ START_TEST(failed_write_changes_nothing)
     check_content("f", "old");
     ck_assert_int_eq(entries(), 1);
 }
+END_TEST
 
 /* In a directory with a file f, a directory d and two links to files that do not exist. */
 static const struct {
@@ -244,6 +256,7 @@ START_TEST(places_that_refuse_are_known_before)
         FAILS(file_check_write(places[_i].path, &st), STATUS_ENVIRONMENT, places[_i].refusal);
     ck_assert_int_eq(entries(), 4);
 }
+END_TEST
 
 /* Root may write anywhere, so the test becomes nobody.  A file that may be written is, even where
  * its directory takes no other; one that may not be written stays, even where it could
@@ -269,6 +282,7 @@ START_TEST(rights_are_those_of_a_shell)
     ck_assert_int_eq(entries(), 2);
     ck_assert_int_eq(root ? setresuid(0, 0, 0) : chmod(test_dir, 0755), 0);
 }
+END_TEST
 
 SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
       ONCE(a_signal_waits_until_no_temporary_file_is_left),

@@ -61,6 +61,7 @@ START_TEST(compilers_start_while_the_device_works)
     ck_assert_int_eq(started(), 4);
     bench_close(b);
 }
+END_TEST
 
 /* The worker says the device's rates when it has opened it: beside the first compiler, unless
  * another process times there. */
@@ -81,6 +82,7 @@ START_TEST(device_is_opened_beside_a_compiler)
         bench_close(b);
     }
 }
+END_TEST
 
 /* What is built ahead, and long done, does not count. */
 START_TEST(one_that_is_wanted_now_is_waited_for)
@@ -92,6 +94,7 @@ START_TEST(one_that_is_wanted_now_is_waited_for)
     ck_assert(built[0].done && built[3].done);
     bench_close(b);
 }
+END_TEST
 
 START_TEST(some_may_be_none_in_time)
 {
@@ -103,6 +106,7 @@ START_TEST(some_may_be_none_in_time)
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
 }
+END_TEST
 
 START_TEST(the_limit_ends_building)
 {
@@ -116,6 +120,7 @@ START_TEST(the_limit_ends_building)
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
 }
+END_TEST
 
 /* That is not the candidate's fault: it is not stored as failed. */
 START_TEST(the_limit_ends_the_workers_work)
@@ -128,6 +133,7 @@ START_TEST(the_limit_ends_the_workers_work)
           "limit is over");
     bench_close(b);
 }
+END_TEST
 
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
       ONCE(device_is_opened_beside_a_compiler), ONCE(one_that_is_wanted_now_is_waited_for),

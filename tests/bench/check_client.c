@@ -38,6 +38,7 @@ START_TEST(request_has_a_limit)
               60, "open", "", 1),
           STATUS_TIMEOUT, "dozing: stopped after 1 s in all");
 }
+END_TEST
 
 /* A worker that is suspended takes no request that is larger than the socket's memory. */
 START_TEST(limit_holds_while_a_request_is_sent)
@@ -48,6 +49,7 @@ START_TEST(limit_holds_while_a_request_is_sent)
     FAILS(ask("#!/bin/sh\nkill -STOP $$\n", 0.5, "open", text, 60), STATUS_TIMEOUT,
           "starting: stopped after");
 }
+END_TEST
 
 /* Neither limit runs on while the parent is suspended, as by Ctrl-Z: its worker then is too.  Here
  * the worker suspends it and goes on, and does not answer at once. */
@@ -62,6 +64,7 @@ START_TEST(suspended_parent_waits_as_long_as_another)
     OK(ask(text, 1, "open", "", 1));
     client_stop(&c);
 }
+END_TEST
 
 /* Verdicts of one binary, of none of this session, as a candidate may send them, and with an error
  * that cannot be. */
@@ -92,6 +95,7 @@ START_TEST(verdict_of_a_binary_is_kept)
     ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);
     cache_release(&b.cache);
 }
+END_TEST
 
 SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
       ONCE(limit_holds_while_a_request_is_sent), ONCE(suspended_parent_waits_as_long_as_another),

@@ -34,6 +34,7 @@ START_TEST(library_runs_gemms)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 static const struct {
     const char *schedule;
@@ -59,6 +60,7 @@ START_TEST(algorithms_are_judged_one_by_one)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* Packed rows run by the choice's algorithm, which is one of those for the next full step of rows:
  * algorithm 3 is right for just so many.  A step of 80 rows is 5. */
@@ -85,6 +87,7 @@ START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* What doctor says of the library. */
 static void check_doctor(int state, const char *found)
@@ -115,6 +118,7 @@ START_TEST(without_the_library_nothing_offers_it)
         ck_assert(!choices[i].impl->library);
     bench_close(b);
 }
+END_TEST
 
 SUITE("cublas", gpu_setup, test_dir_teardown, LOOP(library_runs_gemms, 0, ARRAY_LEN(products)),
       LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms)),

@@ -17,6 +17,7 @@ START_TEST(device_is_described)
     ck_assert_str_ne(f->driver, "");
     bench_close(b);
 }
+END_TEST
 
 /* What was compiled for another architecture is another device's in the database. */
 START_TEST(architecture_can_be_chosen)
@@ -31,6 +32,7 @@ START_TEST(architecture_can_be_chosen)
         bench_close(b);
     }
 }
+END_TEST
 
 /* Of a kernel that hangs. */
 #define HANG_LIMIT_S 1
@@ -72,6 +74,7 @@ START_TEST(kernel_is_run_and_judged)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* The fake device has 4 multiprocessors with room for thread blocks of up to 100000 bytes. */
 static const struct {
@@ -93,6 +96,7 @@ START_TEST(few_thread_blocks_have_a_multiprocessor_each)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 static void check_limit(double is, double expected)
 {
@@ -120,6 +124,7 @@ START_TEST(limits_are_the_devices)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* The second session compiles nothing: what the compiler said the first time is kept. */
 static const struct {
@@ -155,6 +160,7 @@ START_TEST(the_compilers_log_is_kept)
         write_text(test_path("log"), "");
     }
 }
+END_TEST
 
 /* A binary whose log is gone is built again. */
 START_TEST(a_lost_log_is_made_again)
@@ -171,6 +177,7 @@ START_TEST(a_lost_log_is_made_again)
         OK(file_remove_all(test_path("cache/logs"), &st));
     }
 }
+END_TEST
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
@@ -213,6 +220,7 @@ START_TEST(conditions_come_with_a_measurement)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
@@ -258,6 +266,7 @@ START_TEST(missing_and_mismatched_parts_are_named)
     setenv("LD_LIBRARY_PATH", test_dir, 1);
     check_refused(&o, STATUS_ENVIRONMENT, "no NVIDIA driver found");
 }
+END_TEST
 
 /* Memory for tensors, and for code, which finds room unless others took it: op 8 is not to
  * blame. */
@@ -274,6 +283,7 @@ START_TEST(too_little_gpu_memory_ends_the_work)
           _i == 0 ? "of GPU memory, and 1008 B is available" : "cannot load it");
     bench_close(b);
 }
+END_TEST
 
 /* Op 3 has two tensors (B,H,S,S), op 8 none: where one finds room, the first alone fails. */
 START_TEST(candidate_too_large_for_the_gpu_fails_alone)
@@ -293,6 +303,7 @@ START_TEST(candidate_too_large_for_the_gpu_fails_alone)
     }
     bench_close(b);
 }
+END_TEST
 
 /* What another program has taken since the worker began is no candidate's fault: nothing is said of
  * the candidate, which is measured once that program has ended. */
@@ -316,6 +327,7 @@ START_TEST(memory_that_another_program_takes_ends_the_work)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
@@ -335,6 +347,7 @@ START_TEST(fault_is_tried_twice_and_given_up)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
       ONCE(architecture_can_be_chosen), LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels)),

@@ -73,6 +73,7 @@ START_TEST(plan_is_run_and_judged)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* Layer 1 is local: its mask and its rotations are others. */
 START_TEST(plan_runs_both_kinds_of_layers)
@@ -95,6 +96,7 @@ START_TEST(plan_runs_both_kinds_of_layers)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* What a wrong kernel leaves in memory that all share must not make the next ones wrong: op 10
  * needs more of it than op 0. */
@@ -114,6 +116,7 @@ START_TEST(wrong_kernel_spoils_no_other)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* A kernel of microseconds that takes 2 ms while it is verified and calibrated: a sample of one run
  * would be too short. */
@@ -127,6 +130,7 @@ START_TEST(samples_are_long_once_the_gpu_is_awake)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 /* The first plan was verified before the second one spoils what both read. */
 START_TEST(wrong_plan_spoils_none_beside_it)
@@ -143,6 +147,7 @@ START_TEST(wrong_plan_spoils_none_beside_it)
     trial_release(&t[1]);
     bench_close(b);
 }
+END_TEST
 
 /* Segments that differ in their operands alone may have one binary and one schedule.  The verdict
  * on one of them says nothing of the other. */
@@ -168,6 +173,7 @@ START_TEST(segments_of_one_binary_are_each_verified)
         trial_release(&t[i]);
     bench_close(b);
 }
+END_TEST
 
 /* Another process measures on the first GPU of the machine, whatever number each gives it. */
 START_TEST(gpu_is_locked_by_its_uuid)
@@ -198,6 +204,7 @@ START_TEST(gpu_is_locked_by_its_uuid)
     close(lock);
     bench_close(b);
 }
+END_TEST
 
 static const struct bench *victim;
 
@@ -221,6 +228,7 @@ START_TEST(kills_from_outside_are_nobodys_failure)
           "the worker was ended from outside twice");
     bench_close(b);
 }
+END_TEST
 
 /* The driver's kernels leave made-up times, see fake/cuda.c, and none that tells products apart. */
 START_TEST(stamps_say_where_the_time_goes)
@@ -244,6 +252,7 @@ START_TEST(stamps_say_where_the_time_goes)
     }
     bench_close(b);
 }
+END_TEST
 
 /* A library's kernel leaves none.  The driver's clock stands while it runs. */
 START_TEST(library_leaves_no_stamps)
@@ -264,6 +273,7 @@ START_TEST(library_leaves_no_stamps)
     ck_assert_double_eq_tol(found.us[2][STAMP_HAND_OVER], 1, 1e-3);
     bench_close(b);
 }
+END_TEST
 
 /* The kernel is right without stamps. */
 START_TEST(plan_that_fails_with_stamps_says_so)
@@ -279,6 +289,7 @@ START_TEST(plan_that_fails_with_stamps_says_so)
     ck_assert_ptr_nonnull(strstr(found.reason.message, "segment 2-6"));
     bench_close(b);
 }
+END_TEST
 
 SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
       ONCE(plan_runs_both_kinds_of_layers), ONCE(wrong_kernel_spoils_no_other),

@@ -123,6 +123,7 @@ START_TEST(nvcc_is_found)
         FAILS(nvcc_find(&path, &why, &st), STATUS_NOT_FOUND, toolkits[_i].why);
     }
 }
+END_TEST
 
 START_TEST(compiler_that_serves_is_taken)
 {
@@ -146,6 +147,7 @@ START_TEST(compiler_that_serves_is_taken)
     ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
     ck_assert_int_eq(tc.passed_over.code == STATUS_OK, machines[_i].says[0] == '\0');
 }
+END_TEST
 
 /* A greedy compiler fails alone.  NVRTC runs in the worker's program, which AddressSanitizer would
  * not let have a bound. */
@@ -160,6 +162,7 @@ START_TEST(compilers_have_a_bound)
     ck_assert_str_eq(text_of("bound"), "8388608\n"); /* KiB */
 #endif
 }
+END_TEST
 
 /* ---- interrupts ------------------------------------------------------------------------------ */
 
@@ -191,6 +194,7 @@ START_TEST(interrupt_ends_the_look_at_the_tools)
     FAILS(look(NULL, &stop), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
 }
+END_TEST
 
 /* What is killed says nothing of the machine's libraries. */
 START_TEST(killed_look_is_no_answer)
@@ -198,6 +202,7 @@ START_TEST(killed_look_is_no_answer)
     plant("killed", _i == 0 ? "--nvrtc-version" : "--cublas-version");
     FAILS(look(NULL, NULL), STATUS_ENVIRONMENT, "asking for ");
 }
+END_TEST
 
 /* ---- what is remembered of a GPU ------------------------------------------------------------- */
 
@@ -272,6 +277,7 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
     ask();
     ck_assert(is_remembered(0) || changes[_i].variable != NULL);
 }
+END_TEST
 
 /* As in a container that shows less of its host. */
 START_TEST(gpu_is_asked_where_the_system_says_too_little)
@@ -281,6 +287,7 @@ START_TEST(gpu_is_asked_where_the_system_says_too_little)
     ask();
     ck_assert(!is_remembered(0));
 }
+END_TEST
 
 SUITE("cuda tools", setup, teardown, LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits)),
       LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),

@@ -204,6 +204,7 @@ START_TEST(y_follows_from_the_inputs)
     bench_close(b);
     workload_release(&own);
 }
+END_TEST
 
 /* The segment of attention: the GEMM's result and the weights, and what follows. */
 START_TEST(attention_follows_from_its_inputs)
@@ -240,6 +241,7 @@ START_TEST(attention_follows_from_its_inputs)
     bench_close(b);
     workload_release(&own);
 }
+END_TEST
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
@@ -265,6 +267,7 @@ START_TEST(dump_is_whole_or_not_at_all)
     names_release(&found);
     bench_close(b);
 }
+END_TEST
 
 /* Only the directory that the worker writes to has to be UTF-8. */
 START_TEST(dump_needs_a_path_that_can_travel)
@@ -277,6 +280,7 @@ START_TEST(dump_needs_a_path_that_can_travel)
           "is not UTF-8");
     bench_close(b);
 }
+END_TEST
 
 SUITE("dump_values", test_dir_setup, test_dir_teardown,
       LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases)),

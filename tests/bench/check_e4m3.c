@@ -68,6 +68,7 @@ START_TEST(plans_of_each_precision_are_right)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 START_TEST(gated_plans_are_right)
 {
@@ -76,6 +77,7 @@ START_TEST(gated_plans_are_right)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 START_TEST(packed_plans_are_right)
 {
@@ -88,6 +90,7 @@ START_TEST(packed_plans_are_right)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 START_TEST(segments_alone_are_right)
 {
@@ -102,6 +105,7 @@ START_TEST(segments_alone_are_right)
     check_ok(&trial);
     bench_close(b);
 }
+END_TEST
 
 /* What a kernel does wrong, of a segment that is verified alone. */
 static const struct {
@@ -133,6 +137,7 @@ START_TEST(wrong_kernels_are_found)
     check_failed(&trial, STATUS_WRONG, faults[_i].says);
     bench_close(b);
 }
+END_TEST
 
 /* What is stored in e4m3 alone is dumped as numbers of 4 significant bits. */
 START_TEST(codes_are_dumped_as_numbers)
@@ -156,6 +161,7 @@ START_TEST(codes_are_dumped_as_numbers)
     ck_assert_double_gt(sum, 0);
     bench_close(b);
 }
+END_TEST
 
 /* A segment of another precision than its neighbours leaves them what they do not read. */
 START_TEST(stale_copies_are_found)
@@ -171,6 +177,7 @@ START_TEST(stale_copies_are_found)
     check_failed(&t, STATUS_WRONG, "layer 0");
     bench_close(b);
 }
+END_TEST
 
 SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),

@@ -123,6 +123,7 @@ START_TEST(fault_is_told_and_the_next_one_works)
     next_one_works(b);
     bench_close(b);
 }
+END_TEST
 
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
@@ -137,6 +138,7 @@ START_TEST(binary_that_vanished_ends_the_work)
     FAILS(bench_plan(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "gone from the cache");
     bench_close(b);
 }
+END_TEST
 
 /* Only the source of the faulty segment hangs: its compiler is stopped with all that it started. */
 START_TEST(hanging_compiler_is_stopped)
@@ -157,6 +159,7 @@ START_TEST(hanging_compiler_is_stopped)
     ck_assert(pid_ends(pid_written(test_path("sleeps"))));
     bench_close(b);
 }
+END_TEST
 
 /* Wrong in every seventh run, which is found while it is timed or right after. */
 START_TEST(fault_of_some_runs_is_noticed)
@@ -168,6 +171,7 @@ START_TEST(fault_of_some_runs_is_noticed)
     check_failed(&t, STATUS_WRONG, "the plan gives another result than before");
     bench_close(b);
 }
+END_TEST
 
 /* Maps 1 TiB that it never touches: no machine is hurt where no bound holds it.  AddressSanitizer
  * allows no bound. */
@@ -187,6 +191,7 @@ START_TEST(greedy_candidate_fails_alone)
     next_one_works(b);
     bench_close(b);
 }
+END_TEST
 
 /* ---- compilers --------------------------------------------------------------------------------
  * Compilers that fail for a reason of the machine's: some other program, or a lack, stopped them.
@@ -248,6 +253,7 @@ START_TEST(one_failure_is_nobodys)
     ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
     ck_assert_uint_eq(tries(), 2);
 }
+END_TEST
 
 /* The machine's failure says nothing about the candidate even if it repeats: all but the last. */
 START_TEST(two_failures_of_the_machine_end_the_work)
@@ -261,6 +267,7 @@ START_TEST(two_failures_of_the_machine_end_the_work)
     OK(bench_build(bench, &c, 1, &result, &st));
     ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
 }
+END_TEST
 
 START_TEST(two_failures_without_a_reason_are_the_candidates)
 {
@@ -276,6 +283,7 @@ START_TEST(two_failures_without_a_reason_are_the_candidates)
     struct trial t = segment_trial(bench, 8, 9);
     check_failed(&t, STATUS_COMPILE, "segment 8-9");
 }
+END_TEST
 
 /* A compiler that fails at its probe too has no verdict on a candidate. */
 START_TEST(compiler_that_fails_at_its_probe_ends_the_work)
@@ -285,6 +293,7 @@ START_TEST(compiler_that_fails_at_its_probe_ends_the_work)
     write_text(test_path("faults/.sh"), "exit 1\n"); /* for sources that hold no segment */
     FAILS(bench_build(bench, &c, 1, NULL, &st), STATUS_ENVIRONMENT, "the compiler no longer works");
 }
+END_TEST
 
 /* A second try ends with the time that is left, and nothing is known then. */
 START_TEST(second_try_keeps_the_limit)
@@ -299,6 +308,7 @@ START_TEST(second_try_keeps_the_limit)
     bench_limit(bench, 60);
     OK(bench_build(bench, &c, 1, NULL, &st));
 }
+END_TEST
 
 /* A compiler's messages are read, so they come in one language. */
 START_TEST(compilers_speak_no_other_language)
@@ -310,6 +320,7 @@ START_TEST(compilers_speak_no_other_language)
     OK(bench_build(bench, &c, 1, &result, &st));
     ck_assert_str_eq(text_of("tries.locale"), "C\n");
 }
+END_TEST
 
 /* What lies in the binary's place: 3 GB, a pipe, a link to a device, nothing. */
 static const char *const outputs[][2] = {{"truncate -s 3G \"$out\"; exit 0", "3.0 GiB"},
@@ -326,6 +337,7 @@ START_TEST(only_a_binary_is_read)
     ck_assert_int_eq(result.code, STATUS_COMPILE);
     ck_assert_msg(strstr(result.message, outputs[_i][1]) != NULL, "%s", result.message);
 }
+END_TEST
 
 /* Compilers write where the next start sweeps, and the system ends them before it ends
  * the search. */
@@ -345,6 +357,7 @@ START_TEST(compilers_leave_nothing)
     ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), test_path("cache/temporary/")));
     ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), "\n500\n"));
 }
+END_TEST
 
 int main(void)
 {

@@ -31,6 +31,7 @@ START_TEST(plans_run_both_kinds)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* A segment that is wrong in local layers alone. */
 START_TEST(fault_of_one_kind_is_found)
@@ -49,6 +50,7 @@ START_TEST(fault_of_one_kind_is_found)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 SUITE("kinds", test_dir_setup, test_dir_teardown, LOOP(plans_run_both_kinds, 0, ARRAY_LEN(plans)),
       ONCE(fault_of_one_kind_is_found))

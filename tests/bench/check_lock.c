@@ -77,6 +77,7 @@ START_TEST(lock_is_for_one)
     lock_drop(second);
     lock_drop(other);
 }
+END_TEST
 
 struct said {
     int lines, steps;
@@ -126,6 +127,7 @@ START_TEST(waiting_is_told)
     ck_assert_int_eq(said.lines, 1);
     lock_drop(second);
 }
+END_TEST
 
 /* Runs that are not timed go side by side; a measurement waits for all of them, and they for it. */
 START_TEST(lock_is_shared_by_runs)
@@ -140,6 +142,7 @@ START_TEST(lock_is_shared_by_runs)
     ck_assert_int_eq(take(cpu, LOCK_TO_RUN, 0.02, &first), -1);
     lock_drop(timed);
 }
+END_TEST
 
 /* Who would time waits for those who run, and nobody passes him. */
 START_TEST(runs_do_not_pass_a_measurement)
@@ -159,6 +162,7 @@ START_TEST(runs_do_not_pass_a_measurement)
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
 }
+END_TEST
 
 /* Another user's process with another cache takes the same lock, whatever the first one's umask; a
  * device that no machine has keeps this test apart from measurements. */
@@ -179,6 +183,7 @@ START_TEST(lock_is_for_all_users)
     unlink(path);
     unlink(queue);
 }
+END_TEST
 
 START_TEST(directory_of_locks_must_be_there)
 {
@@ -187,6 +192,7 @@ START_TEST(directory_of_locks_must_be_there)
     FAILS(take(cpu, LOCK_TO_TIME, 60, &lock), STATUS_ENVIRONMENT,
           "; FUSEPLAN_LOCK_DIR must name a directory");
 }
+END_TEST
 
 /* A planted link must not make a user write to a file of somebody's.  What else is in the way is
  * named with its owner, who alone can remove it from a sticky directory. */
@@ -210,6 +216,7 @@ START_TEST(lock_that_is_no_file_is_named)
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
 }
+END_TEST
 
 START_TEST(lock_of_a_program_without_a_name_is_told)
 {
@@ -219,6 +226,7 @@ START_TEST(lock_of_a_program_without_a_name_is_told)
     ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_LOCK_DIR"));
     lock_drop(other);
 }
+END_TEST
 
 /* Who waits for a file that is removed meanwhile gets a lock that keeps nobody away: he locks the
  * file that is there then. */
@@ -242,6 +250,7 @@ START_TEST(removed_lock_is_made_anew)
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
 }
+END_TEST
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -266,6 +275,7 @@ START_TEST(sessions_take_turns)
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
     bench_close(b);
 }
+END_TEST
 
 SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), LOOP(waiting_is_told, 0, 2),
       ONCE(lock_is_shared_by_runs), ONCE(runs_do_not_pass_a_measurement),

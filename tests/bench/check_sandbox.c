@@ -202,6 +202,7 @@ START_TEST(it_is_tried_where_sigchld_was_ignored)
     signal(SIGCHLD, SIG_IGN);
     ck_assert_uint_eq(sandbox_try(), usual);
 }
+END_TEST
 
 START_TEST(candidate_only_computes)
 {
@@ -221,6 +222,7 @@ START_TEST(candidate_only_computes)
     ck_assert_int_eq(waitpid(stranger, NULL, WNOHANG | WUNTRACED), 0);
     kill(stranger, SIGKILL);
 }
+END_TEST
 
 START_TEST(without_a_sandbox_it_does_all_else_too)
 {
@@ -234,6 +236,7 @@ START_TEST(without_a_sandbox_it_does_all_else_too)
     kill(stranger, SIGKILL);
     check_failed(&t, STATUS_LAUNCH, says);
 }
+END_TEST
 
 SUITE("sandbox", test_dir_setup, test_dir_teardown, ONCE(it_is_tried_where_sigchld_was_ignored),
       LOOP(candidate_only_computes, 0, 2), ONCE(without_a_sandbox_it_does_all_else_too))

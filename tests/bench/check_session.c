@@ -58,6 +58,7 @@ START_TEST(load_of_others_is_noticed)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* What a bench has told its listener. */
 struct told {
@@ -93,6 +94,7 @@ START_TEST(candidates_are_compared_in_pairs)
     ck_assert_int_ge(told.rounds, 8); /* told before each sample */
     bench_close(b);
 }
+END_TEST
 
 START_TEST(hopeless_plan_is_censored)
 {
@@ -107,6 +109,7 @@ START_TEST(hopeless_plan_is_censored)
     trial_release(&t);
     bench_close(b);
 }
+END_TEST
 
 static double verified_error(const struct bench_options *o, const char *verdict)
 {
@@ -139,6 +142,7 @@ START_TEST(verdicts_are_kept)
     o.afresh = true;
     ck_assert_double_eq(verified_error(&o, NULL), error);
 }
+END_TEST
 
 /* A damaged binary is built again. */
 START_TEST(damaged_binary_is_rebuilt)
@@ -154,6 +158,7 @@ START_TEST(damaged_binary_is_rebuilt)
         bench_close(b);
     }
 }
+END_TEST
 
 /* What a session built long ago and uses now is not what another one removes first. */
 START_TEST(binary_in_use_is_not_trimmed)
@@ -174,6 +179,7 @@ START_TEST(binary_in_use_is_not_trimmed)
     cache_release(&shared);
     bench_close(b);
 }
+END_TEST
 
 /* ---- the first look at a compiler ------------------------------------------------------------ */
 
@@ -202,6 +208,7 @@ START_TEST(first_look_survives_a_kill)
     bench_close(bench_by(text, &o));
     ck_assert(file_exists(test_path("killed")));
 }
+END_TEST
 
 /* Whatever else is printed beside the version. */
 START_TEST(compiler_is_named_by_its_own_macros)
@@ -215,6 +222,7 @@ START_TEST(compiler_is_named_by_its_own_macros)
     ck_assert_str_eq(bench_fingerprint(b)->compiler, expected);
     bench_close(b);
 }
+END_TEST
 
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
@@ -260,6 +268,7 @@ START_TEST(bad_environments_are_refused)
     check_refused(&o, &w, STATUS_ENVIRONMENT, "/nowhere/fuseplan-worker");
     workload_release(&w);
 }
+END_TEST
 
 /* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
 static rlim_t limit_space(int pieces_of_256_mib, rlim_t less)
@@ -287,6 +296,7 @@ START_TEST(small_address_space_is_refused)
     ck_assert_double_lt(clock_seconds() - start, 30);
     workload_release(&w);
 }
+END_TEST
 
 static volatile sig_atomic_t stop;
 
@@ -316,6 +326,7 @@ START_TEST(interrupt_ends_the_first_look)
     workload_release(&w);
     ck_assert_double_lt(clock_seconds() - start, 9);
 }
+END_TEST
 
 START_TEST(stop_flag_ends_the_work)
 {
@@ -331,6 +342,7 @@ START_TEST(stop_flag_ends_the_work)
     check_segment(b, 9, 9);
     bench_close(b);
 }
+END_TEST
 
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(load_of_others_is_noticed),
       ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),

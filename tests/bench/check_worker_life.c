@@ -40,6 +40,7 @@ START_TEST(idle_workers_death_counts_for_nobody)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* Nor is the search at its end if one is killed before it has answered for the first time. */
 START_TEST(worker_is_started_twice)
@@ -58,6 +59,7 @@ START_TEST(worker_is_started_twice)
     check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* A worker that others end in two tries running, as the system does where memory is short, says
  * nothing about the candidate.  One that ends by itself does, and so does one that could have sent
@@ -120,6 +122,7 @@ START_TEST(kill_from_outside_is_nobodys_failure)
         check_ok(&t);
     bench_close(b);
 }
+END_TEST
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
@@ -145,6 +148,7 @@ START_TEST(daemon_of_a_candidate_ends_with_its_worker)
     ck_assert(pid_ends(left));
     bench_close(b);
 }
+END_TEST
 
 /* Also where the search is killed with SIGKILL.  _i: it is a compiler's child. */
 START_TEST(all_that_runs_ends_with_the_search)
@@ -167,6 +171,7 @@ START_TEST(all_that_runs_ends_with_the_search)
     waitpid(search, NULL, 0);
     ck_assert(pid_ends(left));
 }
+END_TEST
 
 SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_counts_for_nobody),
       ONCE(worker_is_started_twice),

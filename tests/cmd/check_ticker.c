@@ -71,6 +71,7 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
     kill(reading, SIGKILL);
     waitpid(reading, &status, 0);
 }
+END_TEST
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -131,6 +132,7 @@ START_TEST(a_signal_does_not_end_the_events)
     ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"end\""));
     close(pipe);
 }
+END_TEST
 
 SUITE("the ticker of cmd/progress", test_dir_setup, test_dir_teardown,
       ONCE(a_child_begins_while_nothing_is_drawn), ONCE(a_signal_does_not_end_the_events))

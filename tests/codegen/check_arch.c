@@ -28,6 +28,7 @@ START_TEST(lists_are_read_and_written)
     arch_options(&got, &options);
     ck_assert_str_eq(options.ptr, lists[_i].options);
 }
+END_TEST
 
 static const struct {
     const char *text, *says;
@@ -46,6 +47,7 @@ START_TEST(what_is_no_list_is_refused)
     ck_assert_int_eq(got.count, 0);
     ck_assert_msg(strstr(st.message, refused[_i].says) != NULL, "%s", st.message);
 }
+END_TEST
 
 static const struct {
     int arch, device;
@@ -59,6 +61,7 @@ START_TEST(code_runs_within_a_major_version)
 {
     ck_assert_int_eq(arch_runs(pairs[_i].arch, pairs[_i].device), pairs[_i].runs);
 }
+END_TEST
 
 SUITE("arch", NULL, NULL, LOOP(lists_are_read_and_written, 0, ARRAY_LEN(lists)),
       LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused)),

@@ -62,6 +62,7 @@ START_TEST(choices_store_all_outputs)
         }
     }
 }
+END_TEST
 
 /* The sum is read by operator 13, too. */
 START_TEST(sums_that_others_read_are_stored)
@@ -71,6 +72,7 @@ START_TEST(sums_that_others_read_are_stored)
     ck_assert(serves(CHAIN_PRE, sum, "hopper_gemm"));
     ck_assert(serves(CHAIN_PRE, norm, "generated"));
 }
+END_TEST
 
 /* A stage whose last operator alone is stored ends where others read. */
 START_TEST(stages_end_where_others_read)
@@ -82,6 +84,7 @@ START_TEST(stages_end_where_others_read)
     ck_assert_int_eq(stages[0].last, 8);
     ck_assert_int_eq(stages[1].kind, STAGE_ROWS);
 }
+END_TEST
 
 START_TEST(missing_biases_are_refused)
 {
@@ -97,6 +100,7 @@ START_TEST(missing_biases_are_refused)
     for (int op = 0; op < OP_COUNT; op++)
         ck_assert(serves(CHAIN_NO_BIAS, (struct segment){(int8_t)op, (int8_t)op}, "generated"));
 }
+END_TEST
 
 START_TEST(missing_betas_are_refused)
 {
@@ -105,6 +109,7 @@ START_TEST(missing_betas_are_refused)
     ck_assert_str_eq(why_not(CHAIN_NO_BETA, (struct segment){9, 9}, "generated"), why);
     ck_assert(serves(CHAIN_NO_BETA, (struct segment){7, 8}, "hopper_gemm"));
 }
+END_TEST
 
 /* Whether an implementation of CUDA runs a segment of a chain by its default schedule. */
 static bool runs(const char *chain, struct segment s, const char *impl)
@@ -137,6 +142,7 @@ START_TEST(functions_without_a_kernel_are_refused)
         ck_assert(runs("bias", rows, "hopper_attention"));
     }
 }
+END_TEST
 
 /* Every segment of every chain, and the hand-written attention. */
 START_TEST(cuda_runs_every_chain)
@@ -157,6 +163,7 @@ START_TEST(cuda_runs_every_chain)
         ck_assert_msg(runs(c->name, segment_at(i), "generated"), "%s: segment %d", c->name, i);
     ck_assert(runs(c->name, (struct segment){ATTENTION_FIRST, ATTENTION_LAST}, "handwritten"));
 }
+END_TEST
 
 /* A GEMM hands pairs of columns to a gate.  A head's halves are further apart than its tile. */
 START_TEST(gates_join_gemms_and_rotations_do_not)
@@ -169,6 +176,7 @@ START_TEST(gates_join_gemms_and_rotations_do_not)
     ck_assert_int_eq(stages[1].first, 1);
     ck_assert_int_eq(stages[1].kind, STAGE_ATTENTION);
 }
+END_TEST
 
 /* A target that lacks code for an operator of a chain says so before anything is compiled. */
 START_TEST(chains_without_code_are_refused)
@@ -185,6 +193,7 @@ START_TEST(chains_without_code_are_refused)
     OK(build_check(&t, &w, &st));
     workload_release(&w);
 }
+END_TEST
 
 SUITE("chains", NULL, NULL, LOOP(choices_store_all_outputs, 0, CHAIN_COUNT *SEGMENT_COUNT),
       ONCE(sums_that_others_read_are_stored), ONCE(stages_end_where_others_read),

@@ -37,6 +37,7 @@ START_TEST(choices_start_with_the_defaults)
                 memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) == 0)
                 ck_abort_msg("choices %d and %d are the same", j, i);
 }
+END_TEST
 
 #define TARGET(type, size, architecture, has_library, has_cover)                                   \
     {                                                                                              \
@@ -132,6 +133,7 @@ START_TEST(implementations_run_what_they_can)
     ck_assert_int_eq(choice_applicable(&c, rows[_i].target, &why), rows[_i].why == NULL);
     ck_assert_msg(rows[_i].why == NULL || strstr(why, rows[_i].why) != NULL, "%s", why);
 }
+END_TEST
 
 struct named {
     char *symbol;
@@ -188,6 +190,7 @@ START_TEST(sources_with_the_same_symbol_are_the_same)
     while (count > 0)
         free(of[--count].symbol);
 }
+END_TEST
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
@@ -230,6 +233,7 @@ START_TEST(launches_are_sane)
         }
     workload_release(&w);
 }
+END_TEST
 
 /* ---- what code is compiled for --------------------------------------------------------------- */
 
@@ -260,6 +264,7 @@ START_TEST(sizes_without_code_are_refused)
     t = build_target_of(TARGET_CPU, "avx512", false, &w);
     OK(build_check(&t, &w, &st));
 }
+END_TEST
 
 /* The segments that compute a GEMM or what it reads, where implementations have e4m3 or none. */
 START_TEST(precision_without_kernels_is_refused)
@@ -294,6 +299,7 @@ START_TEST(precision_without_kernels_is_refused)
     OK(build_check(&t, &w, &st));
     workload_release(&w);
 }
+END_TEST
 
 /* Chains whose first tensors fit one kernel with attention, and those that are turned before it. */
 static const struct {
@@ -320,6 +326,7 @@ START_TEST(plans_of_the_least_expected_time)
         ck_assert_uint_eq(plan_value(plan), expected[_i].value);
     workload_release(&w);
 }
+END_TEST
 
 /* Tiles of an order of tokens are launched for all layers alike. */
 START_TEST(kinds_of_layers_share_an_order_of_tokens)
@@ -335,6 +342,7 @@ START_TEST(kinds_of_layers_share_an_order_of_tokens)
     ck_assert_int_eq(build_target_of(TARGET_CUDA, "sm_90", true, &w).ordered, _i < 2);
     workload_release(&w);
 }
+END_TEST
 
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),

@@ -120,5 +120,6 @@ START_TEST(defaults_are_near_the_fastest)
                   "%s: defaults take %.3f times as long as the fastest schedules, %.3f at most",
                   tables[_i].impl, exp(sum / points), most);
 }
+END_TEST
 
 SUITE("cuda_expected", NULL, NULL, LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables)))

@@ -14,6 +14,7 @@ START_TEST(matches_golden)
     struct cuda_source s = cuda_golden(_i);
     check_golden(&s.choice, &s.target, ".cu");
 }
+END_TEST
 
 /* With stamps a text stands in front, and a kernel has one parameter and one line more. */
 START_TEST(stamps_change_nothing_else)
@@ -35,6 +36,7 @@ START_TEST(stamps_change_nothing_else)
     ck_assert_uint_eq(strlen(body), plain.len + (has ? strlen(parameter) + strlen(line) : 0));
     ck_assert(!has || (strstr(body, parameter) != NULL && strstr(body, line) != NULL));
 }
+END_TEST
 
 static void emit_generated(int segment, struct buf *out)
 {
@@ -78,6 +80,7 @@ START_TEST(headers_are_embedded)
         check_includes(text.ptr);
     }
 }
+END_TEST
 
 SUITE("emit_cuda", NULL, NULL, LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT),
       LOOP(stamps_change_nothing_else, 0, CUDA_GOLDEN_COUNT), ONCE(headers_are_embedded))

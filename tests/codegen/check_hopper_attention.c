@@ -41,6 +41,7 @@ START_TEST(hopper_attention_has_tiles_of_query_blocks)
     ck_assert(!l.cooperative);
     workload_release(&w);
 }
+END_TEST
 
 /* 1024 tokens are 16 query blocks.  In two parts every tile comes twice, heads count arrivals, and
  * the workspace has a sum for each row. */
@@ -67,6 +68,7 @@ START_TEST(a_cover_in_parts_needs_counters_and_sums)
         workload_release(&w);
     }
 }
+END_TEST
 
 SUITE("hopper_attention", NULL, NULL,
       LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings)),

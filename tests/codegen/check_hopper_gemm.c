@@ -57,6 +57,7 @@ START_TEST(tiles_of_a_launch)
     ck_assert_int_eq(l.workspace_bytes, 0);
     ck_assert(!l.cooperative);
 }
+END_TEST
 
 /* Heads of 64; whether there is a tile whose cluster makes up a row. */
 static const struct {
@@ -87,6 +88,7 @@ START_TEST(clusters_have_whole_rows)
     }
     ck_assert_int_eq(any, clusters[_i].any);
 }
+END_TEST
 
 /* 16 rows by 128 of 384 columns: 3 * 2^18 tiles of so many rows, and 3 * 2^19. */
 START_TEST(places_of_tiles_are_found)
@@ -101,6 +103,7 @@ START_TEST(places_of_tiles_are_found)
     if (_i > 0)
         ck_assert_str_eq(why, "the kernel finds the places of less than 2^20 tiles");
 }
+END_TEST
 
 /* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split.
  * Launches are laid out for all rows, those of padding too. */
@@ -129,6 +132,7 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
 }
+END_TEST
 
 /* What TMA copies, for fp_maps: in, weight, out, residual, sum, and the result in e4m3. */
 static const struct {
@@ -213,6 +217,7 @@ START_TEST(maps_of_a_launch)
         }
     }
 }
+END_TEST
 
 /* A chain that normalises before stores what the norm is of, too: by TMA where it stores by TMA. */
 START_TEST(sums_beside_norms)
@@ -233,6 +238,7 @@ START_TEST(sums_beside_norms)
     ck_assert_mem_eq(sum->size, out->size, sizeof(out->size));
     ck_assert_mem_eq(sum->box, out->box, sizeof(out->box));
 }
+END_TEST
 
 static const struct {
     const char *schedule;
@@ -268,6 +274,7 @@ START_TEST(gates_store_half_the_columns)
     ck_assert_int_eq(l.maps[out].size[0], 144);
     ck_assert_int_eq(l.maps[out].box[0], 32);
 }
+END_TEST
 
 static const struct {
     int head_size;
@@ -310,6 +317,7 @@ START_TEST(heads_that_are_turned_are_whole)
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::store_turned_qkv<dtype, W>"));
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::table(a, 12)"));
 }
+END_TEST
 
 SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),

@@ -10,6 +10,7 @@ START_TEST(schedule_text_is_words)
     schedule_text(generated_cpu(), &sch, &text);
     ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
 }
+END_TEST
 
 START_TEST(choices_survive_their_text)
 {
@@ -25,6 +26,7 @@ START_TEST(choices_survive_their_text)
         ck_assert_int_eq(choices[i].impl->handwritten, _i % 2 != 0 && s.first == 2 && s.last == 6);
     }
 }
+END_TEST
 
 static const struct {
     struct segment segment;
@@ -68,6 +70,7 @@ START_TEST(schedules_have_a_precision)
     if (says == NULL)
         ck_assert_uint_eq(c.schedule.precision, 1 << GEMM_FFN1 | 1 << GEMM_FFN2);
 }
+END_TEST
 
 /* What a segment has in e4m3 if the plan has all that it touches so; in: -2 where it cannot. */
 static const struct {
@@ -102,6 +105,7 @@ START_TEST(segments_use_e4m3)
     ck_assert_int_eq(use.out, uses[_i].out);
     ck_assert_int_eq(use.both, uses[_i].both);
 }
+END_TEST
 
 START_TEST(refuses_bad_choices)
 {
@@ -111,6 +115,7 @@ START_TEST(refuses_bad_choices)
           bad_choices[_i].code, bad_choices[_i].message);
     ck_assert_ptr_null(c.impl);
 }
+END_TEST
 
 START_TEST(knobs_without_effect_are_refused)
 {
@@ -128,6 +133,7 @@ START_TEST(knobs_without_effect_are_refused)
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));
     ck_assert_str_eq(why, "row_block is a knob of GEMMs, and this segment has none");
 }
+END_TEST
 
 SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
       LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),

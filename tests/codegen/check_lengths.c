@@ -102,6 +102,7 @@ START_TEST(lists_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
+END_TEST
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
@@ -212,6 +213,7 @@ START_TEST(tiles_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
+END_TEST
 
 SUITE("lengths", NULL, NULL, LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)),
       LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)))

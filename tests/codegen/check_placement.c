@@ -147,6 +147,7 @@ START_TEST(tensors_in_use_at_once_lie_apart)
     }
     ck_assert_int_ge(checked, 1);
 }
+END_TEST
 
 /* 48920: 0, 1-6, 7-9, 10-11, 12-14.  The 3072 columns of 11 lie over the 2304 of 0 and the 768 of
  * 6, beside the 768 of 9. */
@@ -163,6 +164,7 @@ START_TEST(memory_is_shared)
     ck_assert_int_eq(p.at[TENSOR_X], -1);
     ck_assert_int_eq(p.elements, tokens * 3840);
 }
+END_TEST
 
 /* In e4m3 the 3072 columns of 11 take the memory of 1536, and no other. */
 START_TEST(e4m3_takes_less)
@@ -176,6 +178,7 @@ START_TEST(e4m3_takes_less)
     ck_assert_int_ge(p.at[TENSOR_COUNT + GEMM_FFN2], 0);
     ck_assert_int_lt(p.elements, (int64_t)w.batch * w.seq_len * 3900);
 }
+END_TEST
 
 static void setup(void)
 {

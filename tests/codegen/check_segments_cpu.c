@@ -269,6 +269,7 @@ START_TEST(segments_agree_with_the_oracle)
     for (int i = 0; i < count; i++)
         run_shape(&shapes[i], i, count, _i);
 }
+END_TEST
 
 /* Sources of another chain, on a third of the shapes; if it has those of all segments, each on a
  * third of these. */
@@ -294,6 +295,7 @@ START_TEST(other_chains_agree_with_the_oracle)
     for (int i = bert_count; i < source_count; i++)
         ck_assert(ran[i] == (sources[i].chain == c));
 }
+END_TEST
 
 int main(void)
 {

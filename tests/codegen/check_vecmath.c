@@ -10,6 +10,7 @@ START_TEST(exp_is_accurate)
     }
     ck_assert_msg(worst < 2e-7, "relative error %g", worst);
 }
+END_TEST
 
 START_TEST(exp_ends_in_zero)
 {
@@ -18,6 +19,7 @@ START_TEST(exp_ends_in_zero)
     ck_assert(fp_exp(-88) == 0);
     ck_assert(fp_exp(0) == 1);
 }
+END_TEST
 
 START_TEST(erf_is_accurate)
 {
@@ -26,5 +28,6 @@ START_TEST(erf_is_accurate)
         worst = fmax(worst, fabs((double)fp_erf((float)x) - erf((double)(float)x)));
     ck_assert_msg(worst < 5e-7, "absolute error %g", worst);
 }
+END_TEST
 
 SUITE("vecmath", NULL, NULL, ONCE(exp_is_accurate), ONCE(exp_ends_in_zero), ONCE(erf_is_accurate))

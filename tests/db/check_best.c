@@ -48,6 +48,7 @@ START_TEST(nothing_known_is_not_found)
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     ck_assert_int_eq(best.choice_count, 0);
 }
+END_TEST
 
 START_TEST(fastest_plan_before_finals)
 {
@@ -70,6 +71,7 @@ START_TEST(fastest_plan_before_finals)
     ck_assert_int_eq(best.plans_failed, 1);
     ck_assert_int_eq(best.plans_censored, 1);
 }
+END_TEST
 
 START_TEST(finals_decide)
 {
@@ -94,6 +96,7 @@ START_TEST(finals_decide)
     ck_assert(isnan(time_of(VALUE_UNFUSED, "").median));
     ck_assert_int_eq(best.plans_total, 5);
 }
+END_TEST
 
 START_TEST(packed_is_of_the_fastest)
 {
@@ -113,6 +116,7 @@ START_TEST(packed_is_of_the_fastest)
     check_best(61, false, 0.5, "");
     ck_assert(best.packed);
 }
+END_TEST
 
 /* A study has a plan in each precision, and a reader sees those of one. */
 START_TEST(precisions_do_not_mix)
@@ -152,6 +156,7 @@ START_TEST(precisions_do_not_mix)
     expect_sql(db->handle, 1, "SELECT count(*) FROM failure WHERE precision = 2");
     assert_whole(db);
 }
+END_TEST
 
 /* In the finals of a search for plans in e4m3 the plans in fp16 are baselines. */
 START_TEST(baselines_of_another_precision)
@@ -181,6 +186,7 @@ START_TEST(baselines_of_another_precision)
     check_best(60, true, 3.5, "c");
     assert_whole(db);
 }
+END_TEST
 
 /* What is stored last counts as the newest, though the clock went back: `search --again` compares
  * anew, and a faster plan of a search comes after that. */
@@ -196,6 +202,7 @@ START_TEST(clock_may_go_back)
     add(plan_trial(60, 0.5));
     check_best(60, false, 0.5, "");
 }
+END_TEST
 
 START_TEST(time_has_its_reason_or_its_samples)
 {
@@ -217,6 +224,7 @@ START_TEST(time_has_its_reason_or_its_samples)
     OK(db_time(db, study, 52, "b", &t, &st));
     db_time_release(&t);
 }
+END_TEST
 
 /* What a search finds after a comparison, and is stopped before the next. */
 START_TEST(faster_plan_since_wins)
@@ -238,6 +246,7 @@ START_TEST(faster_plan_since_wins)
     add(plan_trial(52, 1.5));
     check_best(52, false, 1.5, "");
 }
+END_TEST
 
 static struct db_trial stored_at(struct db_trial t, const char *utc)
 {
@@ -273,6 +282,7 @@ START_TEST(time_decides_and_not_the_order_of_storing)
     OK(db_study_find(db, a_workload.text, "cpu", &s, &found, &st));
     ck_assert_int_eq(found, study);
 }
+END_TEST
 
 /* One may ask for the times of slow plans only. */
 START_TEST(bench_decides_nothing)
@@ -290,6 +300,7 @@ START_TEST(bench_decides_nothing)
     ck_assert_str_eq(best.search_options, "{\"a\": 1}");
     check_compared("");
 }
+END_TEST
 
 START_TEST(choices_carry_their_segments_time)
 {
@@ -312,6 +323,7 @@ START_TEST(choices_carry_their_segments_time)
     ck_assert_double_eq(best.choice_ms[1], 0.75);
     ck_assert(isnan(best.choice_ms[2]));
 }
+END_TEST
 
 START_TEST(plans_are_counted_once)
 {
@@ -329,6 +341,7 @@ START_TEST(plans_are_counted_once)
     ck_assert_int_eq(best.plans_failed, 2);
     ck_assert_int_eq(best.plans_censored, 1);
 }
+END_TEST
 
 SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
       ONCE(fastest_plan_before_finals), ONCE(finals_decide), ONCE(packed_is_of_the_fastest),

@@ -68,6 +68,7 @@ START_TEST(whole_database_has_no_problem)
     assert_whole(db);
     db_close(db);
 }
+END_TEST
 
 static void keep_step(void *ctx, const struct step *step)
 {
@@ -88,6 +89,7 @@ START_TEST(each_rule_is_told)
     ck_assert_int_ge(told, 20);
     db_close(db);
 }
+END_TEST
 
 START_TEST(planted_problem_is_found)
 {
@@ -107,6 +109,7 @@ START_TEST(planted_problem_is_found)
     ck_assert_msg(strstr(found.ptr, planted[_i].problem) != NULL, "%s", found.ptr);
     db_close(db);
 }
+END_TEST
 
 START_TEST(info_counts_and_measures)
 {
@@ -124,6 +127,7 @@ START_TEST(info_counts_and_measures)
     ck_assert_int_eq(info.searches, 2);
     db_close(db);
 }
+END_TEST
 
 SUITE("db/check", memory_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
       ONCE(each_rule_is_told), LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)),

@@ -81,6 +81,7 @@ START_TEST(a_workload_with_all_it_has)
     forget((struct db_forget){.workload = "other", .target_kind = "cpu"}, 1, 4);
     ck_assert_int_eq(rows("target"), 0);
 }
+END_TEST
 
 /* The reasons of failures that were measured again go with the failures, and with the workload. */
 START_TEST(kept_failures_too)
@@ -96,5 +97,6 @@ START_TEST(kept_failures_too)
     forget((struct db_forget){.workload = a_workload.text, .target_kind = "cpu"}, 3, 13);
     ck_assert_int_eq(rows("failure"), 0);
 }
+END_TEST
 
 SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(kept_failures_too))

@@ -52,6 +52,7 @@ START_TEST(merging_in_any_order_gives_one_outcome)
     for (int i = 0; i < 3; i++)
         free(texts[i]);
 }
+END_TEST
 
 static const struct {
     const char *sql, *message;
@@ -90,6 +91,7 @@ START_TEST(merge_tells_its_files)
     db_close(a);
     free((char *)paths[0]);
 }
+END_TEST
 
 START_TEST(merge_is_all_or_nothing)
 {
@@ -108,6 +110,7 @@ START_TEST(merge_is_all_or_nothing)
     expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
     db_close(db);
 }
+END_TEST
 
 /* Neither database is damaged. */
 START_TEST(search_of_another_study_is_refused)
@@ -127,6 +130,7 @@ START_TEST(search_of_another_study_is_refused)
     FAILS(db_merge(a, &path, 1, &moved, &st), STATUS_DATABASE, "belongs to another study in '");
     db_close(a);
 }
+END_TEST
 
 START_TEST(merge_keeps_failures_that_it_replaces)
 {
@@ -148,6 +152,7 @@ START_TEST(merge_keeps_failures_that_it_replaces)
     expect_sql(a->handle, 1, "SELECT count(*) FROM trial WHERE status = 'ok'");
     db_close(a);
 }
+END_TEST
 
 SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merge_tells_its_files),
       ONCE(merging_in_any_order_gives_one_outcome),

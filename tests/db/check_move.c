@@ -33,6 +33,7 @@ START_TEST(export_import_export)
     ck_assert_str_eq(text, again);
     free(again);
 }
+END_TEST
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
@@ -93,6 +94,7 @@ START_TEST(pack_has_winners)
     db_best_release(&best);
     db_close(db);
 }
+END_TEST
 
 /* ---- what import refuses --------------------------------------------------------------------- */
 
@@ -175,6 +177,7 @@ START_TEST(broken_text_is_refused_and_changes_nothing)
     assert_whole(db);
     db_close(db);
 }
+END_TEST
 
 START_TEST(line_is_told)
 {
@@ -198,6 +201,7 @@ START_TEST(line_is_told)
     }
     db_close(db);
 }
+END_TEST
 
 START_TEST(pipe_is_read_once)
 {
@@ -221,6 +225,7 @@ START_TEST(pipe_is_read_once)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     db_close(db);
 }
+END_TEST
 
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
       ONCE(pack_has_winners),

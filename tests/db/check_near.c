@@ -66,6 +66,7 @@ START_TEST(the_workload_on_this_model_or_on_any)
     check("b=1 mask=full", true, false, model);
     check("b=2 mask=full", false, false, 0);
 }
+END_TEST
 
 START_TEST(another_chain_is_no_relative)
 {
@@ -74,12 +75,14 @@ START_TEST(another_chain_is_no_relative)
     check("b=1 mask=sliding:w=3 chain=raw", false, true, other);
     check("b=1 mask=sliding:w=5 chain=raw", false, false, other);
 }
+END_TEST
 
 START_TEST(a_study_in_which_nothing_ran_is_none)
 {
     add("b=1 mask=full", "here", "1", false);
     check("b=1 mask=full", false, false, 0);
 }
+END_TEST
 
 START_TEST(nearest_parameters_of_the_family)
 {
@@ -94,6 +97,7 @@ START_TEST(nearest_parameters_of_the_family)
     check("b=1 mask=sliding:w=64", false, true, far); /* the workload itself is no relative */
     check("b=1 mask=strided:t=32", false, true, 0);
 }
+END_TEST
 
 START_TEST(several_parameters_and_none)
 {
@@ -105,6 +109,7 @@ START_TEST(several_parameters_and_none)
     check("b=1 mask=file:4567", false, true, 0);
     check("b=1 mask=full", false, true, 0);
 }
+END_TEST
 
 SUITE("db/near", setup, teardown, ONCE(the_workload_on_this_model_or_on_any),
       ONCE(another_chain_is_no_relative), ONCE(a_study_in_which_nothing_ran_is_none),

@@ -34,6 +34,7 @@ START_TEST(network_file_systems_are_read_alone)
     db_close(db);
     file_system = 0;
 }
+END_TEST
 
 START_TEST(creates_the_file_and_its_directory)
 {
@@ -45,6 +46,7 @@ START_TEST(creates_the_file_and_its_directory)
     ck_assert(!file_exists(test_path("a/b/c.db-wal")));
     ck_assert(!file_exists(test_path("a/b/c.db-shm")));
 }
+END_TEST
 
 START_TEST(names_mean_nothing_to_sqlite)
 {
@@ -61,6 +63,7 @@ START_TEST(names_mean_nothing_to_sqlite)
     }
     ck_assert_int_eq(chdir("/"), 0);
 }
+END_TEST
 
 START_TEST(default_place_follows_the_environment)
 {
@@ -75,6 +78,7 @@ START_TEST(default_place_follows_the_environment)
     ck_assert_str_eq(db_path(db), test_path("mine"));
     db_close(db);
 }
+END_TEST
 
 START_TEST(read_creates_nothing)
 {
@@ -87,6 +91,7 @@ START_TEST(read_creates_nothing)
     FAILS(db_open(test_path("empty"), DB_READ, &db, &st), STATUS_NOT_FOUND, "empty");
     ck_assert(!file_exists(test_path("empty-wal")));
 }
+END_TEST
 
 START_TEST(read_leaves_the_file_alone)
 {
@@ -107,6 +112,7 @@ START_TEST(read_leaves_the_file_alone)
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.ptr, after.ptr, after.len);
 }
+END_TEST
 
 /* ---- what is not a database of ours ---------------------------------------------------------- */
 
@@ -121,6 +127,7 @@ START_TEST(damaged_file_is_told)
     close(fd);
     FAILS(db_open(test_path("t.db"), DB_READ, &db, &st), STATUS_DATABASE, "is damaged");
 }
+END_TEST
 
 static const struct {
     const char *sql; /* what another program made of the file */
@@ -153,6 +160,7 @@ START_TEST(file_of_another_kind_or_version_is_refused)
         expect_sql(raw, 1, "SELECT journal_mode = 'delete' FROM pragma_journal_mode");
     sqlite3_close(raw);
 }
+END_TEST
 
 /* What a database in use holds is in its log. */
 START_TEST(copy_without_its_log_is_told)
@@ -169,6 +177,7 @@ START_TEST(copy_without_its_log_is_told)
     FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
           "'fuseplan search' fills it");
 }
+END_TEST
 
 /* A pipe in the place of the database or of one of SQLite's own files would keep whoever reads it
  * waiting.  _i counts the places, for who reads and for who writes. */
@@ -186,6 +195,7 @@ START_TEST(pipe_is_not_read)
           "is a pipe");
     ck_assert_ptr_nonnull(strstr(st.message, piped[_i / 2]));
 }
+END_TEST
 
 START_TEST(link_leads_to_a_database_that_exists)
 {
@@ -201,6 +211,7 @@ START_TEST(link_leads_to_a_database_that_exists)
     ck_assert(file_exists(test_path("t.db-wal")));
     db_close(db);
 }
+END_TEST
 
 /* _i inodes are left for the database (and its root directory), its WAL and its shared memory. */
 START_TEST(lack_of_inodes_is_told)
@@ -212,6 +223,7 @@ START_TEST(lack_of_inodes_is_told)
         ck_assert_int_eq(umount(test_path("disk")), 0);
     }
 }
+END_TEST
 
 SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(network_file_systems_are_read_alone),
       ONCE(creates_the_file_and_its_directory), ONCE(names_mean_nothing_to_sqlite),

@@ -82,6 +82,7 @@ START_TEST(flipped_bit_is_noticed)
         free_pages();
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
+END_TEST
 
 /* Of free pages the checksum alone tells. */
 START_TEST(page_in_anothers_place_is_noticed)
@@ -96,6 +97,7 @@ START_TEST(page_in_anothers_place_is_noticed)
     ck_assert(is_noticed());
     buf_release(&bytes);
 }
+END_TEST
 
 static void write_plainly(const char *path, const char *sql)
 {
@@ -130,6 +132,7 @@ START_TEST(copy_of_a_database_in_use_is_whole)
     assert_whole(db);
     db_close(db);
 }
+END_TEST
 
 START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
 {
@@ -148,6 +151,7 @@ START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
     assert_whole(db);
     db_close(db);
 }
+END_TEST
 
 START_TEST(older_database_gets_checksums)
 {
@@ -163,6 +167,7 @@ START_TEST(older_database_gets_checksums)
     db_close(db);
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
+END_TEST
 
 SUITE("db/pages", memory_dir_setup, test_dir_teardown, LOOP(flipped_bit_is_noticed, 0, 2),
       ONCE(page_in_anothers_place_is_noticed), ONCE(copy_of_a_database_in_use_is_whole),

@@ -233,6 +233,7 @@ START_TEST(cut_after_each_write)
     ck_assert_int_eq(commits, TRIALS);
     disk_release(&d);
 }
+END_TEST
 
 /* The last sync of the event's file before the cut, or -1. */
 static int last_sync(int file, int cut)
@@ -271,6 +272,7 @@ START_TEST(unsynced_writes_may_be_missing)
         disk_release(&d);
     }
 }
+END_TEST
 
 SUITE("db/power", memory_dir_setup, test_dir_teardown, ONCE(cut_after_each_write),
       LOOP(unsynced_writes_may_be_missing, 0, SHUFFLES))

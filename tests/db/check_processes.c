@@ -74,6 +74,7 @@ START_TEST(creator_waits_for_another)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
+END_TEST
 
 /* They create the database at once, too. */
 START_TEST(writers_at_once_lose_nothing)
@@ -97,6 +98,7 @@ START_TEST(writers_at_once_lose_nothing)
     expect_sql(raw, 1, "SELECT count(*) FROM study");
     sqlite3_close(raw);
 }
+END_TEST
 
 SUITE("db/processes", memory_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
       ONCE(writers_at_once_lose_nothing))

@@ -102,6 +102,7 @@ START_TEST(planted_value_is_refused_and_found)
     ck_assert_int_ge(problems, 1);
     db_close(db);
 }
+END_TEST
 
 static int keep_reason(void *ctx, const struct db_trial *t)
 {
@@ -136,6 +137,7 @@ START_TEST(control_characters_are_escaped)
     FAILS(db_study_read(db, study, NULL, NULL, &st), STATUS_DATABASE, "control characters");
     db_close(db);
 }
+END_TEST
 
 /* Every column that a statement names has a rule, but for ids that are not read. */
 START_TEST(every_column_has_a_rule)
@@ -154,6 +156,7 @@ START_TEST(every_column_has_a_rule)
     }
     db_close(db);
 }
+END_TEST
 
 SUITE("db/rows", memory_dir_setup, test_dir_teardown,
       LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),

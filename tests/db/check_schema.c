@@ -17,6 +17,7 @@ START_TEST(shipped_migrations_are_unchanged)
     const char *sql = schema_migrations[_i];
     ck_assert_str_eq(hash_text(sql, strlen(sql), hash), shipped[_i]);
 }
+END_TEST
 
 START_TEST(page_describes_todays_version)
 {
@@ -27,6 +28,7 @@ START_TEST(page_describes_todays_version)
     snprintf(says, sizeof(says), "This page describes version %d.", schema_version);
     ck_assert_msg(strstr(page.ptr, says) != NULL, "docs/database.md lacks '%s'", says);
 }
+END_TEST
 
 /* From version _i, as that version's fuseplan left it, to today's. */
 START_TEST(every_old_version_becomes_todays)
@@ -46,6 +48,7 @@ START_TEST(every_old_version_becomes_todays)
     assert_whole(db);
     db_close(db);
 }
+END_TEST
 
 /* Today's database of what a version stored: a study and these rows. */
 static struct db *open_old(int version, const char *rows)
@@ -81,6 +84,7 @@ START_TEST(old_rows_are_kept)
     expect_sql(db->handle, 11, "SELECT trials * 10 + plans FROM study WHERE id = 1");
     db_close(db);
 }
+END_TEST
 
 /* ---- the machinery, on a made-up history ----------------------------------------------------- */
 
@@ -115,6 +119,7 @@ START_TEST(failed_migration_leaves_the_old_version)
     ck_assert_int_eq(sqlite3_get_autocommit(raw), 1);
     sqlite3_close(raw);
 }
+END_TEST
 
 /* ---- the statements -------------------------------------------------------------------------- */
 
@@ -145,6 +150,7 @@ START_TEST(statements_use_indexes)
     ck_assert_int_eq(sqlite3_exec(db->handle, sql, find_scan, (void *)names[_i], NULL), SQLITE_OK);
     db_close(db);
 }
+END_TEST
 
 SUITE("db/schema", memory_dir_setup, test_dir_teardown,
       LOOP(shipped_migrations_are_unchanged, 0, schema_version),

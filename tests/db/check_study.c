@@ -15,6 +15,7 @@ START_TEST(study_is_found_again)
     ck_assert_int_eq(info.workloads, 1);
     ck_assert_int_eq(info.targets, 1);
 }
+END_TEST
 
 /* A workload's chain is a part of its text, and a column; BERT's is neither in a text. */
 START_TEST(chains_are_kept)
@@ -40,6 +41,7 @@ START_TEST(chains_are_kept)
                "SELECT count(*) FROM workload WHERE chain = 'pre' AND text LIKE '% chain=pre'");
     workload_release(&w);
 }
+END_TEST
 
 START_TEST(what_is_not_comparable_is_another_study)
 {
@@ -59,6 +61,7 @@ START_TEST(what_is_not_comparable_is_another_study)
         for (size_t k = 0; k < i; k++)
             ck_assert_int_ne(ids[i], ids[k]);
 }
+END_TEST
 
 START_TEST(find_prefers_the_study_measured_last)
 {
@@ -78,6 +81,7 @@ START_TEST(find_prefers_the_study_measured_last)
     FAILS(db_study_find(db, "b=9", "cpu", NULL, &found, &st), STATUS_NOT_FOUND, "b=9");
     FAILS(db_study_find(db, a_workload.text, "cuda", NULL, &found, &st), STATUS_NOT_FOUND, "cuda");
 }
+END_TEST
 
 START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
 {
@@ -103,6 +107,7 @@ START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_ne(found, empty); /* it is the same, but knows nothing */
 }
+END_TEST
 
 /* Of another card's study with the same driver and this card's with another driver. */
 START_TEST(find_prefers_the_device_to_its_driver)
@@ -121,6 +126,7 @@ START_TEST(find_prefers_the_device_to_its_driver)
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_eq(found, of_card);
 }
+END_TEST
 
 static void add_text(void *ctx, int64_t id, const char *text)
 {
@@ -149,6 +155,7 @@ START_TEST(beside_are_studies_of_equal_layers)
     OK(db_studies_beside(db, study, add_text, &texts, &st));
     ck_assert_str_eq(texts.ptr, "twice;halves;mask;");
 }
+END_TEST
 
 static void keep_study(void *ctx, const struct db_study *s)
 {
@@ -195,6 +202,7 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
     OK(db_workloads(db, add_name, &names, &st));
     ck_assert_str_eq(names.ptr, "b=1 s=128 mask=causal on cpu, 128;b=2 on cpu, 64;");
 }
+END_TEST
 
 START_TEST(study_is_read_as_stored)
 {
@@ -204,6 +212,7 @@ START_TEST(study_is_read_as_stored)
     ck_assert_int_eq(out.target.units, a_target.units);
     FAILS(db_study_read(db, study + 1, keep_study, &out, &st), STATUS_NOT_FOUND, "no study");
 }
+END_TEST
 
 START_TEST(searches_have_ids_of_their_own)
 {
@@ -221,6 +230,7 @@ START_TEST(searches_have_ids_of_their_own)
     FAILS(db_search_start(db, study + 1, "guided", "{}", first, &st), STATUS_DATABASE, "");
     ck_assert_str_eq(first, "");
 }
+END_TEST
 
 static void keep_seed(void *ctx, const struct db_model *m)
 {
@@ -243,6 +253,7 @@ START_TEST(model_replaces_the_one_of_its_name)
     ck_assert_uint_eq(seed, 7);
     assert_whole(db);
 }
+END_TEST
 
 SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),

@@ -57,6 +57,7 @@ START_TEST(read_only_file_can_be_read)
     as_nobody(read_works_write_does_not);
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
 }
+END_TEST
 
 static void require_denied(const char *name, enum db_mode mode, enum status_code code)
 {
@@ -79,6 +80,7 @@ START_TEST(path_that_cannot_be_written_is_refused)
     as_nobody(cannot_create);
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
 }
+END_TEST
 
 static void cannot_read(void)
 {
@@ -93,6 +95,7 @@ START_TEST(file_that_cannot_be_read_is_refused)
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
     as_nobody(cannot_read);
 }
+END_TEST
 
 /* ---- locks and space ------------------------------------------------------------------------- */
 
@@ -114,6 +117,7 @@ START_TEST(lock_of_another_is_waited_for_then_told)
     OK(db_trial_add(db, study, &t, &st));
     db_close(db);
 }
+END_TEST
 
 /* A disk that fills up, made of the limit on a file's size; the old limit, which takes it away. */
 static struct rlimit limit_files(rlim_t bytes)
@@ -163,6 +167,7 @@ START_TEST(full_disk_is_told_and_loses_nothing)
     check_holds(db, stored);
     db_close(db);
 }
+END_TEST
 
 SUITE("db/system", memory_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
       ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),

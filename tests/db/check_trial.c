@@ -20,6 +20,7 @@ START_TEST(second_trial_yields_to_the_first)
     assert_whole(db);
     db_close(other);
 }
+END_TEST
 
 /* A stored failure may have been the machine's: it gives way, and its reason is kept.  A failure
  * does not displace a time. */
@@ -45,6 +46,7 @@ START_TEST(failure_yields_and_is_kept)
                "SELECT count(*) FROM failure WHERE schedule IS NOT NULL AND kind = 'segment'");
     assert_whole(db);
 }
+END_TEST
 
 START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
@@ -56,6 +58,7 @@ START_TEST(comparison_is_stored_whole_or_not_at_all)
     expect_sql(db->handle, 2, "SELECT count(*) FROM trial");
     assert_whole(db);
 }
+END_TEST
 
 static int expect_no_choices(void *ctx, const struct db_trial *t)
 {
@@ -74,6 +77,7 @@ START_TEST(times_come_without_choices)
     OK(db_trial_times(db, study, DB_TRIAL_PLAN, expect_no_choices, &seen, &st));
     ck_assert_int_eq(seen, 1);
 }
+END_TEST
 
 static const struct {
     struct db_choice choices[2];
@@ -106,6 +110,7 @@ START_TEST(wrong_choices_are_refused)
     t.choice_count = wrong_choices[_i].count;
     expect_refusal(&t);
 }
+END_TEST
 
 enum { WRONG_TRIALS = 6 };
 
@@ -118,6 +123,7 @@ START_TEST(wrong_trials_are_refused)
     wrong[5].search = "nobody's";
     expect_refusal(&wrong[_i]);
 }
+END_TEST
 
 /* In a database that was just made, and in one that is opened again. */
 START_TEST(trial_of_no_study_is_refused)
@@ -128,6 +134,7 @@ START_TEST(trial_of_no_study_is_refused)
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
 }
+END_TEST
 
 SUITE("db/trial", setup, teardown, ONCE(second_trial_yields_to_the_first),
       ONCE(failure_yields_and_is_kept), ONCE(comparison_is_stored_whole_or_not_at_all),

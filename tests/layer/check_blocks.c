@@ -150,5 +150,6 @@ START_TEST(lists_cover_what_is_kept)
         mask_release(&m);
     }
 }
+END_TEST
 
 SUITE("blocks", NULL, NULL, LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1))

@@ -7,6 +7,7 @@ START_TEST(bert_is_well_formed)
     ck_assert_ptr_eq(chain_find("bert"), &chain_bert);
     ck_assert_ptr_null(chain_find("bart"));
 }
+END_TEST
 
 START_TEST(chains_of_tests_are_well_formed)
 {
@@ -18,6 +19,7 @@ START_TEST(chains_of_tests_are_well_formed)
     if (_i < CHAIN_PRE)
         ck_assert_int_eq(weights, _i == CHAIN_NO_BIAS ? 8 : 10);
 }
+END_TEST
 
 /* Every function names its kernels and the roles that its kind can have. */
 START_TEST(functions_are_whole)
@@ -34,6 +36,7 @@ START_TEST(functions_are_whole)
     for (int other = 0; other < _i; other++)
         ck_assert_str_ne(op_functions[other].name, f->name);
 }
+END_TEST
 
 /* What an operator reads is what it names, and no two operators share a weight. */
 START_TEST(sets_hold_what_rows_name)
@@ -52,6 +55,7 @@ START_TEST(sets_hold_what_rows_name)
     ck_assert_uint_eq(op_tensors(&chain_bert.ops[5]), SET_OF(TENSOR_OF(4)) | SET_OF(TENSOR_OF(1)));
     ck_assert_uint_eq(chain_carried(&chain_bert), SET_OF(TENSOR_Y));
 }
+END_TEST
 
 /* ---- chains by name -------------------------------------------------------------------------- */
 
@@ -79,6 +83,7 @@ START_TEST(chains_have_names)
             ck_assert_int_eq(strstr(c->name, words[i]) != NULL, _i >> i & 1);
     }
 }
+END_TEST
 
 START_TEST(other_names_are_no_chains)
 {
@@ -88,6 +93,7 @@ START_TEST(other_names_are_no_chains)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         ck_assert_msg(chain_find(names[i]) == NULL, "'%s' is a chain", names[i]);
 }
+END_TEST
 
 /* 7-9 and 12-14 store two tensors, and the next layer's are what 13 and 14 leave. */
 START_TEST(norms_before_hand_two_tensors_on)
@@ -103,6 +109,7 @@ START_TEST(norms_before_hand_two_tensors_on)
     ck_assert_uint_eq(segment_inputs(c, (struct segment){0, 14}),
                       SET_OF(TENSOR_X) | SET_OF(TENSOR_N));
 }
+END_TEST
 
 /* ---- precisions ------------------------------------------------------------------------------ */
 
@@ -121,6 +128,7 @@ START_TEST(precisions_are_texts)
     OK(precision_parse(_i == 0 ? "fp16" : text.ptr, &read, &st));
     ck_assert_uint_eq(read, (unsigned)_i);
 }
+END_TEST
 
 START_TEST(other_texts_are_no_precisions)
 {
@@ -132,6 +140,7 @@ START_TEST(other_texts_are_no_precisions)
     OK(precision_parse("ffn2,qkv,ffn2", &read, &st));
     ck_assert_uint_eq(read, 1 << GEMM_QKV | 1 << GEMM_FFN2);
 }
+END_TEST
 
 /* ---- chains that cannot be ------------------------------------------------------------------- */
 
@@ -270,6 +279,7 @@ START_TEST(wrong_chains_are_found_out)
     snprintf(message, sizeof(message), "chain bert: %s", wrong[_i].message);
     FAILS(chain_check(&c, &st), STATUS_USAGE, message);
 }
+END_TEST
 
 START_TEST(a_next_layer_gets_what_it_reads)
 {
@@ -280,6 +290,7 @@ START_TEST(a_next_layer_gets_what_it_reads)
     c.carried[0].from = TENSOR_X;
     FAILS(chain_check(&c, &st), STATUS_USAGE, "tensor 0 cannot be tensor 0 of the next layer");
 }
+END_TEST
 
 /* A chain that cannot be is no workload's. */
 START_TEST(chain_is_checked)
@@ -293,6 +304,7 @@ START_TEST(chain_is_checked)
     FAILS(workload_check(&w, &st), STATUS_USAGE, "operator 8");
     workload_release(&w);
 }
+END_TEST
 
 /* What another layer or operator reads is an output of its segment. */
 START_TEST(outputs_follow_the_rows)
@@ -305,6 +317,7 @@ START_TEST(outputs_follow_the_rows)
     ck_assert_uint_eq(segment_outputs(&carries, (struct segment){12, 14}),
                       SET_OF(TENSOR_OF(13)) | SET_OF(TENSOR_OF(14)));
 }
+END_TEST
 
 SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
       LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),

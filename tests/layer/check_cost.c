@@ -54,6 +54,7 @@ START_TEST(work_and_bytes_are_those_counted_by_hand)
     ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 4 * figures[_i].elements, 1e-9);
     workload_release(&w);
 }
+END_TEST
 
 /* The same heads beside a hidden size of 4. */
 START_TEST(heads_beside_another_hidden_size_count_their_own_columns)
@@ -78,6 +79,7 @@ START_TEST(heads_beside_another_hidden_size_count_their_own_columns)
     ck_assert_ptr_eq(w.chain, &chain_bert);
     workload_release(&w);
 }
+END_TEST
 
 SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
       ONCE(heads_beside_another_hidden_size_count_their_own_columns))

@@ -111,6 +111,7 @@ START_TEST(a_cover_holds_each_kept_element_once)
     else
         ck_assert_int_eq(found, 0);
 }
+END_TEST
 
 /* A mask (B,S,S) whose matrices keep (i - j) mod step = 0 in different bands, and a few elements
  * off the step. */
@@ -138,6 +139,7 @@ START_TEST(a_cover_of_a_file_depends_on_its_bits_alone)
         mask_release(&m);
     }
 }
+END_TEST
 
 /* Blocks of 64x64 before and after. */
 static const struct {
@@ -164,6 +166,7 @@ START_TEST(known_covers)
     block_lists_release(&plain);
     mask_release(&m);
 }
+END_TEST
 
 SUITE("cover", NULL, NULL, LOOP(a_cover_holds_each_kept_element_once, 0, ARRAY_LEN(seq_lens)),
       ONCE(a_cover_of_a_file_depends_on_its_bits_alone), LOOP(known_covers, 0, ARRAY_LEN(known)))

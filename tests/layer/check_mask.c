@@ -129,5 +129,6 @@ START_TEST(masks_are_as_defined)
         mask_release(&m);
     }
 }
+END_TEST
 
 SUITE("mask", NULL, NULL, LOOP(masks_are_as_defined, 0, ARRAY_LEN(definitions)))

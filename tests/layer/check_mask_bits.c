@@ -67,6 +67,7 @@ START_TEST(files_hold_masks)
     mask_release(&m);
     mask_spec_release(&spec);
 }
+END_TEST
 
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
 {
@@ -91,6 +92,7 @@ START_TEST(hashes_differ_where_masks_do)
     ck_assert_str_ne(a, b);
     ck_assert_str_ne(a, c);
 }
+END_TEST
 
 static const struct {
     int ndim;
@@ -133,6 +135,7 @@ START_TEST(refuses_shapes)
     refuse_array(NPY_BOOL, bad_shapes[_i].ndim, bad_shapes[_i].shape, zeros, bad_shapes[_i].found,
                  bad_shapes[_i].expected);
 }
+END_TEST
 
 /* Arrays of (8,8) whose elements are in turn these two.  What makes masks of them differs: the
  * wrong advice keeps what should be dropped. */
@@ -169,6 +172,7 @@ START_TEST(says_what_makes_a_mask_of_values)
     refuse_array(bad_values[_i].type, 4, (const int64_t[]){1, 1, 8, 8}, data, bad_values[_i].says,
                  ": take mask[0, 0]");
 }
+END_TEST
 
 SUITE("mask_bits", NULL, NULL, LOOP(files_hold_masks, 0, ARRAY_LEN(files)),
       ONCE(hashes_differ_where_masks_do), LOOP(refuses_shapes, 0, ARRAY_LEN(bad_shapes)),

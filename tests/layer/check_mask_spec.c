@@ -30,6 +30,7 @@ START_TEST(texts_are_normalised)
     mask_spec_release(&again);
     mask_spec_release(&copy);
 }
+END_TEST
 
 static const struct {
     const char *text, *found, *expected; /* fragments of the message */
@@ -52,6 +53,7 @@ START_TEST(refuses_texts)
     ck_assert_ptr_null(spec.kind);
     ck_assert_ptr_null(spec.path);
 }
+END_TEST
 
 SUITE("mask_spec", NULL, NULL, LOOP(texts_are_normalised, 0, ARRAY_LEN(texts)),
       LOOP(refuses_texts, 0, ARRAY_LEN(refused)))

@@ -25,6 +25,7 @@ START_TEST(every_value_is_cut_where_bits_differ)
         ck_assert_mem_eq(found, expected, (size_t)n * sizeof(found[0]));
     }
 }
+END_TEST
 
 /* Ops 2-6 are one segment. */
 static bool cuts_out_attention(struct plan p)
@@ -59,6 +60,7 @@ START_TEST(canonical_values)
     struct segment s[OP_COUNT];
     ck_assert_int_eq(plan_segments(plan_from_value(VALUE_UNFUSED), s), OP_COUNT);
 }
+END_TEST
 
 static const struct {
     unsigned lo, hi;
@@ -78,6 +80,7 @@ START_TEST(spaces_hold_the_plans_of_the_notes)
         seen[plan_key(plans[i])] = true;
     }
 }
+END_TEST
 
 START_TEST(segments_are_numbered_in_order)
 {
@@ -90,6 +93,7 @@ START_TEST(segments_are_numbered_in_order)
         }
     ck_assert_int_eq(index, SEGMENT_COUNT);
 }
+END_TEST
 
 static const struct {
     struct segment segment;
@@ -107,6 +111,7 @@ START_TEST(segments_know_what_they_read_and_write)
     ck_assert_uint_eq(segment_inputs(&chain_bert, dataflow[_i].segment), dataflow[_i].inputs);
     ck_assert_uint_eq(segment_outputs(&chain_bert, dataflow[_i].segment), dataflow[_i].outputs);
 }
+END_TEST
 
 SUITE("plan", NULL, NULL, ONCE(every_value_is_cut_where_bits_differ), ONCE(canonical_values),
       LOOP(spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces)),

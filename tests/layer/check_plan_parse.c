@@ -15,6 +15,7 @@ START_TEST(segments_text_is_the_inverse)
         ck_assert_uint_eq(plan_value(back), plan_canonical(value));
     }
 }
+END_TEST
 
 static const struct {
     const char *text;
@@ -34,6 +35,7 @@ START_TEST(parses_values)
     OK(plan_parse_value(values[_i].text, &value, &st));
     ck_assert_uint_eq(value, values[_i].value);
 }
+END_TEST
 
 static const struct {
     const char *text, *found;
@@ -47,6 +49,7 @@ START_TEST(refuses_values)
     unsigned value;
     FAILS(plan_parse_value(bad_values[_i].text, &value, &st), STATUS_USAGE, bad_values[_i].found);
 }
+END_TEST
 
 static const char *const bad_ranges[] = {"",     "..",    "1..",      "..2",
                                          "2..1", "1...2", "0..65536", "a..b"};
@@ -56,6 +59,7 @@ START_TEST(refuses_ranges)
     unsigned lo, hi;
     FAILS(plan_parse_range(bad_ranges[_i], &lo, &hi, &st), STATUS_USAGE, "");
 }
+END_TEST
 
 START_TEST(parses_ranges)
 {
@@ -67,6 +71,7 @@ START_TEST(parses_ranges)
     OK(plan_parse_range("5", &lo, &hi, &st));
     ck_assert(lo == 5 && hi == 5);
 }
+END_TEST
 
 static const char *const bad_segments[] = {
     "",    "a",      "2-",   "-6",    "2-6,",
@@ -78,6 +83,7 @@ START_TEST(refuses_segments)
     struct plan plan;
     FAILS(plan_parse_segments(bad_segments[_i], false, &plan, &st), STATUS_USAGE, "");
 }
+END_TEST
 
 START_TEST(handwritten_needs_its_segment)
 {
@@ -88,6 +94,7 @@ START_TEST(handwritten_needs_its_segment)
     ck_assert_uint_lt(plan_value(plan), 16384);
     ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);
 }
+END_TEST
 SUITE("plan_parse", NULL, NULL, ONCE(segments_text_is_the_inverse),
       LOOP(parses_values, 0, ARRAY_LEN(values)), LOOP(refuses_values, 0, ARRAY_LEN(bad_values)),
       ONCE(parses_ranges), LOOP(refuses_ranges, 0, ARRAY_LEN(bad_ranges)),

@@ -24,6 +24,7 @@ START_TEST(text_names_other_chains)
     ck_assert_ptr_nonnull(strstr(text.ptr, " mask=full chain=nobias"));
     workload_release(&w);
 }
+END_TEST
 
 static const char *const texts[] = {
     "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
@@ -51,6 +52,7 @@ START_TEST(text_gives_the_workload_back)
     ck_assert_str_eq(text.ptr, texts[_i]);
     workload_release(&w);
 }
+END_TEST
 
 static const struct {
     const char *text, *expected;
@@ -105,6 +107,7 @@ START_TEST(other_texts_are_refused)
     ck_assert_msg(strstr(st.message, "is not a workload") != NULL, "%s", st.message);
     workload_release(&w);
 }
+END_TEST
 
 /* ---- numbers that are refused ---------------------------------------------------------------- */
 
@@ -139,6 +142,7 @@ START_TEST(refuses_numbers)
     ck_assert_str_eq(lengths.message, st.message);
     workload_release(&w);
 }
+END_TEST
 
 /* ---- lengths --------------------------------------------------------------------------------- */
 
@@ -159,6 +163,7 @@ START_TEST(refuses_lengths)
     ck_assert_ptr_null(w.lengths);
     workload_release(&w);
 }
+END_TEST
 
 START_TEST(full_lengths_are_none)
 {
@@ -173,6 +178,7 @@ START_TEST(full_lengths_are_none)
     FAILS(workload_check(&w, &st), STATUS_USAGE, "batch row 1 is 65");
     workload_release(&w);
 }
+END_TEST
 
 /* lo and hi worked out by hand. */
 static const struct {
@@ -203,6 +209,7 @@ START_TEST(drawn_lengths_are_as_defined)
     ck_assert_double_eq_tol(sum / BATCH, draws[_i].average, (hi - lo) / 25.0 + 1e-9);
     workload_release(&w);
 }
+END_TEST
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
@@ -231,6 +238,7 @@ START_TEST(copies_stand_alone)
     workload_release(&copy);
     workload_release(NULL);
 }
+END_TEST
 
 /* ---- kinds of layers ------------------------------------------------------------------------- */
 
@@ -265,6 +273,7 @@ START_TEST(layers_are_of_two_kinds)
     ck_assert_ptr_null(copy.local);
     workload_release(&copy);
 }
+END_TEST
 
 /* Segments that neither mask nor rotate compute the same in all layers. */
 START_TEST(only_attention_knows_kinds)
@@ -283,6 +292,7 @@ START_TEST(only_attention_knows_kinds)
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 0}));
     workload_release(&w);
 }
+END_TEST
 
 START_TEST(exported_libraries_number_functions_alike)
 {
@@ -301,6 +311,7 @@ START_TEST(exported_libraries_number_functions_alike)
         ck_assert_uint_eq(workload_functions(&w), rows[i].bits);
     }
 }
+END_TEST
 
 SUITE("workload", NULL, NULL, ONCE(layers_are_of_two_kinds), ONCE(only_attention_knows_kinds),
       ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),

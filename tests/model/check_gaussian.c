@@ -63,6 +63,7 @@ START_TEST(measured_plans_move_the_sum)
     ck_assert_msg(few < 0.05, "after 2 plans: %.4f", few);
     ck_assert_msg(many < 0.6 * few, "after %d plans: %.4f, after 2: %.4f", PLANS, many, few);
 }
+END_TEST
 
 /* Half of the slots were not timed: plans and operators stand in. */
 START_TEST(untimed_slots_have_a_prior)
@@ -74,6 +75,7 @@ START_TEST(untimed_slots_have_a_prior)
     double without = fitted_error(PLANS, NULL), some = fitted_error(PLANS, &half);
     ck_assert_msg(some < 0.05 && without < 0.05, "half: %.4f, none: %.4f", some, without);
 }
+END_TEST
 
 START_TEST(no_plans_at_all)
 {
@@ -85,6 +87,7 @@ START_TEST(no_plans_at_all)
     gaussian_free(g);
     gaussian_free(fit(0, NULL, NULL));
 }
+END_TEST
 
 /* Errors are as large as it says: the squares of errors over their standard deviations are about 1
  * on average. */
@@ -102,6 +105,7 @@ START_TEST(its_deviations_are_honest)
     ck_assert_msg(sum / n > 0.2 && sum / n < 3, "%.3f", sum / n);
     gaussian_free(g);
 }
+END_TEST
 
 /* A plan whose time is known to be noise moves little. */
 START_TEST(noise_counts_less)
@@ -119,6 +123,7 @@ START_TEST(noise_counts_less)
     ms[0] = wrong;
     ck_assert_double_lt(error_of(&with), error_of(&without));
 }
+END_TEST
 
 START_TEST(handwritten_time_stands_alone)
 {
@@ -130,6 +135,7 @@ START_TEST(handwritten_time_stands_alone)
     alone.ms[SLOT_HANDWRITTEN] = NAN;
     ck_assert_double_nan(additive_ms(&alone, p));
 }
+END_TEST
 
 SUITE("model/gaussian", setup, NULL, ONCE(measured_plans_move_the_sum),
       ONCE(untimed_slots_have_a_prior), ONCE(no_plans_at_all), ONCE(its_deviations_are_honest),

@@ -34,6 +34,7 @@ START_TEST(same_input_same_answers)
     model_free(train(defaults, 50, f->plans, f->ms, NULL)); /* in between */
     ck_assert(same(first, answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times)));
 }
+END_TEST
 
 static unsigned long threads(void)
 {
@@ -54,6 +55,7 @@ START_TEST(no_threads_are_left_behind)
     ck_assert_uint_eq(threads(), before);
     model_free(m);
 }
+END_TEST
 
 START_TEST(order_of_rows_changes_nothing)
 {
@@ -67,6 +69,7 @@ START_TEST(order_of_rows_changes_nothing)
     ck_assert(same(answers_of(train(defaults, 100, f->plans, f->ms, NULL), NULL),
                    answers_of(train(defaults, 100, plans, ms, NULL), NULL)));
 }
+END_TEST
 
 /* Repeats become their mean. */
 START_TEST(repeats_are_averaged)
@@ -84,6 +87,7 @@ START_TEST(repeats_are_averaged)
     ck_assert(same(answers_of(train(defaults, 60, plans, ms, NULL), NULL),
                    answers_of(train(defaults, 30, f->plans, f->ms, NULL), NULL)));
 }
+END_TEST
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
@@ -110,6 +114,7 @@ START_TEST(all_values_at_once)
     }
     model_free(m);
 }
+END_TEST
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -132,6 +137,7 @@ START_TEST(bad_rows_are_named)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, bad_rows[_i].message);
     ck_assert_ptr_null(m);
 }
+END_TEST
 
 /* Three rows of one plan are one row. */
 START_TEST(one_plan_is_too_few)
@@ -146,6 +152,7 @@ START_TEST(one_plan_is_too_few)
         ck_assert_ptr_null(m);
     }
 }
+END_TEST
 
 /* A time so large that its logarithm's float is fine, yet its mean is not. */
 START_TEST(xgboost_errors_become_a_status)
@@ -157,6 +164,7 @@ START_TEST(xgboost_errors_become_a_status)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, "xgboost cannot ");
     ck_assert_ptr_null(m);
 }
+END_TEST
 
 SUITE("model", NULL, NULL, ONCE(same_input_same_answers), ONCE(no_threads_are_left_behind),
       ONCE(order_of_rows_changes_nothing), ONCE(repeats_are_averaged), ONCE(all_values_at_once),

@@ -34,6 +34,7 @@ START_TEST(held_out_plans_are_ranked)
     ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
     model_free(m);
 }
+END_TEST
 
 START_TEST(training_rows_are_classified)
 {
@@ -51,6 +52,7 @@ START_TEST(training_rows_are_classified)
     ck_assert_int_gt(right, MAX_ROWS * 95 / 100);
     model_free(m);
 }
+END_TEST
 
 static const int few_rows[] = {2, 3, 8, 16, 48};
 
@@ -85,6 +87,7 @@ START_TEST(few_rows_serve)
         model_free(m);
     }
 }
+END_TEST
 
 SUITE("model quality", NULL, NULL, LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected)),
       ONCE(training_rows_are_classified), LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows)))

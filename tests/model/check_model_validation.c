@@ -49,6 +49,7 @@ START_TEST(sums_are_learnt_perfectly)
     ck_assert_double_lt(report.top1_regret, 1e-3);
     ck_assert_double_gt(report.auc, 0.99);
 }
+END_TEST
 
 /* The mean of a few draws: one alone may look like knowledge. */
 START_TEST(noise_is_not_learnt)
@@ -70,6 +71,7 @@ START_TEST(noise_is_not_learnt)
     ck_assert_double_lt(fabs(spearman), 0.12);
     ck_assert_double_lt(fabs(auc - 0.5), 0.12);
 }
+END_TEST
 
 static const struct {
     int rows, folds;
@@ -96,6 +98,7 @@ START_TEST(too_few_rows_are_refused)
           refused[_i].message);
     ck_assert_int_eq(report.folds, 0);
 }
+END_TEST
 
 SUITE("model report", NULL, NULL, ONCE(sums_are_learnt_perfectly), ONCE(noise_is_not_learnt),
       LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused)))

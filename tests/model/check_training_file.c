@@ -28,6 +28,7 @@ START_TEST(tolerates_blanks_comments_and_line_ends)
     ck_assert_double_eq(p.ms[1], 2);
     model_data_release(&p);
 }
+END_TEST
 
 static const struct {
     const char *text;
@@ -60,6 +61,7 @@ START_TEST(refuses_and_says_where)
     ck_assert_ptr_null(p.ms);
     ck_assert_int_eq(p.count, 0);
 }
+END_TEST
 
 SUITE("train data", NULL, NULL,
       LOOP(tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows)),

@@ -36,6 +36,7 @@ START_TEST(drift_is_divided_out)
     ck_assert_double_eq_tol(report.drift, 3, 1e-9);
     ck_assert_int_gt(divided, 0);
 }
+END_TEST
 
 /* The machine stays at its new pace, but for what noise explains: that is told once. */
 START_TEST(a_drift_is_told_once)
@@ -49,6 +50,7 @@ START_TEST(a_drift_is_told_once)
                   "%s", said.ptr);
     ck_assert_double_eq_tol(report.drift, 3, 0.04);
 }
+END_TEST
 
 /* _i: the one plan that takes longer, once the anchor itself: plan 22. */
 START_TEST(a_moment_is_no_drift)
@@ -59,6 +61,7 @@ START_TEST(a_moment_is_no_drift)
     run();
     ck_assert_double_eq(report.drift, 1);
 }
+END_TEST
 
 /* The machine is as fast as at first again. */
 START_TEST(a_drift_that_ends_is_told)
@@ -72,6 +75,7 @@ START_TEST(a_drift_that_ends_is_told)
     ck_assert_msg(said_times("taken as they are again") == 1, "%s", said.ptr);
     ck_assert_double_eq(report.drift, 1);
 }
+END_TEST
 
 SUITE("search/anchor", setup, teardown, ONCE(drift_is_divided_out), ONCE(a_drift_that_ends_is_told),
       ONCE(a_drift_is_told_once), LOOP(a_moment_is_no_drift, 20, 24))

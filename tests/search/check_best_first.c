@@ -136,6 +136,7 @@ START_TEST(slots_of_a_recorded_space)
     far_behind_is_left_out(_i);
     recorded_space_release(&space);
 }
+END_TEST
 
 /* Steps of a climb whose time is expected, as many as are due; their indices go to out. */
 static int due(const struct slot *s, int *out)
@@ -177,6 +178,7 @@ START_TEST(steps_come_as_they_are_expected)
         workload_release(&workload);
     }
 }
+END_TEST
 
 /* Each operator takes 1 ms, but GEMMs 4 ms by generated code: a segment that only that serves hopes
  * for no less than they take by it. */
@@ -198,6 +200,7 @@ START_TEST(hopes_are_made_of_generated_parts)
         for (int op = slot_segment(slots[i]).first; op <= slot_segment(slots[i]).last; op++)
             ck_assert_int_ne(chain_bert.ops[op].kind, KIND_GEMM);
 }
+END_TEST
 
 /* Each operator takes 1 ms. */
 START_TEST(one_that_beats_its_hope_lowers_the_others)
@@ -211,6 +214,7 @@ START_TEST(one_that_beats_its_hope_lowers_the_others)
     b.known.ms[fused] = 1.6;
     ck_assert_double_eq_tol(least_share(&b, 0.9), 0.8, 1e-9);
 }
+END_TEST
 
 SUITE("search/best_first", NULL, NULL, LOOP(slots_of_a_recorded_space, 0, ARRAY_LEN(workloads)),
       ONCE(steps_come_as_they_are_expected), ONCE(hopes_are_made_of_generated_parts),

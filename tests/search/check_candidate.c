@@ -74,6 +74,7 @@ START_TEST(fastest_that_runs_on_all_architectures)
     ck_assert_str_eq(c.choices[7].impl->name, stored[lists[_i].fastest].impl);
     db_close(db);
 }
+END_TEST
 
 enum { HOPPER_GEMM = 0, GENERATED = 1, LIBRARY = 4, NOTHING = -1 }; /* of stored */
 
@@ -109,6 +110,7 @@ START_TEST(implementation_that_won_elsewhere)
     ck_assert_str_eq(c.choices[of.first].impl->name, elsewhere[_i].impl);
     db_close(db);
 }
+END_TEST
 
 /* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
 static struct db *open_compared(int64_t *study, const struct build_target *target, int segments)
@@ -163,6 +165,7 @@ START_TEST(as_in_the_finals_where_that_runs)
     assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);
     db_close(db);
 }
+END_TEST
 
 SUITE("search/candidate", test_dir_setup, test_dir_teardown,
       LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere)),

@@ -214,6 +214,7 @@ START_TEST(what_is_stated_is_true)
     a_segment_never_timed();
     close_space();
 }
+END_TEST
 
 /* No more than the budget, and of all plans none beyond the `most` of the least sums. */
 START_TEST(closing_has_bounds)
@@ -235,6 +236,7 @@ START_TEST(closing_has_bounds)
     ck_assert_int_eq(certainty.open, plan_count - history.count);
     close_space();
 }
+END_TEST
 
 SUITE("search/close", test_dir_setup, test_dir_teardown,
       LOOP(what_is_stated_is_true, 0, ARRAY_LEN(recorded)), ONCE(closing_has_bounds))

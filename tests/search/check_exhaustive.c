@@ -43,6 +43,7 @@ START_TEST(every_plan_is_measured)
     ck_assert_int_eq(fake.calls, calls);
     ck_assert_str_eq(report.stopped_by, "space");
 }
+END_TEST
 
 START_TEST(two_comparisons)
 {
@@ -56,6 +57,7 @@ START_TEST(two_comparisons)
     ck_assert(report.best.final);
     ck_assert(!isnan(report.baselines[0].ms.median) && !isnan(report.baselines[1].ms.median));
 }
+END_TEST
 
 /* What was fast in the search by chance is found out by the first comparison. */
 START_TEST(finals_are_of_what_the_first_comparison_found)
@@ -69,6 +71,7 @@ START_TEST(finals_are_of_what_the_first_comparison_found)
     ck_assert_int_eq(fake.compares, 2);
     ck_assert(!read_back()->compared[fake.lucky_value]); /* by the finals */
 }
+END_TEST
 
 /* Fourteen rounds of all plans, the fewest that are worth it, take 3 s. */
 static void slow_down(void)
@@ -96,6 +99,7 @@ START_TEST(comparison_cut_short_is_widened)
     run();
     ck_assert_int_eq(fake.compares, 4);
 }
+END_TEST
 
 /* No plan with it is built, and each says why. */
 START_TEST(broken_segment_fails_its_plans)
@@ -118,6 +122,7 @@ START_TEST(broken_segment_fails_its_plans)
     ck_assert_int_eq(fake.broken_in_plan, 0);
     ck_assert_ptr_nonnull(strstr(s->reason, "ops 8-9 fail alone: row 3 is wrong"));
 }
+END_TEST
 
 /* The finals are made up for, among the plans that were compared before them. */
 START_TEST(interrupt_between_comparisons)
@@ -140,6 +145,7 @@ START_TEST(interrupt_between_comparisons)
     run();
     ck_assert_int_eq(fake.compares, 2);
 }
+END_TEST
 
 /* No plan runs before its segments' choices are final, so that all plans share them. */
 START_TEST(short_time_measures_no_plan)
@@ -155,6 +161,7 @@ START_TEST(short_time_measures_no_plan)
     run();
     check_all_measured();
 }
+END_TEST
 
 SUITE("search/exhaustive", setup_exhaustive, teardown, ONCE(every_plan_is_measured),
       ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),

@@ -99,6 +99,7 @@ START_TEST(tensors_are_made_once_and_read_where_they_are)
         ck_assert(e.source == TIME_UNKNOWN && isnan(e.least_us));
     }
 }
+END_TEST
 
 START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
 {
@@ -115,6 +116,7 @@ START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
     ck_assert_double_eq_tol(e.kernels[0].least_us,
                             1e6 * segment_bytes((struct segment){0, 0}, &workload) / 4.8e12, 1e-9);
 }
+END_TEST
 
 START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
 {
@@ -155,6 +157,7 @@ START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
     }
     workload_release(&w);
 }
+END_TEST
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
@@ -178,6 +181,7 @@ START_TEST(neighbours_differ_by_one_cut)
         ck_assert_int_eq(single, BOUNDARY_COUNT);
     }
 }
+END_TEST
 
 START_TEST(times_of_one_kind_are_compared)
 {
@@ -211,6 +215,7 @@ START_TEST(times_of_one_kind_are_compared)
     ck_assert_str_eq(n->reason, "because");
     ck_assert_int_eq(find(plan_in("4-5"))->source, TIME_UNKNOWN);
 }
+END_TEST
 
 SUITE("explain", setup_all, teardown_all, ONCE(tensors_are_made_once_and_read_where_they_are),
       ONCE(bounds_come_from_the_devices_peaks_where_these_are_stored),

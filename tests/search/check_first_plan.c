@@ -21,6 +21,7 @@ START_TEST(first_plan_comes_before_segments)
     run();
     ck_assert(!isnan(report.baselines[0].ms.median));
 }
+END_TEST
 
 /* On a Hopper GPU this plan is expected to be the fastest.  Its segments are QKV's GEMM, its bias
  * with all of attention, and three GEMMs with the operators that follow them. */
@@ -46,6 +47,7 @@ START_TEST(expected_plan_is_the_first)
     ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.1); /* nothing disturbs a GPU */
     ck_assert_double_lt(0.1, sampling_final.min_seconds);
 }
+END_TEST
 
 /* Whether schedules were tried. */
 static void note_schedules(void *ctx, const struct tune_state *state)
@@ -71,6 +73,7 @@ START_TEST(schedules_of_the_expected_plan_come_next)
     ck_assert(!isnan(report.baselines[1].ms.median));
     ck_assert_double_le(report.seconds, 1.01);
 }
+END_TEST
 
 /* A baseline takes its place as the first plan. */
 START_TEST(expected_plan_that_fails)
@@ -82,6 +85,7 @@ START_TEST(expected_plan_that_fails)
     ck_assert_str_eq(report.stopped_by, "interrupted");
     ck_assert_int_eq(report.best.value, 41115);
 }
+END_TEST
 
 /* _i > 0: on a GPU.  There the first plan runs at another clock than those after it. */
 START_TEST(first_plan_is_timed_again_on_a_gpu)
@@ -100,6 +104,7 @@ START_TEST(first_plan_is_timed_again_on_a_gpu)
     ck_assert_double_eq(first.ms.median, (gpu ? 1 : 3) * made_up_ms(&fake.space, value));
     db_time_release(&first);
 }
+END_TEST
 
 /* Nothing is expected on a CPU: the best plan of another mask comes first, by its schedules there,
  * and of a workload of four times as many tokens a baseline. */
@@ -119,6 +124,7 @@ START_TEST(plan_of_the_nearest_workload_is_the_first)
     ck_assert_int_eq(report.best.value, first);
     ck_assert_int_eq(report.new_trials, 1);
 }
+END_TEST
 
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
 
@@ -158,6 +164,7 @@ START_TEST(expected_plan_is_compiled_beforehand)
     ck_assert_int_eq(of_slot(choices, count, slot_of((struct segment){7, 14}, false)), 0);
     free(choices);
 }
+END_TEST
 
 /* Where nothing is expected any segment of the space may be wanted, by its defaults alone. */
 START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
@@ -175,6 +182,7 @@ START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
     ck_assert_int_eq(own, count);
     free(choices);
 }
+END_TEST
 
 /* ---- a plan that was found elsewhere --------------------------------------------------------- */
 
@@ -239,6 +247,7 @@ START_TEST(given_plan_is_the_first)
     for (int i = 0; i < given.count; i++)
         ck_assert_msg(looking.timed[i], "the choice of segment %d was not timed alone", i);
 }
+END_TEST
 
 /* _i: it fails; it is outside of the space; a plan is known. */
 START_TEST(given_plan_that_does_not_serve)
@@ -260,6 +269,7 @@ START_TEST(given_plan_that_does_not_serve)
     run();
     ck_assert_int_eq(report.best.value, 41115);
 }
+END_TEST
 
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),

@@ -59,6 +59,7 @@ START_TEST(budget_is_exact)
     }
     check_history(32768, 49151);
 }
+END_TEST
 
 START_TEST(space_is_exhausted_each_value_once)
 {
@@ -70,6 +71,7 @@ START_TEST(space_is_exhausted_each_value_once)
     ck_assert_int_eq(history.count, 20);
     check_history(40000, 40019);
 }
+END_TEST
 
 START_TEST(failed_and_censored_plans_count_and_never_win)
 {
@@ -92,6 +94,7 @@ START_TEST(failed_and_censored_plans_count_and_never_win)
     ck_assert_int_eq(censored, 1);
     ck_assert_int_eq(history.items[found.best].outcome.status, TRIAL_OK);
 }
+END_TEST
 
 /* Of a censored plan that it takes at least so long; of a failed one nothing. */
 START_TEST(what_a_model_learns_from)
@@ -106,6 +109,7 @@ START_TEST(what_a_model_learns_from)
     ck_assert_double_eq(t.ms[1], 5);
     model_data_release(&t);
 }
+END_TEST
 
 /* All plans that fuse ops 0 and 1. */
 static bool first_boundary_fails(void *ctx, struct plan p)
@@ -128,6 +132,7 @@ START_TEST(plans_known_to_fail_are_left_out)
     for (int i = 0; i < history.count; i++)
         ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
 }
+END_TEST
 
 static int expects(const struct strategy_context *c, int max, double expected_ms,
                    struct proposal *out)
@@ -175,6 +180,7 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
 }
+END_TEST
 
 /* Of all plans only the unfused one has no segment that was not timed. */
 START_TEST(plans_of_timed_segments_come_first)
@@ -188,6 +194,7 @@ START_TEST(plans_of_timed_segments_come_first)
     ck_assert_uint_eq(plan_value(history.items[0].plan), VALUE_UNFUSED);
     ck_assert_int_eq(history.count, 3);
 }
+END_TEST
 
 /* ---- noise: convergence, finalists, and whether plans differ at all -------------------------- */
 
@@ -215,6 +222,7 @@ START_TEST(convergence_asks_for_more_than_noise)
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, noisy ? STOP_CONVERGED : STOP_BUDGET);
 }
+END_TEST
 
 /* Times that spread as noise does tell nothing; the same times with less noise do. */
 START_TEST(noise_hides_differences)
@@ -228,6 +236,7 @@ START_TEST(noise_hides_differences)
     ck_assert(history_indistinct(&history) == (_i == 0));
     ck_assert_double_eq_tol(history_noise(&history), 1.96 * noise, 1e-12);
 }
+END_TEST
 
 /* Twelve where noise may hide the winner, four where it cannot. */
 START_TEST(finalists_by_noise)
@@ -245,6 +254,7 @@ START_TEST(finalists_by_noise)
     if (_i == 1)
         ck_assert_int_eq(finalists[0].index, history_best(&history));
 }
+END_TEST
 
 SUITE("search/loop", setup, teardown, LOOP(budget_is_exact, 0, strategy_count),
       LOOP(space_is_exhausted_each_value_once, 0, strategy_count),

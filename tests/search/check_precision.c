@@ -35,6 +35,7 @@ START_TEST(errors_add_up_as_squares)
     ck_assert_double_eq(precision_error(&e, GEMM_ALL), 0.03); /* as it was measured */
     ck_assert_double_eq(precision_error(&e, 0), 0.0014);
 }
+END_TEST
 
 START_TEST(other_files_are_no_errors)
 {
@@ -53,6 +54,7 @@ START_TEST(other_files_are_no_errors)
               "expected what 'fuseplan accuracy --calibration FILE --format json' prints");
     }
 }
+END_TEST
 
 static void make_hopper(unsigned precision)
 {
@@ -89,6 +91,7 @@ START_TEST(largest_precisions_within_an_error)
     fake.hopper = false;
     ck_assert_int_eq(precisions_within(&e, 1, bench_target(bench), found), 0);
 }
+END_TEST
 
 /* ---- searches -------------------------------------------------------------------------------- */
 
@@ -132,6 +135,7 @@ START_TEST(a_search_has_one_precision)
         ck_assert(slots[i].schedule == NULL || strstr(slots[i].schedule, "e4m3=") == NULL);
     slot_records_release(slots);
 }
+END_TEST
 
 /* Their best plans have times of one comparison, which a search in fp16 does not hold again. */
 START_TEST(precisions_are_compared)
@@ -178,6 +182,7 @@ START_TEST(precisions_are_compared)
     for (int i = 0; i < report.baseline_count; i++)
         ck_assert(!isnan(report.baselines[i].speedup.median));
 }
+END_TEST
 
 SUITE("search/precision", setup, teardown, ONCE(errors_add_up_as_squares),
       ONCE(other_files_are_no_errors), ONCE(largest_precisions_within_an_error),

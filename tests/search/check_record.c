@@ -57,5 +57,6 @@ START_TEST(resources_are_json)
     OK(db_trials(db, study, DB_TRIAL_SEGMENT, keep_resources, text, &st));
     ck_assert_str_eq(text, told[_i].text);
 }
+END_TEST
 
 SUITE("search/record", setup, teardown, LOOP(resources_are_json, 0, ARRAY_LEN(told)))

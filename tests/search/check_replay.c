@@ -56,6 +56,7 @@ START_TEST(stops_between_searches)
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     ck_assert_int_eq(count, 0);
 }
+END_TEST
 
 /* The draws belong to the seeds: neither the order nor the number of threads shows. */
 START_TEST(equal_rows_again)
@@ -71,6 +72,7 @@ START_TEST(equal_rows_again)
         ck_assert_double_eq(before[i].regret_median, rows[i].regret_median);
     }
 }
+END_TEST
 
 SUITE("search/replay", setup, teardown, ONCE(stops_between_searches),
       LOOP(equal_rows_again, 0, strategy_count))

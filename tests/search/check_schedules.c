@@ -62,6 +62,7 @@ START_TEST(fitted_schedules_win)
     ck_assert_double_eq(report.best.median_ms, ms);
     ck_assert(!runs_as_alone());
 }
+END_TEST
 
 /* How the schedules tried in plans fare, and what becomes of them. */
 static const struct {
@@ -97,6 +98,7 @@ START_TEST(tries_are_told)
     ck_assert_int_eq(failed, tries[_i].fails ? count : 0);
     ck_assert_int_eq(runs_as_alone(), tries[_i].alone);
 }
+END_TEST
 
 /* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
  * still fits schedules to packed tokens, as it times all else. */
@@ -118,6 +120,7 @@ START_TEST(packed_tokens_are_compared_with_their_like)
     ck_assert_int_gt(fake.fits, 0);
     ck_assert(!fake.unlike);
 }
+END_TEST
 
 SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win),
       LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(packed_tokens_are_compared_with_their_like))

@@ -76,6 +76,7 @@ START_TEST(what_was_measured)
     recorded_space_release(&space);
     end_study();
 }
+END_TEST
 
 /* Later and slower than all the others. */
 static void bench_one(int64_t study)
@@ -102,6 +103,7 @@ START_TEST(what_bench_compared_is_left_out)
     recorded_space_release(&space);
     end_study();
 }
+END_TEST
 
 START_TEST(a_part_of_the_plans)
 {
@@ -113,6 +115,7 @@ START_TEST(a_part_of_the_plans)
     recorded_space_release(&space);
     end_study();
 }
+END_TEST
 
 SUITE("search/space", test_dir_setup, test_dir_teardown, ONCE(what_was_measured),
       ONCE(what_bench_compared_is_left_out), ONCE(a_part_of_the_plans))

@@ -46,6 +46,7 @@ START_TEST(instability_is_told)
     unstable_text(&t, times[_i].in_search, &text);
     ck_assert_uint_eq(text.len, 0);
 }
+END_TEST
 
 /* Its search found a tenth of what it takes side by side. */
 START_TEST(report_names_an_unstable_plan)
@@ -59,6 +60,7 @@ START_TEST(report_names_an_unstable_plan)
     ck_assert_ptr_nonnull(strstr(report.unstable, " in its search and "));
     ck_assert_str_eq(report.baselines[0].unstable, "");
 }
+END_TEST
 
 /* ---- times taken anew ------------------------------------------------------------------------ */
 
@@ -82,6 +84,7 @@ START_TEST(best_and_baselines_are_timed_anew)
     run(); /* nothing is owed */
     ck_assert_int_eq(fake.calls, calls);
 }
+END_TEST
 
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
       ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew))

@@ -44,6 +44,7 @@ START_TEST(guided_beats_random)
     ck_assert_msg(guided < 0.01, "guided: %.4f", guided);
     ck_assert_msg(random > 0.05, "random: %.4f, the space is too easy", random);
 }
+END_TEST
 
 /* Each rival with a rule of its own does better than chance where segments are known. */
 START_TEST(rivals_beat_random)
@@ -53,6 +54,7 @@ START_TEST(rivals_beat_random)
     if (strcmp(strategies[_i].name, "random") != 0)
         ck_assert_msg(mine < random, "%s: %.4f, random: %.4f", strategies[_i].name, mine, random);
 }
+END_TEST
 
 SUITE("search/strategy", NULL, NULL, ONCE(guided_beats_random),
       LOOP(rivals_beat_random, 1, strategy_count))

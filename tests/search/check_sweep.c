@@ -60,6 +60,7 @@ START_TEST(rows_follow_what_is_like_them)
             ck_assert_str_ne(b->mask, "full");
     }
 }
+END_TEST
 
 START_TEST(shards_are_complete_and_even)
 {
@@ -93,6 +94,7 @@ START_TEST(shards_are_complete_and_even)
     /* Graham's bound of dealing to whom has the least. */
     ck_assert_double_le(largest, mean + dearest * (1 - 1.0 / shards) + 1e-9);
 }
+END_TEST
 
 /* The part does not depend on the order of the table's rows. */
 START_TEST(shards_are_those_of_the_rows)
@@ -116,6 +118,7 @@ START_TEST(shards_are_those_of_the_rows)
         ck_assert_int_eq(rows[i].shard, first[i].shard);
     }
 }
+END_TEST
 
 START_TEST(devices_keep_their_groups)
 {
@@ -136,6 +139,7 @@ START_TEST(devices_keep_their_groups)
             taken[got] = true;
     }
 }
+END_TEST
 
 SUITE("sweep", test_dir_setup, test_dir_teardown, LOOP(rows_follow_what_is_like_them, 0, 20),
       LOOP(shards_are_complete_and_even, 0, 200), LOOP(shards_are_those_of_the_rows, 0, 12),

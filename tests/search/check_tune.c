@@ -35,6 +35,7 @@ START_TEST(finds_stores_and_reports)
     ck_assert_str_ne(report.baselines[0].compared_at, "");
     ck_assert(!isnan(report.model_spearman));
 }
+END_TEST
 
 /* _i: its budget is spent, or it has converged. */
 START_TEST(ended_search_measures_nothing)
@@ -52,6 +53,7 @@ START_TEST(ended_search_measures_nothing)
     ck_assert_double_eq(report.best.median_ms, ms);
     ck_assert(!isnan(report.baselines[0].ms.median));
 }
+END_TEST
 
 /* The slowest plan that ran. */
 static unsigned slowest(const struct stored *s)
@@ -88,6 +90,7 @@ START_TEST(baseline_added_later_is_compared)
     ck_assert_int_eq(fake.compares, 2);
     ck_assert_int_eq(report.baseline_count, 1);
 }
+END_TEST
 
 /* Samples of one round are pairs: a machine that slows down during all of them changes no ratio. */
 START_TEST(speedup_of_pairs)
@@ -115,6 +118,7 @@ START_TEST(speedup_of_pairs)
     ck_assert(isnan(b.ms.median) && isnan(b.speedup.median));
     ck_assert_str_eq(b.compared_at, "");
 }
+END_TEST
 
 /* The finals of an interrupted search are made up for. */
 START_TEST(missed_finals_are_made_up_for)
@@ -129,6 +133,7 @@ START_TEST(missed_finals_are_made_up_for)
     run();
     ck_assert_int_eq(fake.compares, 2);
 }
+END_TEST
 
 START_TEST(other_inputs_are_another_study)
 {
@@ -140,6 +145,7 @@ START_TEST(other_inputs_are_another_study)
     run();
     ck_assert_int_eq(report.new_trials, 20);
 }
+END_TEST
 
 START_TEST(a_steady_machine_has_no_drift)
 {
@@ -156,6 +162,7 @@ START_TEST(a_steady_machine_has_no_drift)
     int models = report.proposed[SIGNAL_REGRESSOR] + report.proposed[SIGNAL_CLASSIFIER];
     ck_assert_int_ge(4 * models, proposed - 4); /* but for the last batch, which is cut off */
 }
+END_TEST
 
 /* With sequences of one token each, until lengths are set to null. */
 static void run_with_lengths(void)
@@ -184,6 +191,7 @@ START_TEST(a_search_packs_and_finalists_are_tried_padded)
                         packing[_i] * made_up_ms(&fake.space, VALUE_UNFUSED));
     fake.workload.lengths = NULL;
 }
+END_TEST
 
 /* _i: whether the packed ones fail.  The other way would be slower. */
 START_TEST(a_finalist_that_fails_one_way_runs_the_other)
@@ -198,6 +206,7 @@ START_TEST(a_finalist_that_fails_one_way_runs_the_other)
     ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
     fake.workload.lengths = NULL;
 }
+END_TEST
 
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       LOOP(ended_search_measures_nothing, 0, 2), LOOP(baseline_added_later_is_compared, 0, 2),

@@ -25,6 +25,7 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
     run();
     ck_assert_int_eq(fake.calls, calls);
 }
+END_TEST
 
 /* All plans of the space hold ops 1-5, for which stage 1 has no time: the segments of the baselines
  * take 20 ms each and about half of the limit.  The first plan that fails makes it known. */
@@ -42,6 +43,7 @@ START_TEST(culprit_is_found_out)
     ck_assert_int_eq(s->plans, 3);
     ck_assert_str_eq(report.stopped_by, "space");
 }
+END_TEST
 
 /* A segment and a plan that the machine made fail once: the search whose budget is spent measures
  * both again, and no other.  41115 is a baseline, so a plan without these segments fails too. */
@@ -71,6 +73,7 @@ START_TEST(failures_are_measured_again)
     run(); /* nothing is left to measure again */
     ck_assert_int_eq(fake.calls, calls);
 }
+END_TEST
 
 START_TEST(finalist_that_broke_is_dropped)
 {
@@ -84,6 +87,7 @@ START_TEST(finalist_that_broke_is_dropped)
     run(); /* it is a baseline, but no comparison can hold it */
     ck_assert_int_eq(fake.compares, 1);
 }
+END_TEST
 
 /* A segment's failure as another version of the program stored it. */
 START_TEST(reason_of_no_known_kind)
@@ -108,6 +112,7 @@ START_TEST(reason_of_no_known_kind)
     ck_assert_str_eq(read_back()->reason,
                      "unfit: ops 8-9 fail alone, at 2026-01-31T12:34:56.789Z: it is too hot");
 }
+END_TEST
 
 /* The baselines are wanted however slow they are, all other plans are not. */
 START_TEST(hopeless_plan_is_censored)
@@ -128,6 +133,7 @@ START_TEST(hopeless_plan_is_censored)
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_double_gt(report.baselines[1].ms.median, 4 * report.baselines[0].ms.median);
 }
+END_TEST
 
 START_TEST(slower_machine_makes_no_plan_hopeless)
 {
@@ -136,6 +142,7 @@ START_TEST(slower_machine_makes_no_plan_hopeless)
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_int_eq(read_back()->plans, 20);
 }
+END_TEST
 
 /* It first compares what the interrupted search left, and at its end all that it has measured. */
 START_TEST(search_that_compares_twice)
@@ -149,6 +156,7 @@ START_TEST(search_that_compares_twice)
     run();
     ck_assert_int_eq(read_back()->comparisons, 2);
 }
+END_TEST
 
 /* Every call may be the last before a Ctrl-C. */
 START_TEST(interrupt_keeps_all)
@@ -167,6 +175,7 @@ START_TEST(interrupt_keeps_all)
     ck_assert_int_eq(read_back()->plans, 9);
     ck_assert_int_eq(fake.plans, 9);
 }
+END_TEST
 
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
       ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),

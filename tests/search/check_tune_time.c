@@ -23,6 +23,7 @@ START_TEST(time_limit_covers_everything)
     run();
     ck_assert_int_gt(read_back()->segments, segments);
 }
+END_TEST
 
 /* Where threads wait for cores, the plans come first; a search on a quiet machine makes up for the
  * rest, in the same study. */
@@ -42,6 +43,7 @@ START_TEST(a_busy_machine_measures_plans)
     ck_assert_int_gt(fake.segments, 3 * segments / 2);
     ck_assert_int_gt(fake.fits, 0);
 }
+END_TEST
 
 /* It is never sure. */
 START_TEST(a_busy_machine_makes_nothing_certain)
@@ -55,6 +57,7 @@ START_TEST(a_busy_machine_makes_nothing_certain)
     run();
     ck_assert(report.certainty.known);
 }
+END_TEST
 
 /* Runs a search without a limit, and then one in `share` of the time that its segments took, in
  * which each plan takes plan_s.  Returns how many segments the first one timed. */
@@ -86,6 +89,7 @@ START_TEST(segments_get_the_time_that_plans_leave)
     ck_assert_str_eq(report.stopped_by, "converged");
     ck_assert_int_ge(fake.segments, segments - 2); /* nearly all */
 }
+END_TEST
 
 /* To verify eleven more layers takes nearly half of the limit. */
 START_TEST(time_of_finals_is_kept_first)
@@ -104,6 +108,7 @@ START_TEST(time_of_finals_is_kept_first)
     ck_assert(isfinite(report.baselines[0].speedup.low));
     ck_assert_double_le(report.seconds, 2);
 }
+END_TEST
 
 /* Most of the time of building passes beside that of timing. */
 START_TEST(compilers_run_beside_the_device)
@@ -123,6 +128,7 @@ START_TEST(compilers_run_beside_the_device)
     ck_assert_int_le(built[1], 1.1 * built[0]); /* what was likely is not always timed */
     ck_assert_double_ge(seconds[0] - seconds[1], 0.7 * 0.1 * built[0]);
 }
+END_TEST
 
 /* As one that a budget or convergence ended does.  More time goes on. */
 START_TEST(search_ended_by_its_time_answers_at_once)
@@ -151,6 +157,7 @@ START_TEST(search_ended_by_its_time_answers_at_once)
     run();
     ck_assert_int_gt(report.new_trials, 0);
 }
+END_TEST
 
 /* While another process keeps the device.  _i: in stage 1, at a plan, in the finals. */
 START_TEST(limit_passes_while_waiting)
@@ -170,6 +177,7 @@ START_TEST(limit_passes_while_waiting)
     ck_assert_int_eq(fake.compares, 1);
     ck_assert(report.best.final);
 }
+END_TEST
 
 /* A made-up plan takes what its segments take in one layer. */
 START_TEST(a_converged_search_says_how_sure_it_is)
@@ -191,6 +199,7 @@ START_TEST(a_converged_search_says_how_sure_it_is)
     ck_assert_int_eq(fake.calls, calls); /* it is as sure as before */
     ck_assert_double_eq(report.certainty.gain, gain);
 }
+END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),

@@ -101,6 +101,7 @@ START_TEST(errors_are_those_of_sentences_alone)
     ck_assert_double_eq_tol(r.list.items[1].errors[0], sqrt(off / norm), 1e-6);
     release(&r);
 }
+END_TEST
 
 /* fp32 is exact to its fraction, bf16 has 8 times the error of fp16, and the squares of single
  * GEMMs' errors add up to about that of all. */
@@ -132,6 +133,7 @@ START_TEST(types_and_gemms_cost_what_they_should)
     ck_assert_double_eq_tol(a[0].sentence_cosine, 1, 1e-6);
     release(&r);
 }
+END_TEST
 
 /* What is beyond 448 * scale is counted of the GEMMs in e4m3, and of no others. */
 START_TEST(saturation_is_counted)
@@ -152,6 +154,7 @@ START_TEST(saturation_is_counted)
     }
     release(&r);
 }
+END_TEST
 
 START_TEST(rows_of_another_size_are_refused)
 {
@@ -163,6 +166,7 @@ START_TEST(rows_of_another_size_are_refused)
           STATUS_USAGE, "rows have 17 columns, and the layers 16");
     release(&r);
 }
+END_TEST
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
@@ -193,6 +197,7 @@ START_TEST(neighbours_are_the_nearest)
         other[i * NEIGHBOURS + i % NEIGHBOURS] = -1;
     ck_assert_double_eq_tol(neighbours_agree(found, other, N), 0.9, 1e-12);
 }
+END_TEST
 
 START_TEST(few_rows_have_few_neighbours)
 {
@@ -203,6 +208,7 @@ START_TEST(few_rows_have_few_neighbours)
         ck_assert_int_eq(found[i / 3 * NEIGHBOURS + i % 3], right[i]);
     ck_assert(neighbours_agree(found, found, 3) == 1);
 }
+END_TEST
 
 SUITE("accuracy", NULL, NULL, LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains)),
       LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains)),

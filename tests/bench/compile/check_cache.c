@@ -47,6 +47,7 @@ START_TEST(gives_back_what_was_put)
     ck_assert_str_eq(hash, hash_text("some bytes", 10, expected));
     ck_assert(!cache_get(&c, CACHE_VERDICT, "k", NULL, NULL)); /* kinds are apart */
 }
+END_TEST
 
 /* A pipe in the place of an entry would block whoever reads or writes it. */
 START_TEST(pipe_is_replaced)
@@ -57,6 +58,7 @@ START_TEST(pipe_is_replaced)
     put("k", "some bytes");
     ck_assert(has("k"));
 }
+END_TEST
 
 /* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a
  * new one. */
@@ -75,6 +77,7 @@ START_TEST(damage_is_noticed)
     put("k", "some bytes");
     ck_assert(has("k"));
 }
+END_TEST
 
 static void set_age(const char *key, int seconds)
 {
@@ -114,6 +117,7 @@ START_TEST(least_recently_used_goes_first)
     cache_trim(&c);
     ck_assert(has(key_of('a')));
 }
+END_TEST
 
 /* As where two containers share a cache: processes have the same number in each. */
 static pid_t pretended;
@@ -175,6 +179,7 @@ START_TEST(file_system_without_locks_is_told)
     OK(scratch_make(&c, &own, &st));
     scratch_release(&own);
 }
+END_TEST
 
 /* What a process still writes stays, what a killed one left goes. */
 START_TEST(scratch_goes_with_its_process)
@@ -197,6 +202,7 @@ START_TEST(scratch_goes_with_its_process)
     scratch_release(&own);
     ck_assert_int_eq(leftovers(), 0);
 }
+END_TEST
 
 /* The user's own files may lie around and between the cache's: old or new, they are left alone, and
  * take nothing from its bound. */
@@ -233,6 +239,7 @@ START_TEST(foreign_files_are_left_alone)
         ck_assert_msg(file_exists(file), "%s", names[i]);
     }
 }
+END_TEST
 
 /* What was killed while it wrote an entry leaves its unfinished form. */
 START_TEST(unfinished_entry_counts_and_goes)
@@ -247,6 +254,7 @@ START_TEST(unfinished_entry_counts_and_goes)
     cache_trim(&c);
     ck_assert(!file_exists(path.ptr));
 }
+END_TEST
 
 START_TEST(headers_are_written_once_and_mended)
 {
@@ -262,6 +270,7 @@ START_TEST(headers_are_written_once_and_mended)
     OK(file_read(path.ptr, 0, &data, &st));
     ck_assert_str_eq(data.ptr, "two");
 }
+END_TEST
 
 START_TEST(place_and_bound_come_from_the_environment)
 {
@@ -275,6 +284,7 @@ START_TEST(place_and_bound_come_from_the_environment)
     setenv("FUSEPLAN_CACHE_MAX_BYTES", "12 GB", 1);
     FAILS(cache_open(NULL, &other, &st), STATUS_USAGE, "");
 }
+END_TEST
 
 SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipe_is_replaced),
       LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),

@@ -28,6 +28,7 @@ START_TEST(output_and_status_are_kept)
     ck_assert(!p.overdue);
     process_release(&p);
 }
+END_TEST
 
 /* A child without its descriptors would print on ours: here a file in the place of
  * standard output. */
@@ -57,6 +58,7 @@ START_TEST(few_descriptors_are_refused)
     ck_assert_msg(strstr(st.message, "'ulimit -n'") != NULL, "%s", st.message);
     fclose(out);
 }
+END_TEST
 
 START_TEST(long_output_is_cut)
 {
@@ -70,6 +72,7 @@ START_TEST(long_output_is_cut)
     process_release(&first);
     process_release(&last);
 }
+END_TEST
 
 START_TEST(overdue_ones_are_killed_with_their_children)
 {
@@ -83,6 +86,7 @@ START_TEST(overdue_ones_are_killed_with_their_children)
     ck_assert(pid_ends(child));
     process_release(&p);
 }
+END_TEST
 
 /* Children that outlive their leader are not left behind. */
 START_TEST(leftover_children_are_killed)
@@ -94,6 +98,7 @@ START_TEST(leftover_children_are_killed)
     ck_assert(pid_ends(child));
     process_release(&p);
 }
+END_TEST
 
 START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
@@ -116,6 +121,7 @@ START_TEST(files_are_handed_on_where_standard_ones_are_closed)
     ck_assert_str_eq(text, "through\n");
     process_release(&p);
 }
+END_TEST
 
 /* Such as files of the shell that started fuseplan. */
 START_TEST(nothing_else_is_inherited)
@@ -132,6 +138,7 @@ START_TEST(nothing_else_is_inherited)
     process_release(&p);
     close(HIGH);
 }
+END_TEST
 
 START_TEST(ends_are_known_where_sigchld_was_ignored)
 {
@@ -141,6 +148,7 @@ START_TEST(ends_are_known_where_sigchld_was_ignored)
     ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
     process_release(&p);
 }
+END_TEST
 
 /* As where a terminal's Ctrl-Z stopped the parent past a child's deadline: 0.1 s. */
 START_TEST(ended_before_it_was_looked_at_is_not_overdue)
@@ -160,6 +168,7 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
     ck_assert_str_eq(p.said.ptr, "done\n");
     process_release(&p);
 }
+END_TEST
 
 /* A child does not outlive its parent, however the parent ends. */
 START_TEST(child_dies_with_its_parent)
@@ -183,6 +192,7 @@ START_TEST(child_dies_with_its_parent)
     waitpid(parent, NULL, 0);
     ck_assert(pid_ends(child));
 }
+END_TEST
 
 SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),

@@ -77,5 +77,6 @@ START_TEST(logs_are_read)
     ck_assert_str_eq(r.compiler_warning, want->compiler_warning);
     ck_assert_int_eq(ptxas_serialises(&r), logs[_i].serialises);
 }
+END_TEST
 
 SUITE("ptxas", NULL, NULL, LOOP(logs_are_read, 0, ARRAY_LEN(logs)))

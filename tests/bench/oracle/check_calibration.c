@@ -28,6 +28,7 @@ START_TEST(scales_are_read)
     ck_assert_float_eq(c.scale[1][GEMM_FFN2], 0x1p-7f);
     calibration_release(&c);
 }
+END_TEST
 
 static const struct {
     const char *text, *error;
@@ -61,12 +62,14 @@ START_TEST(wrong_files_are_refused)
     ck_assert_ptr_nonnull(strstr(st.message, "--calibration: '"));
     calibration_release(&c);
 }
+END_TEST
 
 START_TEST(a_missing_file_is_refused)
 {
     FAILS(calibration_read(test_path("none"), &c, &st), STATUS_ENVIRONMENT, "--calibration: ");
     calibration_release(&c);
 }
+END_TEST
 
 /* ---- rows of sentences ----------------------------------------------------------------------- */
 
@@ -101,6 +104,7 @@ START_TEST(rows_are_read)
         ck_assert_float_eq(s.rows[i], rows[i]);
     sentences_release(&s);
 }
+END_TEST
 
 START_TEST(wrong_rows_are_refused)
 {
@@ -119,6 +123,7 @@ START_TEST(wrong_rows_are_refused)
     FAILS(sentences_read(test_path("none"), &s, &st), STATUS_USAGE, "--input: cannot read '");
     sentences_release(&s);
 }
+END_TEST
 
 SUITE("calibration", test_dir_setup, test_dir_teardown, ONCE(scales_are_read),
       LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong)), ONCE(a_missing_file_is_refused),

@@ -174,6 +174,7 @@ START_TEST(wrong_numbers_are_found_where_they_count)
         }
     release(&f);
 }
+END_TEST
 
 START_TEST(errors_are_relative_norms)
 {
@@ -194,6 +195,7 @@ START_TEST(errors_are_relative_norms)
     ck_assert_int_eq(e.worst_index, 5 * H * W);
     release(&f);
 }
+END_TEST
 
 /* A score near 0 that cancellation left is judged by the other scores; a row of zeros, which a
  * query without keys has, must be zeros but for that. */
@@ -211,6 +213,7 @@ START_TEST(small_rows_are_judged_by_the_others)
     ck_assert_int_eq(e.worst_index, 0);
     release(&f);
 }
+END_TEST
 
 START_TEST(zeros_must_be_zeros)
 {
@@ -225,6 +228,7 @@ START_TEST(zeros_must_be_zeros)
     ck_assert(isinf(e.tensor) && isinf(e.worst_row));
     release(&f);
 }
+END_TEST
 
 START_TEST(rows_may_be_8_times_worse)
 {
@@ -233,6 +237,7 @@ START_TEST(rows_may_be_8_times_worse)
     ck_assert(!oracle_accepts((struct oracle_error){.tensor = 0, .worst_row = 8.1e-5}, 1e-5));
     ck_assert(!oracle_accepts((struct oracle_error){.tensor = NAN, .worst_row = NAN}, 1));
 }
+END_TEST
 
 /* _i: the tensor.  Nothing depends on the pieces. */
 START_TEST(pieces_are_the_whole)
@@ -255,6 +260,7 @@ START_TEST(pieces_are_the_whole)
     ck_assert_str_eq(hash, whole);
     release(&f);
 }
+END_TEST
 
 /* A tensor that is large enough for threads. */
 START_TEST(threads_change_no_bit)
@@ -281,6 +287,7 @@ START_TEST(threads_change_no_bit)
     }
     release(&f);
 }
+END_TEST
 
 /* Codes of the right numbers are right, as is one to the other side of a tie; the next one is off
  * by less than a step, NaN by all. */
@@ -309,6 +316,7 @@ START_TEST(codes_are_judged_by_their_cells)
     }
     release(&f);
 }
+END_TEST
 
 SUITE("compare", NULL, NULL, LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT),
       ONCE(errors_are_relative_norms), ONCE(small_rows_are_judged_by_the_others),

@@ -50,6 +50,7 @@ START_TEST(every_pattern_is_read_and_written)
         ck_assert(element_round(types[_i].dtype, value) == value);
     }
 }
+END_TEST
 
 /* Halfway between neighbours goes to the even one, a little off it to the nearer one. */
 START_TEST(every_midpoint_goes_to_even)
@@ -68,6 +69,7 @@ START_TEST(every_midpoint_goes_to_even)
         ck_assert_uint_eq(packed(dtype, nextafterf(at, INFINITY)), high);
     }
 }
+END_TEST
 
 START_TEST(too_large_is_infinite)
 {
@@ -79,6 +81,7 @@ START_TEST(too_large_is_infinite)
     ck_assert(isinf(element_round(DTYPE_TF32, INFINITY)));
     ck_assert(isnan(element_round(DTYPE_TF32, NAN)));
 }
+END_TEST
 
 /* tf32 has 10 bits of fraction at fp32's exponents. */
 START_TEST(tf32_keeps_ten_bits)
@@ -95,6 +98,7 @@ START_TEST(tf32_keeps_ten_bits)
             ck_assert(element_round(DTYPE_TF32, nextafterf(middle, INFINITY)) == high);
         }
 }
+END_TEST
 
 START_TEST(wide_types_are_stored_as_fp32)
 {
@@ -107,6 +111,7 @@ START_TEST(wide_types_are_stored_as_fp32)
     elements_unpack(DTYPE_TF32, out, 3, back);
     ck_assert_mem_eq(out, back, sizeof(out));
 }
+END_TEST
 
 /* By its definition. */
 static double e4m3_meaning(int code)
@@ -126,6 +131,7 @@ START_TEST(every_e4m3_is_read_and_written)
     }
     ck_assert(e4m3_meaning(0x7e) == E4M3_MOST);
 }
+END_TEST
 
 /* Of all codes the nearest, of two the even one, and none but 448 beyond. */
 START_TEST(every_fp16_goes_to_the_nearest_e4m3)
@@ -146,6 +152,7 @@ START_TEST(every_fp16_goes_to_the_nearest_e4m3)
     }
     ck_assert_uint_eq(e4m3_pack(-1e30f), 0xfe);
 }
+END_TEST
 
 /* A number is in the cell of its own code, and next to that of any other there is a number that is
  * rounded to it, or a tie. */
@@ -167,6 +174,7 @@ START_TEST(cells_are_what_is_rounded_to_a_code)
     ck_assert(e4m3_nearest(0x01, -1) == 0x1p-10f && e4m3_nearest(0x80, 1) == 0x1p-10f);
     ck_assert(e4m3_nearest(0x7e, 1e9f) == 1e9f && isnan(e4m3_nearest(0x7f, 1)));
 }
+END_TEST
 
 SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
       LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),

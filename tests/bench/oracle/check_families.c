@@ -182,6 +182,7 @@ START_TEST(layers_compute_what_huggingface_does)
     workload_release(&w);
     safetensors_close(&golden);
 }
+END_TEST
 
 /* What a file has other than the workload is said. */
 static const struct {
@@ -218,6 +219,7 @@ START_TEST(other_layers_are_refused)
     trained_close(t);
     workload_release(&w);
 }
+END_TEST
 
 /* Where layers are local is the workload's: a file does not say it. */
 START_TEST(local_layers_are_asked_for)
@@ -239,6 +241,7 @@ START_TEST(local_layers_are_asked_for)
     trained_close(t);
     workload_release(&w);
 }
+END_TEST
 
 /* ---- whole models ---------------------------------------------------------------------------- */
 
@@ -314,6 +317,7 @@ START_TEST(layers_of_whole_models_are_found)
         OK(trained_open(path, wholes[_i].wanted, &t, &st));
     trained_close(t);
 }
+END_TEST
 
 /* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */
 START_TEST(a_decoder_is_no_model_of_its_own)
@@ -326,6 +330,7 @@ START_TEST(a_decoder_is_no_model_of_its_own)
     write_whole(path, "opt", "model.", NULL, "model.decoder.layers.0.encoder_attn.q_proj.weight");
     FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "of a decoder's attention");
 }
+END_TEST
 
 SUITE("families", test_dir_setup, test_dir_teardown,
       LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),

@@ -72,6 +72,7 @@ START_TEST(activations_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1, activations[_i].of_minus_2);
     release();
 }
+END_TEST
 
 /* Even columns are activated, odd ones their factors. */
 START_TEST(gates_by_hand)
@@ -84,6 +85,7 @@ START_TEST(gates_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1 * 3, activations[_i].of_minus_2 * 5);
     release();
 }
+END_TEST
 
 START_TEST(rms_norm_by_hand)
 {
@@ -96,6 +98,7 @@ START_TEST(rms_norm_by_hand)
     CHECK_ROW(9, 2, 0, 0);
     release();
 }
+END_TEST
 
 /* Columns 0 and 2 turn by 1 for each place, 1 and 3 by 100^(-1/2); v and place 0 stay. */
 START_TEST(rotations_by_hand)
@@ -111,6 +114,7 @@ START_TEST(rotations_by_hand)
     CHECK_ROW(1, 20, 1, 2, 3, 4);
     release();
 }
+END_TEST
 
 /* Scores are q k / sqrt(4) = 1; the bias is of the key's place less the query's: -1, 0, 1. */
 START_TEST(score_biases_by_hand)
@@ -123,6 +127,7 @@ START_TEST(score_biases_by_hand)
     CHECK_ROW(3, 0, 21, 31, 11, 21);
     release();
 }
+END_TEST
 
 /* The first norm of x is n; attention reads n, the sums add x and operator 8's sum. */
 START_TEST(norms_before_by_hand)
@@ -143,6 +148,7 @@ START_TEST(norms_before_by_hand)
     CHECK_ROW(14, 0, -unit, unit);
     release();
 }
+END_TEST
 
 /* n of layer 0, by each norm and as its type keeps it. */
 START_TEST(first_norms_by_hand)
@@ -162,6 +168,7 @@ START_TEST(first_norms_by_hand)
     run();
     release();
 }
+END_TEST
 
 /* One table for all layers, in fp32 whatever the type. */
 START_TEST(tables_are_of_all_layers)
@@ -184,6 +191,7 @@ START_TEST(tables_are_of_all_layers)
     run();
     release();
 }
+END_TEST
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
@@ -272,6 +280,7 @@ START_TEST(identities_hold)
     ck_assert_msg((most < 1e-6) == identities[_i].same, "%g", most);
     free(right);
 }
+END_TEST
 
 /* Where norms give their beta alone, each layer adds the same to x. */
 START_TEST(norms_of_0_add_alike)
@@ -293,6 +302,7 @@ START_TEST(norms_of_0_add_alike)
     }
     release();
 }
+END_TEST
 
 SUITE("functions", NULL, NULL, LOOP(activations_by_hand, 0, ARRAY_LEN(activations)),
       LOOP(gates_by_hand, 0, ARRAY_LEN(activations)), ONCE(rms_norm_by_hand),

@@ -47,6 +47,7 @@ START_TEST(weights_are_as_defined)
                                     2.5 * (hi - lo) / sqrt((double)n));
         }
 }
+END_TEST
 
 START_TEST(x_is_as_defined)
 {
@@ -61,6 +62,7 @@ START_TEST(x_is_as_defined)
     flow_release(&out);
     flow_release(&again);
 }
+END_TEST
 
 /* _i: the element type. */
 START_TEST(values_are_rounded_to_the_type)
@@ -77,6 +79,7 @@ START_TEST(values_are_rounded_to_the_type)
     flow_release(&wide);
     flow_release(&narrow);
 }
+END_TEST
 
 SUITE("inputs", NULL, NULL, LOOP(weights_are_as_defined, 0, WEIGHT_BETA2 + 1),
       ONCE(x_is_as_defined), LOOP(values_are_rounded_to_the_type, 0, DTYPE_COUNT))

@@ -69,6 +69,7 @@ START_TEST(fields_that_change_layers_are_refused)
     ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
     FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
 }
+END_TEST
 
 /* nomic's own code has gates with swiglu alone; that of transformers, which writes hidden_act,
  * always. */
@@ -83,6 +84,7 @@ START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
     OK(model_config_read(test_path("config.json"), &c, &st));
     ck_assert_str_eq(c.chain->name, chains[_i][1]);
 }
+END_TEST
 
 static struct model_config modernbert_of(const json_t *fields)
 {
@@ -122,6 +124,7 @@ START_TEST(modernberts_layers_are_of_two_kinds)
     json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
     ck_assert_int_eq(modernbert_of(fields).local.every, 0);
 }
+END_TEST
 
 SUITE("model_config", test_dir_setup, test_dir_teardown, ONCE(modernberts_layers_are_of_two_kinds),
       LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)),

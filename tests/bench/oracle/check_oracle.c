@@ -99,6 +99,7 @@ START_TEST(two_tokens_by_hand)
     check_row(&r, 14, 0, 4 + unit, 5 + unit);
     release(&r);
 }
+END_TEST
 
 /* ---- each operator from its inputs, an element at a time ------------------------------------- */
 
@@ -212,6 +213,7 @@ START_TEST(token_operators_are_as_defined)
     }
     release(&r);
 }
+END_TEST
 
 /* Index of element c of a head's row in q, k or v, or (parts = 1) in a tensor (B,H,S,W). */
 static int64_t head_index(const struct run *r, int part, int b, int h, int i, int c)
@@ -275,6 +277,7 @@ START_TEST(attention_is_as_defined)
             }
     release(&r);
 }
+END_TEST
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
@@ -307,6 +310,7 @@ START_TEST(rows_see_what_they_keep_only)
     release(&before);
     release(&after);
 }
+END_TEST
 
 START_TEST(threads_change_nothing)
 {
@@ -321,6 +325,7 @@ START_TEST(threads_change_nothing)
     release(&one);
     release(&many);
 }
+END_TEST
 
 /* Batch row 0's row 1 keeps nothing, batch row 1's row 1 only a key past the length of 2. */
 START_TEST(rows_without_keys_are_zeros)
@@ -350,6 +355,7 @@ START_TEST(rows_without_keys_are_zeros)
         ck_assert(isfinite(in(&r, TENSOR_OF(14), k)));
     release(&r);
 }
+END_TEST
 
 SUITE("oracle", NULL, NULL, ONCE(two_tokens_by_hand),
       LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases)),

@@ -18,6 +18,7 @@ START_TEST(scales_are_the_least_powers_of_two)
     ck_assert_float_eq(e4m3_round(1000, 2), 896); /* saturated */
     ck_assert_float_eq(e4m3_round(17, 2), 16);    /* 8.5 is halfway between 8 and 9 */
 }
+END_TEST
 
 START_TEST(weights_are_rounded_by_tensor_or_column)
 {
@@ -33,6 +34,7 @@ START_TEST(weights_are_rounded_by_tensor_or_column)
     for (int i = 1; i < 4; i += 2)
         ck_assert_float_eq_tol(columns[i], exact[i], exact[i] / 16);
 }
+END_TEST
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -121,6 +123,7 @@ START_TEST(gemms_of_a_set_read_e4m3)
     ck_assert_double_eq_tol(sum[0], added, 1e-12);
     release(&r);
 }
+END_TEST
 
 /* _i: a chain. */
 START_TEST(stored_tensors_are_rounded)
@@ -147,6 +150,7 @@ START_TEST(stored_tensors_are_rounded)
     release(&r);
     release(&exact);
 }
+END_TEST
 
 SUITE("rounding", NULL, NULL, ONCE(scales_are_the_least_powers_of_two),
       ONCE(weights_are_rounded_by_tensor_or_column),

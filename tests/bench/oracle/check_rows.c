@@ -53,6 +53,7 @@ START_TEST(all_real_rows_are_there_once)
     free(spans.items);
     workload_release(&w);
 }
+END_TEST
 
 /* A sample of enough rows, each once; of each sequence the first and the last, and no long gap. */
 START_TEST(samples_are_spread)
@@ -85,6 +86,7 @@ START_TEST(samples_are_spread)
     }
     workload_release(&w);
 }
+END_TEST
 
 /* Another sequence and other rows in another layer, other rows with another seed, else the same. */
 START_TEST(samples_are_drawn)
@@ -104,6 +106,7 @@ START_TEST(samples_are_drawn)
     free(again.items);
     workload_release(&w);
 }
+END_TEST
 
 /* The output of a layer on some rows; 0 elsewhere. */
 static struct oracle_results output_of(const struct workload *w, const struct layer_inputs *in,
@@ -147,6 +150,7 @@ START_TEST(few_rows_are_those_of_all)
     layer_inputs_release(&in);
     workload_release(&w);
 }
+END_TEST
 
 SUITE("rows", NULL, NULL, LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases)),
       LOOP(samples_are_spread, 0, ARRAY_LEN(cases)), ONCE(samples_are_drawn),

@@ -164,6 +164,7 @@ START_TEST(weights_are_those_of_the_file)
     ck_assert_float_ne(w1[F], value(10, 0, 1));
     trained_close((struct trained *)in.trained);
 }
+END_TEST
 
 /* What tools write: a scale of the matrix, of each row, or of blocks. */
 static const struct scaling scalings[] = {
@@ -196,6 +197,7 @@ START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
     }
     trained_close((struct trained *)in.trained);
 }
+END_TEST
 
 /* The input_scale of the value's module is the largest of q, k and v. */
 START_TEST(a_calibration_may_be_the_weights_own)
@@ -224,6 +226,7 @@ START_TEST(a_calibration_may_be_the_weights_own)
     FAILS(calibration_open("weights", NULL, &w, &c, &st), STATUS_USAGE, "no weights are given");
     calibration_release(&c);
 }
+END_TEST
 
 static const struct {
     struct scaling scaling;
@@ -252,6 +255,7 @@ START_TEST(codes_without_their_scales_are_refused)
     ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
     trained_close(t);
 }
+END_TEST
 
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
 START_TEST(values_that_are_not_finite_are_refused)
@@ -265,6 +269,7 @@ START_TEST(values_that_are_not_finite_are_refused)
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
     trained_close(t);
 }
+END_TEST
 
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
 START_TEST(path_that_is_not_utf8_is_refused)
@@ -281,6 +286,7 @@ START_TEST(path_that_is_not_utf8_is_refused)
     trained_close(t);
     free(link);
 }
+END_TEST
 
 START_TEST(the_worker_reads_the_same_file)
 {
@@ -314,6 +320,7 @@ START_TEST(the_worker_reads_the_same_file)
     ck_assert_str_ne(trained_hash(t, other), hash);
     trained_close(t);
 }
+END_TEST
 
 /* The fingerprint adds up what weights are, in whatever order: of one bit more it is another. */
 START_TEST(a_calibration_is_of_its_weights)
@@ -355,6 +362,7 @@ START_TEST(a_calibration_is_of_its_weights)
     trained_close(t);
     free(c.scale);
 }
+END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings)),

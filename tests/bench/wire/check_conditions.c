@@ -42,6 +42,7 @@ START_TEST(conditions_are_written_as_json)
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");
 }
+END_TEST
 
 START_TEST(conditions_survive_the_journey)
 {
@@ -58,6 +59,7 @@ START_TEST(conditions_survive_the_journey)
         ck_assert_str_eq(got.ptr, sent.ptr);
     }
 }
+END_TEST
 
 /* Measurements, and what is said of them all.  say: null where nothing is. */
 static const struct {
@@ -101,6 +103,7 @@ START_TEST(disorder_is_told)
         ck_assert_str_eq(text.ptr, all[i] == days[_i].say ? days[_i].says : "");
     }
 }
+END_TEST
 
 SUITE("conditions", NULL, NULL, ONCE(conditions_are_written_as_json),
       ONCE(conditions_survive_the_journey), LOOP(disorder_is_told, 0, ARRAY_LEN(days)))

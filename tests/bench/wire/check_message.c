@@ -26,6 +26,7 @@ START_TEST(lines_are_taken_whole)
     json_decref(message);
     ck_assert_ptr_null(take(&b, 0));
 }
+END_TEST
 
 static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1} x\n",
                                       "{\"a\"\n", "7\n"};
@@ -36,6 +37,7 @@ START_TEST(garbage_is_refused)
     buf_adds(&b, garbage[_i]);
     ck_assert_ptr_null(take(&b, -1));
 }
+END_TEST
 
 START_TEST(sending_to_nobody_fails)
 {
@@ -47,6 +49,7 @@ START_TEST(sending_to_nobody_fails)
     ck_assert(!message_send(ends[0], message)); /* and no signal */
     close(ends[0]);
 }
+END_TEST
 
 START_TEST(trial_survives_the_journey)
 {
@@ -75,6 +78,7 @@ START_TEST(trial_survives_the_journey)
     json_object_del(m, "samples_ms");
     ck_assert_int_eq(message_to_trial(m, &how, &back, &st), -1);
 }
+END_TEST
 
 static const struct {
     double sample, time_s;
@@ -97,6 +101,7 @@ START_TEST(trial_that_cannot_be_is_refused)
     FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, lies[_i].message);
     ck_assert_int_eq(back.sample_count, 0);
 }
+END_TEST
 
 START_TEST(trial_without_the_samples_asked_for_is_refused)
 {
@@ -112,6 +117,7 @@ START_TEST(trial_without_the_samples_asked_for_is_refused)
         FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: no sample");
     }
 }
+END_TEST
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),

@@ -30,6 +30,7 @@ START_TEST(weights_are_kept_out_of_the_cache)
     ck_assert_int_eq(layers_to_time(&w, cases[_i].cache_bytes), cases[_i].expected);
     workload_release(&w);
 }
+END_TEST
 
 static const struct {
     int batch, seq_len, heads, head_size, t;
@@ -60,6 +61,7 @@ START_TEST(pieces_cover_a_tensor)
     }
     ck_assert_int_eq(next * columns, tensor_elements(t, &w));
 }
+END_TEST
 
 SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)),
       LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)))

@@ -93,6 +93,7 @@ START_TEST(layers_follow_one_another)
         check_layer(layer);
     close_all();
 }
+END_TEST
 
 /* The first layer of each kind is known in full. */
 START_TEST(kinds_have_results_of_their_own)
@@ -110,6 +111,7 @@ START_TEST(kinds_have_results_of_their_own)
         check_layer(layer);
     close_all();
 }
+END_TEST
 
 static void check_samples(void)
 {
@@ -138,6 +140,7 @@ START_TEST(samples_follow_layer_0)
     check_layer(0);
     close_all();
 }
+END_TEST
 
 /* A thread computes samples once layer 0 is known.  _i: layers that are needed at once. */
 START_TEST(samples_may_start_early)
@@ -159,6 +162,7 @@ START_TEST(samples_may_start_early)
     reference_start_samples(&reference);
     close_all();
 }
+END_TEST
 
 /* A thread computes layer 0 until it is needed, or nothing is. */
 START_TEST(layer_0_starts_early)
@@ -179,6 +183,7 @@ START_TEST(layer_0_starts_early)
     reference_start(&reference);
     close_all();
 }
+END_TEST
 
 static bool set_back; /* the time of day, by an hour, whenever it was read */
 
@@ -210,6 +215,7 @@ START_TEST(slow_layers_are_heard_of)
     ck_assert_int_eq(beats[beat_count - 1], 0);
     close_all();
 }
+END_TEST
 
 /* Inputs of GEMMs in e4m3 have the scales of a calibration, layer by layer; without one, scales by
  * which the oracle's values leave a half of e4m3's range. */
@@ -237,6 +243,7 @@ START_TEST(scales_are_those_of_a_calibration)
     }
     close_all();
 }
+END_TEST
 
 SUITE("reference", NULL, NULL, ONCE(kinds_have_results_of_their_own),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),

@@ -81,6 +81,7 @@ START_TEST(rounds_hold_each_once_in_changing_order)
         ck_assert_int_eq(trials[i].sample_count, 10);
     release(trials, CONTENDERS);
 }
+END_TEST
 
 START_TEST(warm_up_is_by_time_and_not_kept)
 {
@@ -93,6 +94,7 @@ START_TEST(warm_up_is_by_time_and_not_kept)
     ck_assert_double_eq(t.samples_ms[0], 13);
     trial_release(&t);
 }
+END_TEST
 
 /* 256 plans side by side do not each wait for a cold device. */
 START_TEST(a_device_warms_up_once)
@@ -109,6 +111,7 @@ START_TEST(a_device_warms_up_once)
     ck_assert_int_eq(fakes[2].samples, 12);
     release(trials, 3);
 }
+END_TEST
 
 /* When one that is measured alone has enough samples. */
 static const struct {
@@ -137,6 +140,7 @@ START_TEST(enough_samples_stop_it)
     ck_assert_int_eq(t.sample_count, stops[_i].samples);
     trial_release(&t);
 }
+END_TEST
 
 /* A round takes 30 ms, and verifying both 65 ms: 7 rounds leave time for that, and 8 do not. */
 START_TEST(a_limit_leaves_time_to_verify)
@@ -150,6 +154,7 @@ START_TEST(a_limit_leaves_time_to_verify)
         ck_assert_int_eq(trials[i].sample_count, 7);
     release(trials, 2);
 }
+END_TEST
 
 /* Times that rise from round to round have wide intervals, but can be compared. */
 static const struct {
@@ -176,6 +181,7 @@ START_TEST(known_ratios_stop_several)
     ck_assert_int_eq(trials[0].sample_count, trials[1].sample_count);
     release(trials, 2);
 }
+END_TEST
 
 /* Those far slower for certain take the least samples; the others go on until they are compared. */
 START_TEST(far_slower_ones_rest)
@@ -194,6 +200,7 @@ START_TEST(far_slower_ones_rest)
     ck_assert_int_eq(trials[3].sample_count, trials[0].sample_count); /* 1.2 times: not far */
     release(trials, CONTENDERS);
 }
+END_TEST
 
 /* The first one is the fastest at first.  Once it has slowed down, or has failed (_i 1), the last
  * one is no longer far slower than the fastest; but its next sample would be of another round than
@@ -212,6 +219,7 @@ START_TEST(who_rests_does_not_come_back)
     ck_assert_int_eq(trials[2].sample_count, 8);
     release(trials, 3);
 }
+END_TEST
 
 START_TEST(hopeless_ones_are_censored)
 {
@@ -226,6 +234,7 @@ START_TEST(hopeless_ones_are_censored)
     ck_assert_ptr_nonnull(strstr(trials[1].reason.message, "30.000 ms"));
     release(trials, 2);
 }
+END_TEST
 
 START_TEST(one_that_fails_leaves_the_others_alone)
 {
@@ -238,6 +247,7 @@ START_TEST(one_that_fails_leaves_the_others_alone)
     ck_assert_int_eq(trials[2].sample_count, 10);
     release(trials, 3);
 }
+END_TEST
 
 SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),

@@ -15,6 +15,7 @@ START_TEST(ends_when_its_parent_hangs_up)
     ck_assert_int_eq(worker_serve(ends[1], -1), EXIT_SUCCESS);
     close(ends[1]);
 }
+END_TEST
 
 START_TEST(ends_with_a_failure_after_garbage)
 {
@@ -25,6 +26,7 @@ START_TEST(ends_with_a_failure_after_garbage)
     close(ends[0]);
     close(ends[1]);
 }
+END_TEST
 
 SUITE("serve", NULL, NULL, ONCE(ends_when_its_parent_hangs_up),
       ONCE(ends_with_a_failure_after_garbage))

@@ -76,6 +76,7 @@ START_TEST(layers_read_what_the_one_before_left)
     ck_assert_ptr_eq(tensor_of(0, TENSOR_OF(8)), tensor_of(1, TENSOR_OF(8)));
     close_all();
 }
+END_TEST
 
 START_TEST(tables_are_one_in_fp32)
 {
@@ -95,6 +96,7 @@ START_TEST(tables_are_one_in_fp32)
                      tensors_weight(&tensors, 0, WEIGHT_WO));
     close_all();
 }
+END_TEST
 
 SUITE("tensors", NULL, NULL, LOOP(layers_read_what_the_one_before_left, 0, 2),
       ONCE(tables_are_one_in_fp32))

@@ -26,5 +26,6 @@ START_TEST(bound_thread_counts_all_cores)
     ck_assert_int_eq(strtol(said, &rest, 10), 1);
     ck_assert_int_eq(strtol(rest, NULL, 10), cpu_threads());
 }
+END_TEST
 
 SUITE("threads", NULL, NULL, ONCE(bound_thread_counts_all_cores))
