@@ -3,61 +3,23 @@
 #include "runtime.h"
 #include "segment.h"
 
-/* lengths.cu as C++ for one thread */
-void encoder_clear_words(struct fp_clearing c);
-void encoder_take_lengths(struct fp_lengths_chunk c);
-void encoder_read_mask(struct fp_reading c);
-void encoder_cut_lists(struct fp_cut_lists c);
-void encoder_cut_tiles(struct fp_cut_tiles c);
-void encoder_move_rows(struct fp_moving c);
-void encoder_embed_rows(struct fp_embedding c);       /* embed.cu, likewise */
-void encoder_normalise_rows(struct fp_normalising c); /* normalise.cu, likewise */
-void encoder_quantise_rows(struct fp_quantising c);   /* quantise.cu, likewise */
-
-static void clear_words(const struct stub *stub, void *argument)
-{
-    encoder_clear_words(*(struct fp_clearing *)argument);
-}
-
-static void take_lengths(const struct stub *stub, void *argument)
-{
-    encoder_take_lengths(*(struct fp_lengths_chunk *)argument);
-}
-
-static void read_mask(const struct stub *stub, void *argument)
-{
-    encoder_read_mask(*(struct fp_reading *)argument);
-}
-
-static void cut_lists(const struct stub *stub, void *argument)
-{
-    encoder_cut_lists(*(struct fp_cut_lists *)argument);
-}
-
-static void cut_tiles(const struct stub *stub, void *argument)
-{
-    encoder_cut_tiles(*(struct fp_cut_tiles *)argument);
-}
-
-static void move_rows(const struct stub *stub, void *argument)
-{
-    encoder_move_rows(*(struct fp_moving *)argument);
-}
-
-static void embed_rows(const struct stub *stub, void *argument)
-{
-    encoder_embed_rows(*(struct fp_embedding *)argument);
-}
-
-static void normalise_rows(const struct stub *stub, void *argument)
-{
-    encoder_normalise_rows(*(struct fp_normalising *)argument);
-}
-
-static void quantise_rows(const struct stub *stub, void *argument)
-{
-    encoder_quantise_rows(*(struct fp_quantising *)argument);
-}
+/* A kernel as C++ for one thread. */
+#define KERNEL(name, type)                                                                         \
+    void encoder_##name(struct type c);                                                            \
+    static void name(const struct stub *stub, void *argument)                                      \
+    {                                                                                              \
+        (void)stub;                                                                                \
+        encoder_##name(*(struct type *)argument);                                                  \
+    }
+KERNEL(clear_words, fp_clearing) /* of lengths.cu */
+KERNEL(take_lengths, fp_lengths_chunk)
+KERNEL(read_mask, fp_reading)
+KERNEL(cut_lists, fp_cut_lists)
+KERNEL(cut_tiles, fp_cut_tiles)
+KERNEL(move_rows, fp_moving)
+KERNEL(embed_rows, fp_embedding) /* of the file of its verb, as all below */
+KERNEL(normalise_rows, fp_normalising)
+KERNEL(quantise_rows, fp_quantising)
 
 #define X(symbol, first, last)                                                                     \
     void symbol(void);                                                                             \
