@@ -12,12 +12,17 @@ int stamps_check(const struct options *o, const struct session *s, struct status
         target_names[s->target.kind]);
 }
 
+/* NaN stands for no time. */
+static double plus(double sum, double us)
+{
+    return isnan(sum) ? us : isnan(us) ? sum : sum + us;
+}
+
 static double kernel_sum(const double us[STAMP_PHASES])
 {
     double sum = NAN;
     for (int phase = 0; phase < STAMP_PHASES; phase++)
-        if (!isnan(us[phase]))
-            sum = us[phase] + (isnan(sum) ? 0 : sum);
+        sum = plus(sum, us[phase]);
     return sum;
 }
 
@@ -26,8 +31,7 @@ static double phase_sum(const struct stamps *t, int phase)
 {
     double sum = NAN;
     for (int i = 0; i < t->count; i++)
-        if (!isnan(t->us[i][phase]))
-            sum = t->us[i][phase] + (isnan(sum) ? 0 : sum);
+        sum = plus(sum, t->us[i][phase]);
     return sum;
 }
 

@@ -78,8 +78,8 @@ static inline __attribute__((always_inline)) void multiply_tile(const double *co
     memcpy(out, sum, sizeof(sum));
 }
 
-/* Columns first .. first+width-1 of all rows.  tile: (depth) room for these columns of the weight,
- * which stay in the cache. */
+/* TILE_COLUMNS columns of all rows, from column `first` on.  tile: room for these columns of the
+ * weight, (depth, TILE_COLUMNS), which stay in the cache. */
 FOR_EACH_CPU static void gemm_columns(const struct gemm_row *rows, int count, const float *weight,
                                       int64_t depth, int64_t columns, int64_t first, doubles *tile)
 {

@@ -15,7 +15,7 @@ enum { PARALLEL_ELEMENTS = 1 << 17 };
 #define FOR_EACH_CPU
 #endif
 
-/* Numbers that a processor adds at once, wherever they lie. */
+/* A vector of LANES numbers, which a processor adds at once; needs no more alignment than one. */
 enum { LANES = 4 };
 typedef double doubles
     __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
@@ -35,8 +35,8 @@ struct kept {
  * adjacent.  Begin with {0, 0}; false: there are no more. */
 bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run);
 
-/* Which of the keys from `first` on, a multiple of 8, query i keeps (bits).  So many meet a query
- * at a time: no sum waits for the one before. */
+/* Bit j: whether query i of batch row b keeps key first+j; first is a multiple of KEYS_AT_ONCE.
+ * Scores are computed for so many keys at a time, so that no sum waits for the one before. */
 enum { KEYS_AT_ONCE = 8 };
 unsigned oracle_kept_keys(const struct workload *w, int b, int i, int first);
 

@@ -4,9 +4,7 @@
 set -eu
 . "$(dirname "$0")/suite.sh"
 check_json=$2 schemas=$3 fake=$4
-export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS='FAKE_*' FAKE_GPU=h200 FAKE_DTYPE=fp16
-use_fake_gpu "$fake" right
-for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
+use_fake_hopper "$fake"
 layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 1 --target cuda'
 
 # errors FFN2: what `accuracy` prints of a model

@@ -7,10 +7,8 @@ source=$2 runtime=$3 fake=$4 sanitize=${5:--g0}
 . "$source/tests/cmd/suite.sh"
 . "$source/tests/cuda/build.sh"
 check_json=$source/tests/cmd/check_json.py schemas=$source/docs/schemas
-export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS='FAKE_*' FAKE_GPU=h200 FAKE_DTYPE=fp16
-use_fake_gpu "$fake" right
+use_fake_hopper "$fake"
 export LD_LIBRARY_PATH="$root:$fake"
-for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done # so that kernels are ours
 
 # draw NAME: a model of two layers: bert, whose weights are normal numbers, or dinov2, with gates and with norms before,
 # whose matrices are in e4m3 with a scale for each row and one for their inputs.

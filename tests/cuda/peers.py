@@ -28,8 +28,8 @@ that is drawn anew.  Among them is fuseplan's plan of the layers, as `fuseplan e
 PyTorch; nvcc builds it.  Attention is timed by `fuseplan bench`, right before the variants.  All results but
 HuggingFace's are compared with fuseplan's, those of attention alone with fp32.  With --apart each of PyTorch's
 variants of each point has a process of its own with fuseplan's plan, so that one that crashes takes no other
-with it.  All of all points build at once, until SECONDS after the last one began, then they are timed one after
-another; the time of fuseplan is that beside the fastest.
+with it.  The variants of all points build at the same time, until SECONDS after the last one began.  Then they
+are timed one after another; the time of fuseplan is that beside the fastest.
 A figure is the median of the replays, the ratio the median over the rounds, with its 95 % interval.  A
 variant that fails leaves out its line and says why; so do packages that are not there.
 """
@@ -237,7 +237,7 @@ def make_packed(dump, weights):
 
 
 def export_e4m3(point, dump, weights):
-    """Likewise of the best plan with all GEMMs in e4m3, whose inputs have scales for these layers alone."""
+    """A module that runs the best plan with all GEMMs in e4m3, by scales that suit these layers' own inputs."""
     seen = []
 
     def multiply(x, weight, bias):
