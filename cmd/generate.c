@@ -14,7 +14,7 @@ const struct command cmd_generate = {
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
-               OPT(FORCE) | OPT(DB),
+               OPT(FORCE) | OPT(DB) | OPT(PRECISION),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =
@@ -25,6 +25,8 @@ const struct command cmd_generate = {
         "GPU, --arch defaults to sm_80,sm_90a.  On a CPU it names the processors that the code\n"
         "runs on, as the compiler does, such as " CPU_ARCH_EXAMPLE " (native).\n"
         "With --lengths or --avg-seq-len rows of padding are not computed.\n"
+        "With --precision the GEMMs named have operands of e4m3, with the scales that 'fuseplan\n"
+        "bench' takes for the same inputs; they follow from a layer, which takes seconds.\n"
         "A new directory appears as a whole or not at all.\n"
         "An earlier output is replaced, unless there are other files in it or files changed "
         "since;\n"

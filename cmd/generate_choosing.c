@@ -1,4 +1,5 @@
 /* What is generated: a plan and its schedules for each workload. */
+#include "bench/oracle/oracle.h"
 #include "cmd/generate_int.h"
 #include "cmd/options_int.h"
 #include "cmd/plans.h"
@@ -85,6 +86,13 @@ int choosing_check_precision(const struct options *o, struct status *st)
                           : "--calibration has scales of e4m3; add --precision, or leave it out");
 }
 
+static void set_scales(struct choosing *c)
+{
+    c->scales = (struct standalone_scales){.layers = c->calibration.layers,
+                                           .model = strtoull(c->calibration.model, NULL, 16),
+                                           .in = c->calibration.scale};
+}
+
 /* Reads the scales, and checks that they are of the model's weights, if these are known. */
 static int open_scales(const struct options *o, struct choosing *c, struct status *st)
 {
@@ -100,9 +108,7 @@ static int open_scales(const struct options *o, struct choosing *c, struct statu
     if (result == 0)
         result = calibration_open(o->calibration, t, w, &c->calibration, st);
     if (result == 0)
-        c->scales = (struct standalone_scales){.layers = c->calibration.layers,
-                                               .model = strtoull(c->calibration.model, NULL, 16),
-                                               .in = c->calibration.scale};
+        set_scales(c);
     trained_close(t);
     return result;
 }
@@ -142,7 +148,8 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
     struct arch_list *archs = &c->archs;
     if (c->target.kind == TARGET_CPU) {
         *build = target_build(c->target, w);
-        return choose_processors(o, c, st);
+        build->precision = o->precision;
+        return build_check(build, &part->workload, st) != 0 ? -1 : choose_processors(o, c, st);
     }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;
@@ -176,6 +183,13 @@ int choosing_schedules(const struct options *o, struct choosing *c, struct statu
             options_has(o, OPT(PACKED)) || (part->workload.lengths != NULL && !part->padded);
     }
     return 0;
+}
+
+void choosing_draw_scales(const struct drawing *from, struct choosing *c)
+{
+    const struct inputs drawn = {.seed = from->seed, .ranges = from->ranges};
+    scales_draw(&c->parts[0].workload, drawn, &c->calibration);
+    set_scales(c);
 }
 
 struct standalone_spec choosing_spec(struct choosing *c, const char *name,

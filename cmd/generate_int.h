@@ -52,8 +52,8 @@ struct choosing {
     const char *processors;    /* of a CPU */
     struct chosen *parts;      /* (count), owned: plans of fewest tokens first */
     int count;
-    struct standalone_plan *plans; /* (count), owned: choosing_spec()'s */
-    struct calibration calibration;
+    struct standalone_plan *plans;   /* (count), owned: choosing_spec()'s */
+    struct calibration calibration;  /* of a file, or of a program's inputs */
     struct standalone_scales scales; /* of it; without layers if there is none */
 };
 
@@ -65,6 +65,9 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
 
 /* Chooses architectures and schedules. */
 int choosing_schedules(const struct options *o, struct choosing *c, struct status *st);
+
+/* Finds the scales of a program's inputs: seconds for each 1000 tokens. */
+void choosing_draw_scales(const struct drawing *from, struct choosing *c);
 
 /* The same for standalone_emit(); borrows from *c.  inputs: of a program; null: a library. */
 struct standalone_spec choosing_spec(struct choosing *c, const char *name,

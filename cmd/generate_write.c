@@ -4,16 +4,17 @@
 /* The example draws weights, which are not those of a calibration. */
 static void note_written(const struct options *o, int files, const char *dir, bool program)
 {
-    const char *use = program             ? "and runs them"
-                      : o->precision == 0 ? "the library and runs its example"
-                                          : "the library and runs the model that was calibrated";
+    const bool calibrated = o->calibration != NULL;
+    const char *use = program      ? "and runs them"
+                      : calibrated ? "the library and runs the model that was calibrated"
+                                   : "the library and runs its example";
     SCOPED_BUF path = BUF_INIT;
     buf_add_path(&path, dir);
     if (options_has(o, OPT(BUILD)))
         note(o, "wrote %d files; make builds them", files);
     else
         note(o, "wrote %d files; 'make -C %s && %s/%s%s' builds %s", files, path.ptr, path.ptr,
-             program ? "plan" : "example", o->precision != 0 ? " --weights FILE" : "", use);
+             program ? "plan" : "example", calibrated ? " --weights FILE" : "", use);
 }
 
 /* The files of a library are called by its name, and the others by their contents. */
@@ -41,6 +42,8 @@ int generate_write(const struct options *o, const char *dir, const char *name,
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
         choosing_schedules(o, &c, st) != 0)
         goto out;
+    if (inputs != NULL && o->precision != 0)
+        choosing_draw_scales(inputs, &c);
     struct standalone_spec spec = choosing_spec(&c, name, inputs);
     standalone_emit(&spec, &out);
     if (check_apart(&out, name, st) != 0)

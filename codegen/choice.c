@@ -55,10 +55,7 @@ static bool has_weights(const struct impl *impl, const struct op *op)
 /* The operator that computes what a GEMM reads, in this layer or the one before. */
 static int writer_of(const struct chain *chain, int gemm)
 {
-    int tensor = chain->ops[chain_gemm(chain, gemm)].input;
-    for (int i = 0; i < chain->carried_count; i++)
-        if (chain->carried[i].to == tensor)
-            tensor = chain->carried[i].from;
+    const int tensor = chain_handed_on_as(chain, chain->ops[chain_gemm(chain, gemm)].input);
     return (int)(tensor_op(chain, tensor) - chain->ops);
 }
 

@@ -125,6 +125,14 @@ uint32_t chain_inputs(const struct chain *c)
     return all;
 }
 
+int chain_handed_on_as(const struct chain *c, int t)
+{
+    for (int i = 0; i < c->carried_count; i++)
+        if (c->carried[i].to == t)
+            return c->carried[i].from;
+    return t;
+}
+
 int chain_gemm(const struct chain *c, int gemm)
 {
     int op = 0;

@@ -240,6 +240,9 @@ uint32_t op_weights(const struct op *op);
 uint32_t chain_carried(const struct chain *c);
 uint32_t chain_inputs(const struct chain *c); /* x, and n of chains that have it */
 
+/* The tensor that a layer hands on as tensor t, or t itself. */
+int chain_handed_on_as(const struct chain *c, int t);
+
 bool chain_has_tensor(const struct chain *c, int tensor); /* all have all but n */
 
 /* The operator whose output a tensor is; null: it is an input. */

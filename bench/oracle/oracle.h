@@ -184,6 +184,20 @@ float e4m3_round(float value, float scale);
  * value becomes one in (224,448]. */
 void e4m3_round_weight(float *weight, int64_t rows, int64_t columns, bool by_column);
 
+/* ---- scales.c: the scales of e4m3 where nothing is calibrated -----------------------------------
+ *
+ * By layer 0: the least power of two that leaves room for values twice as large as there, of layers
+ * with odd numbers the next one, which costs nothing and shows kernels that take another layer's.
+ */
+
+/* in: of layer 0, which computed all tensors that GEMMs read and that it hands on.  out: (layers).
+ */
+void scales_of_layer(const struct workload *w, const struct flow *in,
+                     const struct oracle_results *layer, float (*out)[GEMM_COUNT]);
+
+/* Computes layer 0 for them.  *out has the fingerprint of the weights, and no path. */
+void scales_draw(const struct workload *w, struct inputs in, struct calibration *out);
+
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper

@@ -154,7 +154,7 @@ void trained_read(const struct trained *t, const struct workload *w, int layer, 
     read_array(t, w, layer, id, out);
 }
 
-char *trained_fingerprint(const struct trained *t, const struct workload *w,
+char *weights_fingerprint(const struct workload *w, weights_reader *read, const void *ctx,
                           char out[FINGERPRINT_SIZE])
 {
     uint64_t sum = 0;
@@ -163,13 +163,24 @@ char *trained_fingerprint(const struct trained *t, const struct workload *w,
         int64_t n = weight_elements(id, w);
         SCOPED float *values = mem_alloc((size_t)n + 1, sizeof(*values));
         if (n > 0)
-            trained_read(t, w, layer, id, values);
+            read(ctx, w, layer, id, values);
         for (int64_t k = 0; k < n; k++) {
             sum += e4m3_fingerprint(layer, id, (uint64_t)k, element_to_fp16(values[k]));
         }
     }
     snprintf(out, FINGERPRINT_SIZE, "%016llx", (unsigned long long)sum);
     return out;
+}
+
+static void read_trained(const void *t, const struct workload *w, int layer, int id, float *out)
+{
+    trained_read(t, w, layer, id, out);
+}
+
+char *trained_fingerprint(const struct trained *t, const struct workload *w,
+                          char out[FINGERPRINT_SIZE])
+{
+    return weights_fingerprint(w, read_trained, t, out);
 }
 
 int trained_input_most(const struct trained *t, const struct workload *w, int layer, int gemm,

@@ -56,6 +56,12 @@ enum { FINGERPRINT_SIZE = 17 };
 char *trained_fingerprint(const struct trained *t, const struct workload *w,
                           char out[FINGERPRINT_SIZE]);
 
+/* The same of weights that `read` gives. */
+typedef void weights_reader(const void *ctx, const struct workload *w, int layer, int id,
+                            float *out);
+char *weights_fingerprint(const struct workload *w, weights_reader *read, const void *ctx,
+                          char out[FINGERPRINT_SIZE]);
+
 /* ---- calibration.c: calibration.json, which fuseplan.calibrate() of Python writes ------------ */
 
 #define CALIBRATION_WEIGHTS "weights" /* in place of a file: the scales beside weights in e4m3 */

@@ -38,38 +38,23 @@ void e4m3_poison(struct tensors *k, int layer, int t)
 
 /* ---- scales ---------------------------------------------------------------------------------- */
 
-static float input_scale(const struct workload *w, int t, const float *values)
-{
-    return e4m3_input_scale(e4m3_largest(values, tensor_elements(t, w)));
-}
-
-/* The tensor that a layer hands on as tensor t, or t itself. */
-static int handed_on_as(const struct chain *c, int t)
-{
-    for (int i = 0; i < c->carried_count; i++)
-        if (c->carried[i].to == t)
-            return c->carried[i].from;
-    return t;
-}
-
 void e4m3_find_scales(struct tensors *k, const struct reference *r)
 {
     const struct workload *w = k->w;
     struct e4m3_tensors *e = &k->e4m3;
     if (e->scales != NULL)
         return;
-    e->scales = mem_alloc((size_t)w->layers, sizeof(*e->scales));
-    e->weight = mem_alloc((size_t)w->layers, sizeof(*e->weight));
-    for (int g = 0; g < GEMM_COUNT; g++) {
-        const int t = e4m3_input(w->chain, g), from = handed_on_as(w->chain, t);
-        const float of_layers = input_scale(w, t, r->layer[0].tensor[from]);
-        for (int l = 0; l < w->layers; l++)
-            e->scales[l].in[g] = l % 2 == 0 ? of_layers : 2 * of_layers;
-        if (from != t) /* layer 0 gets what no layer has handed on */
-            e->scales[0].in[g] = input_scale(w, t, r->in[0].tensor[t]);
-        for (int l = 0; l < w->layers && k->inputs.calibration != NULL; l++)
-            e->scales[l].in[g] = k->inputs.calibration->scale[l][g];
-    }
+    const size_t layers = (size_t)w->layers;
+    e->scales = mem_alloc(layers, sizeof(*e->scales));
+    e->weight = mem_alloc(layers, sizeof(*e->weight));
+    SCOPED float(*drawn)[GEMM_COUNT] = mem_alloc(layers, sizeof(*drawn));
+    float(*scale)[GEMM_COUNT] = drawn;
+    if (k->inputs.calibration != NULL)
+        scale = k->inputs.calibration->scale;
+    else
+        scales_of_layer(w, &r->in[0], &r->layer[0], drawn);
+    for (int l = 0; l < w->layers; l++)
+        memcpy(e->scales[l].in, scale[l], sizeof(e->scales[l].in));
 }
 
 int e4m3_input(const struct chain *c, int gemm)
@@ -80,7 +65,7 @@ int e4m3_input(const struct chain *c, int gemm)
 float e4m3_out_scale(const struct tensors *k, int layer, int gemm)
 {
     const int t = e4m3_input(k->w->chain, gemm), last = k->w->layers - 1;
-    const bool next = handed_on_as(k->w->chain, t) != t && layer < last;
+    const bool next = chain_handed_on_as(k->w->chain, t) != t && layer < last;
     return k->e4m3.scales[layer + next].in[gemm];
 }
 

@@ -109,9 +109,8 @@ struct reference; /* reference.c */
 
 int e4m3_input(const struct chain *c, int gemm); /* the tensor that a GEMM reads */
 
-/* The scales of inputs, once layer 0 is known: the least power of two that leaves room for values
- * twice as large as there, of layers with odd numbers the next one, which costs nothing and shows
- * kernels that take another layer's.  Those of weights follow when e4m3_get_weight() fills them. */
+/* The scales of inputs, once layer 0 is known.  Those of weights follow when e4m3_get_weight()
+ * fills them. */
 void e4m3_find_scales(struct tensors *k, const struct reference *r);
 
 /* Of what a layer stores for a GEMM of its own or of the next one. */

@@ -17,4 +17,6 @@ make -s -C "$dir/library"
 "$fuseplan" generate 41115 -b 1 -s 128 -m causal --norm pre --norm-kind rms --activation silu --gate --rope 100 --score-bias \
   --target cuda --db "$dir/db" -q -o "$dir/chain"
 make -s -C "$dir/chain"
+"$fuseplan" generate 48920 -b 1 -s 128 --precision fp8 --target cuda --db "$dir/db" -q -o "$dir/e4m3"
+make -s -C "$dir/e4m3"
 tests/cmd/package.sh "$dir/library" sizes tests/cmd/sizes.c build

@@ -116,10 +116,14 @@ search() {
 }
 
 # A generated program, built with nvcc alone, computes what fuseplan does: with cuBLASLt, without (40544), with
-# lengths.
+# lengths, and on Hopper GPUs with GEMMs in e4m3.
 generated() {
   program=$scratch/program
-  for plan in 41115 40544 '41115 --lengths 100,37'; do
+  for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8'; do
+    case $plan$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
+    *fp89.0*) ;;
+    *fp8*) continue ;;
+    esac
     value=${plan%% *}
     workload="--target cuda -b 2 -s 100 -m strided -L 3 ${plan#?????}"
     rm -rf "$program" "$scratch/arrays"

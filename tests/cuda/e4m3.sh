@@ -141,6 +141,22 @@ tail -c +129 y.npy >y
 rm -r first
 unset FAKE_CHAIN
 
+# A program draws its inputs, and has the scales that the worker finds for them.
+drawn='48920 --target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 3 --lengths 40,17 --seed 5'
+for options in '--precision fp8' '--precision out,ffn1 --norm pre --activation silu --gate'; do
+  [ "$options" = '--precision fp8' ] || export FAKE_CHAIN=pre+silu+gate
+  # shellcheck disable=SC2086
+  fuseplan generate $drawn $options -q -o program --force
+  "$check_json" "$schemas/manifest.json" program/manifest.json || fail "schema of a program's manifest"
+  # shellcheck disable=SC2086
+  fuseplan bench $drawn $options --compiler nvcc --baseline none --dump worker_program --force >out 2>said ||
+    fail "bench of a program's plan"
+  build program
+  program/run y.npy >out || fail "the program: $(cat out)"
+  cmp y.npy worker_program/y.npy || fail "the program's bits are not the worker's: $options"
+done
+unset FAKE_CHAIN
+
 # From a search on; make builds on the stand-in.
 cat >"$PWD/make" <<END
 #!/bin/sh

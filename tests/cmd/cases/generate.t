@@ -9,6 +9,10 @@ $ generate 43690 -o g
 exit 0
 1$ ls g | grep -c '^segment_'; ls g | grep -e '^plan$' -e '\.o$'
 15
+## No kernel of a CPU reads e4m3.
+$ generate 43690 --precision fp8 -o f
+exit 1
+! fuseplan generate: the cpu target has no kernels for qkv in e4m3; without --precision all GEMMs are in fp32
 ## The default plan: where nothing is expected of any, a usual one.
 $ fuseplan explain default $small --format csv | tail -n +2 | cut -d , -f 1,2 | paste -s -d ' '
 0,0 1,1 2,6 7,7 8,9 10,11 12,12 13,14
