@@ -109,7 +109,8 @@ void cache_release(struct cache *c)
     *c = (struct cache){0};
 }
 
-void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)
+/* Appends it. */
+static void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)
 {
     buf_addf(dir, "%s/%s", c->dir, kinds[kind].dir);
 }
