@@ -6,7 +6,7 @@
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
-named='spaces attention layers errors packed huggingface python python_times traffic grid'
+named='spaces attention layers errors packed python python_times traffic grid'
 named="$named functions"
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -263,13 +263,6 @@ errors() {
       --dump "$scratch/errors/$preset" || return 1
   done
   say python3 "$here/recompute.py" "$scratch"/errors/*
-}
-
-# HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
-huggingface() {
-  library "$scratch/base" --preset bert-base -b 1,8 -s 128,512 && say python3 "$here/huggingface.py" "$lib" &&
-    library "$scratch/large" --preset bert-large -b 2 -s 384 &&
-    say python3 "$here/huggingface.py" "$lib" "$scratch/base" "$lib"
 }
 
 # The Python package: each family of models, and what a user does; its times.
