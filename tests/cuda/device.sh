@@ -7,7 +7,6 @@ set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
 named='spaces attention layers errors packed python python_times traffic grid'
-named="$named functions"
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -314,11 +313,6 @@ memory() {
 grid() {
   with_items "$(grid_points)" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" &&
     with_items "$(grid_points)" "$here/roofline.sh" "$bin"
-}
-
-# What norms before, rotary embeddings and a gate cost.
-functions() {
-  "$here/functions.sh" "$bin" '1 128' '8 512'
 }
 
 grid_points() {
