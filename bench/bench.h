@@ -141,6 +141,17 @@ struct trial {
 
 void trial_release(struct trial *t);
 
+/* ---- turn.c: sessions that take turns on a device -----------------------------------------------
+ *
+ * The session of the next workload is opened while this one's still measures.  It builds and starts
+ * its worker, and uses no device before its turn. */
+
+struct turn {   /* descriptors that the session closes; -1: closed */
+    int before; /* of a socket whose other end the session before this one closes at its end */
+    int after;  /* of a socket of which the next session has the other end: a byte says that
+                   compilers are idle from now on and do not disturb the device */
+};
+
 /* ---- session.c, run.c, dump.c: a workload on a target ---------------------------------------- */
 
 struct bench_options {
@@ -163,6 +174,7 @@ struct bench_options {
     double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
                                           STATUS_INTERRUPTED and leave everything stored intact */
+    struct turn *turn;                 /* null: the session begins at once */
     struct listener listener;          /* is told what is being compiled, verified and timed */
     /* Takes a line for people, such as for whom this process waits.  May be null. */
     void (*say)(void *ctx, const char *line);
@@ -214,6 +226,16 @@ int bench_build_some(struct bench *b, const struct choice *choices, int count, i
 
 /* Whether compilers run while the device works. */
 bool bench_builds_beside(const struct bench *b);
+
+/* Whether the session's turn has not come. */
+bool bench_waits(const struct bench *b);
+
+/* Waits for the turn.  Where compilers do not disturb the device, it meanwhile builds the choices
+ * and starts the worker, which computes with the oracle. */
+int bench_take_turn(struct bench *b, const struct choice *choices, int count, struct status *st);
+
+/* Ends the worker of a session that has a turn, and the turn: nothing is measured any more. */
+void bench_end_turn(struct bench *b);
 
 /* The seconds of building a choice in this session, 0 if the cache had its binary.  Of the time in
  * which k compilers ran side by side each took 1/k, so that the seconds of all add up. */

@@ -123,6 +123,7 @@ struct bench {
     struct buf worker; /* path of its program */
     int mask_fd;       /* the mask's bits in memory, inherited by the worker */
     struct client client;
+    struct turn *turn;                 /* may be null */
     bool began_early;                  /* a compiler ran; with the first one a worker is started */
     struct limits limits;              /* as the worker says */
     double oracle_left_s;              /* likewise */
@@ -167,6 +168,11 @@ uint64_t session_memory_bound(enum target_kind target, const struct workload *w)
 /* Whether a call of the worker failed for the limit of bench_limit(): that is no
  * candidate's fault. */
 bool session_limit_over(const struct bench *b, const struct status *failed);
+
+/* The first time starts the worker, which computes with the oracle what it can without the device,
+ * and opens the device if it is free.  The next user of the worker says what fails.  bench: struct
+ * bench, which calls no worker. */
+void session_begin_early(void *bench);
 
 /* Starts the worker and gives it the workload, unless it runs. */
 int session_start_worker(struct bench *b, struct status *st);

@@ -116,15 +116,15 @@ static void open_early(struct bench *b)
 }
 
 /* Called where compilers run.  Only the first time, when no call of a worker is under way: the call
- * itself notices the end of its worker.  The next user of the worker starts it and says what
- * fails. */
-static void begin_early(void *ctx)
+ * itself notices the end of its worker. */
+void session_begin_early(void *bench)
 {
-    struct bench *b = ctx;
+    struct bench *b = bench;
     if (b->began_early)
         return;
     b->began_early = true;
-    if (!client_works(&b->client) && begin_worker(b, STATUS_IGNORED) == 0 && b->ops->builds_beside)
+    if (!client_works(&b->client) && begin_worker(b, STATUS_IGNORED) == 0 &&
+        b->ops->builds_beside && !bench_waits(b))
         open_early(b);
 }
 
@@ -162,7 +162,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .beside = b->ops->builds_beside,
         .stop = o->stop,
-        .compiling = o->builds_only ? NULL : begin_early,
+        .compiling = o->builds_only ? NULL : session_begin_early,
         .compiling_ctx = b,
         .listener = o->listener,
     };
@@ -195,6 +195,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
         .inputs = o->inputs,
         .afresh = o->afresh,
         .stop = o->stop,
+        .turn = o->turn,
         .mask_fd = -1,
         .client = {.channel = -1,
                    .until = INFINITY,
@@ -287,11 +288,9 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, b->until, results, st);
 }
 
-int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
-                     double seconds, struct built *out, struct status *st)
+bool bench_waits(const struct bench *b)
 {
-    return builder_build_some(&b->builder, choices, count, ahead, clock_seconds() + seconds, out,
-                              st);
+    return b->turn != NULL && b->turn->before >= 0;
 }
 
 bool bench_builds_beside(const struct bench *b)

@@ -1,5 +1,6 @@
 #include "base/threads.h"
 #include "cmd/options_int.h"
+#include "cmd/sweep_int.h"
 
 #include <limits.h>
 
@@ -97,6 +98,8 @@ static int run(int argc, char **argv, struct status *st)
         return help(argc, argv, st);
     if (strcmp(name, "--complete") == 0)
         return complete(argc - 1, argv + 1);
+    if (strcmp(name, TURN_WORD) == 0 && argc > 1)
+        return turn_inherit(st) == 0 ? run(argc - 1, argv + 1, st) : -1;
     if (name[0] == '-')
         return status_set(st, STATUS_USAGE,
                           "option '%s' in the place of the command; options come after it, and "

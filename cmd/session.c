@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
+#include "cmd/sweep_int.h"
 
 volatile sig_atomic_t session_stop;
 
@@ -91,6 +92,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
                                     .calibration = o->calibration,
                                     .precision = o->precision,
                                     .stop = &session_stop,
+                                    .turn = session_turn,
                                     .listener = {.report = progress_detail},
                                     .say = note_line,
                                     .say_ctx = (void *)o};

@@ -67,14 +67,24 @@ int sweep_print(const struct options *o, const struct table *t, int shard);
 struct search_process {
     pid_t pid; /* 0: none runs */
     int said;  /* what it says on standard error: a file without a name; -1: none */
+    int turn;  /* the other end of turn.after, until a search is started that waits for it; -1 */
 };
-#define SEARCH_PROCESS_INIT ((struct search_process){0, -1})
+#define SEARCH_PROCESS_INIT ((struct search_process){0, -1, -1})
+
+/* A search that `sweep run` starts takes turns with its others.  The word stands in front of the
+ * command, and the search inherits the two descriptors of its turn. */
+#define TURN_WORD "--in-turn"
+int turn_inherit(struct status *st);
+extern struct turn *session_turn; /* null: there is none */
 
 /* Starts it; it ends with this process.  target: unless the row names one; jobs: 0 for as many as
- * it takes by itself; db: null for the usual one.  The caller waits for its end, and then releases
- * *out. */
+ * it takes by itself; db: null for the usual one; last: the search after which it has its turn,
+ * null for now.  The caller waits for its end, and then releases *out. */
 int search_start(const struct options *row, const char *target, int jobs, const char *db,
-                 struct search_process *out, struct status *st);
+                 struct search_process *last, struct search_process *out, struct status *st);
+
+/* Whether a search lends its compilers, or measures no more, and no search waits for it yet. */
+bool search_lends(const struct search_process *p);
 char *search_said(const struct search_process *p); /* its last line; the caller frees it */
 void search_release(struct search_process *p);
 

@@ -11,10 +11,11 @@ enum { SLOTS_MAX = 64, SAME_FAILURES = 3 };
 /* A device. */
 struct slot {
     char target[16];
-    struct fingerprint device; /* without a compiler */
-    struct search_process search;
-    int at; /* the position of its last row; -1: none */
+    struct fingerprint device;          /* without a compiler */
+    struct search_process search, next; /* next: prepares, and waits for the turn */
+    int at, next_at;                    /* the position of its last row, -1: none; of the next */
     double start_s;
+    bool next_failed; /* it ended before its turn, and begins anew when this search has ended */
 };
 
 struct sweep {
@@ -45,7 +46,7 @@ static int add_slot(struct sweep *s, const char *name, struct status *st)
     if (s->slot_count == SLOTS_MAX || strlen(name) >= sizeof(s->slots[0].target))
         return status_set(st, STATUS_USAGE, "--target names more than %d devices", SLOTS_MAX);
     struct slot *slot = &s->slots[s->slot_count++];
-    *slot = (struct slot){.search = SEARCH_PROCESS_INIT, .at = -1};
+    *slot = (struct slot){.search = SEARCH_PROCESS_INIT, .next = SEARCH_PROCESS_INIT, .at = -1};
     snprintf(slot->target, sizeof(slot->target), "%s", name);
     fingerprint_device(target, &slot->device);
     return 0;
@@ -93,18 +94,17 @@ static int find_slots(struct sweep *s, struct status *st)
 
 /* ---- a search -------------------------------------------------------------------------------- */
 
-static int start_search(struct sweep *s, struct slot *slot, int at, struct status *st)
+static int start_search(struct sweep *s, const struct slot *slot, int at,
+                        struct search_process *last, struct search_process *out, struct status *st)
 {
     int share = 0;
     if (options_has(s->o, OPT(JOBS)) || s->slot_count > 1) {
         share = (s->o->jobs > 0 ? s->o->jobs : cpu_threads()) / s->slot_count;
         share = share > 0 ? share : 1;
     }
-    slot->at = at;
     s->taken[at] = true;
-    slot->start_s = clock_seconds();
-    return search_start(&s->table->rows[s->rows[at].index].o, slot->target, share, s->db,
-                        &slot->search, st);
+    return search_start(&s->table->rows[s->rows[at].index].o, slot->target, share, s->db, last, out,
+                        st);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -151,9 +151,12 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
 
 static void stop_all(struct sweep *s)
 {
-    for (int i = 0; i < s->slot_count; i++)
+    for (int i = 0; i < s->slot_count; i++) {
         if (s->slots[i].search.pid > 0)
             kill(s->slots[i].search.pid, SIGTERM);
+        if (s->slots[i].next.pid > 0)
+            kill(s->slots[i].next.pid, SIGTERM);
+    }
 }
 
 /* Rows whose results another device has are not for this one. */
@@ -165,18 +168,54 @@ static int next_row(const struct sweep *s, const struct slot *slot)
     return sweep_next(s->rows, s->count, taken, slot->at);
 }
 
+/* The search that waited has the turn. */
+static void promote_next(struct slot *slot)
+{
+    slot->next_failed = false;
+    if (slot->next.pid == 0)
+        return;
+    slot->search = slot->next;
+    slot->at = slot->next_at;
+    slot->start_s = clock_seconds();
+    slot->next = SEARCH_PROCESS_INIT;
+}
+
+/* A search that ended before its turn says nothing of its row: memory may have been short for two,
+ * for example. */
+static void drop_next(struct sweep *s, struct slot *slot)
+{
+    int status;
+    if (slot->next.pid == 0 || waitpid(slot->next.pid, &status, WNOHANG) != slot->next.pid)
+        return;
+    search_release(&slot->next);
+    s->taken[slot->next_at] = false;
+    slot->next_failed = true;
+}
+
+static int start_next(struct sweep *s, struct slot *slot, struct status *st)
+{
+    bool waits = slot->search.pid > 0;
+    if (waits && (slot->next.pid > 0 || slot->next_failed || !search_lends(&slot->search)))
+        return 0;
+    int at = slot->next_at = next_row(s, slot);
+    if (at < 0 || start_search(s, slot, at, waits ? &slot->search : NULL, &slot->next, st) != 0)
+        return at < 0 ? 0 : -1;
+    if (!waits)
+        promote_next(slot);
+    return 0;
+}
+
 /* Looks at a device: notes that its search ended, starts the next. */
 static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
 {
-    int status;
-    if (slot->search.pid > 0 && waitpid(slot->search.pid, &status, WNOHANG) == slot->search.pid &&
-        end_search(s, slot, status, st) != 0)
-        return -1;
-    more = more && session_stop == 0 && s->same < SAME_FAILURES;
-    int at = more && slot->search.pid == 0 ? next_row(s, slot) : -1;
-    if (at >= 0 && start_search(s, slot, at, st) != 0)
-        return -1;
-    return 0;
+    int status, result = 0;
+    if (slot->search.pid > 0 && waitpid(slot->search.pid, &status, WNOHANG) == slot->search.pid) {
+        result = end_search(s, slot, status, st);
+        promote_next(slot);
+    }
+    drop_next(s, slot);
+    more = more && result == 0 && session_stop == 0 && s->same < SAME_FAILURES;
+    return more ? start_next(s, slot, st) : result;
 }
 
 /* A failure of one's own ends the searches, which store what they have. */
@@ -190,7 +229,7 @@ static int search_rows(struct sweep *s, struct status *st)
         busy = false;
         for (int i = 0; i < s->slot_count; i++) {
             failed |= look(s, &s->slots[i], !failed, failed ? STATUS_IGNORED : st) != 0;
-            busy = busy || s->slots[i].search.pid > 0;
+            busy = busy || s->slots[i].search.pid > 0 || s->slots[i].next.pid > 0;
         }
         if (!told && (session_stop != 0 || failed))
             stop_all(s);

@@ -2,16 +2,53 @@
 #include "cmd/sweep_int.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+enum { TURN_BEFORE = 3, TURN_AFTER, ABOVE };
+
+struct turn *session_turn;
+
+int turn_inherit(struct status *st)
+{
+    static struct turn turn = {TURN_BEFORE, TURN_AFTER};
+    for (int fd = TURN_BEFORE; fd <= TURN_AFTER; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+            return status_set(st, STATUS_USAGE,
+                              TURN_WORD
+                              " is for 'fuseplan sweep run', which starts searches by it");
+    session_turn = &turn;
+    return 0;
+}
+
+/* In the new process. */
+static bool pass_turn(struct turn turn)
+{
+    int before = fcntl(turn.before, F_DUPFD_CLOEXEC, ABOVE),
+        after = fcntl(turn.after, F_DUPFD_CLOEXEC, ABOVE);
+    return before >= 0 && after >= 0 && dup2(before, TURN_BEFORE) >= 0 &&
+           dup2(after, TURN_AFTER) >= 0;
+}
+
+bool search_lends(const struct search_process *p)
+{
+    struct pollfd said = {.fd = p->turn, .events = POLLIN};
+    return p->pid > 0 && p->turn >= 0 && poll(&said, 1, 0) > 0;
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
 
 /* The command line, as a null-terminated array that borrows from *words. */
 static char **search_words(const struct options *row, const char *target, int jobs, const char *db,
                            struct names *words)
 {
     SCOPED_BUF text = BUF_INIT;
-    options_command(row, "search", OPTS_ROW, &text);
+    options_command(row, TURN_WORD " search", OPTS_ROW, &text);
     if (!options_has(row, OPT(TARGET)))
         buf_addf(&text, " --target %s", target);
     if (jobs > 0)
@@ -28,14 +65,17 @@ static char **search_words(const struct options *row, const char *target, int jo
 }
 
 /* In the new process: a search that catches signals by itself, and ends with this one. */
-_Noreturn static void become_search(char **words, int said, const sigset_t *before, pid_t parent)
+_Noreturn static void become_search(char **words, int said, struct turn turn,
+                                    const sigset_t *before, pid_t parent)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (turn.before < 0) /* the turn has come: an end of file */
+        turn.before = null;
     if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-        dup2(null, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0) {
+        dup2(null, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0 && pass_turn(turn)) {
         sigprocmask(SIG_SETMASK, before, NULL);
         execv("/proc/self/exe", words);
     }
@@ -43,22 +83,28 @@ _Noreturn static void become_search(char **words, int said, const sigset_t *befo
 }
 
 int search_start(const struct options *row, const char *target, int jobs, const char *db,
-                 struct search_process *out, struct status *st)
+                 struct search_process *last, struct search_process *out, struct status *st)
 {
     struct names words = {.count = 0};
     sigset_t before;
+    int ends[2] = {-1, -1};
     *out = SEARCH_PROCESS_INIT;
     out->said = memfd_create("said", MFD_CLOEXEC);
-    if (out->said < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot keep what a search says: %s",
-                          strerror(errno));
+    if (out->said < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot keep what a search says: %s", strerror(errno));
+        search_release(out);
+        return -1;
+    }
+    out->turn = ends[0];
     char **argv = search_words(row, target, jobs, db, &words);
     pid_t parent = getpid();
     file_hold_signals(&before);
     pid_t pid = fork();
     if (pid == 0)
-        become_search(argv, out->said, &before, parent);
+        become_search(argv, out->said, (struct turn){last != NULL ? last->turn : -1, ends[1]},
+                      &before, parent);
     sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
     free(argv);
     names_release(&words);
     if (pid < 0) {
@@ -67,6 +113,10 @@ int search_start(const struct options *row, const char *target, int jobs, const 
         return -1;
     }
     out->pid = pid;
+    if (last != NULL) {
+        close(last->turn);
+        last->turn = -1;
+    }
     return 0;
 }
 
@@ -74,6 +124,8 @@ void search_release(struct search_process *p)
 {
     if (p->said >= 0)
         close(p->said);
+    if (p->turn >= 0)
+        close(p->turn);
     *p = SEARCH_PROCESS_INIT;
 }
 

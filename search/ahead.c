@@ -107,3 +107,10 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
     segment_table_release(&table);
     return a.count;
 }
+
+int tune_take_turn(struct bench *b, const struct tune_options *o, struct status *st)
+{
+    SCOPED struct choice *choices = NULL;
+    int count = bench_waits(b) ? choices_ahead(b, o, &choices) : 0;
+    return bench_take_turn(b, choices, count, st);
+}

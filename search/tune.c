@@ -189,10 +189,12 @@ static void say_what_is_left(const struct tuner *t, bool answered)
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st)
 {
+    *out = (struct tune_report){.best.value = -1};
+    if (tune_take_turn(b, o, st) != 0)
+        return -1;
     struct tuner *t = tuner_new(b, db, o);
     struct search_result found = {.stopped_by = STOP_BUDGET};
     bool answered;
-    *out = (struct tune_report){.best.value = -1};
     int result = tuner_open(t, st) == 0 ? is_answered(t, &answered, st) : -1;
     if (result == 0) {
         say_what_is_left(t, answered);
@@ -201,6 +203,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     if (result == 0 && !answered)
         result = tuner_run(t, is_exhaustive(t) ? rigor_names[o->rigor] : o->search.strategy->name,
                            &course_search, &found, st);
+    bench_end_turn(b);
     if (result == 0)
         result = report_fill(t, found.stopped_by, out, st);
     tuner_free(t);

@@ -82,4 +82,7 @@ void tune_report_release(struct tune_report *r);
  * all segments.  *out is owned by the caller. */
 int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out);
 
+/* bench_take_turn() with these choices. */
+int tune_take_turn(struct bench *b, const struct tune_options *o, struct status *st);
+
 #endif

@@ -52,6 +52,8 @@ static int do_begin(struct worker *k, const json_t *request, json_t *reply, stru
     reference_init(&k->reference, &k->w, k->inputs);
     reference_start(&k->reference);
     k->ops = devices[k->target];
+    if (k->ops->start != NULL)
+        k->ops->start();
     return 0;
 }
 

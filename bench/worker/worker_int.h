@@ -51,6 +51,8 @@ struct launch_stamps {
 };
 
 struct device_ops {
+    /* Begins what takes long and touches no device.  Null where there is nothing. */
+    void (*start)(void);
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
 

@@ -2,6 +2,8 @@
 #include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
+#include <sys/socket.h>
+
 /* A compiler that notes its priority in test_dir/started, then runs `script`. */
 static void write_slow_nvcc(const char *script)
 {
@@ -26,6 +28,7 @@ static int started(void)
 }
 
 static struct bench_options o;
+static struct turn *turn;
 static struct bench *b;
 static struct choice c[4];
 static struct built built[ARRAY_LEN(c)];
@@ -35,6 +38,7 @@ static void begin(void)
     hide_cublas();
     o = gpu_options();
     o.jobs = 1;
+    o.turn = turn;
     b = gpu_bench_of(&o, SEQ_LEN);
     for (int i = 0; i < (int)ARRAY_LEN(c); i++)
         c[i] = gpu_choice(b, 8 + i, 8 + i);
@@ -135,7 +139,68 @@ START_TEST(the_limit_ends_the_workers_work)
 }
 END_TEST
 
+/* The session before ends once so many kernels are built; 0: never. */
+static void begin_before_turn(int kernels, int *next)
+{
+    static struct turn of_session;
+    int before[2], after[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, before), 0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, after), 0);
+    of_session = (struct turn){before[0], after[0]};
+    turn = &of_session;
+    *next = after[1];
+    begin();
+    write_slow_nvcc("");
+    write_text(test_path("started"), "");
+    ck_assert_int_eq(send(before[1], "", 1, 0), 1); /* its compilers are idle */
+    if (kernels == 0)
+        return;
+    pid_t parent = getpid(), other = fork();
+    while (other == 0 && getppid() == parent && started() < kernels)
+        usleep(1000);
+    if (other == 0)
+        _exit(0);
+    close(before[1]);
+}
+
+START_TEST(a_session_builds_before_its_turn)
+{
+    struct trial t;
+    int next;
+    char said;
+    begin_before_turn(4, &next);
+    ck_assert(bench_waits(b));
+    OK(bench_take_turn(b, c, 4, &st));
+    ck_assert(!bench_waits(b));
+    ck_assert_int_eq(started(), 4);
+    ck_assert(client_works(&b->client));
+    ck_assert(!b->client.opened);
+    OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
+    check_ok(&t);
+    ck_assert_int_lt(recv(next, &said, 1, MSG_DONTWAIT), 0);
+    OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
+    ck_assert_int_eq(recv(next, &said, 1, MSG_DONTWAIT), 1);
+    bench_end_turn(b);
+    ck_assert_int_eq(recv(next, &said, 1, MSG_DONTWAIT), 0);
+    ck_assert(!client_works(&b->client));
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(waiting_for_a_turn_can_be_interrupted)
+{
+    static volatile sig_atomic_t stop = 1;
+    int next;
+    begin_before_turn(0, &next);
+    b->stop = &stop;
+    FAILS(bench_take_turn(b, c, 0, &st), STATUS_INTERRUPTED, "interrupted");
+    ck_assert(bench_waits(b));
+    bench_close(b);
+}
+END_TEST
+
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
       ONCE(device_is_opened_beside_a_compiler), ONCE(one_that_is_wanted_now_is_waited_for),
       ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
-      ONCE(the_limit_ends_the_workers_work))
+      ONCE(the_limit_ends_the_workers_work), ONCE(a_session_builds_before_its_turn),
+      ONCE(waiting_for_a_turn_can_be_interrupted))

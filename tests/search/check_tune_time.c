@@ -159,6 +159,29 @@ START_TEST(search_ended_by_its_time_answers_at_once)
 }
 END_TEST
 
+/* What the search needs first is built meanwhile, and its time begins with the turn. */
+START_TEST(a_search_waits_for_its_turn)
+{
+    fake.waits = true;
+    fake.turn_after_s = 1000;
+    options.search.time_limit_s = 100;
+    fake.stop = 1;
+    ck_assert_int_lt(tune(bench, db, &options, &report, &st), 0);
+    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    ck_assert_int_gt(fake.built, 0);
+    ck_assert_int_eq(fake.calls, 0);
+    ck_assert_int_eq(report.best.value, -1);
+    st = STATUS_INIT;
+    fake.stop = 0;
+    fake.waits = true;
+    run();
+    ck_assert_int_gt(report.new_trials, 10);
+    ck_assert_double_lt(report.seconds, 101);
+    ck_assert(report.best.final);
+    ck_assert(fake.ended);
+}
+END_TEST
+
 /* While another process keeps the device.  _i: in stage 1, at a plan, in the finals. */
 START_TEST(limit_passes_while_waiting)
 {
@@ -204,5 +227,6 @@ END_TEST
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),
       ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
-      LOOP(limit_passes_while_waiting, 0, 3), ONCE(a_converged_search_says_how_sure_it_is),
-      ONCE(a_busy_machine_measures_plans), ONCE(a_busy_machine_makes_nothing_certain))
+      ONCE(a_search_waits_for_its_turn), LOOP(limit_passes_while_waiting, 0, 3),
+      ONCE(a_converged_search_says_how_sure_it_is), ONCE(a_busy_machine_measures_plans),
+      ONCE(a_busy_machine_makes_nothing_certain))

@@ -130,6 +130,28 @@ static void pass(double seconds)
         worked_s = 0;
 }
 
+bool bench_waits(const struct bench *b)
+{
+    (void)b;
+    return fake.waits;
+}
+
+int bench_take_turn(struct bench *b, const struct choice *choices, int count, struct status *st)
+{
+    (void)b;
+    for (int i = 0; i < count; i++)
+        build(&choices[i]);
+    fake.clock_s += fake.turn_after_s;
+    fake.waits = false;
+    return fake.stop == 0 ? 0 : status_set(st, STATUS_INTERRUPTED, "stopped");
+}
+
+void bench_end_turn(struct bench *b)
+{
+    (void)b;
+    fake.ended = true;
+}
+
 /* One compiler at a time. */
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int behind,
                      double seconds, struct built *out, struct status *st)

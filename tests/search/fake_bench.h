@@ -26,6 +26,8 @@ struct fake {
     double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
     bool beside; /* a compiler runs while the device works */
+    bool waits;  /* the session's turn has not come, but will after so many seconds */
+    double turn_after_s;
     double clock_s;
     double verify_s;     /* of each trial, and of each later layer */
     double speed;        /* all times are divided by it; 1 */
@@ -47,6 +49,7 @@ struct fake {
         struct sampling how;
     } compared[4];               /* of the first comparisons */
     double limit_s, limit_end_s; /* for waiting and building; limit_end_s: on the clock */
+    bool ended;                  /* the turn */
     int broken_in_plan;          /* plans in which the broken segment was built or run */
 };
 extern struct fake fake;
