@@ -37,21 +37,6 @@ $ fuseplan mask causal -s 8 -b 3 --avg-seq-len 4 --seed 1 --format json
 $ fuseplan mask fixed -s 1024 --format csv
 mask,seq_len,batch,kept,element_share,blocks,blocks_full,blocks_partial,block_share,empty_rows,cover_blocks,cover
 fixed:t=32,1024,1,32768,0.03125,256,0,136,0.53125,0,45,"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
-$ fuseplan mask fixed -s 1024 --format json
-{
-  "mask": "fixed:t=32",
-  "seq_len": 1024,
-  "batch": 1,
-  "kept": 32768,
-  "element_share": 0.03125,
-  "blocks": 256,
-  "blocks_full": 0,
-  "blocks_partial": 136,
-  "block_share": 0.53125,
-  "empty_rows": 0,
-  "cover_blocks": 45,
-  "cover": "queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"
-}
 $ fuseplan mask fixed -s 1024 --format ndjson
 {"mask":"fixed:t=32","seq_len":1024,"batch":1,"kept":32768,"element_share":0.03125,"blocks":256,"blocks_full":0,"blocks_partial":136,"block_share":0.53125,"empty_rows":0,"cover_blocks":45,"cover":"queries in order, keys with 28 summary columns first: 0 full and 45 partial blocks"}
 $ fuseplan mask sliding:w=32 -s 1024 | head -n 3
@@ -68,7 +53,7 @@ $ fuseplan mask causal -s 2 --svg m.svg >/dev/null && cat m.svg
 <text x="0.0208333" y="2.05729" font-size="0.0416667" font-family="sans-serif">a row is a query, a column a key; the darker, the more pairs are kept</text>
 </svg>
 === mask cover
-$ fuseplan mask strided -s 512
+$ fuseplan mask strided -s 512 | sed 8,38d
 mask      strided:t=22 at S=512
 elements  6.4 % kept (16737 of 262144)
 blocks    56.2 % of 64x64 keep a pair (36 of 64): 0 full, 36 partial
@@ -76,37 +61,6 @@ cover     30 blocks in other orders of tokens
           queries and keys in order: 0 full and 15 partial blocks
           queries and keys by residue modulo 22: 0 full and 15 partial blocks
 
-+ . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + . . . . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + . . . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + . . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + . . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + . . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + . . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + . . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + . . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + . . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + . . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + . . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + . . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + . . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + . . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + . . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + . . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + . . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + . . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + . . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + . . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + . . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + . . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + . . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + . . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + + . . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + + + . . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + + + + . . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + + + + + . .
-+ + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + .
 + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + +
 
 # all kept  + some  . none; a cell is 16x16 pairs, queries down, keys across
@@ -120,25 +74,12 @@ $ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
 2$ fuseplan mask causal -s 4 --npy none/m.npy
 ! fuseplan mask: --npy: cannot write 'none/m.npy': No such file or directory
 === mask npy again
-$ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy && fuseplan mask file:m.npy -s 3 --format json
+$ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy && fuseplan mask file:m.npy -s 3 --format csv | tail -n 1 | cut -c -20
  01 00 00 01 01 00 01 01 01
-{
-  "mask": "causal",
-  "seq_len": 3,
-  "batch": 1,
-  "kept": 6,
-  "element_share": 0.666666667,
-  "blocks": 1,
-  "blocks_full": 0,
-  "blocks_partial": 1,
-  "block_share": 1.0,
-  "empty_rows": 0,
-  "cover_blocks": null,
-  "cover": null
-}
+causal,3,1,6,0.66666
 ! fuseplan: file:m.npy has the bits of the attention mask 'causal', and is taken for it
 === mask npy lengths
-$ fuseplan mask causal -s 4 -b 2 --lengths 2,4 --npy m.npy -q && od -A d -t x1 m.npy
+$ fuseplan mask causal -s 4 -b 2 --lengths 2,4 --npy m.npy -q && od -A d -t x1 -j 128 m.npy
 mask      causal at S=4
 elements  40.6 % kept (13 of 32)
 blocks    100.0 % of 64x64 keep a pair (2 of 2): 0 full, 2 partial
@@ -150,14 +91,6 @@ cover     none: no order of tokens needs fewer blocks
 . . . .
 
 # kept  . not kept; a row is a query, a column a key
-0000000 93 4e 55 4d 50 59 01 00 76 00 7b 27 64 65 73 63
-0000016 72 27 3a 20 27 7c 62 31 27 2c 20 27 66 6f 72 74
-0000032 72 61 6e 5f 6f 72 64 65 72 27 3a 20 46 61 6c 73
-0000048 65 2c 20 27 73 68 61 70 65 27 3a 20 28 32 2c 20
-0000064 34 2c 20 34 29 2c 20 7d 20 20 20 20 20 20 20 20
-0000080 20 20 20 20 20 20 20 20 20 20 20 20 20 20 20 20
-*
-0000112 20 20 20 20 20 20 20 20 20 20 20 20 20 20 20 0a
 0000128 01 00 00 00 01 01 00 00 00 00 00 00 00 00 00 00
 0000144 01 00 00 00 01 01 00 00 01 01 01 00 01 01 01 01
 0000160
