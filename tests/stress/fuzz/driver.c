@@ -1,18 +1,21 @@
 /* fuzz_TARGET [-runs=N] [-seed=N] FILE_OR_DIRECTORY...: runs a target on all these files, and then
- * on N inputs that it makes of them.  The file `input` of the working directory has the last one,
- * which may have ended the process.  Equal seeds give equal inputs.
+ * on N inputs that it makes of them.  A child runs them, so that the input that ends it can be
+ * kept: as crash-SEED-RUN in the working directory.  Equal seeds give equal inputs.
  *
  * libFuzzer takes the same arguments and is far better at finding inputs.  This driver needs no
  * clang, and takes the same time every time. */
 #include "tests/stress/fuzz/fuzz.h"
 
-#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { INPUT_MAX = 1 << 16, EDITS_MAX = 6 };
 
+/* What the child runs, as the parent sees it. */
 struct current {
+    int64_t run; /* -1 - i: file i */
     size_t len;
     uint8_t bytes[INPUT_MAX];
 };
@@ -54,7 +57,7 @@ static void add_all(const char *path)
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Replaces `out` bytes of the input at `at` by others, as far as there is room. */
-static void exchange(struct current *c, size_t at, size_t out, const void *in, size_t in_len)
+static void splice(struct current *c, size_t at, size_t out, const void *in, size_t in_len)
 {
     uint8_t copy[INPUT_MAX];
     size_t rest = c->len - at - out;
@@ -86,22 +89,22 @@ static void edit(struct rng *r, struct current *c)
             c->bytes[at] ^= (uint8_t)(1u << byte % 8);
         break;
     case 1:
-        exchange(c, at, most > 0 ? 1 : 0, &byte, 1);
+        splice(c, at, most > 0 ? 1 : 0, &byte, 1);
         break;
     case 2:
-        exchange(c, at, len, NULL, 0);
+        splice(c, at, len, NULL, 0);
         break;
     case 3:
-        exchange(c, at, 0, c->bytes + at, len);
+        splice(c, at, 0, c->bytes + at, len);
         break;
     case 4:
-        exchange(c, at, len, word, strlen(word));
+        splice(c, at, len, word, strlen(word));
         break;
     case 5:
-        exchange(c, at, 0, word, strlen(word));
+        splice(c, at, 0, word, strlen(word));
         break;
     default:
-        exchange(c, at, len < taken ? len : taken, other->ptr + from, taken);
+        splice(c, at, len < taken ? len : taken, other->ptr + from, taken);
     }
 }
 
@@ -118,21 +121,42 @@ static void make_input(uint64_t seed, int64_t run, struct current *c)
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* From an allocation of its own, so that a sanitizer sees what is read past its end. */
-static void run_one(int kept, const struct current *c)
+static void run_one(const struct current *c)
 {
     SCOPED uint8_t *copy = mem_alloc(c->len + (c->len == 0), 1);
     memcpy(copy, c->bytes, c->len);
-    if (pwrite(kept, copy, c->len, 0) != (ssize_t)c->len || ftruncate(kept, (off_t)c->len) != 0)
-        exit(2);
     LLVMFuzzerTestOneInput(copy, c->len);
+}
+
+static void run_all(uint64_t seed, int64_t runs, struct current *c)
+{
+    for (size_t i = 0; i < file_count; i++) {
+        c->run = -1 - (int64_t)i;
+        c->len = files[i].len;
+        memcpy(c->bytes, files[i].ptr, files[i].len);
+        run_one(c);
+    }
+    for (c->run = 0; c->run < runs; c->run++) {
+        make_input(seed, c->run, c);
+        run_one(c);
+    }
+}
+
+static void report(uint64_t seed, int status, const struct current *c)
+{
+    char path[80];
+    struct status st = STATUS_INIT;
+    snprintf(path, sizeof(path), "crash-%llu-%lld", (unsigned long long)seed, (long long)c->run);
+    file_write(path, c->bytes, c->len, &st);
+    fprintf(stderr, "run %lld ended the process with %s %d; its input is in '%s'\n",
+            (long long)c->run, WIFSIGNALED(status) ? "signal" : "status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), path);
 }
 
 int main(int argc, char **argv)
 {
-    static struct current c;
     int64_t runs = 0, seed = 1, *number;
     struct status st = STATUS_INIT;
-    int kept = open("input", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     for (int i = 1; i < argc; i++) {
         number = strncmp(argv[i], "-runs=", 6) == 0   ? &runs
                  : strncmp(argv[i], "-seed=", 6) == 0 ? &seed
@@ -144,18 +168,23 @@ int main(int argc, char **argv)
     }
     if (file_count == 0)
         return fprintf(stderr, "no input to begin with\n"), 2;
-    for (size_t i = 0; i < file_count; i++) {
-        c.len = files[i].len;
-        memcpy(c.bytes, files[i].ptr, files[i].len);
-        run_one(kept, &c);
+    struct current *c =
+        mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c == MAP_FAILED)
+        return perror("mmap"), 2;
+    pid_t child = fork();
+    if (child == 0) {
+        run_all((uint64_t)seed, runs, c);
+        exit(0); /* a sanitizer looks for leaks there */
     }
-    for (int64_t run = 0; run < runs; run++) {
-        make_input((uint64_t)seed, run, &c);
-        run_one(kept, &c);
-    }
-    printf("%zu files and %lld new inputs\n", file_count, (long long)runs);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (status != 0)
+        report((uint64_t)seed, status, c);
     for (size_t i = 0; i < file_count; i++)
         buf_release(&files[i]);
+    printf("%zu files and %lld new inputs\n", file_count, (long long)c->run);
     free(files);
-    return 0;
+    return status != 0;
 }
