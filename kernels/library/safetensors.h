@@ -44,7 +44,9 @@ int safetensors_parse(const void *bytes, size_t len, struct safetensors *out);
 /* ---- safetensors_open.c: files --------------------------------------------------------------- */
 
 /* Reads a file, or the files that an index of shards (model.safetensors.index.json) names, which
- * are in the index's directory.  0 or -1. */
+ * are in the index's directory.  The error says what else a file is: a pickle, a web page, ...  0
+ * or -1.
+ */
 int safetensors_open(const char *path, struct safetensors *out);
 void safetensors_close(struct safetensors *f);
 

@@ -4,6 +4,7 @@
 #endif
 #include "safetensors_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,32 +19,103 @@ static const char tail[] = ".safetensors", index_tail[] = ".safetensors.index.js
 
 /* ---- what else there is ---------------------------------------------------------------------- */
 
-#define ANOTHER                                                                                    \
-    "; a model's .safetensors file is expected: model.save_pretrained(DIR) writes one for a .bin " \
-    "or .pt, and 'git lfs pull' fetches what a pointer of Git LFS stands for"
+#define PYTORCH                                                                                    \
+    ", as PyTorch writes .bin and .pt: save the model as safetensors, by "                         \
+    "model.save_pretrained(DIR) or safetensors.torch.save_file"
+#define ANOTHER ": name the model's safetensors file"
+#define PAGE    "it is a web page, not the file: download the file itself"
+#define TEXT    "it is a text, as a download that failed leaves: download the file again"
+
+/* What files begin with that people take for this format, and what to do. */
+static const struct {
+    const char *bytes, *what;
+} others[] = {
+    {"version https://git-lfs",
+     "it is a pointer of Git LFS, not the file: fetch that with 'git lfs pull'"},
+    {"<", PAGE},
+    {"PK\3\4", "it is a zip" PYTORCH},
+    {"\x80\2", "it is a pickle" PYTORCH},
+    {"\x80\3", "it is a pickle" PYTORCH},
+    {"\x80\4", "it is a pickle" PYTORCH},
+    {"\x80\5", "it is a pickle" PYTORCH},
+    {"GGUF", "it is a GGUF file" ANOTHER},
+    {"\x89HDF", "it is an HDF5 file, as TensorFlow writes" ANOTHER},
+    {"\x93NUMPY", "it is a NumPy array" ANOTHER},
+    {"\x1f\x8b", "it is packed by gzip: unpack it first"},
+};
 
 static size_t skip_mark(const unsigned char *bytes, size_t len)
 {
     return len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-/* A safetensors file has a '{' behind the length of its header. */
-static bool has_header(const unsigned char *bytes, size_t len)
-{
-    return len > 8 && bytes[8] == '{';
-}
-
-static bool is_json(const unsigned char *bytes, size_t len)
+/* What the file begins with behind a byte order mark and blanks.  Null if that says nothing: a
+ * safetensors file has a '{' behind the length of its header. */
+static const unsigned char *first_word(const unsigned char *bytes, size_t len)
 {
     size_t at = skip_mark(bytes, len);
     while (at < len && bytes[at] != '\0' && strchr(" \t\r\n", bytes[at]) != NULL)
         at++;
-    return at < len && bytes[at] == '{' && !has_header(bytes, len);
+    return at == len || (len > 8 && bytes[8] == '{') ? NULL : bytes + at;
+}
+
+static bool is_json(const unsigned char *bytes, size_t len)
+{
+    const unsigned char *word = first_word(bytes, len);
+    return word != NULL && *word == '{';
+}
+
+/* The length of a header has no eight printable bytes. */
+static bool is_text(const unsigned char *word, size_t left)
+{
+    enum { SURE = 8 };
+    size_t printable = 0;
+    while (printable < SURE && printable < left && word[printable] >= ' ' && word[printable] <= '~')
+        printable++;
+    return left > 0 && word[0] != '{' && printable == (left < SURE ? left : SURE);
+}
+
+/* Null if nothing is known. */
+static const char *other_kind(const unsigned char *bytes, size_t len)
+{
+    const unsigned char *word = first_word(bytes, len);
+    size_t left = word != NULL ? (size_t)(bytes + len - word) : 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (left >= strlen(others[i].bytes) &&
+            memcmp(word, others[i].bytes, strlen(others[i].bytes)) == 0)
+            return others[i].what;
+    return is_text(word, left) ? TEXT : NULL;
 }
 
 static bool ends_with(const char *name, size_t len, const char *end)
 {
     return len > strlen(end) && memcmp(name + len - strlen(end), end, strlen(end)) == 0;
+}
+
+/* Shards alone are of no use: their index is named. */
+static int serves(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+    return ends_with(entry->d_name, len, index_tail) ||
+           (ends_with(entry->d_name, len, tail) && strstr(entry->d_name, "-of-") == NULL);
+}
+
+static int refuse_directory(const char *path, struct safetensors *out)
+{
+    enum { NAMED_MOST = 5 };
+    struct dirent **list = NULL;
+    char names[SAFETENSORS_ERROR / 2] = "";
+    size_t len = 0;
+    int count = scandir(path, &list, serves, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (i < NAMED_MOST && len < sizeof(names))
+            len += (size_t)snprintf(names + len, sizeof(names) - len, "%s'%s'", i > 0 ? ", " : "",
+                                    list[i]->d_name);
+        free(list[i]);
+    }
+    free(list);
+    return count > 0 ? safetensors_refuse(out, "it is a directory; name a file in it: %s", names)
+                     : safetensors_refuse(out, "it is a directory, and has no .safetensors file");
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -61,10 +133,8 @@ static int map_file(const char *path, struct safetensors *out)
         int error = errno;
         if (fd >= 0)
             close(fd);
-        return fd < 0 ? safetensors_refuse(out, "%s", strerror(error))
-               : S_ISDIR(info.st_mode)
-                   ? safetensors_refuse(out, "it is a directory; name the .safetensors "
-                                             "file or the index in it")
+        return fd < 0                  ? safetensors_refuse(out, "%s", strerror(error))
+               : S_ISDIR(info.st_mode) ? refuse_directory(path, out)
                : S_ISREG(info.st_mode) ? safetensors_refuse(out, "it is empty")
                                        : safetensors_refuse(out, "it is no regular file");
     }
@@ -83,8 +153,9 @@ static int add_file(size_t number, struct safetensors *out)
     const struct safetensors_map *m = &out->maps[out->map_count - 1];
     struct safetensors part;
     int result = safetensors_parse(m->at, m->bytes, &part);
+    const char *other = result != 0 ? other_kind(m->at, m->bytes) : NULL;
     if (result != 0) {
-        safetensors_refuse(out, "%.200s%s", part.error, has_header(m->at, m->bytes) ? "" : ANOTHER);
+        safetensors_refuse(out, "%s", other != NULL ? other : part.error);
     } else if (part.count > 0) {
         size_t count = out->count + part.count;
         struct safetensor *more = realloc(out->tensors, count * sizeof(*more));

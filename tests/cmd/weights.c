@@ -252,8 +252,13 @@ static const struct {
 } others[] = {
     {"", 0, "it is empty"},
     {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", 57, "git lfs pull"},
-    {"PK\3\4\24\0\0\0\0\0", 10, "the header should have"},
-    {"no", 2, "a model's .safetensors file is expected"},
+    {"\n<!DOCTYPE html><html>", 22, "it is a web page"},
+    {"<HTML><head>", 12, "it is a web page"},
+    {"Invalid username or password.", 29, "it is a text, as a download that failed leaves"},
+    {"no", 2, "it is a text"},
+    {"PK\3\4\24\0\0\0\0\0", 10, "it is a zip, as PyTorch writes"},
+    {"\x80\2}q\0.......", 12, "it is a pickle, as PyTorch writes"},
+    {"GGUF\3\0\0\0\0\0", 10, "it is a GGUF file"},
     {"{\"hidden_size\": 768}", 20, "it is JSON, and no index of shards"},
     {"{\"weight_map\": {\"a\": \"../b.safetensors\"}}", 41, "a shard is no .safetensors file"},
     {"{\"weight_map\": {\"a\": \"/b.safetensors\"}}", 39, "a shard is no .safetensors file"},
@@ -319,7 +324,8 @@ int main(int argc, char **argv)
     write_shards("a.safetensors", 0);
     refuse_file("model.index", NULL, encoder_describe(),
                 "'pooler' is not in 'a.safetensors', where the index");
-    refuse_file(".", NULL, encoder_describe(), "it is a directory; name the .safetensors file");
+    refuse_file(".", NULL, encoder_describe(),
+                "it is a directory; name a file in it: 'a.safetensors', 'b.safetensors'");
     write_shards("b.safetensors", 1);
     refuse_file("model.index", NULL, encoder_describe(), "tensors, and it lists");
     write_shards("b.safetensors", 0);
