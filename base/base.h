@@ -240,5 +240,6 @@ double patience_spent(struct patience *p, double now);
 #include "base/files.h"
 #include "base/npy.h"
 #include "base/progress.h"
+#include "base/sandbox.h"
 
 #endif

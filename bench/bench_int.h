@@ -69,6 +69,7 @@ typedef void client_event(void *ctx, const json_t *event);
 
 struct client {
     struct process process;
+    enum target_kind target;
     int channel; /* -1: no worker */
     /* The OpenMP that candidates run on, where it is not the worker's own, or null.  The worker
      * gets it in the place of its own: OpenBLAS, in a team of another one, starts threads of its
@@ -76,6 +77,7 @@ struct client {
     const char *openmp;
     bool opened;         /* the worker has the device */
     bool killed;         /* the last worker ended by a signal that came from outside */
+    unsigned kept_from;  /* by its sandbox, as the worker says; 0 until it does */
     struct buf received; /* not yet a whole line */
     char token[TOKEN_SIZE];
     char doing[256]; /* the worker's last announcement: "verifying segment 2-6 (generated)" */
@@ -120,8 +122,9 @@ struct bench {
     struct cache cache;
     struct toolchain toolchain;
     struct builder builder;
-    struct buf worker; /* path of its program */
-    int mask_fd;       /* the mask's bits in memory, inherited by the worker */
+    struct buf worker;    /* path of its program */
+    int mask_fd;          /* the mask's bits in memory, inherited by the worker */
+    const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
     struct turn *turn;                 /* may be null */
     bool began_early;                  /* a compiler ran; with the first one a worker is started */

@@ -41,6 +41,8 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
     close(ends[1]);
     c->channel = ends[0];
     c->opened = false;
+    c->target = target;
+    c->kept_from = 0;
     buf_init(&c->received);
     if (result != 0)
         client_stop(c);
@@ -80,12 +82,13 @@ static void add_last_line(const struct client *c, struct buf *out)
     }
 }
 
-/* Whether a worker's end is that of a signal by which an administrator, a scheduler, a limit or the
- * system's lack of memory ends a process.  No candidate sends itself one. */
-static bool was_killed(int wait_status)
+/* Whether a worker's end is that of a signal by which others end a process.  The sandbox keeps a
+ * candidate on a CPU from sending one, and a GPU's candidates run on the GPU. */
+static bool was_killed(const struct client *c, int wait_status)
 {
-    static const int of_others[] = {SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU};
-    for (size_t i = 0; i < ARRAY_LEN(of_others); i++)
+    static const int of_others[] = {SIGNALS_OF_OTHERS};
+    const bool candidate_cannot = c->target == TARGET_CUDA || (c->kept_from & SANDBOX_CALLS) != 0;
+    for (size_t i = 0; i < ARRAY_LEN(of_others) && candidate_cannot; i++)
         if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == of_others[i])
             return true;
     return false;
@@ -96,7 +99,7 @@ static int died(struct client *c, struct status *st)
     enum { WAIT_MS = 2000 }; /* for it to end by itself: else SIGKILL would be what is reported */
     for (int i = 0; i < WAIT_MS && !process_ended(&c->process); i++)
         poll(NULL, 0, 1);
-    c->killed = process_ended(&c->process) && was_killed(c->process.wait_status);
+    c->killed = process_ended(&c->process) && was_killed(c, c->process.wait_status);
     process_kill(&c->process);
     SCOPED_BUF text = BUF_INIT;
     process_describe_end(c->process.wait_status, &text);

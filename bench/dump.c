@@ -14,21 +14,36 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
     return file_write(path.ptr, whole.ptr, whole.len, st);
 }
 
+/* A worker that may write there takes the place of the one that runs; on a GPU each may. */
+static int dump_to(struct bench *b, struct runnable what, const char *dir, bool whole,
+                   struct status *st)
+{
+    json_t *reply;
+    bool confined = b->target.kind == TARGET_CPU;
+    if (confined)
+        client_stop(&b->client);
+    b->writable = dir;
+    int result = run_request(b, what, LOCK_TO_RUN,
+                             json_pack("{s:s, s:s, s:b}", "do", "dump", "dir", dir, "whole", whole),
+                             &reply, st);
+    b->writable = NULL;
+    if (confined)
+        client_stop(&b->client);
+    json_decref(reply);
+    return result;
+}
+
 static int dump(struct bench *b, struct runnable what, const char *dir, bool replace, bool whole,
                 struct status *st)
 {
     struct fresh_dir s;
-    json_t *reply = NULL;
     int result = -1;
     if (fresh_dir_open(dir, &s, st) != 0)
         return -1;
     if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
         status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another", dir);
     else
-        result = run_request(
-            b, what, LOCK_TO_RUN,
-            json_pack("{s:s, s:s, s:b}", "do", "dump", "dir", s.at, "whole", whole), &reply, st);
-    json_decref(reply);
+        result = dump_to(b, what, s.at, whole, st);
     if (result == 0 && whole)
         result = write_workload(b, s.at, st);
     if (result == 0)

@@ -80,10 +80,16 @@ static int begin_worker(struct bench *b, struct status *st)
         json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target", (int)b->target.kind,
                   "inputs", message_of_inputs(b->inputs), "workload", message_of_workload(&b->w),
                   "token", b->client.token);
+    SCOPED_BUF code = BUF_INIT;
+    cache_dir(&b->cache, CACHE_BINARY, &code);
+    json_object_set_new(request, "code", json_string(code.ptr));
+    if (b->writable != NULL)
+        json_object_set_new(request, "writable", json_string(b->writable));
     json_t *reply;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
+    b->client.kept_from = (unsigned)json_integer_value(json_object_get(reply, "kept_from"));
     json_decref(reply);
     return result;
 }

@@ -78,6 +78,16 @@ static void noise(struct env_list *out)
     check_load(out);
 }
 
+static void check_sandbox(struct env_list *out)
+{
+    unsigned kept_from = sandbox_wanted() ? sandbox_try() : 0;
+    env_add(out, "sandbox", false, kept_from == SANDBOX_ALL ? ENV_OK : ENV_WARNING,
+            "emitted code could reach the rest: see SECURITY.md", "keeps candidates from%s%s%s",
+            (kept_from & SANDBOX_FILES) != 0 ? " files" : "",
+            (kept_from & SANDBOX_CALLS) != 0 ? " processes network" : "",
+            kept_from == 0 ? " nothing" : "");
+}
+
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
 {
     struct cpu_info cpu;
@@ -95,6 +105,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                 problem->message);
     }
     env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
+    check_sandbox(out);
     noise(out);
 }
 

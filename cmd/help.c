@@ -26,6 +26,7 @@ static const struct help_variable {
     {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},
     {"FUSEPLAN_CACHE_MAX_BYTES", OPT(COMPILER), "how large that directory may grow (2 GiB)"},
     {"FUSEPLAN_LOCK_DIR", OPT(COMPILER), "the directory of the devices' locks (/tmp)"},
+    {"FUSEPLAN_SANDBOX", OPT(COMPILER), "off: candidates on a CPU may do what you may"},
     {"FUSEPLAN_PASS", OPT(COMPILER), "names of variables that compilers and workers get too"},
     {"FUSEPLAN_CC, CC", OPT(COMPILER), "the compiler of emitted C, with arguments if need be (cc)"},
     {"CUDA_HOME, CUDA_PATH", OPT(COMPILER), "the CUDA toolkit (/usr/local/cuda)"},

@@ -109,8 +109,7 @@ void cache_release(struct cache *c)
     *c = (struct cache){0};
 }
 
-/* Appends it. */
-static void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)
+void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)
 {
     buf_addf(dir, "%s/%s", c->dir, kinds[kind].dir);
 }

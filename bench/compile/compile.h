@@ -118,6 +118,7 @@ void cache_release(struct cache *c);
 int cache_make_dirs(const struct cache *c, struct status *st);
 
 /* Replaces path by an entry's.  dlopen() ignores the hash at the end of a binary. */
+void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir); /* appends it */
 void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path);
 
 /* Marks the entry at a path from cache_path() as used, which puts its removal off; false where

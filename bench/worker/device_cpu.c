@@ -42,10 +42,17 @@ static void cpu_close(struct device *d)
     free(d);
 }
 
-/* Ends this worker where another one could load what this one cannot: memory ran out. */
+/* Ends this worker where another one could load what this one cannot: memory ran out, or the
+ * cache's directory was removed and made again, and a sandbox knows it as it was when the worker
+ * began. */
 static void end_if_another_could(const char *path, const char *why)
 {
-    if (strstr(why, strerror(ENOMEM)) == NULL && strstr(why, "out of memory") == NULL)
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool unreadable = fd < 0 && errno == EACCES;
+    if (fd >= 0)
+        close(fd);
+    if (!unreadable && strstr(why, strerror(ENOMEM)) == NULL &&
+        strstr(why, "out of memory") == NULL)
         return;
     fprintf(stderr, "cannot load '%s': %s\n", path, why);
     _Exit(EXIT_FAILURE);

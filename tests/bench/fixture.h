@@ -148,6 +148,7 @@ static inline void set_faults(const char *dir)
     snprintf(faults, sizeof(faults), "%s/faults", dir);
     OK(file_make_dirs(faults, &st));
     setenv("FUSEPLAN_TEST_FAULTS", faults, 1);
+    setenv("FUSEPLAN_SANDBOX", "off", 1); /* faults leave notes in files */
 }
 
 /* Writes compiler and faults into dir.  Where the faults hold FF_LL.c, the source of segment FF-LL

@@ -50,7 +50,7 @@ quota=0.5
   echo 100000 >/sys/fs/cgroup/cpu/cpu.cfs_period_us" fuseplan doctor) || fail doctor
 grep -q "^ok *threads *1 under a control group's quota of $quota cores$" said || fail "doctor does not say the quota"
 
-# A worker, too, sees how long a quota has stopped it.
+# A worker, too, sees in its sandbox how long a quota has stopped it.
 stat=/sys/fs/cgroup/cpu/cpu.stat
 export FUSEPLAN_DB="$root/db"
 # shellcheck disable=SC2016,SC2086

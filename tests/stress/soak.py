@@ -176,6 +176,8 @@ class Lane:
         env = dict(os.environ, FUSEPLAN_DB=self.path('../results.db'), FUSEPLAN_CACHE=self.path('cache'),
                    FUSEPLAN_LOCK_DIR=self.path('locks'), FUSEPLAN_CC=compiler, TMPDIR=self.path('tmp'),
                    FUSEPLAN_CONFIG='off', OMP_WAIT_POLICY='passive')
+        if self.compiler:
+            env['FUSEPLAN_SANDBOX'] = 'off'  # faulty candidates remove flags
 
         def prepare():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
