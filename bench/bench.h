@@ -146,10 +146,11 @@ void trial_release(struct trial *t);
  * The session of the next workload is opened while this one's still measures.  It builds and starts
  * its worker, and uses no device before its turn. */
 
-struct turn {   /* descriptors that the session closes; -1: closed */
-    int before; /* of a socket whose other end the session before this one closes at its end */
-    int after;  /* of a socket of which the next session has the other end: a byte says that
-                   compilers are idle from now on and do not disturb the device */
+struct turn {
+    int fd;     /* of a socket to the program that gives turns; an end of file gives this one.  The
+                   session sends a byte: its compilers are idle, and others do not disturb the
+                   device.  It closes the socket, -1 then, when its turn is over. */
+    bool waits; /* the turn has not come */
 };
 
 /* ---- session.c, run.c, dump.c: a workload on a target ---------------------------------------- */
@@ -231,7 +232,7 @@ bool bench_builds_beside(const struct bench *b);
 bool bench_waits(const struct bench *b);
 
 /* Waits for the turn.  Where compilers do not disturb the device, it meanwhile builds the choices
- * and starts the worker, which computes with the oracle. */
+ * and starts the worker, which computes with the oracle, both at a low priority. */
 int bench_take_turn(struct bench *b, const struct choice *choices, int count, struct status *st);
 
 /* Ends the worker of a session that has a turn, and the turn: nothing is measured any more. */

@@ -77,9 +77,9 @@ static int begin_worker(struct bench *b, struct status *st)
     if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
         return -1;
     json_auto_t *request =
-        json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target", (int)b->target.kind,
+        json_pack("{s:s, s:i, s:o, s:o, s:s, s:b}", "do", "begin", "target", (int)b->target.kind,
                   "inputs", message_of_inputs(b->inputs), "workload", message_of_workload(&b->w),
-                  "token", b->client.token);
+                  "token", b->client.token, "nice", bench_waits(b));
     SCOPED_BUF code = BUF_INIT;
     cache_dir(&b->cache, CACHE_BINARY, &code);
     json_object_set_new(request, "code", json_string(code.ptr));
@@ -296,7 +296,7 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
 
 bool bench_waits(const struct bench *b)
 {
-    return b->turn != NULL && b->turn->before >= 0;
+    return b->turn != NULL && b->turn->waits;
 }
 
 bool bench_builds_beside(const struct bench *b)

@@ -4,61 +4,66 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void close_end(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* ---- the compilers --------------------------------------------------------------------------- */
 
 static void lend_compilers(struct bench *b)
 {
-    if (b->turn != NULL && b->turn->after >= 0 && bench_builds_beside(b))
-        send(b->turn->after, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* nobody may be there */
+    if (b->turn != NULL && b->turn->fd >= 0 && bench_builds_beside(b))
+        send(b->turn->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* nobody may be there */
 }
 
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
                      double seconds, struct built *out, struct status *st)
 {
-    if (count + ahead == 0)
+    int result =
+        builder_build_some(&b->builder, choices, count, ahead, clock_seconds() + seconds, out, st);
+    if (count + ahead == 0 || b->builder.running == 0)
         lend_compilers(b);
-    return builder_build_some(&b->builder, choices, count, ahead, clock_seconds() + seconds, out,
-                              st);
+    return result;
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-/* Waits a moment for the end of the session before; the byte that it sends is not it. */
-static bool has_ended(int before, int moment_ms)
+/* Waits a moment for the turn. */
+static bool has_come(struct turn *turn, int moment_ms)
 {
     char byte;
-    struct pollfd end = {.fd = before, .events = POLLIN};
-    return poll(&end, 1, moment_ms) > 0 && read(before, &byte, 1) <= 0;
+    struct pollfd end = {.fd = turn->fd, .events = POLLIN};
+    turn->waits = poll(&end, 1, moment_ms) <= 0 || read(turn->fd, &byte, 1) > 0;
+    return !turn->waits;
 }
 
-/* Begins what needs no device. */
-static int prepare(struct bench *b, const struct choice *choices, int count, struct status *st)
+static int wait_for_turn(struct bench *b, struct status *st)
 {
-    SCOPED struct built *built = mem_alloc((size_t)count + 1, sizeof(*built));
-    int result = bench_build_some(b, choices, 0, count, INFINITY, built, st);
-    session_begin_early(b);
-    return result;
+    enum { TICK_MS = 100, SOON_MS = 10 };
+    for (bool built = false; !has_come(b->turn, built ? TICK_MS : SOON_MS);) {
+        if (b->stop != NULL && *b->stop != 0)
+            return status_set(st, STATUS_INTERRUPTED, "interrupted");
+        if (!builder_advance(&b->builder) && !built) {
+            lend_compilers(b);
+            built = true;
+        }
+    }
+    return 0;
 }
 
 int bench_take_turn(struct bench *b, const struct choice *choices, int count, struct status *st)
 {
-    enum { TICK_MS = 100, SOON_MS = 10 };
-    if (!bench_waits(b))
+    enum { NICENESS = 19 }; /* the compilers of the session that has the turn come first */
+    SCOPED struct built *built = mem_alloc((size_t)count + 1, sizeof(*built));
+    const int usual = b->toolchain.niceness;
+    int result = 0;
+    if (!bench_waits(b) || has_come(b->turn, 0))
         return 0;
-    if (bench_builds_beside(b) && count > 0 && prepare(b, choices, count, st) != 0)
-        return -1;
-    while (!has_ended(b->turn->before, builder_advance(&b->builder) ? SOON_MS : TICK_MS))
-        if (b->stop != NULL && *b->stop != 0)
-            return status_set(st, STATUS_INTERRUPTED, "interrupted");
-    close_end(&b->turn->before);
-    return 0;
+    if (bench_builds_beside(b)) {
+        b->toolchain.niceness = NICENESS;
+        result = builder_build_some(&b->builder, choices, 0, count, INFINITY, built, st);
+        session_begin_early(b);
+    }
+    if (result == 0)
+        result = wait_for_turn(b, st);
+    b->toolchain.niceness = usual;
+    return result;
 }
 
 void bench_end_turn(struct bench *b)
@@ -66,5 +71,7 @@ void bench_end_turn(struct bench *b)
     if (b->turn == NULL)
         return;
     client_stop(&b->client);
-    close_end(&b->turn->after);
+    if (b->turn->fd >= 0)
+        close(b->turn->fd);
+    b->turn->fd = -1;
 }

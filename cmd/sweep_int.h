@@ -64,27 +64,30 @@ int sweep_print(const struct options *o, const struct table *t, int shard);
 /* ---- sweep_search.c: a row's search, as a process ----------------------------------------------
  */
 
+/* What a search has said so far: its compilers are idle; it measures no more. */
+enum search_says { SEARCH_WORKS, SEARCH_LENDS, SEARCH_LEAVES };
+
 struct search_process {
     pid_t pid; /* 0: none runs */
     int said;  /* what it says on standard error: a file without a name; -1: none */
-    int turn;  /* the other end of turn.after, until a search is started that waits for it; -1 */
+    int turn;  /* the other end of its struct turn; -1: none */
+    enum search_says says;
 };
-#define SEARCH_PROCESS_INIT ((struct search_process){0, -1, -1})
+#define SEARCH_PROCESS_INIT ((struct search_process){0, -1, -1, SEARCH_WORKS})
 
 /* A search that `sweep run` starts takes turns with its others.  The word stands in front of the
- * command, and the search inherits the two descriptors of its turn. */
+ * command, and the search inherits its turn. */
 #define TURN_WORD "--in-turn"
 int turn_inherit(struct status *st);
 extern struct turn *session_turn; /* null: there is none */
 
-/* Starts it; it ends with this process.  target: unless the row names one; jobs: 0 for as many as
- * it takes by itself; db: null for the usual one; last: the search after which it has its turn,
- * null for now.  The caller waits for its end, and then releases *out. */
+/* Starts a search, which waits for its turn, and ends with this process.  target: unless the row
+ * names one; jobs: 0 for as many as it takes by itself; db: null for the usual one.  The caller
+ * waits for its end, and then releases *out. */
 int search_start(const struct options *row, const char *target, int jobs, const char *db,
-                 struct search_process *last, struct search_process *out, struct status *st);
-
-/* Whether a search lends its compilers, or measures no more, and no search waits for it yet. */
-bool search_lends(const struct search_process *p);
+                 struct search_process *out, struct status *st);
+void search_give_turn(struct search_process *p);
+enum search_says search_asks(struct search_process *p);
 char *search_said(const struct search_process *p); /* its last line; the caller frees it */
 void search_release(struct search_process *p);
 
@@ -112,6 +115,57 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
 
 /* The largest N of the texts of a directory; 1 where there is none. */
 int saved_shards(const char *dir);
+
+/* ---- sweep_turns.c: the searches of a run -------------------------------------------------------
+ */
+
+enum { SLOTS_MAX = 64 };
+
+/* A search and the position of its row. */
+struct row_search {
+    struct search_process process;
+    int at;
+    double start_s; /* when it got its turn; 0: it waits for it */
+};
+#define ROW_SEARCH_INIT ((struct row_search){.process = SEARCH_PROCESS_INIT, .at = -1})
+
+/* A device.  One search has the turn.  Those of the next row and of the first row of the next
+ * family, whose kernels are others, prepare and wait. */
+struct slot {
+    char target[16];
+    struct fingerprint device; /* without a compiler */
+    struct row_search now, next, family;
+    bool failed; /* one ended before its turn, and begins anew at its turn */
+};
+
+struct sweep {
+    const struct options *o;
+    struct table *table;
+    struct sweep_row *rows; /* of the shard, in order */
+    int count, ended;
+    bool *taken;
+    int *home; /* the device that has results of the row; -1: any may search it */
+    struct slot slots[SLOTS_MAX];
+    int slot_count;
+    char *own_dir;  /* of a database for this run alone; null: --db names one */
+    const char *db; /* may be null */
+    struct saving saving;
+    double start_s;
+    const char *last_reason; /* of the last row that the machine failed */
+    int same;                /* rows in a row with that reason */
+    bool broken_off;         /* a search was ended by a signal: the same command may go on */
+};
+
+void sweep_tell(const struct sweep *s); /* how many rows are done */
+
+/* Looks at a device: notes that its search ended, and starts others, or with `more` unset stops
+ * those that wait. */
+int sweep_look(struct sweep *s, struct slot *slot, bool more, struct status *st);
+bool sweep_is_busy(const struct slot *slot);
+void sweep_stop(const struct slot *slot); /* the search that has the turn */
+
+/* Whether so many rows in a row failed for one reason that the machine does. */
+bool sweep_gives_up(const struct sweep *s);
 
 /* ---- the actions; each returns an exit status, or -1 ----------------------------------------- */
 

@@ -6,35 +6,6 @@
 #include <unistd.h>
 
 #define SAVE_EVERY_S 30.0
-enum { SLOTS_MAX = 64, SAME_FAILURES = 3 };
-
-/* A device. */
-struct slot {
-    char target[16];
-    struct fingerprint device;          /* without a compiler */
-    struct search_process search, next; /* next: prepares, and waits for the turn */
-    int at, next_at;                    /* the position of its last row, -1: none; of the next */
-    double start_s;
-    bool next_failed; /* it ended before its turn, and begins anew when this search has ended */
-};
-
-struct sweep {
-    const struct options *o;
-    struct table *table;
-    struct sweep_row *rows; /* of the shard, in order */
-    int count, ended;
-    bool *taken;
-    int *home; /* the device that has results of the row; -1: any may search it */
-    struct slot slots[SLOTS_MAX];
-    int slot_count;
-    char *own_dir;  /* of a database for this run alone; null: --db names one */
-    const char *db; /* may be null */
-    struct saving saving;
-    double start_s;
-    const char *last_reason; /* of the last row that the machine failed */
-    int same;                /* rows in a row with that reason */
-    bool broken_off;         /* a search was ended by a signal: the same command may go on */
-};
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
@@ -46,7 +17,8 @@ static int add_slot(struct sweep *s, const char *name, struct status *st)
     if (s->slot_count == SLOTS_MAX || strlen(name) >= sizeof(s->slots[0].target))
         return status_set(st, STATUS_USAGE, "--target names more than %d devices", SLOTS_MAX);
     struct slot *slot = &s->slots[s->slot_count++];
-    *slot = (struct slot){.search = SEARCH_PROCESS_INIT, .next = SEARCH_PROCESS_INIT, .at = -1};
+    *slot =
+        (struct slot){.now = ROW_SEARCH_INIT, .next = ROW_SEARCH_INIT, .family = ROW_SEARCH_INIT};
     snprintf(slot->target, sizeof(slot->target), "%s", name);
     fingerprint_device(target, &slot->device);
     return 0;
@@ -92,131 +64,7 @@ static int find_slots(struct sweep *s, struct status *st)
     return result;
 }
 
-/* ---- a search -------------------------------------------------------------------------------- */
-
-static int start_search(struct sweep *s, const struct slot *slot, int at,
-                        struct search_process *last, struct search_process *out, struct status *st)
-{
-    int share = 0;
-    if (options_has(s->o, OPT(JOBS)) || s->slot_count > 1) {
-        share = (s->o->jobs > 0 ? s->o->jobs : cpu_threads()) / s->slot_count;
-        share = share > 0 ? share : 1;
-    }
-    s->taken[at] = true;
-    return search_start(&s->table->rows[s->rows[at].index].o, slot->target, share, s->db, last, out,
-                        st);
-}
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-static void tell_rows(const struct sweep *s)
-{
-    double spent_s = clock_seconds() - s->start_s;
-    progress_step(
-        NULL, &(struct step){"rows", s->ended, s->count, step_left(spent_s, s->ended, s->count)});
-}
-
-/* Three rows in a row that fail for the same reason say that the machine does. */
-static void count_failure(struct sweep *s, const struct table_row *row, bool machine)
-{
-    bool same = machine && s->last_reason != NULL && strcmp(s->last_reason, row->reason) == 0;
-    s->same = same ? s->same + 1 : machine;
-    s->last_reason = machine ? row->reason : NULL;
-}
-
-/* Notes how the search of a row ended, and saves what it stored. */
-static int end_search(struct sweep *s, struct slot *slot, int status, struct status *st)
-{
-    struct table_row *row = &s->table->rows[s->rows[slot->at].index];
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    bool stopped = code == EXIT_INTERRUPTED || (code < 0 && session_stop != 0);
-    row->seconds = clock_seconds() - slot->start_s;
-    row->state = code == 0 ? ROW_DONE : stopped ? ROW_CUT_SHORT : ROW_FAILED;
-    if (row->state == ROW_FAILED && code < 0) {
-        struct buf text = BUF_INIT;
-        buf_addf(&text, "its search was ended by signal %d", WTERMSIG(status));
-        row->reason = buf_detach(&text);
-    } else if (row->state == ROW_FAILED) {
-        row->reason =
-            code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : search_said(&slot->search);
-    }
-    s->broken_off |= row->state == ROW_CUT_SHORT || code < 0;
-    count_failure(s, row, row->state == ROW_FAILED && code != EXIT_NO_RESULT && code != EXIT_USAGE);
-    search_release(&slot->search);
-    s->ended++;
-    progress_row(row->text + 1, sweep_state_names[row->state], slot->target);
-    tell_rows(s);
-    return saving_write(&s->saving, s->db, false, st);
-}
-
-static void stop_all(struct sweep *s)
-{
-    for (int i = 0; i < s->slot_count; i++) {
-        if (s->slots[i].search.pid > 0)
-            kill(s->slots[i].search.pid, SIGTERM);
-        if (s->slots[i].next.pid > 0)
-            kill(s->slots[i].next.pid, SIGTERM);
-    }
-}
-
-/* Rows whose results another device has are not for this one. */
-static int next_row(const struct sweep *s, const struct slot *slot)
-{
-    SCOPED bool *taken = mem_alloc((size_t)s->count + 1, sizeof(*taken));
-    for (int i = 0; i < s->count; i++)
-        taken[i] = s->taken[i] || (s->home[i] >= 0 && &s->slots[s->home[i]] != slot);
-    return sweep_next(s->rows, s->count, taken, slot->at);
-}
-
-/* The search that waited has the turn. */
-static void promote_next(struct slot *slot)
-{
-    slot->next_failed = false;
-    if (slot->next.pid == 0)
-        return;
-    slot->search = slot->next;
-    slot->at = slot->next_at;
-    slot->start_s = clock_seconds();
-    slot->next = SEARCH_PROCESS_INIT;
-}
-
-/* A search that ended before its turn says nothing of its row: memory may have been short for two,
- * for example. */
-static void drop_next(struct sweep *s, struct slot *slot)
-{
-    int status;
-    if (slot->next.pid == 0 || waitpid(slot->next.pid, &status, WNOHANG) != slot->next.pid)
-        return;
-    search_release(&slot->next);
-    s->taken[slot->next_at] = false;
-    slot->next_failed = true;
-}
-
-static int start_next(struct sweep *s, struct slot *slot, struct status *st)
-{
-    bool waits = slot->search.pid > 0;
-    if (waits && (slot->next.pid > 0 || slot->next_failed || !search_lends(&slot->search)))
-        return 0;
-    int at = slot->next_at = next_row(s, slot);
-    if (at < 0 || start_search(s, slot, at, waits ? &slot->search : NULL, &slot->next, st) != 0)
-        return at < 0 ? 0 : -1;
-    if (!waits)
-        promote_next(slot);
-    return 0;
-}
-
-/* Looks at a device: notes that its search ended, starts the next. */
-static int look(struct sweep *s, struct slot *slot, bool more, struct status *st)
-{
-    int status, result = 0;
-    if (slot->search.pid > 0 && waitpid(slot->search.pid, &status, WNOHANG) == slot->search.pid) {
-        result = end_search(s, slot, status, st);
-        promote_next(slot);
-    }
-    drop_next(s, slot);
-    more = more && result == 0 && session_stop == 0 && s->same < SAME_FAILURES;
-    return more ? start_next(s, slot, st) : result;
-}
+/* ---- all rows ------------------------------------------------------------------------------ */
 
 /* A failure of one's own ends the searches, which store what they have. */
 static int search_rows(struct sweep *s, struct status *st)
@@ -224,15 +72,15 @@ static int search_rows(struct sweep *s, struct status *st)
     const struct timespec pause = {.tv_nsec = 20000000};
     bool told = false, failed = false;
     s->start_s = clock_seconds();
-    tell_rows(s);
+    sweep_tell(s);
     for (bool busy = true; busy;) {
         busy = false;
         for (int i = 0; i < s->slot_count; i++) {
-            failed |= look(s, &s->slots[i], !failed, failed ? STATUS_IGNORED : st) != 0;
-            busy = busy || s->slots[i].search.pid > 0 || s->slots[i].next.pid > 0;
+            failed |= sweep_look(s, &s->slots[i], !failed, failed ? STATUS_IGNORED : st) != 0;
+            busy = busy || sweep_is_busy(&s->slots[i]);
         }
-        if (!told && (session_stop != 0 || failed))
-            stop_all(s);
+        for (int i = 0; i < s->slot_count && !told && (session_stop != 0 || failed); i++)
+            sweep_stop(&s->slots[i]);
         told = told || session_stop != 0 || failed;
         if (busy && !failed && clock_seconds() - fmax(s->start_s, s->saving.ended_s) > SAVE_EVERY_S)
             failed = saving_write(&s->saving, s->db, false, st) != 0;
@@ -303,7 +151,7 @@ static int exit_of(const struct sweep *s, int open)
         note(s->o, "interrupted; all results are stored, and the same command goes on from here");
         return EXIT_INTERRUPTED;
     }
-    if (s->same >= SAME_FAILURES) {
+    if (sweep_gives_up(s)) {
         note(s->o,
              "%d rows in a row failed for the same reason: the machine needs a look; what "
              "was measured is stored",

@@ -2,7 +2,6 @@
 #include "cmd/sweep_int.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,35 +9,41 @@
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-enum { TURN_BEFORE = 3, TURN_AFTER, ABOVE };
+enum { TURN = STDERR_FILENO + 1 };
 
 struct turn *session_turn;
 
 int turn_inherit(struct status *st)
 {
-    static struct turn turn = {TURN_BEFORE, TURN_AFTER};
-    for (int fd = TURN_BEFORE; fd <= TURN_AFTER; fd++)
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-            return status_set(st, STATUS_USAGE,
-                              TURN_WORD
-                              " is for 'fuseplan sweep run', which starts searches by it");
+    static struct turn turn = {TURN, true};
+    if (fcntl(TURN, F_SETFD, FD_CLOEXEC) != 0)
+        return status_set(st, STATUS_USAGE,
+                          TURN_WORD " is for 'fuseplan sweep run', which starts searches by it");
     session_turn = &turn;
     return 0;
 }
 
 /* In the new process. */
-static bool pass_turn(struct turn turn)
+static bool pass_turn(int fd)
 {
-    int before = fcntl(turn.before, F_DUPFD_CLOEXEC, ABOVE),
-        after = fcntl(turn.after, F_DUPFD_CLOEXEC, ABOVE);
-    return before >= 0 && after >= 0 && dup2(before, TURN_BEFORE) >= 0 &&
-           dup2(after, TURN_AFTER) >= 0;
+    return fd == TURN ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, TURN) == TURN;
 }
 
-bool search_lends(const struct search_process *p)
+void search_give_turn(struct search_process *p)
 {
-    struct pollfd said = {.fd = p->turn, .events = POLLIN};
-    return p->pid > 0 && p->turn >= 0 && poll(&said, 1, 0) > 0;
+    shutdown(p->turn, SHUT_WR);
+}
+
+enum search_says search_asks(struct search_process *p)
+{
+    char byte;
+    ssize_t n;
+    while (p->turn >= 0 && (n = recv(p->turn, &byte, 1, MSG_DONTWAIT)) >= 0) {
+        p->says = n > 0 ? SEARCH_LENDS : SEARCH_LEAVES;
+        if (n == 0)
+            break;
+    }
+    return p->says;
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -65,15 +70,13 @@ static char **search_words(const struct options *row, const char *target, int jo
 }
 
 /* In the new process: a search that catches signals by itself, and ends with this one. */
-_Noreturn static void become_search(char **words, int said, struct turn turn,
-                                    const sigset_t *before, pid_t parent)
+_Noreturn static void become_search(char **words, int said, int turn, const sigset_t *before,
+                                    pid_t parent)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (turn.before < 0) /* the turn has come: an end of file */
-        turn.before = null;
     if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         dup2(null, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0 && pass_turn(turn)) {
         sigprocmask(SIG_SETMASK, before, NULL);
@@ -83,7 +86,7 @@ _Noreturn static void become_search(char **words, int said, struct turn turn,
 }
 
 int search_start(const struct options *row, const char *target, int jobs, const char *db,
-                 struct search_process *last, struct search_process *out, struct status *st)
+                 struct search_process *out, struct status *st)
 {
     struct names words = {.count = 0};
     sigset_t before;
@@ -101,8 +104,7 @@ int search_start(const struct options *row, const char *target, int jobs, const 
     file_hold_signals(&before);
     pid_t pid = fork();
     if (pid == 0)
-        become_search(argv, out->said, (struct turn){last != NULL ? last->turn : -1, ends[1]},
-                      &before, parent);
+        become_search(argv, out->said, ends[1], &before, parent);
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     free(argv);
@@ -113,10 +115,6 @@ int search_start(const struct options *row, const char *target, int jobs, const 
         return -1;
     }
     out->pid = pid;
-    if (last != NULL) {
-        close(last->turn);
-        last->turn = -1;
-    }
     return 0;
 }
 

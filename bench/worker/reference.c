@@ -1,5 +1,8 @@
 #include "bench/worker/worker_int.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum { BEAT_MS = 1000 };
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
@@ -91,7 +94,10 @@ static void run_whole(struct reference *r, int layer)
 
 static void *run_next(void *ctx)
 {
+    enum { NICENESS = 10 };
     struct reference *r = ctx;
+    if (r->nice && r->known == 0)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS); /* and of the threads that it starts */
     run_whole(r, r->known);
     pthread_mutex_lock(&r->lock);
     r->ended = true;

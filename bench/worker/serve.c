@@ -61,6 +61,7 @@ static int do_begin(struct worker *k, const json_t *request, json_t *reply, stru
     if (result != 0 || read_workload(k, request, st) != 0)
         return -1;
     reference_init(&k->reference, &k->w, k->inputs);
+    k->reference.nice = json_is_true(json_object_get(request, "nice"));
     reference_start(&k->reference);
     k->ops = devices[k->target];
     if (k->ops->start != NULL)

@@ -136,6 +136,7 @@ struct reference {
     struct inputs inputs;
     const struct rounding *rounding; /* (L) of each layer, borrowed; null: it is exact */
     int beat_ms;                     /* between two calls of beat() */
+    bool nice;                       /* layer 0 is not urgent: its thread gives way to others */
     bool running;                    /* a thread computes layer `known` */
     pthread_t thread;
     bool sampling; /* a thread computes samples */

@@ -2,6 +2,7 @@
 #include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 
 /* A compiler that notes its priority in test_dir/started, then runs `script`. */
@@ -139,62 +140,87 @@ START_TEST(the_limit_ends_the_workers_work)
 }
 END_TEST
 
-/* The session before ends once so many kernels are built; 0: never. */
-static void begin_before_turn(int kernels, int *next)
+/* A session whose turn comes once so many kernels are built; 0: never.  Returns the other end. */
+static int begin_before_turn(int kernels)
 {
     static struct turn of_session;
-    int before[2], after[2];
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, before), 0);
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, after), 0);
-    of_session = (struct turn){before[0], after[0]};
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    of_session = (struct turn){ends[0], true};
     turn = &of_session;
-    *next = after[1];
     begin();
     write_slow_nvcc("");
     write_text(test_path("started"), "");
-    ck_assert_int_eq(send(before[1], "", 1, 0), 1); /* its compilers are idle */
-    if (kernels == 0)
-        return;
-    pid_t parent = getpid(), other = fork();
+    pid_t parent = getpid(), other = kernels > 0 ? fork() : -1;
     while (other == 0 && getppid() == parent && started() < kernels)
         usleep(1000);
-    if (other == 0)
+    if (other == 0) {
+        shutdown(ends[1], SHUT_WR);
         _exit(0);
-    close(before[1]);
+    }
+    return ends[1];
 }
 
 START_TEST(a_session_builds_before_its_turn)
 {
     struct trial t;
-    int next;
     char said;
-    begin_before_turn(4, &next);
+    int giver = begin_before_turn(4);
     ck_assert(bench_waits(b));
     OK(bench_take_turn(b, c, 4, &st));
     ck_assert(!bench_waits(b));
-    ck_assert_int_eq(started(), 4);
+    ck_assert_str_eq(text_of("started"), "19\n19\n19\n19\n");
     ck_assert(client_works(&b->client));
     ck_assert(!b->client.opened);
     OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
     check_ok(&t);
-    ck_assert_int_lt(recv(next, &said, 1, MSG_DONTWAIT), 0);
+    while (recv(giver, &said, 1, MSG_DONTWAIT) > 0)
+        ;
+    ck_assert_int_eq(errno, EAGAIN);
     OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
-    ck_assert_int_eq(recv(next, &said, 1, MSG_DONTWAIT), 1);
+    ck_assert_int_eq(recv(giver, &said, 1, MSG_DONTWAIT), 1);
     bench_end_turn(b);
-    ck_assert_int_eq(recv(next, &said, 1, MSG_DONTWAIT), 0);
+    ck_assert_int_eq(recv(giver, &said, 1, MSG_DONTWAIT), 0);
     ck_assert(!client_works(&b->client));
     bench_close(b);
 }
 END_TEST
 
+static volatile sig_atomic_t stopped;
+
+static void note_stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* It says when all is built. */
 START_TEST(waiting_for_a_turn_can_be_interrupted)
 {
-    static volatile sig_atomic_t stop = 1;
-    int next;
-    begin_before_turn(0, &next);
-    b->stop = &stop;
-    FAILS(bench_take_turn(b, c, 0, &st), STATUS_INTERRUPTED, "interrupted");
+    char said;
+    int giver = begin_before_turn(0);
+    pid_t parent = getpid(), other = fork();
+    if (other == 0) {
+        bool lent = recv(giver, &said, 1, 0) == 1 && started() == 4;
+        kill(parent, lent ? SIGUSR1 : SIGKILL);
+        _exit(0);
+    }
+    signal(SIGUSR1, note_stop);
+    b->stop = &stopped;
+    FAILS(bench_take_turn(b, c, 4, &st), STATUS_INTERRUPTED, "interrupted");
     ck_assert(bench_waits(b));
+    bench_close(b);
+}
+END_TEST
+
+/* A turn that has come: nothing is built by others' leave. */
+START_TEST(a_turn_that_has_come_is_taken_at_once)
+{
+    int giver = begin_before_turn(0);
+    shutdown(giver, SHUT_WR);
+    OK(bench_take_turn(b, c, 4, &st));
+    ck_assert(!bench_waits(b));
+    ck_assert_int_eq(started(), 0);
     bench_close(b);
 }
 END_TEST
@@ -203,4 +229,4 @@ SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_dev
       ONCE(device_is_opened_beside_a_compiler), ONCE(one_that_is_wanted_now_is_waited_for),
       ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
       ONCE(the_limit_ends_the_workers_work), ONCE(a_session_builds_before_its_turn),
-      ONCE(waiting_for_a_turn_can_be_interrupted))
+      ONCE(waiting_for_a_turn_can_be_interrupted), ONCE(a_turn_that_has_come_is_taken_at_once))

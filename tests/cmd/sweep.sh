@@ -180,23 +180,40 @@ for visible in 1,0 2; do
   [ "$(trials)" = "$before" ] || fail "GPUs $visible measured again: $(trials) plans, $before before"
 done
 
-echo "the next row's search is there before its turn, and begins anew if it dies"
+echo "searches of the next row and of the next family wait, and begin anew if they die"
+cp table two
+printf '%s\n' '-b 1 -s 5' '-b 1 -s 7' '-b 1 -s 5 -L 2' >table
 # shellcheck disable=SC2086
 fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
 pid=$!
 children=''
-until [ "$(echo "$children" | wc -w)" = 2 ] || ! kill -0 $pid 2>/dev/null; do
+until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
   children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
   sleep 0.02
 done
 # shellcheck disable=SC2086
-kill -KILL ${children#* } || fail "no search waited for its turn: $(cat events.ndjson)"
+kill -KILL ${children#* } || fail "no searches waited for their turns: $(cat events.ndjson)"
 wait $pid || fail "exit $?: $(cat out)"
-[ "$(sed -n 's/.*"event":"row".*"row":"\(-b . -s .\).*"state":"done".*/\1/p' events.ndjson | tr '\n' ' ')" = \
-  "-b 1 -s 5 -b 1 -s 7 -b 2 -s 5 " ] || fail "other rows, or another order: $(cat events.ndjson)"
+[ "$(sed -n 's/.*"event":"row".*"row":"\(-b . -s .\).*\(-L .\).*"state":"done".*/\1 \2/p' events.ndjson | tr '\n' ' ')" = \
+  "-b 1 -s 5 -L 1 -b 1 -s 7 -L 1 -b 1 -s 5 -L 2 " ] || fail "other rows, or another order: $(cat events.ndjson)"
 [ "$(sqlite3 turns.db "SELECT count(*) FROM search")" = 3 ] || fail "a row was searched twice"
+rm turns.db
+# shellcheck disable=SC2086
+fuseplan sweep run table $gpus --target cuda --db turns.db >out 2>said &
+pid=$!
+children=''
+until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
+  children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
+  sleep 0.02
+done
+kill -TERM $pid || fail "it ended before"
 code=0
-fuseplan --in-turn search -b 1 -s 5 >out 2>said 3>&- 4>&- || code=$?
+wait $pid || code=$?
+[ $code = 130 ] || fail "stopped: exit $code"
+[ "$(sqlite3 turns.db "SELECT count(*) FROM search")" -le 1 ] || fail "searches that waited have begun"
+mv two table
+code=0
+fuseplan --in-turn search -b 1 -s 5 >out 2>said 3>&- || code=$?
 [ $code = 2 ] || fail "a turn of nobody's: exit $code"
 
 echo "kernels compiled ahead, without a GPU"
