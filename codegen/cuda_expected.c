@@ -139,6 +139,9 @@ static const struct {
     [HOPPER_ATTENTION_192] = {2.45, 0.782, 0.718, 0.012, 1.6, 1, 0},
 };
 
+/* What a tile of padding alone takes of a tile's time where thread blocks draw their tiles. */
+#define EMPTY_TILE 0.43
+
 double hopper_attention_expected_us(const struct choice *c, const struct workload *w)
 {
     if (w->blocks.start == NULL)
@@ -147,11 +150,12 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
     struct query_tiles tiles;
     hopper_attention_launch(c, w, &launch);
     query_tiles_build(w, &launch.tiling, &tiles);
-    int64_t entries = 0, longest = 0;
+    int64_t entries = 0, longest = 0, empty = 0;
     for (int i = 0; i < tiles.count; i++) {
         int64_t of_tile = tiles.tile[(ptrdiff_t)i * TILE_INTS + 2];
         entries += of_tile;
         longest = max_of(longest, of_tile);
+        empty += of_tile == 0;
     }
     int parts = tiles.parts;
     query_tiles_release(&tiles);
@@ -164,6 +168,8 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
     hopper_attention_of(c, w->head_size, &h);
     if (h.kernel.draws && h.resident == 1) /* a multiprocessor has one tile after another */
         busy *= ceil(blocks) / blocks;
+    if (h.kernel.draws) /* else a thread block is launched for it, too */
+        blocks -= (1 - EMPTY_TILE) * (double)empty * heads / MULTIPROCESSORS;
     return attention[shape].begin + fmax(busy, (double)longest * attention[shape].alone) +
            busy * attention[shape].share +
            blocks * attention[shape].tile * (launch.tiling.ordered ? attention[shape].ordered : 1) +
