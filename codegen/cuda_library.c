@@ -25,6 +25,24 @@ static bool is_product(const struct choice *c)
     return first->kind == KIND_GEMM && (s.last == s.first || pair);
 }
 
+static bool e4m3_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    enum { FIRST_ARCH = 89, GROUP = 16 };
+    struct cuda_product p;
+    choice_product(c, &p);
+    if (t->dtype != DTYPE_FP16)
+        return inapplicable(why, "beside e4m3 it has fp16 alone");
+    if (t->arch != 0 && t->arch < FIRST_ARCH)
+        return inapplicable(why, "cuBLASLt multiplies e4m3 from sm_89 on");
+    if (p.out_e4m3 && !p.e4m3)
+        return inapplicable(why, "cuBLASLt stores e4m3 where the operands are e4m3 alone");
+    const struct weight *weight = &c->chain->weights[p.weight];
+    if (t->workload != NULL && (dim_size(weight->rows, t->workload) % GROUP != 0 ||
+                                (p.out_e4m3 && dim_size(weight->cols, t->workload) % GROUP != 0)))
+        return inapplicable(why, "e4m3 takes rows of a multiple of 16 columns");
+    return true;
+}
+
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     if (!t->library)
@@ -33,6 +51,8 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
         return inapplicable(
             why,
             "cuBLASLt runs one GEMM, alone or with bias and residual, or bias and GELU or ReLU");
+    if (c->schedule.precision != 0 && !e4m3_applicable(c, t, why))
+        return false;
     return dtypes[t->dtype].tolerance > epilogues[c->chain->ops[c->segment.last].function].error ||
            inapplicable(why,
                         "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
@@ -49,6 +69,10 @@ void choice_product(const struct choice *c, struct cuda_product *out)
                                  .weight = first->weight[ROLE_MATRIX],
                                  .bias = last->weight[ROLE_BIAS],
                                  .epilogue = epilogues[last->function].activation};
+    struct e4m3_use use;
+    choice_e4m3(c, &use);
+    out->e4m3 = use.in >= 0;
+    out->out_e4m3 = use.out >= 0;
     out->epilogue |= out->bias >= 0 ? PRODUCT_BIAS : 0;
     if (out->epilogue == 0)
         out->epilogue = PRODUCT_PLAIN;

@@ -114,13 +114,6 @@ static void declare_function(const struct standalone_spec *s, const struct stand
         add_maps(c, &l, out);
 }
 
-static void define_product(const struct choice *c, struct buf *out)
-{
-    buf_addf(out, "    {.workspace_bytes = %d, .product = &", CUDA_LIBRARY_WORKSPACE_BYTES);
-    choice_symbol(c, out);
-    buf_adds(out, "_product, .e4m3 = {-1, -1}},\n");
-}
-
 /* "{0, 3, 8192, -1}": the GEMMs, and where their inputs lie. */
 static void add_e4m3(const struct standalone_plan *p, const struct choice *c, struct buf *out)
 {
@@ -131,6 +124,18 @@ static void add_e4m3(const struct standalone_plan *p, const struct choice *c, st
     buf_addf(out, "{%d, %d, %lld, %lld}", use.in, use.out,
              use.in >= 0 ? (long long)places.at[TENSOR_COUNT + use.in] : -1,
              use.out >= 0 ? (long long)places.at[TENSOR_COUNT + use.out] : -1);
+}
+
+static void define_product(const struct standalone_plan *p, const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "    {.workspace_bytes = %d, .product = &", CUDA_LIBRARY_WORKSPACE_BYTES);
+    choice_symbol(c, out);
+    buf_adds(out, "_product, .e4m3 = ");
+    if (c->schedule.precision != 0)
+        add_e4m3(p, c, out);
+    else
+        buf_adds(out, "{-1, -1}");
+    buf_adds(out, "},\n");
 }
 
 /* "maps_07_09, {768, ...}, " */
@@ -165,7 +170,7 @@ static void define_segment(const struct standalone_spec *s, const struct standal
 {
     const struct choice *c = &p->candidate->choices[segment];
     if (c->impl->library)
-        define_product(c, out);
+        define_product(p, c, out);
     else
         define_kernel(s, p, c, out);
 }

@@ -88,6 +88,7 @@ const struct impl impls[] = {
      .kinds = KIND(GEMM) | KIND(ADD) | KIND(ACTIVATION),
      .library = true,
      .applicable = cuda_library_applicable,
+     .e4m3 = 1 << GEMM_QKV | 1 << GEMM_OUT | 1 << GEMM_FFN1 | 1 << GEMM_FFN2,
      .emit = emit_cuda_library,
      .knob_count = 1,
      .knobs = {[CUDA_LIBRARY_KNOB_ALGORITHM] = {.name = "algorithm",

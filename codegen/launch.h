@@ -77,6 +77,8 @@ struct cuda_product {
     int in, out, residual; /* tensors; residual -1: none */
     int weight, bias;      /* weights; bias -1: none */
     int epilogue;
+    bool e4m3;     /* `in` and the weight are in e4m3: alpha * in @ weight */
+    bool out_e4m3; /* so is `out`, in whose order of columns weight and bias are */
 };
 
 /* For a choice whose implementation is a library. */

@@ -29,7 +29,8 @@ enum { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
 enum { /* cudaDataType */
        CUDA_R_32F = 0,
        CUDA_R_16F = 2,
-       CUDA_R_16BF = 14
+       CUDA_R_16BF = 14,
+       CUDA_R_8F_E4M3 = 28
 };
 
 enum { /* cublasComputeType_t */
@@ -38,9 +39,15 @@ enum { /* cublasComputeType_t */
        CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 };
 
+enum { CUBLAS_OP_T = 1 };
+
 enum { /* cublasLtMatmulDescAttributes_t */
+       CUBLASLT_MATMUL_DESC_TRANSA = 3,
        CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
-       CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
+       CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+       CUBLASLT_MATMUL_DESC_D_SCALE_POINTER = 20,
+       CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25,
+       CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
 };
 
 enum { /* cublasLtMatmulPreferenceAttributes_t */

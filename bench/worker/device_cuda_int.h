@@ -48,7 +48,8 @@ struct device {
     struct staging staging;
     struct matmul **matmuls;
     int matmul_count;
-    struct nvml *nvml; /* null: none found */
+    unsigned long long powers; /* of two, for matmuls that store e4m3; 0: there are none so far */
+    struct nvml *nvml;         /* null: none found */
     struct conditions conditions;
     double conditions_read_s;          /* when, clock_seconds() */
     struct fp_args common;             /* the arguments that all launches share */

@@ -2,7 +2,10 @@
  *
  * The library stores matrices by columns: our row-major (rows, columns) is its column-major
  * (columns, rows).  So it computes out^T = weight^T @ in^T without transposing an operand, and its
- * bias of one value a row of out^T is our bias of one value a column. */
+ * bias of one value a row of out^T is our bias of one value a column.
+ *
+ * Of e4m3 it takes the weight by rows of its inner dimension, as kernels do, and only so.  What it
+ * stores in e4m3 it multiplies by a number in device memory: 1 over a scale, a power of two. */
 #include "bench/worker/cublas_int.h"
 #include "bench/worker/device_cuda_int.h"
 
@@ -24,14 +27,14 @@ struct matmul {
     bool packed;
     struct cuda_product product; /* of the choice */
     struct cublasLtMatmulDesc *desc;
-    struct cublasLtMatrixLayout *weight, *in, *out;
+    struct cublasLtMatrixLayout *weight, *in, *added, *out; /* added: the residual, like `out` */
     struct cublasLtMatmulAlgo algo;
     size_t workspace_bytes;
 };
 
 static void release_rows(struct matmul *m)
 {
-    struct cublasLtMatrixLayout **const layouts[] = {&m->in, &m->out};
+    struct cublasLtMatrixLayout **const layouts[] = {&m->in, &m->added, &m->out};
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         if (*layouts[i] != NULL)
             m->lib->MatrixLayoutDestroy(*layouts[i]);
@@ -39,30 +42,64 @@ static void release_rows(struct matmul *m)
     }
 }
 
-static int set_bias(const struct matmul *m, const void *bias)
+static int set_pointer(const struct matmul *m, int attribute, const void *to)
 {
-    return m->product.bias < 0
-               ? CUBLAS_STATUS_SUCCESS
-               : m->lib->MatmulDescSetAttribute(m->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                                sizeof(const void *));
+    return m->lib->MatmulDescSetAttribute(m->desc, attribute, &to, sizeof(to));
 }
 
-static int describe(struct matmul *m, const struct workload *w, const void *bias, struct status *st)
+/* Sets what differs from layer to layer. */
+static int set_pointers(const struct matmul *m, const void *bias, const float *factor)
+{
+    int error = CUBLAS_STATUS_SUCCESS;
+    if (m->product.bias >= 0)
+        error = set_pointer(m, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (error == CUBLAS_STATUS_SUCCESS && m->product.out_e4m3)
+        error = set_pointer(m, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, factor);
+    return error;
+}
+
+static int set_e4m3(const struct matmul *m, int stored)
+{
+    const int32_t transposed = CUBLAS_OP_T, bias_type = stored;
+    const int8_t fast = 1; /* as the sums of other kernels: see verify_gemm_tolerance() */
+    const struct {
+        int name;
+        const void *value;
+        size_t bytes;
+    } attributes[] = {
+        {CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)},
+        {CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof(bias_type)},
+    };
+    int error = CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < ARRAY_LEN(attributes) && error == CUBLAS_STATUS_SUCCESS; i++)
+        error = m->lib->MatmulDescSetAttribute(m->desc, attributes[i].name, attributes[i].value,
+                                               attributes[i].bytes);
+    return error;
+}
+
+static int describe(struct matmul *m, const struct workload *w, const void *bias,
+                    const float *factor, struct status *st)
 {
     const struct cublas *lib = m->lib;
     const struct cuda_product *p = &m->product;
-    uint64_t inner = (uint64_t)dim_size(w->chain->weights[p->weight].rows, w);
-    uint64_t columns = (uint64_t)dim_size(w->chain->weights[p->weight].cols, w);
+    int64_t inner = dim_size(w->chain->weights[p->weight].rows, w);
+    int64_t columns = dim_size(w->chain->weights[p->weight].cols, w);
     uint32_t epilogue = (uint32_t)p->epilogue;
     int type = types[w->dtype].stored;
     int error = lib->MatmulDescCreate(&m->desc, types[w->dtype].computed, CUDA_R_32F);
     if (error == CUBLAS_STATUS_SUCCESS)
         error = lib->MatmulDescSetAttribute(m->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                             sizeof(epilogue));
+    if (error == CUBLAS_STATUS_SUCCESS && p->e4m3)
+        error = set_e4m3(m, type);
     if (error == CUBLAS_STATUS_SUCCESS)
-        error = set_bias(m, bias);
+        error = set_pointers(m, bias, factor);
     if (error == CUBLAS_STATUS_SUCCESS)
-        error = lib->MatrixLayoutCreate(&m->weight, type, columns, inner, (int64_t)columns);
+        error = p->e4m3 ? lib->MatrixLayoutCreate(&m->weight, CUDA_R_8F_E4M3, (uint64_t)inner,
+                                                  (uint64_t)columns, inner)
+                        : lib->MatrixLayoutCreate(&m->weight, type, (uint64_t)columns,
+                                                  (uint64_t)inner, columns);
     return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
 }
 
@@ -73,10 +110,19 @@ static int lay_out(struct matmul *m, const struct workload *w, int64_t rows, str
     int type = types[w->dtype].stored;
     int64_t inner = dim_size(w->chain->weights[m->product.weight].rows, w);
     int64_t columns = dim_size(w->chain->weights[m->product.weight].cols, w);
+    const struct {
+        struct cublasLtMatrixLayout **to;
+        bool e4m3;
+        int64_t columns;
+    } layouts[] = {{&m->in, m->product.e4m3, inner},
+                   {&m->added, false, columns},
+                   {&m->out, m->product.out_e4m3, columns}};
+    int error = CUBLAS_STATUS_SUCCESS;
     release_rows(m);
-    int error = lib->MatrixLayoutCreate(&m->in, type, (uint64_t)inner, (uint64_t)rows, inner);
-    if (error == CUBLAS_STATUS_SUCCESS)
-        error = lib->MatrixLayoutCreate(&m->out, type, (uint64_t)columns, (uint64_t)rows, columns);
+    for (size_t i = 0; i < ARRAY_LEN(layouts) && error == CUBLAS_STATUS_SUCCESS; i++)
+        error = lib->MatrixLayoutCreate(layouts[i].to, layouts[i].e4m3 ? CUDA_R_8F_E4M3 : type,
+                                        (uint64_t)layouts[i].columns, (uint64_t)rows,
+                                        layouts[i].columns);
     return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
 }
 
@@ -92,8 +138,8 @@ static int choose_algorithm(struct matmul *m, struct status *st)
             lib->MatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                               &workspace_max_bytes, sizeof(workspace_max_bytes));
     if (error == CUBLAS_STATUS_SUCCESS)
-        error = lib->MatmulAlgoGetHeuristic(lib->handle, m->desc, m->weight, m->in, m->out, m->out,
-                                            wish, FP_ALGORITHMS, found, &count);
+        error = lib->MatmulAlgoGetHeuristic(lib->handle, m->desc, m->weight, m->in, m->added,
+                                            m->out, wish, FP_ALGORITHMS, found, &count);
     if (wish != NULL)
         lib->MatmulPreferenceDestroy(wish);
     if (error != CUBLAS_STATUS_NOT_SUPPORTED &&
@@ -132,6 +178,25 @@ static int64_t rows_of_algorithm(const struct workload *w)
     return rows < all_rows(w) ? rows : all_rows(w);
 }
 
+/* The powers of two of fp16, by its bits of the exponent. */
+enum { HALF_FRACTION = 10, POWERS = 32 };
+
+static int need_powers(struct device *d, struct status *st)
+{
+    uint16_t halves[POWERS];
+    float powers[POWERS];
+    for (int i = 0; i < POWERS; i++)
+        halves[i] = (uint16_t)(i << HALF_FRACTION);
+    elements_unpack(DTYPE_FP16, halves, POWERS, powers);
+    return d->powers != 0 ? 0 : cuda_copy(d, powers, sizeof(powers), &d->powers, st);
+}
+
+/* factor: a power of two, in fp16. */
+static const float *power_at(const struct device *d, unsigned factor)
+{
+    return cuda_pointer(d->powers + (factor >> HALF_FRACTION) % POWERS * sizeof(float));
+}
+
 static int make(struct device *d, const struct launch *l, struct matmul **out, struct status *st)
 {
     struct matmul *m = mem_alloc(1, sizeof(*m));
@@ -141,8 +206,9 @@ static int make(struct device *d, const struct launch *l, struct matmul **out, s
     m->packed = l->packed;
     choice_product(l->choice, &m->product);
     const void *bias = m->product.bias >= 0 ? l->weight[m->product.bias] : NULL;
-    if (cublas_open(&m->lib, st) != 0 || describe(m, d->w, bias, st) != 0 ||
-        lay_out(m, d->w, rows, st) != 0 || choose_algorithm(m, st) != 0 ||
+    if (cublas_open(&m->lib, st) != 0 || (m->product.out_e4m3 && need_powers(d, st) != 0) ||
+        describe(m, d->w, bias, power_at(d, 0), st) != 0 || lay_out(m, d->w, rows, st) != 0 ||
+        choose_algorithm(m, st) != 0 ||
         (l->packed && lay_out(m, d->w, workload_tokens(d->w), st) != 0)) {
         release(m);
         return -1;
@@ -170,15 +236,18 @@ int matmul_find(struct device *d, const struct launch *l, const struct matmul **
 int matmul_launch(const struct device *d, const struct matmul *m, const struct fp_args *a,
                   struct status *st)
 {
-    static const float one = 1, zero = 0;
     const struct cuda_product *p = &m->product;
-    bool residual = p->residual >= 0;
-    int error = set_bias(m, p->bias >= 0 ? a->weight[p->bias] : NULL);
+    const float alpha = p->e4m3 ? a->e4m3.alpha : 1, beta = p->residual >= 0 ? 1 : 0;
+    const void *weight = p->e4m3 ? a->e4m3.weight : a->weight[p->weight];
+    const void *in = p->e4m3 ? a->e4m3.in : a->tensor[p->in];
+    void *out = p->out_e4m3 ? a->e4m3.out : a->tensor[p->out];
+    const void *added = p->residual >= 0 ? a->tensor[p->residual] : p->out_e4m3 ? NULL : out;
+    int error = set_pointers(m, p->bias >= 0 ? a->weight[p->bias] : NULL,
+                             power_at(d, a->e4m3.factors & UINT16_MAX));
     if (error == CUBLAS_STATUS_SUCCESS)
-        error = m->lib->Matmul(
-            m->lib->handle, m->desc, &one, a->weight[p->weight], m->weight, a->tensor[p->in], m->in,
-            residual ? &one : &zero, a->tensor[residual ? p->residual : p->out], m->out,
-            a->tensor[p->out], m->out, &m->algo, a->workspace, m->workspace_bytes, d->stream);
+        error = m->lib->Matmul(m->lib->handle, m->desc, &alpha, weight, m->weight, in, m->in, &beta,
+                               added, m->added, out, m->out, &m->algo, a->workspace,
+                               m->workspace_bytes, d->stream);
     return cublas_check(m->lib, error, "cuBLASLt cannot run the GEMM", st);
 }
 

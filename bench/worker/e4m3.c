@@ -47,6 +47,7 @@ void e4m3_find_scales(struct tensors *k, const struct reference *r)
     const size_t layers = (size_t)w->layers;
     e->scales = mem_alloc(layers, sizeof(*e->scales));
     e->weight = mem_alloc(layers, sizeof(*e->weight));
+    e->placed = mem_alloc(layers, sizeof(*e->placed));
     SCOPED float(*drawn)[GEMM_COUNT] = mem_alloc(layers, sizeof(*drawn));
     float(*scale)[GEMM_COUNT] = drawn;
     if (k->inputs.calibration != NULL)
@@ -71,32 +72,82 @@ float e4m3_out_scale(const struct tensors *k, int layer, int gemm)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
+/* A GEMM's weight, and the bias behind it; columns: of its result. */
+struct gemm {
+    int weight, bias;
+    int64_t inner, columns;
+};
+
+static struct gemm gemm_of(const struct workload *w, int gemm)
+{
+    const struct op *op = &w->chain->ops[chain_gemm(w->chain, gemm)];
+    const int id = op->weight[ROLE_MATRIX];
+    return (struct gemm){.weight = id,
+                         .bias = op[1].weight[ROLE_BIAS],
+                         .inner = dim_size(w->chain->weights[id].rows, w),
+                         .columns = dim_size(w->chain->weights[id].cols, w)};
+}
+
+/* Behind the columns of a result in e4m3, where they lie, comes the bias in the same order. */
+static void fill_placed(struct tensors *k, int layer, const struct gemm *g, const uint8_t *codes,
+                        void *to)
+{
+    const int64_t n = g->columns, bytes = n * g->inner;
+    SCOPED float *bias = mem_alloc((size_t)n, sizeof(*bias));
+    SCOPED uint8_t *placed = mem_alloc((size_t)bytes + (size_t)n * sizeof(uint16_t), 1);
+    inputs_weight(k->w, k->inputs, layer, g->bias, bias);
+    for (int64_t c = 0; c < n; c++) {
+        const int64_t place = e4m3_place(c);
+        memcpy(placed + place * g->inner, codes + c * g->inner, (size_t)g->inner);
+        elements_pack(DTYPE_FP16, &bias[c], 1, placed + bytes + 2 * place);
+    }
+    k->ops->write(k->device, to, placed, bytes + 2 * n);
+}
+
+/* Fills what there is of a GEMM's weight. */
 static void fill_weight(struct tensors *k, int layer, int gemm)
 {
-    const struct chain *c = k->w->chain;
-    const int id = c->ops[chain_gemm(c, gemm)].weight[ROLE_MATRIX];
-    const int64_t inner = dim_size(c->weights[id].rows, k->w),
-                  columns = dim_size(c->weights[id].cols, k->w);
-    SCOPED float *values = mem_alloc((size_t)(inner * columns), sizeof(*values));
-    inputs_weight(k->w, k->inputs, layer, id, values);
-    const float scale = e4m3_weight_scale(values, inner * columns);
-    SCOPED uint8_t *codes = mem_alloc((size_t)(inner * columns), 1);
-    e4m3_pack_weight(values, inner, columns, scale, codes);
-    k->ops->write(k->device, k->e4m3.weight[layer][gemm], codes, inner * columns);
+    const struct gemm g = gemm_of(k->w, gemm);
+    const int64_t n = g.inner * g.columns;
+    void *weight = k->e4m3.weight[layer][gemm], *placed = k->e4m3.placed[layer][gemm];
+    SCOPED float *values = mem_alloc((size_t)n, sizeof(*values));
+    SCOPED uint8_t *codes = mem_alloc((size_t)n, 1);
+    inputs_weight(k->w, k->inputs, layer, g.weight, values);
+    const float scale = e4m3_weight_scale(values, n);
+    e4m3_pack_weight(values, g.inner, g.columns, scale, codes);
+    if (weight != NULL)
+        k->ops->write(k->device, weight, codes, n);
+    if (placed != NULL)
+        fill_placed(k, layer, &g, codes, placed);
     k->e4m3.scales[layer].weight[gemm] = scale;
 }
 
 int e4m3_get_weight(struct tensors *k, int layer, int gemm, void **out, struct status *st)
 {
-    const struct chain *c = k->w->chain;
     void **memory = &k->e4m3.weight[layer][gemm];
     if (*memory == NULL) {
-        const int id = c->ops[chain_gemm(c, gemm)].weight[ROLE_MATRIX];
-        if (k->ops->alloc(k->device, weight_elements(id, k->w), memory, st) != 0)
+        const struct gemm g = gemm_of(k->w, gemm);
+        if (k->ops->alloc(k->device, g.inner * g.columns, memory, st) != 0)
             return -1;
         fill_weight(k, layer, gemm);
     }
     *out = *memory;
+    return 0;
+}
+
+int e4m3_get_placed(struct tensors *k, int layer, int gemm, void **weight, void **bias,
+                    struct status *st)
+{
+    void **memory = &k->e4m3.placed[layer][gemm];
+    const struct gemm g = gemm_of(k->w, gemm);
+    const int64_t bytes = g.inner * g.columns;
+    if (*memory == NULL) {
+        if (k->ops->alloc(k->device, bytes + 2 * g.columns, memory, st) != 0)
+            return -1;
+        fill_weight(k, layer, gemm);
+    }
+    *weight = *memory;
+    *bias = (char *)*memory + bytes;
     return 0;
 }
 
@@ -156,7 +207,7 @@ void e4m3_refill(struct tensors *k, const struct flow *in)
     k->packed = packed;
     for (int l = 0; l < k->w->layers && e->weight != NULL; l++)
         for (int g = 0; g < GEMM_COUNT; g++)
-            if (e->weight[l][g] != NULL)
+            if (e->weight[l][g] != NULL || e->placed[l][g] != NULL)
                 fill_weight(k, l, g);
 }
 
@@ -177,9 +228,12 @@ void e4m3_release(struct tensors *k)
         k->ops->free(k->device, e->flow[i]);
     }
     for (int l = 0; l < k->w->layers && e->weight != NULL; l++)
-        for (int g = 0; g < GEMM_COUNT; g++)
+        for (int g = 0; g < GEMM_COUNT; g++) {
             k->ops->free(k->device, e->weight[l][g]);
+            k->ops->free(k->device, e->placed[l][g]);
+        }
     free(e->weight);
+    free(e->placed);
     free(e->scales);
     free(e->codes);
     *e = (struct e4m3_tensors){.scales = NULL};

@@ -71,15 +71,28 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
+/* A library stores columns where they stand. */
+static int get_weight(struct tensors *k, const struct part *part, int layer, struct launch *out,
+                      struct status *st)
+{
+    const int gemm = part->e4m3.in;
+    if (!part->choice.impl->library || part->e4m3.out < 0)
+        return e4m3_get_weight(k, layer, gemm, &out->e4m3.weight, st);
+    struct cuda_product p;
+    choice_product(&part->choice, &p);
+    return e4m3_get_placed(k, layer, gemm, &out->e4m3.weight, &out->weight[p.bias], st);
+}
+
 /* An input has the scale of the layer whose tensors these are. */
 static int launch_e4m3(struct tensors *k, const struct part *part, int tensors_of, int weights_of,
-                       struct launch_e4m3 *out, struct status *st)
+                       struct launch *launch, struct status *st)
 {
     const int in = part->e4m3.in, written = part->e4m3.out;
+    struct launch_e4m3 *out = &launch->e4m3;
     *out = (struct launch_e4m3){.alpha = 1, .out_scale = 1};
     if (in >= 0) {
         if (e4m3_get(k, tensors_of, e4m3_input(k->w->chain, in), &out->in, st) != 0 ||
-            e4m3_get_weight(k, weights_of, in, &out->weight, st) != 0)
+            get_weight(k, part, weights_of, launch, st) != 0)
             return -1;
         out->alpha = k->e4m3.scales[tensors_of].in[in] * k->e4m3.scales[weights_of].weight[in];
     }
@@ -106,7 +119,7 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
     for (int i = 0; i < WEIGHT_MAX; i++)
         if ((used >> i & 1) != 0)
             out->weight[i] = tensors_weight(&k->tensors, weights_of, i);
-    return launch_e4m3(&k->tensors, part, tensors_of, weights_of, &out->e4m3, st);
+    return launch_e4m3(&k->tensors, part, tensors_of, weights_of, out, st);
 }
 
 /* Alone, a segment reads the same tensors in every layer. */

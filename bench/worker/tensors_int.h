@@ -28,6 +28,7 @@ struct e4m3_tensors {
     } * scales;                                      /* (L), owned; null: not asked for so far */
     void *tensor[TENSOR_COUNT], *first[2], *flow[2]; /* as those of struct tensors */
     void *(*weight)[GEMM_COUNT];                     /* (L) */
+    void *(*placed)[GEMM_COUNT];                     /* (L) see e4m3_get_placed() */
     uint8_t *codes;                                  /* what e4m3_read() returned last, owned */
 };
 
@@ -118,6 +119,11 @@ float e4m3_out_scale(const struct tensors *k, int layer, int gemm);
 
 int e4m3_get(struct tensors *k, int layer, int t, void **out, struct status *st);
 int e4m3_get_weight(struct tensors *k, int layer, int gemm, void **out, struct status *st);
+
+/* The weight, and the bias behind the GEMM, whose columns have the order of a tensor in e4m3: for
+ * who stores columns where they stand. */
+int e4m3_get_placed(struct tensors *k, int layer, int gemm, void **weight, void **bias,
+                    struct status *st);
 
 /* The functions below take tensors that have memory. */
 void e4m3_poison(struct tensors *k, int layer, int t);

@@ -155,10 +155,10 @@ int encoder_device_open(const struct encoder_model *m, struct encoder *e)
         status = find_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, e->device->number,
                                 &room.shared_bytes);
     e->device->dependent = room.dependent = major >= 9;
-    for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
-        status = open_plan(e, i, &room);
     if (status == ENCODER_OK)
         status = encoder_e4m3_open(m, e);
+    for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
+        status = open_plan(e, i, &room);
     if (status == ENCODER_OK)
         status = encoder_maps_find(&e->device->encode);
     if (status == ENCODER_OK)

@@ -9,23 +9,32 @@ enum { CALIBRATED = 10 }; /* the weights that a fingerprint is of: from the firs
 
 static const int matrices[PLAN_GEMMS] = {0, 2, 6, 8}; /* in struct encoder_weights */
 
-/* A GEMM on operands of e4m3, of any plan; null: there is none. */
-static const struct plan_gemm *find_gemm(int gemm)
+/* The weight (columns, inner) of a GEMM on operands of e4m3; of no columns: there is none. */
+struct matrix {
+    long columns, inner;
+};
+
+/* All plans have the same of them. */
+static struct matrix find_gemm(int gemm)
 {
     const struct plan *p = encoder_plans[0];
-    for (int s = 0; s < p->about.kernels; s++)
-        if (p->segments[s].e4m3.in == gemm)
-            return &p->segments[s].gemm;
-    return NULL;
+    for (int i = 0; i < p->about.kernels; i++) {
+        const struct plan_segment *s = &p->segments[i];
+        if (s->e4m3.in == gemm && s->product != NULL)
+            return (struct matrix){s->product->columns, s->product->inner};
+        if (s->e4m3.in == gemm)
+            return (struct matrix){s->gemm.columns, s->gemm.inner};
+    }
+    return (struct matrix){0, 0};
 }
 
 static size_t place_codes(void *base, struct encoder *e)
 {
     struct carving c = {.base = base};
     for (int i = 0; i < e->layers * PLAN_GEMMS; i++) {
-        const struct plan_gemm *g = find_gemm(i % PLAN_GEMMS);
-        if (g != NULL)
-            e->device->codes[i].at = encoder_carve(&c, (size_t)g->columns * (size_t)g->inner);
+        const struct matrix g = find_gemm(i % PLAN_GEMMS);
+        if (g.columns > 0)
+            e->device->codes[i].at = encoder_carve(&c, (size_t)g.columns * (size_t)g.inner);
     }
     return c.used;
 }
@@ -39,10 +48,10 @@ struct room {
 
 static int quantise(int gemm, const struct room *room, struct codes *out)
 {
-    const struct plan_gemm *g = find_gemm(gemm);
-    const size_t n = (size_t)g->columns * (size_t)g->inner;
+    const struct matrix g = find_gemm(gemm);
+    const size_t n = (size_t)g.columns * (size_t)g.inner;
     out->scale = e4m3_weight_scale(room->values, (int64_t)n);
-    e4m3_pack_weight(room->values, g->inner, g->columns, out->scale, room->codes);
+    e4m3_pack_weight(room->values, g.inner, g.columns, out->scale, room->codes);
     return encoder_device_copy(out->at, room->codes, n, false);
 }
 
@@ -63,7 +72,7 @@ static int take(const struct encoder_model *m, struct encoder *e, int layer, int
                              layer, i, encoder_layer_weights[weight].name, (double)room->values[i]);
     }
     for (int g = 0; g < PLAN_GEMMS && status == ENCODER_OK; g++)
-        if (matrices[g] == weight && find_gemm(g) != NULL)
+        if (matrices[g] == weight && find_gemm(g).columns > 0)
             status = quantise(g, room, &e->device->codes[layer * PLAN_GEMMS + g]);
     return status;
 }
@@ -122,20 +131,30 @@ int encoder_e4m3_open(const struct encoder_model *m, struct encoder *e)
     return status;
 }
 
+const struct codes *encoder_codes(const struct encoder *e, int layer, int gemm)
+{
+    return &e->device->codes[layer * PLAN_GEMMS + gemm];
+}
+
 /* What the first GEMM of the next layer reads has that layer's scale. */
+float encoder_scale_of_output(const struct encoder *e, int layer, int gemm)
+{
+    const int reader = layer + (gemm == 0 && layer < e->layers - 1);
+    return encoder_scales.in[reader][gemm];
+}
+
 struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan_e4m3 *of)
 {
     struct fp_e4m3 out = {.alpha = 1, .inverse = 1};
     if (of->in >= 0) {
-        const struct codes *weight = &r->e->device->codes[layer * PLAN_GEMMS + of->in];
+        const struct codes *weight = encoder_codes(r->e, layer, of->in);
         out.in = r->places + 2 * of->in_at;
         out.weight = weight->at;
         out.alpha = encoder_scales.in[layer][of->in] * weight->scale;
         out.inverse = 1 / out.alpha;
     }
     if (of->out >= 0) {
-        const int reader = layer + (of->out == 0 && layer < r->e->layers - 1);
-        const unsigned half = element_to_fp16(1 / encoder_scales.in[reader][of->out]);
+        const unsigned half = element_to_fp16(1 / encoder_scale_of_output(r->e, layer, of->out));
         out.out = r->places + 2 * of->out_at;
         out.factors = half << 16 | half;
     }

@@ -26,8 +26,7 @@ static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a
 
 /* A kernel may begin before the one in front of it has ended, from compute capability 9.0 on, and
  * waits by itself.  The first one does not: the lists of a call's lengths are still being made. */
-static int launch_kernel(struct run *r, int layer, const struct plan_segment *s,
-                         const struct fitted *how)
+static int launch_kernel(struct run *r, const struct plan_segment *s, const struct fitted *how)
 {
     struct fp_args args = r->args;
     _Alignas(128) struct fp_maps maps; /* the driver requires it */
@@ -39,7 +38,6 @@ static int launch_kernel(struct run *r, int layer, const struct plan_segment *s,
                                          .stream = (cudaStream_t)r->stream,
                                          .attrs = attributes,
                                          .numAttrs = s->cluster > 0 ? 2 : 1};
-    args.e4m3 = encoder_e4m3_of(r, layer, &s->e4m3);
     if (s->maps != NULL) {
         args.gemm = gemm_of(&s->gemm, &args);
         int status = encoder_maps_encode(r->e->device->encode, s->maps, &args, &maps);
@@ -74,10 +72,12 @@ int encoder_launch(struct run *r, int layer, int segment)
     r->args.mask = r->masks[encoder_kind(layer)].lists;
     r->args.tiles = r->masks[encoder_kind(layer)].tiles;
     r->args.early = next_begins_early(r, segment);
-    if (s->kernel != NULL) {
-        int status = layer == 0 && s->e4m3.in == 0 ? encoder_quantise(r, &s->e4m3) : ENCODER_OK;
-        return status != ENCODER_OK ? status : launch_kernel(r, layer, s, &state->fitted[segment]);
-    }
+    r->args.e4m3 = encoder_e4m3_of(r, layer, &s->e4m3);
+    int status = layer == 0 && s->e4m3.in == 0 ? encoder_quantise(r, &s->e4m3) : ENCODER_OK;
+    if (status != ENCODER_OK)
+        return status;
+    if (s->kernel != NULL)
+        return launch_kernel(r, s, &state->fitted[segment]);
     r->began = true;
     return s->product->by->run(state->products[layer * r->plan->about.kernels + segment], r,
                                s->product);

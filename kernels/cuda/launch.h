@@ -81,6 +81,10 @@ bool encoder_rows_given(const struct run *r);
 /* Rounds the weights of these GEMMs, once it has checked that the scales are theirs. */
 int encoder_e4m3_open(const struct encoder_model *m, struct encoder *e);
 
+/* The weight of one, and the scale of the input that a layer stores for one. */
+const struct codes *encoder_codes(const struct encoder *e, int layer, int gemm);
+float encoder_scale_of_output(const struct encoder *e, int layer, int gemm);
+
 /* What a segment of a layer is told of them. */
 struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan_e4m3 *of);
 

@@ -2,7 +2,11 @@
  *
  * cuBLASLt takes column-major matrices, and a row-major (rows, columns) is a column-major (columns,
  * rows).  So it computes out^T = weight^T @ in^T: no operand is transposed, and its bias, one value
- * for a row of out^T, is one value for a column of out. */
+ * for a row of out^T, is one value for a column of out.
+ *
+ * Of e4m3 it takes the weight as (columns, inner), as kernels do, and only so.  It stores columns
+ * where they stand: where these are in e4m3, weight and bias have their order. */
+#include "e4m3.h"
 #include "launch.h"
 
 #include <cublasLt.h>
@@ -16,8 +20,15 @@ struct product {
     cublasLtHandle_t handle; /* shared by all layers of a segment; the first one's to destroy */
     bool owns_handle;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t weight, in, out;
+    cublasLtMatrixLayout_t weight;
     cublasLtMatmulAlgo_t algo[STEPS]; /* of each step of rows */
+    bool in_e4m3, out_e4m3;
+    void *placed; /* with out_e4m3: the weight, the bias, and 1 over the scale of the output */
+};
+
+/* Matrices of so many rows, in the caller's memory: a call shares none with other calls. */
+struct rows {
+    cublasLtMatrixLayoutOpaque_t in, added, out; /* added: the residual */
 };
 
 static int check(cublasStatus_t status, const char *what)
@@ -43,46 +54,72 @@ static cublasComputeType_t computed_type(void)
                                                    : CUBLAS_COMPUTE_32F;
 }
 
-static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, long rows, long columns)
+static const char describing[] = "describe a product";
+
+static cudaDataType_t type_of(bool e4m3)
 {
-    return cublasLtMatrixLayoutCreate(layout, stored_type(), (uint64_t)rows, (uint64_t)columns,
-                                      rows);
+    return e4m3 ? CUDA_R_8F_E4M3 : stored_type();
 }
 
-/* A layout in the caller's memory: a call shares none with other calls. */
-static cublasStatus_t set_rows(cublasLtMatrixLayoutOpaque_t *layout, long columns, long rows)
+static cublasStatus_t set_rows(cublasLtMatrixLayoutOpaque_t *layout, bool e4m3, long columns,
+                               long rows)
 {
-    return cublasLtMatrixLayoutInit(layout, stored_type(), (uint64_t)columns, (uint64_t)rows,
+    return cublasLtMatrixLayoutInit(layout, type_of(e4m3), (uint64_t)columns, (uint64_t)rows,
                                     columns);
 }
 
-static int describe(struct product *p, const struct plan_product *of, const void *bias)
+static int lay_out(const struct product *p, const struct plan_product *of, long rows,
+                   struct rows *out)
 {
-    static const char what[] = "describe a product";
-    cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)of->epilogue;
-    int status = check(cublasLtMatmulDescCreate(&p->desc, computed_type(), CUDA_R_32F), what);
+    int status = check(set_rows(&out->in, p->in_e4m3, of->inner, rows), describing);
     if (status == ENCODER_OK)
-        status = check(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                                      &epilogue, sizeof(epilogue)),
-                       what);
-    if (status == ENCODER_OK && bias != NULL)
-        status = check(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                      &bias, sizeof(bias)),
-                       what);
+        status = check(set_rows(&out->added, false, of->columns, rows), describing);
     if (status == ENCODER_OK)
-        status = check(lay_out(&p->weight, of->columns, of->inner), what);
+        status = check(set_rows(&out->out, p->out_e4m3, of->columns, rows), describing);
+    return status;
+}
+
+/* factor: by which the output is multiplied; null: by none. */
+static int describe(struct product *p, const struct plan_product *of, const void *bias,
+                    const void *factor)
+{
+    const cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)of->epilogue;
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    const cudaDataType_t bias_type = stored_type();
+    const int8_t fast = 1; /* sums as in other kernels */
+    const struct {
+        cublasLtMatmulDescAttributes_t name;
+        bool wanted;
+        const void *value;
+        size_t bytes;
+    } attributes[] = {
+        {CUBLASLT_MATMUL_DESC_EPILOGUE, true, &epilogue, sizeof(epilogue)},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias != NULL, &bias, sizeof(bias)},
+        {CUBLASLT_MATMUL_DESC_TRANSA, p->in_e4m3, &transposed, sizeof(transposed)},
+        {CUBLASLT_MATMUL_DESC_FAST_ACCUM, p->in_e4m3, &fast, sizeof(fast)},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, p->in_e4m3, &bias_type, sizeof(bias_type)},
+        {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, factor != NULL, &factor, sizeof(factor)},
+    };
+    const long rows = p->in_e4m3 ? of->inner : of->columns,
+               columns = p->in_e4m3 ? of->columns : of->inner;
+    int status = check(cublasLtMatmulDescCreate(&p->desc, computed_type(), CUDA_R_32F), describing);
+    for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes) && status == ENCODER_OK; i++)
+        if (attributes[i].wanted)
+            status = check(cublasLtMatmulDescSetAttribute(p->desc, attributes[i].name,
+                                                          attributes[i].value, attributes[i].bytes),
+                           describing);
     if (status == ENCODER_OK)
-        status = check(lay_out(&p->in, of->inner, of->rows), what);
-    if (status == ENCODER_OK)
-        status = check(lay_out(&p->out, of->columns, of->rows), what);
+        status = check(cublasLtMatrixLayoutCreate(&p->weight, type_of(p->in_e4m3), (uint64_t)rows,
+                                                  (uint64_t)columns, rows),
+                       describing);
     return status;
 }
 
 /* Takes number `algorithm` of the algorithms that cuBLASLt proposes, its best guess first.  Another
  * version of cuBLASLt than the one that the plan was tuned with may propose fewer: then the best
  * guess. */
-static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
-                  int algorithm, cublasLtMatmulAlgo_t *algo)
+static int choose(const struct product *p, struct rows *rows, int algorithm,
+                  cublasLtMatmulAlgo_t *algo)
 {
     static const char what[] = "choose an algorithm";
     cublasLtMatmulHeuristicResult_t found[FP_ALGORITHMS];
@@ -95,8 +132,9 @@ static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMa
                        wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)),
                    what);
     if (status == ENCODER_OK)
-        status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, in, out, out,
-                                                      wish, FP_ALGORITHMS, found, &count),
+        status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, &rows->in,
+                                                      &rows->added, &rows->out, wish, FP_ALGORITHMS,
+                                                      found, &count),
                        what);
     cublasLtMatmulPreferenceDestroy(wish);
     if (algorithm >= count || found[algorithm].state != CUBLAS_STATUS_SUCCESS)
@@ -122,12 +160,9 @@ static long rows_of_step(const struct plan_product *of, int step)
 
 static int choose_step(struct product *p, const struct plan_product *of, int step, int algorithm)
 {
-    cublasLtMatrixLayoutOpaque_t in, out;
-    long rows = rows_of_step(of, step);
-    if (set_rows(&in, of->inner, rows) != CUBLAS_STATUS_SUCCESS ||
-        set_rows(&out, of->columns, rows) != CUBLAS_STATUS_SUCCESS)
-        return encoder_fail(ENCODER_DEVICE_FAILED, "cuBLASLt cannot describe a product");
-    return choose(p, &in, &out, algorithm, &p->algo[step]);
+    struct rows rows;
+    int status = lay_out(p, of, rows_of_step(of, step), &rows);
+    return status != ENCODER_OK ? status : choose(p, &rows, algorithm, &p->algo[step]);
 }
 
 /* Packed tensors have fewer rows, known in a call alone: each step of them has its algorithm.  The
@@ -146,24 +181,21 @@ static int choose_all(struct product *p, const struct plan_product *of, bool pac
 static int multiply(const struct product *p, const struct fp_args *a, const struct plan_product *of,
                     long rows, cudaStream_t stream)
 {
-    cublasLtMatrixLayoutOpaque_t in, packed_out;
-    const float one = 1, zero = 0;
-    void *out = a->tensor[of->out];
-    const void *residual = of->residual >= 0 ? a->tensor[of->residual] : out;
-    cublasLtMatrixLayout_t from = p->in, to = p->out;
-    if (rows != of->rows) {
-        int status = check(set_rows(&in, of->inner, rows), "describe a product");
-        if (status == ENCODER_OK)
-            status = check(set_rows(&packed_out, of->columns, rows), "describe a product");
-        if (status != ENCODER_OK)
-            return status;
-        from = &in;
-        to = &packed_out;
-    }
-    return check(cublasLtMatmul(p->handle, p->desc, &one, a->weight[of->weight], p->weight,
-                                a->tensor[of->in], from, of->residual >= 0 ? &one : &zero, residual,
-                                to, out, to, &p->algo[(rows - 1) / step_rows(of)], a->workspace,
-                                WORKSPACE_BYTES, stream),
+    struct rows as;
+    const float alpha = p->in_e4m3 ? a->e4m3.alpha : 1, beta = of->residual >= 0 ? 1 : 0;
+    const void *weight = p->out_e4m3  ? p->placed
+                         : p->in_e4m3 ? a->e4m3.weight
+                                      : a->weight[of->weight];
+    const void *in = p->in_e4m3 ? a->e4m3.in : a->tensor[of->in];
+    void *out = p->out_e4m3 ? a->e4m3.out : a->tensor[of->out];
+    const void *added = of->residual >= 0 ? a->tensor[of->residual] : p->out_e4m3 ? NULL : out;
+    int status = lay_out(p, of, rows, &as);
+    if (status != ENCODER_OK)
+        return status;
+    return check(cublasLtMatmul(p->handle, p->desc, &alpha, weight, p->weight, in, &as.in, &beta,
+                                added, &as.added, out, &as.out,
+                                &p->algo[(rows - 1) / step_rows(of)], a->workspace, WORKSPACE_BYTES,
+                                stream),
                  "run a product");
 }
 
@@ -184,6 +216,8 @@ static int warm_up(const struct product *p, const struct plan_product *of, int s
         a.tensor[of->residual] = (char *)memory + WORKSPACE_BYTES + in;
     a.tensor[of->out] = (char *)memory + WORKSPACE_BYTES + in + out;
     a.weight[of->weight] = weight;
+    a.e4m3 = (struct fp_e4m3){
+        .in = a.tensor[of->in], .weight = weight, .out = a.tensor[of->out], .alpha = 1};
     status = multiply(p, &a, of, rows_of_step(of, step), NULL);
     if (status == ENCODER_OK)
         status = encoder_check(cudaDeviceSynchronize(), "cannot run a product");
@@ -193,10 +227,7 @@ static int warm_up(const struct product *p, const struct plan_product *of, int s
 
 static void product_close(struct product *p)
 {
-    if (p->out != NULL)
-        cublasLtMatrixLayoutDestroy(p->out);
-    if (p->in != NULL)
-        cublasLtMatrixLayoutDestroy(p->in);
+    encoder_device_free(p->placed);
     if (p->weight != NULL)
         cublasLtMatrixLayoutDestroy(p->weight);
     if (p->desc != NULL)
@@ -204,6 +235,58 @@ static void product_close(struct product *p)
     if (p->owns_handle)
         cublasLtDestroy(p->handle);
     free(p);
+}
+
+/* Copies rows of a matrix to the places of as many columns. */
+static int place_rows(void *to, const void *from, size_t row_bytes, long rows)
+{
+    enum { GROUP = 16 };
+    int status = ENCODER_OK;
+    for (int i = 0; i < GROUP && status == ENCODER_OK; i++)
+        status = encoder_check(
+            cudaMemcpy2D((char *)to + (size_t)e4m3_place(i) * row_bytes, GROUP * row_bytes,
+                         (const char *)from + (size_t)i * row_bytes, GROUP * row_bytes, row_bytes,
+                         (size_t)(rows / GROUP), cudaMemcpyDeviceToDevice),
+            "cannot copy on the GPU");
+    return status;
+}
+
+/* Weight and bias of a product that stores e4m3; *bias becomes the one in the columns' order. */
+static int place(struct product *p, const struct plan_product *of, const void *weight, float factor,
+                 const void **bias, void **factor_at)
+{
+    const size_t row = (size_t)of->inner, columns = (size_t)of->columns;
+    const size_t element = (size_t)encoder_library.element_bytes;
+    int status = encoder_device_allocate(columns * (row + element) + sizeof(factor), &p->placed);
+    if (status != ENCODER_OK)
+        return status;
+    char *bias_at = (char *)p->placed + columns * row;
+    *factor_at = bias_at + columns * element;
+    status = place_rows(p->placed, weight, row, of->columns);
+    if (status == ENCODER_OK)
+        status = place_rows(bias_at, *bias, element, of->columns);
+    if (status == ENCODER_OK)
+        status = encoder_device_copy(*factor_at, &factor, sizeof(factor), false);
+    *bias = bias_at;
+    return status;
+}
+
+/* Describes a layer's product; *weight: the one that it reads. */
+static int open_layer(const struct encoder *e, const struct plan_segment *s, int layer,
+                      struct product *p, const void **weight)
+{
+    const struct plan_product *of = s->product;
+    const void *const *of_layer = e->weight + (size_t)layer * WEIGHTS;
+    const void *bias = of->bias >= 0 ? of_layer[of->bias] : NULL;
+    void *factor = NULL;
+    int status = ENCODER_OK;
+    p->in_e4m3 = s->e4m3.in >= 0;
+    p->out_e4m3 = s->e4m3.out >= 0;
+    *weight = p->in_e4m3 ? encoder_codes(e, layer, s->e4m3.in)->at : of_layer[of->weight];
+    if (p->out_e4m3)
+        status = place(p, of, *weight, 1 / encoder_scale_of_output(e, layer, s->e4m3.out), &bias,
+                       &factor);
+    return status != ENCODER_OK ? status : describe(p, of, bias, factor);
 }
 
 static int product_open(struct encoder *e, int plan, int segment)
@@ -215,7 +298,7 @@ static int product_open(struct encoder *e, int plan, int segment)
     cublasLtHandle_t handle = NULL;
     int status = check(cublasLtCreate(&handle), "start");
     for (int layer = 0; layer < e->layers && status == ENCODER_OK; layer++) {
-        const void **weight = e->weight + (size_t)layer * WEIGHTS;
+        const void *weight;
         struct product *p = calloc(1, sizeof(*p));
         if (p == NULL) {
             if (layer == 0) /* later the first product owns it */
@@ -225,13 +308,13 @@ static int product_open(struct encoder *e, int plan, int segment)
         e->device->plans[plan].products[layer * encoder_plans[plan]->about.kernels + segment] = p;
         p->handle = handle;
         p->owns_handle = layer == 0;
-        status = describe(p, of, of->bias >= 0 ? weight[of->bias] : NULL);
+        status = open_layer(e, s, layer, p, &weight);
         if (status == ENCODER_OK && layer == 0)
             status = choose_all(p, of, packed);
         else if (status == ENCODER_OK)
             memcpy(p->algo, first->algo, sizeof(p->algo));
         for (int i = packed ? 0 : STEPS - 1; i < STEPS && status == ENCODER_OK && layer == 0; i++)
-            status = warm_up(p, of, i, weight[of->weight]);
+            status = warm_up(p, of, i, weight);
         first = layer == 0 ? p : first;
     }
     return status;

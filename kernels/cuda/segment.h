@@ -39,7 +39,7 @@ struct plan_gemm {
 };
 
 /* out (rows, columns) = in (rows, inner) @ weight (inner, columns) + bias (columns) + residual, or
- * GELU of that in its tanh form, by cuBLASLt. */
+ * GELU of that in its tanh form, by cuBLASLt.  plan_segment.e4m3 says what of it is in e4m3. */
 struct plan_product {
     const struct product_calls *by; /* products.c */
     int in, out, residual;          /* tensors; residual -1: none */

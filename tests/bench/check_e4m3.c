@@ -4,7 +4,7 @@
 enum { BATCH = 2, ROWS = 20 };
 
 /* Heads of 64, so that tiles of 64 columns make up rows. */
-static struct bench *open_chain(const char *chain, const char *lengths)
+static struct bench *open_with(const char *chain, const char *lengths, bool library)
 {
     struct bench_options o = gpu_options();
     struct workload w = {.chain = chain_find(chain),
@@ -19,9 +19,15 @@ static struct bench *open_chain(const char *chain, const char *lengths)
     setenv("FAKE_GPU", "h200", 1);
     setenv("FAKE_DTYPE", "fp16", 1);
     setenv("FAKE_CHAIN", chain, 1);
-    hide_cublas();
+    if (!library)
+        hide_cublas();
     workload_ready(&w, "full", lengths, NULL);
     return bench_of(&o, &w);
+}
+
+static struct bench *open_chain(const char *chain, const char *lengths)
+{
+    return open_with(chain, lengths, false);
 }
 
 static struct bench *open_bench(const char *lengths)
@@ -107,6 +113,60 @@ START_TEST(segments_alone_are_right)
 }
 END_TEST
 
+/* ---- cuBLASLt -------------------------------------------------------------------------------- */
+
+static struct choice product_of(const struct bench *b, int first, int last, unsigned precision)
+{
+    const struct build_target t = target_of(b, precision);
+    const struct segment s = {(int8_t)first, (int8_t)last};
+    struct choice choices[100];
+    int count = choices_for(&t, s, false, ARRAY_LEN(choices), choices), i = 0;
+    while (i < count && !choices[i].impl->library)
+        i++;
+    ck_assert_int_lt(i, count);
+    return choices[i];
+}
+
+static const struct {
+    const char *chain;
+    int first, last;
+    unsigned precision;
+} products[] = {
+    {"bert", 0, 0, GEMM_ALL},   {"bert", 7, 7, GEMM_ALL},         {"bert", 7, 8, GEMM_ALL},
+    {"bert", 10, 10, GEMM_ALL}, {"bert", 10, 11, 1 << GEMM_FFN1}, {"bert", 10, 11, GEMM_ALL},
+    {"bert", 12, 12, GEMM_ALL}, {"bert", 12, 13, GEMM_ALL},       {"relu", 10, 11, GEMM_ALL},
+};
+
+START_TEST(products_are_right)
+{
+    struct bench *b = open_with(products[_i].chain, NULL, true);
+    const struct choice c =
+        product_of(b, products[_i].first, products[_i].last, products[_i].precision);
+    struct trial trial;
+    OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
+    check_ok(&trial);
+    bench_close(b);
+}
+END_TEST
+
+/* Layers of other scales, on rows with and without padding. */
+START_TEST(plans_of_products_are_right)
+{
+    const struct sampling verify = {.all_layers = true};
+    struct bench *b = open_with("bert", "20,9", true);
+    struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL);
+    struct trial t;
+    c.choices[0] = product_of(b, 0, 0, GEMM_ALL);
+    c.choices[3] = product_of(b, 10, 11, GEMM_ALL);
+    c.packed = _i == 1;
+    OK(bench_plan(b, &c, &verify, &t, &st));
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
 /* What a kernel does wrong, of a segment that is verified alone. */
 static const struct {
     struct segment segment;
@@ -182,5 +242,6 @@ END_TEST
 SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
       LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions)), ONCE(packed_plans_are_right),
-      LOOP(segments_alone_are_right, 0, 8), LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)),
+      LOOP(segments_alone_are_right, 0, 8), LOOP(products_are_right, 0, ARRAY_LEN(products)),
+      LOOP(plans_of_products_are_right, 0, 2), LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)),
       ONCE(codes_are_dumped_as_numbers), ONCE(stale_copies_are_found))

@@ -57,6 +57,17 @@ static const struct build_target usual = TARGET(FP16, 64, 90, true, true),
                                  no_cover = TARGET(FP16, 64, 90, true, false);
 #undef TARGET
 
+/* Rows of ffn have half of 16 columns left. */
+static const struct workload of_uneven = {
+    .chain = &chain_bert, .batch = 1, .seq_len = 64, .heads = 2, .head_size = 64, .ffn = 264};
+static const struct build_target uneven = {.chain = &chain_bert,
+                                           .kind = TARGET_CUDA,
+                                           .dtype = DTYPE_FP16,
+                                           .head_size = 64,
+                                           .arch = 90,
+                                           .library = true,
+                                           .workload = &of_uneven};
+
 /* What an implementation runs; `why` is a part of the reason where it does not. */
 static const struct {
     const struct build_target *target;
@@ -117,6 +128,15 @@ static const struct {
     {&fp32, "library", {10, 11}, "", "cuBLASLt's GELU is the tanh form"},
     {&no_library, "library", {0, 0}, "", "cuBLASLt is not available"},
     {&usual, "library", {7, 9}, "", "cuBLASLt runs one GEMM, alone or with"},
+    {&usual, "library", {0, 0}, "algorithm=0 e4m3=qkv", NULL},
+    {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn1", NULL},
+    {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn1+ffn2", NULL},
+    {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn2", "where the operands are e4m3 alone"},
+    {&bf16, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "beside e4m3 it has fp16 alone"},
+    {&sm_80, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "from sm_89 on"},
+    {&uneven, "library", {10, 11}, "algorithm=0 e4m3=ffn1", NULL},
+    {&uneven, "library", {10, 11}, "algorithm=0 e4m3=ffn1+ffn2", "a multiple of 16 columns"},
+    {&uneven, "library", {12, 12}, "algorithm=0 e4m3=ffn2", "a multiple of 16 columns"},
     {&usual, "handwritten", {2, 7}, "", "scores to merge_heads, no more and no less"},
     {&usual, "handwritten", {2, 6}, "warps=rows", NULL},
     {&fp32, "handwritten", {2, 6}, "", NULL},

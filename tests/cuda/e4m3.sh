@@ -142,20 +142,38 @@ rm -r first
 unset FAKE_CHAIN
 
 # A program draws its inputs, and has the scales that the worker finds for them.
-drawn='48920 --target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 3 --lengths 40,17 --seed 5'
-for options in '--precision fp8' '--precision out,ffn1 --norm pre --activation silu --gate'; do
-  [ "$options" = '--precision fp8' ] || export FAKE_CHAIN=pre+silu+gate
+drawn='--target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 3 --lengths 40,17'
+same_as_bench() { # OPTION...
   # shellcheck disable=SC2086
-  fuseplan generate $drawn $options -q -o program --force
+  fuseplan generate 48920 $drawn "$@" -q -o program --force
   "$check_json" "$schemas/manifest.json" program/manifest.json || fail "schema of a program's manifest"
   # shellcheck disable=SC2086
-  fuseplan bench $drawn $options --compiler nvcc --baseline none --dump worker_program --force >out 2>said ||
-    fail "bench of a program's plan"
+  fuseplan bench 48920 $drawn "$@" --compiler nvcc --baseline none --dump worker_program --force >out 2>said ||
+    fail "bench of a program's plan: $(cat out)"
   build program
   program/run y.npy >out || fail "the program: $(cat out)"
-  cmp y.npy worker_program/y.npy || fail "the program's bits are not the worker's: $options"
-done
+  cmp y.npy worker_program/y.npy || fail "the program's bits are not the worker's: $*"
+}
+same_as_bench --precision fp8 --seed 5
+FAKE_CHAIN=pre+silu+gate
+export FAKE_CHAIN
+same_as_bench --precision out,ffn1 --norm pre --activation silu --gate
 unset FAKE_CHAIN
+
+# Where cuBLASLt was the fastest, it runs the GEMMs of e4m3, one of which stores e4m3.
+(
+  rm libcublasLt.so*
+  export CUDA_HOME="$fake" FUSEPLAN_DB="$root/products.db"
+  # shellcheck disable=SC2086
+  fuseplan search $drawn --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
+    fail "search: $(cat said)"
+  sqlite3 "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
+    UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
+    WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library'); VACUUM"
+  same_as_bench --precision fp8
+  jq -e '.segments | map(.implementation) == ["library", "hopper_attention", "hopper_gemm", "library", "hopper_gemm"]' \
+    program/manifest.json >jq.txt || fail "what runs a program's GEMMs: $(cat jq.txt)"
+)
 
 # From a search on; make builds on the stand-in.
 cat >"$PWD/make" <<END

@@ -36,8 +36,8 @@ few_steps() {
 # norm before a sublayer is stored in e4m3 alone.
 e4m3() {
   for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
-    echo "-e fp8 -s $e4m3_gemms -i hopper_gemm $size fp16 400 125 full"
-    echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm $size -a 60 fp16 400 125 full"
+    echo "-e fp8 -s $e4m3_gemms -i hopper_gemm -i library $size fp16 400 125 full"
+    echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm -i library $size -a 60 fp16 400 125 full"
     echo "-e fp8 -c silu+gate -s 10-11 -i hopper_gemm $size fp16 400 125 full"
   done
   for size in 32 48 64 80 96 128; do

@@ -1,23 +1,24 @@
 /* A libcublasLt.so.13 that computes on the host, in fp32; in the stand-in of CUDA's runtime, too.
  * It offers four algorithms: 0 is right, 1 is not, 2 cannot be run, and 3 is right for as many rows
- * as it was proposed for. */
+ * as it was proposed for.  Of e4m3 it has what NVIDIA's has: A transposed, C and bias in fp16. */
 #include "tests/bench/fake/cuda.h"
 
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
+#include "bench/oracle/oracle.h"
 
-enum { ALGORITHMS = 4, INTERNAL_ERROR = 14, EPILOGUE = 7, BIAS_POINTER = 8 };
+enum { ALGORITHMS = 4, INTERNAL_ERROR = 14, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { RELU = 2, BIAS = 4, GELU = 32 };
 
 struct desc {
+    int32_t transposed, bias_type;
     uint32_t epilogue;
-    const float *bias;
+    int8_t fast;
+    const void *bias;
+    const float *factor;
 };
 
-struct layout {
+struct matrix {
     uint64_t rows, columns;
+    int type;
 };
 
 struct heuristic {
@@ -33,6 +34,38 @@ static float gelu(double x)
     return (float)(0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))));
 }
 
+static float load(const void *from, enum fake_type type, uint64_t i)
+{
+    float x;
+    if (type == FAKE_FP32)
+        return ((const float *)from)[i];
+    if (type == FAKE_E4M3)
+        return e4m3_unpack(((const uint8_t *)from)[i]);
+    elements_unpack(DTYPE_FP16, (const uint16_t *)from + i, 1, &x);
+    return x;
+}
+
+static void store(void *to, enum fake_type type, uint64_t i, float x)
+{
+    if (type == FAKE_FP32)
+        ((float *)to)[i] = x;
+    else if (type == FAKE_E4M3)
+        ((uint8_t *)to)[i] = e4m3_pack(x);
+    else
+        elements_pack(DTYPE_FP16, &x, 1, (uint16_t *)to + i);
+}
+
+/* A matrix in fp32: itself, or a copy in *room. */
+static const float *widen(const void *from, enum fake_type type, uint64_t n, float **room)
+{
+    if (type == FAKE_FP32)
+        return from;
+    *room = mem_alloc(n, sizeof(**room));
+    for (uint64_t i = 0; i < n; i++)
+        (*room)[i] = load(from, type, i);
+    return *room;
+}
+
 /* Without sanitizers, which would be most of its time. */
 __attribute__((no_sanitize("address", "undefined"))) static double
 dot(const float *a, uint64_t step, const float *b, uint64_t count)
@@ -46,18 +79,23 @@ dot(const float *a, uint64_t step, const float *b, uint64_t count)
 /* Sanitizers see the last element of each row and column. */
 static void run(const struct fake_product *p)
 {
-    const uint64_t last = p->inner - 1;
+    const uint64_t last = p->inner - 1, step = p->transposed ? 1 : p->rows;
+    const float factor = p->factor != NULL ? *p->factor : 1;
+    SCOPED float *room_a = NULL, *room_b = NULL;
+    const float *all_a = widen(p->a, p->type, p->inner * p->rows, &room_a),
+                *all_b = widen(p->b, p->type, p->inner * p->columns, &room_b);
     for (uint64_t j = 0; j < p->columns; j++)
         for (uint64_t i = 0; i < p->rows; i++) {
             uint64_t at = j * p->rows + i;
-            double sum = (p->epilogue & BIAS) != 0 ? p->bias[i] : 0;
-            const float *a = p->a + i, *b = p->b + j * p->inner;
-            sum += dot(a, p->rows, b, last) + (double)a[last * p->rows] * b[last];
+            double sum = (p->epilogue & BIAS) != 0 ? load(p->bias, p->added, i) : 0;
+            const float *a = all_a + (p->transposed ? i * p->inner : i), *b = all_b + j * p->inner;
+            sum += p->alpha * (dot(a, step, b, last) + (double)a[last * step] * b[last]);
             if (p->beta != 0)
-                sum += p->beta * p->c[at];
+                sum += p->beta * load(p->c, p->added, at);
             if ((p->epilogue & RELU) != 0)
                 sum = fmax(sum, 0);
-            p->d[at] = ((p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum) + p->extra;
+            store(p->d, p->stored, at,
+                  ((p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum) * factor + p->extra);
         }
 }
 
@@ -103,30 +141,41 @@ FAKE int cublasLtMatmulDescDestroy(struct desc *d)
 FAKE int cublasLtMatmulDescSetAttribute(struct desc *d, int attribute, const void *value,
                                         size_t bytes)
 {
-    if (attribute == EPILOGUE && bytes == sizeof(d->epilogue))
-        d->epilogue = *(const uint32_t *)value;
-    else if (attribute == BIAS_POINTER && bytes == sizeof(d->bias))
-        d->bias = *(const float *const *)value;
-    else
-        return 7; /* invalid value */
-    return 0;
+    const struct {
+        int attribute;
+        void *to;
+        size_t bytes;
+    } known[] = {{3, &d->transposed, sizeof(d->transposed)},
+                 {7, &d->epilogue, sizeof(d->epilogue)},
+                 {8, &d->bias, sizeof(d->bias)},
+                 {20, &d->factor, sizeof(d->factor)},
+                 {25, &d->fast, sizeof(d->fast)},
+                 {26, &d->bias_type, sizeof(d->bias_type)}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].attribute == attribute && known[i].bytes == bytes) {
+            memcpy(known[i].to, value, bytes);
+            return 0;
+        }
+    return INVALID_VALUE;
 }
 
-FAKE int cublasLtMatrixLayoutInit(struct layout *l, int type, uint64_t rows, uint64_t columns,
+FAKE int cublasLtMatrixLayoutInit(struct matrix *l, int type, uint64_t rows, uint64_t columns,
                                   int64_t ld)
 {
-    *l = (struct layout){rows, columns};
-    return type == 0 && (uint64_t)ld == rows ? 0 : 15;
+    *l = (struct matrix){rows, columns, type};
+    return (type == FAKE_FP32 || type == FAKE_FP16 || type == FAKE_E4M3) && (uint64_t)ld == rows
+               ? 0
+               : NOT_SUPPORTED;
 }
 
-FAKE int cublasLtMatrixLayoutCreate(struct layout **out, int type, uint64_t rows, uint64_t columns,
+FAKE int cublasLtMatrixLayoutCreate(struct matrix **out, int type, uint64_t rows, uint64_t columns,
                                     int64_t ld)
 {
     *out = malloc(sizeof(**out));
     return cublasLtMatrixLayoutInit(*out, type, rows, columns, ld);
 }
 
-FAKE int cublasLtMatrixLayoutDestroy(struct layout *l)
+FAKE int cublasLtMatrixLayoutDestroy(struct matrix *l)
 {
     free(l);
     return 0;
@@ -147,16 +196,36 @@ FAKE int cublasLtMatmulPreferenceDestroy(void *p)
 FAKE int cublasLtMatmulPreferenceSetAttribute(void *p, int attribute, const void *value,
                                               size_t bytes)
 {
-    return attribute == 1 && bytes == sizeof(uint64_t) ? 0 : 7;
+    return attribute == 1 && bytes == sizeof(uint64_t) ? 0 : INVALID_VALUE;
 }
 
-FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, const struct layout *la,
-                                        const struct layout *lb, const struct layout *lc,
-                                        const struct layout *ld, void *preference, int wanted,
+/* Rows of e4m3 have a multiple of 16 bytes. */
+static bool is_supported(const struct desc *d, const struct matrix *la, const struct matrix *lb,
+                         const struct matrix *lc, const struct matrix *ld)
+{
+    const bool e4m3 = la->type == FAKE_E4M3;
+    if (la->type != lb->type || (d->transposed != 0) != e4m3)
+        return false;
+    if (!e4m3)
+        return lc->type == la->type && ld->type == la->type && d->factor == NULL;
+    return lc->type == FAKE_FP16 && (ld->type == FAKE_FP16 || ld->type == FAKE_E4M3) &&
+           (d->factor != NULL) == (ld->type == FAKE_E4M3) && d->bias_type == FAKE_FP16 &&
+           d->fast == 1 && la->rows % 16 == 0 &&
+           ld->rows * (ld->type == FAKE_FP16 ? 2 : 1) % 16 == 0;
+}
+
+FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, const struct matrix *la,
+                                        const struct matrix *lb, const struct matrix *lc,
+                                        const struct matrix *ld, void *preference, int wanted,
                                         struct heuristic *out, int *count)
 {
-    if (la->columns != lb->rows || lc->rows != la->rows || ld->columns != lb->columns)
-        return 7;
+    const uint64_t rows = d->transposed != 0 ? la->columns : la->rows,
+                   inner = d->transposed != 0 ? la->rows : la->columns;
+    if (inner != lb->rows || lc->rows != rows || ld->rows != rows || ld->columns != lb->columns)
+        return INVALID_VALUE;
+    *count = 0;
+    if (!is_supported(d, la, lb, lc, ld))
+        return NOT_SUPPORTED;
     *count = wanted < ALGORITHMS ? wanted : ALGORITHMS;
     for (int i = 0; i < *count; i++)
         out[i] =
@@ -165,13 +234,15 @@ FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, cons
 }
 
 FAKE int cublasLtMatmul(void *handle, const struct desc *desc, const float *alpha, const void *a,
-                        const struct layout *la, const void *b, const struct layout *lb,
-                        const float *beta, const void *c, const struct layout *lc, void *d,
-                        const struct layout *ld, const uint64_t *algorithm, void *workspace,
+                        const struct matrix *la, const void *b, const struct matrix *lb,
+                        const float *beta, const void *c, const struct matrix *lc, void *d,
+                        const struct matrix *ld, const uint64_t *algorithm, void *workspace,
                         size_t workspace_bytes, void *stream)
 {
-    if (*alpha != 1 || workspace == NULL || workspace_bytes < 1000)
-        return 7;
+    if (!is_supported(desc, la, lb, lc, ld))
+        return NOT_SUPPORTED;
+    if (workspace == NULL || workspace_bytes < 1000)
+        return INVALID_VALUE;
     if (*algorithm == 2)
         return INTERNAL_ERROR;
     bool wrong = *algorithm == 1 || (*algorithm == 3 && algorithm[1] != ld->columns);
@@ -180,6 +251,12 @@ FAKE int cublasLtMatmul(void *handle, const struct desc *desc, const float *alph
                                    .c = c,
                                    .bias = desc->bias,
                                    .d = d,
+                                   .type = (enum fake_type)lb->type,
+                                   .added = (enum fake_type)lc->type,
+                                   .stored = (enum fake_type)ld->type,
+                                   .transposed = desc->transposed != 0,
+                                   .factor = desc->factor,
+                                   .alpha = *alpha,
                                    .beta = *beta,
                                    .extra = wrong ? 1 : 0,
                                    .rows = ld->rows,

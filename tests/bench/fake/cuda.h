@@ -2,13 +2,22 @@
 #ifndef FUSEPLAN_TESTS_BENCH_FAKE_CUDA_H
 #define FUSEPLAN_TESTS_BENCH_FAKE_CUDA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* D = A B + bias + beta C, all one column after another: D and C (rows, columns), A (rows, inner),
- * B (inner, columns), each without gaps; with GELU in its tanh form where epilogue has that bit. */
+/* What cuBLASLt stores; numbers of cudaDataType. */
+enum fake_type { FAKE_FP32 = 0, FAKE_FP16 = 2, FAKE_E4M3 = 28 };
+
+/* D = (alpha A B + bias + beta C) * factor, all one column after another: D and C (rows, columns),
+ * A (rows, inner), B (inner, columns), each without gaps; with GELU in its tanh form where epilogue
+ * has that bit. */
 struct fake_product {
-    const float *a, *b, *c, *bias;
-    float *d, beta, extra; /* extra: added to every element */
+    const void *a, *b, *c, *bias;
+    void *d;
+    enum fake_type type, added, stored; /* of A and B, of C and the bias, of D */
+    bool transposed;                    /* A is (inner, rows) */
+    const float *factor;                /* null: 1 */
+    float alpha, beta, extra;           /* extra: added to every element */
     uint64_t rows, columns, inner;
     uint32_t epilogue; /* cublasLtEpilogue_t */
 };

@@ -85,6 +85,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel);

@@ -156,6 +156,14 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return unsafe_call();
 }
 
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+    for (size_t i = 0; i < height; i++)
+        memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
+    return unsafe_call();
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
