@@ -51,6 +51,8 @@ $ ls
 ! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing or reward
 2$ fuseplan search -b 1 -s 4 --budget 0
 ! fuseplan search: --budget: 0 is out of range; give a number from 1 to 16640
+2$ fuseplan search -b 1 -s 4 --budget 01
+! fuseplan search: --budget: '01' is not a whole number; give one from 1 to 16640
 2$ fuseplan search -b 1 -s 4 --time-limit soon
 ! fuseplan search: --time-limit: 'soon' is not a time from 0.1s to 1000h; write 90, 90s, 3m or 1.5h
 2$ fuseplan search -b 1 -s 4 41115
