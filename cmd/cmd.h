@@ -20,7 +20,7 @@
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(MODEL) X(HEADS) X(HEAD_SIZE) X(HIDDEN) X(LAYERS) X(FFN) X(EPS)  \
     X(NORM) X(NORM_KIND) X(ACTIVATION) X(GATE) X(ROPE) X(SCORE_BIAS) X(LOCAL_MASK) X(LOCAL_ROPE) X(GLOBAL_EVERY) X(DTYPE)  \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(INPUT) X(CALIBRATION) X(PRECISION) X(ERROR) X(ACCURACY) X(PACKED) X(PADDED) X(SEGMENTS)         \
-    X(HANDWRITTEN) X(NPY) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP) X(STAMPS) \
+    X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(DUMP) X(STAMPS) \
     X(FAIL_ABOVE) X(OP) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(TOTAL_TIME) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(SEED) X(SEEDS) X(NOISE)         \
     X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(SHARD) X(SHARDS) X(SAVE) X(DB) X(EVENTS) X(FORMAT) X(TOP)               \
@@ -76,7 +76,7 @@ struct options {
     int local_width;                 /* of a model: sliding:w in its place; -1: of one kind */
     int norm, norm_kind, activation; /* indices of words */
     bool gate, score_bias;
-    const char *mask, *model, *lengths, *target, *segments, *npy, *output, *baseline, *dump,
+    const char *mask, *model, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *dump,
         *weights, *prefix, *input, *calibration, *accuracy, *data, *name, *compiler, *arch, *save,
         *db, *events;
     char *model_weights; /* of --model's directory, owned: --weights, where that is not given */
@@ -324,7 +324,7 @@ int study_of_device(const struct options *o, struct db *db, struct target_name t
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
 /* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
- * what: "--npy". */
+ * what: "--svg". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
 /* STATUS_USAGE if a file to write is one that the command reads, such as the database. */

@@ -89,6 +89,13 @@ static int write_npy(const struct workload *w, const char *path, struct status *
     return result;
 }
 
+static int write_svg(const struct workload *w, const char *path, struct status *st)
+{
+    SCOPED_BUF text = BUF_INIT;
+    picture_svg(w, &text);
+    return file_write(path, text.ptr, text.len, st);
+}
+
 static void print(const struct options *o, const struct workload *w)
 {
     SCOPED_BUF text = BUF_INIT;
@@ -112,8 +119,10 @@ static int run(const struct options *given, struct status *st)
         o.given |= OPT(BATCH);
     }
     if ((o.npy != NULL && file_check_writable("--npy", o.npy, st) != 0) ||
+        (o.svg != NULL && file_check_writable("--svg", o.svg, st) != 0) ||
         workload_from_options(&o, true, &target, &w, st) != 0 ||
-        (o.npy != NULL && write_npy(&w, o.npy, st) != 0))
+        (o.npy != NULL && write_npy(&w, o.npy, st) != 0) ||
+        (o.svg != NULL && write_svg(&w, o.svg, st) != 0))
         goto out;
     print(&o, &w);
     result = EXIT_SUCCESS;
@@ -145,14 +154,14 @@ const struct command cmd_mask = {
     .operands = "NAME",
     .summary = "Draw an attention mask and say how dense it is",
     .options = OPTS_COMMON | OPT(SEQ_LEN) | OPT(BATCH) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |
-               OPT(SEED) | OPT(NPY),
+               OPT(SEED) | OPT(NPY) | OPT(SVG),
     .required = OPT(SEQ_LEN),
     .about = "A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' "
              "none.\n"
              "With lengths, pairs with padding are not kept, and the picture shows batch row 0.",
     .more = list_masks,
     .examples = "fuseplan mask strided -s 128\n"
-                "fuseplan mask longformer:g=32,w=32 -s 1024\n"
+                "fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg\n"
                 "fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy",
     .words = words_mask,
     .run = run,

@@ -276,6 +276,7 @@ static const struct row option_rows[] = {
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},
     [OPTION_HANDWRITTEN] = {{"handwritten", 0, NULL, "with --segments: attention runs by the hand-written operator", NULL}, NULL, 0, 0, 0},
     [OPTION_NPY] = {{"npy", 0, "FILE", "write the attention mask as a NumPy array of bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},
+    [OPTION_SVG] = {{"svg", 0, "FILE", "write a picture of the attention mask", NULL}, parse_text, FIELD(svg), 0, 0},
     [OPTION_OUTPUT] = {{"output", 'o', "PATH", "where to write: a directory; of db, report and sweep, a file", NULL}, parse_text, FIELD(output), 0, 0},
     [OPTION_FORCE] = {{"force", 0, NULL, "write where other files are: they stay, files of the same names do not", NULL}, NULL, 0, 0, 0},
     [OPTION_BUILD] = {{"build", 0, NULL, "run make in the directory", NULL}, NULL, 0, 0, 0},

@@ -23,7 +23,8 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
 {
     const struct {
         const char *option, *path;
-    } written[] = {{"--output", o->output}, {"--npy", o->npy}, {"--events", o->events}};
+    } written[] = {
+        {"--output", o->output}, {"--npy", o->npy}, {"--svg", o->svg}, {"--events", o->events}};
     char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
     const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;
     const char *const read[] = {db, o->data, o->weights, o->input, o->calibration, mask};

@@ -1,6 +1,6 @@
 #include "cmd/picture_int.h"
 
-enum { TEXT_CELLS = 32 };
+enum { TEXT_CELLS = 32, SVG_PIXELS = 768, SVG_LEGEND = 32, SVG_GAP = 24 };
 
 /* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
@@ -115,4 +115,63 @@ void picture_release(struct picture *p)
         buf_release(&p->shades[i]);
     buf_release(&p->full);
     buf_release(&p->partial);
+}
+
+/* Appends a square of `cells` that shows the blocks of one part of the cover; x: its left side. */
+static void add_part(const struct cover_part *part, double x, int cells, struct buf *out)
+{
+    SCOPED_BUF full = BUF_INIT, partial = BUF_INIT;
+    double block = (double)cells / part->blocks.blocks;
+    add_blocks(&part->blocks, &full, &partial);
+    buf_addf(out,
+             "<g transform=\"translate(%g 0) scale(%g)\">\n"
+             "<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
+             "<path d=\"%s\" fill=\"#7a9cbd\"/>\n<path d=\"%s\" fill=\"#1f4e79\"/>\n</g>\n",
+             x, block, part->blocks.blocks, part->blocks.blocks, partial.ptr, full.ptr);
+}
+
+static void add_legend(double x, const struct picture *p, const char *text, struct buf *out)
+{
+    double pixel = (double)p->cells / SVG_PIXELS;
+    buf_addf(out, "<text x=\"%g\" y=\"%g\" font-size=\"%g\" font-family=\"sans-serif\">%s</text>\n",
+             x + 8 * pixel, p->cells + 22 * pixel, 16 * pixel, text);
+}
+
+/* The parts of the cover stand to the right of the mask. */
+static void add_cover(const struct cover *c, const struct picture *p, struct buf *out)
+{
+    double pixel = (double)p->cells / SVG_PIXELS;
+    for (int i = 0; i < c->parts; i++) {
+        double x = (i + 1) * (p->cells + SVG_GAP * pixel);
+        SCOPED_BUF text = BUF_INIT;
+        cover_part_text(&c->part[i], &text);
+        add_part(&c->part[i], x, p->cells, out);
+        add_legend(x, p, text.ptr, out);
+    }
+}
+
+void picture_svg(const struct workload *w, struct buf *out)
+{
+    struct picture p;
+    picture_init(w, &p);
+    double pixel = (double)p.cells / SVG_PIXELS; /* in cells */
+    int width = SVG_PIXELS + w->cover.parts * (SVG_PIXELS + SVG_GAP);
+    buf_addf(out,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+             "viewBox=\"0 0 %g %g\" shape-rendering=\"crispEdges\">\n<title>",
+             width, SVG_PIXELS + SVG_LEGEND, width * pixel, p.cells + SVG_LEGEND * pixel);
+    mask_text(&w->mask_spec, out);
+    buf_addf(out,
+             ", %d x %d</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
+             "<g fill=\"#1f4e79\">\n",
+             w->seq_len, w->seq_len, p.cells, p.cells);
+    for (int i = 0; i < PICTURE_SHADES; i++)
+        if (p.shades[i].len > 0)
+            buf_addf(out, "<path d=\"%s\" opacity=\"%.3g\"/>\n", p.shades[i].ptr,
+                     (i + 1.0) / PICTURE_SHADES);
+    buf_adds(out, "</g>\n");
+    add_legend(0, &p, "a row is a query, a column a key; the darker, the more pairs are kept", out);
+    add_cover(&w->cover, &p, out);
+    buf_adds(out, "</svg>\n");
+    picture_release(&p);
 }

@@ -31,7 +31,7 @@ out out/deep/er text.db/x 90 3m 0s 1h1m sm_80,sm_90a sm_1 nvrtc bert-base list i
 WORKLOAD = [(b'--target', b'cpu'), (b'--batch', b'1'), (b'--seq-len', b'128')]
 # Right for some commands, so that lines get further.
 PAIRS = [pair.split() for pair in b'''--mask causal;--mask strided:t=8;--format json;--format csv;--top 3;--output out;
---db known.db;--db none.db;--npy m.npy;--npy -;--space 0..100;--budget 2;--layers 2;--data text.db;--seed 7;--lengths 3;
+--db known.db;--db none.db;--npy m.npy;--svg -;--space 0..100;--budget 2;--layers 2;--data text.db;--seed 7;--lengths 3;
 --preset bert-tiny;41115 43690;best 41115;known.db text.db'''.split(b';')]
 
 

@@ -16,7 +16,7 @@ clean() {
 }
 
 printf '1000101001000101 10\n1000101000000101 20\n' >times.txt
-clean mask bigbird -s 130 -b 2 --avg-seq-len 70 --npy m.npy
+clean mask bigbird -s 130 -b 2 --avg-seq-len 70 --npy m.npy --svg m.svg
 clean mask file:m.npy -s 130 -b 2
 clean generate 41115 -b 1 -s 65 -m strided --target cpu -o plan
 clean train --data times.txt

@@ -400,6 +400,8 @@ $ fuseplan mask causal -s 4 --npy - 2>said | cmp - m.npy; echo $?; cmp said text
 0
 $ fuseplan mask causal -s 4 --npy /dev/stdout 2>said >got; echo $?; cmp got m.npy; cmp said text
 0
+$ fuseplan mask causal -s 4 --npy - --svg - | cmp - /dev/null
+! fuseplan mask: --svg: standard output takes one file, and another one goes there already
 ## Nothing is left where the file becomes too large.
 $ rm -f got said p link; mkdir full; cd full
 $ (ulimit -f 1; fuseplan mask causal -s 64 --npy m.npy); echo $?; ls

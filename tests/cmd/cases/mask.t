@@ -43,6 +43,15 @@ $ fuseplan mask sliding:w=32 -s 1024 | head -n 3
 mask      sliding:w=32 at S=1024
 elements  6.2 % kept (65504 of 1048576)
 blocks    18.0 % of 64x64 keep a pair (46 of 256): 0 full, 46 partial
+$ fuseplan mask causal -s 2 --svg m.svg >/dev/null && cat m.svg
+<svg xmlns="http://www.w3.org/2000/svg" width="768" height="800" viewBox="0 0 2 2.08333" shape-rendering="crispEdges">
+<title>causal, 2 x 2</title>
+<rect width="2" height="2" fill="#f4f4f4"/>
+<g fill="#1f4e79">
+<path d="M0 0h1v1h-1zM0 1h2v1h-2z" opacity="1"/>
+</g>
+<text x="0.0208333" y="2.05729" font-size="0.0416667" font-family="sans-serif">a row is a query, a column a key; the darker, the more pairs are kept</text>
+</svg>
 === mask cover
 $ fuseplan mask strided -s 512 | sed 8,38d
 mask      strided:t=22 at S=512
@@ -55,6 +64,8 @@ cover     30 blocks in other orders of tokens
 + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + +
 
 # all kept  + some  . none; a cell is 16x16 pairs, queries down, keys across
+$ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
+2
 === words that are wrong
 2$ fuseplan mask stridd -s 4
 ! fuseplan mask: unknown attention mask 'stridd'; did you mean 'strided'? the masks are full, causal, strided:t=N, fixed:t=N, sliding:w=N, sliding_causal:w=N, dilated:w=N,d=N, longformer:g=N,w=N, bigbird:g=N,w=N,n=N,seed=N, prefix:p=N, document:n=N, file:PATH

@@ -77,7 +77,7 @@ attention masks:
   file:PATH                  a NumPy file, bool or uint8, (S,S) or (B,S,S)
 
   fuseplan mask strided -s 128
-  fuseplan mask longformer:g=32,w=32 -s 1024
+  fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg
   fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy
 
 exit status:
@@ -157,7 +157,7 @@ $ cat >try.sh <<'END'
 > END
 $ bash try.sh
 translate train
---seq-len --seed
+--seq-len --svg --seed
 strided
 sliding sliding_causal
 table json ndjson csv markdown
@@ -182,7 +182,7 @@ $ offer help tra
 translate train 
 $ offer mask --s
 [mask --s]
---seq-len --seed 
+--seq-len --svg --seed 
 $ offer search --mask str
 [search --mask str]
 strided 
@@ -207,9 +207,9 @@ $ offer query -q --q
 $ offer no_command ''
 [no_command ]
 
-$ paths mask full --npy=pic
-[mask full --npy=pic]
-:files|--npy=|pic
+$ paths mask full --svg=pic
+[mask full --svg=pic]
+:files|--svg=|pic
 $ paths generate 41115 -o tr
 [generate 41115 -o tr]
 :files||tr
