@@ -149,6 +149,18 @@ START_TEST(products_are_right)
 }
 END_TEST
 
+START_TEST(wrong_products_are_found)
+{
+    struct bench *b = open_with("bert", NULL, true);
+    struct choice c = product_of(b, 10, 11, GEMM_ALL);
+    struct trial trial;
+    OK(schedule_parse(c.impl, "algorithm=1 e4m3=ffn1+ffn2", &c.schedule, &st));
+    OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
+    check_failed(&trial, STATUS_WRONG, "the output of ffn1_bias_gelu");
+    bench_close(b);
+}
+END_TEST
+
 /* Layers of other scales, on rows with and without padding. */
 START_TEST(plans_of_products_are_right)
 {
@@ -243,5 +255,6 @@ SUITE("e4m3", gpu_setup, test_dir_teardown,
       LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
       LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions)), ONCE(packed_plans_are_right),
       LOOP(segments_alone_are_right, 0, 8), LOOP(products_are_right, 0, ARRAY_LEN(products)),
-      LOOP(plans_of_products_are_right, 0, 2), LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)),
-      ONCE(codes_are_dumped_as_numbers), ONCE(stale_copies_are_found))
+      ONCE(wrong_products_are_found), LOOP(plans_of_products_are_right, 0, 2),
+      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
+      ONCE(stale_copies_are_found))

@@ -94,8 +94,8 @@ static void run(const struct fake_product *p)
                 sum += p->beta * load(p->c, p->added, at);
             if ((p->epilogue & RELU) != 0)
                 sum = fmax(sum, 0);
-            store(p->d, p->stored, at,
-                  ((p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum) * factor + p->extra);
+            const float out = (p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum;
+            store(p->d, p->stored, at, (out + p->extra) * factor);
         }
 }
 

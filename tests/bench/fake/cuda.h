@@ -17,7 +17,7 @@ struct fake_product {
     enum fake_type type, added, stored; /* of A and B, of C and the bias, of D */
     bool transposed;                    /* A is (inner, rows) */
     const float *factor;                /* null: 1 */
-    float alpha, beta, extra;           /* extra: added to every element */
+    float alpha, beta, extra;           /* extra: added to every element before the factor */
     uint64_t rows, columns, inner;
     uint32_t epilogue; /* cublasLtEpilogue_t */
 };
