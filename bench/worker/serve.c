@@ -64,7 +64,7 @@ static int do_begin(struct worker *k, const json_t *request, json_t *reply, stru
     k->reference.nice = json_is_true(json_object_get(request, "nice"));
     reference_start(&k->reference);
     k->ops = devices[k->target];
-    if (k->ops->start != NULL)
+    if (k->reference.nice && k->ops->start != NULL)
         k->ops->start();
     return 0;
 }

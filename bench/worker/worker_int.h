@@ -51,7 +51,9 @@ struct launch_stamps {
 };
 
 struct device_ops {
-    /* Begins what takes long and touches no device.  Null where there is nothing. */
+    /* Does beforehand what open() and the first launches would, and touches no device.  May be
+     * null.
+     */
     void (*start)(void);
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
