@@ -118,7 +118,7 @@ static void read_scaling(const struct config *c, const struct model *m, struct m
     const char *type = json_string_value(json_object_get(scaling, "type"));
     const json_t *factor = json_object_get(scaling, "factor");
     if (strcmp(m->type, "new") != 0 || type == NULL || strcmp(type, "ntk") != 0 ||
-        !json_is_number(factor) || !config_is_nothing(json_object_get(scaling, "mixed_b")))
+        !(json_number_value(factor) > 0) || !config_is_nothing(json_object_get(scaling, "mixed_b")))
         return;
     out->rope_factor = json_number_value(factor);
     json_object_del(c->fields, "rope_scaling");
@@ -157,6 +157,13 @@ static int read_sizes(const struct config *c, const struct chain_functions *f,
         config_size(c, layers_names, 0, &out->layers) != 0 ||
         config_size(c, heads_names, 0, &out->heads) != 0)
         return -1;
+    const char *head_size_name;
+    if (out->heads > 0 && hidden % out->heads != 0 &&
+        config_field(c->fields, head_size_names, &head_size_name) == NULL)
+        return config_refuse(c,
+                             "its hidden size %d is no multiple of its %d heads, and no field '%s' "
+                             "says how large a head is",
+                             hidden, out->heads, head_size_names[0]);
     int even = out->heads > 0 ? hidden / out->heads : 0; /* it is */
     if (config_size(c, head_size_names, even, &out->head_size) != 0)
         return -1;
@@ -177,8 +184,15 @@ static int read_rope(const struct config *c, struct model_config *out)
         (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0 ||
          json_object_size(parameters) > 2))
         return config_refuse_field(c, "rope_parameters", parameters);
-    return config_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
-                         &out->rope_theta);
+    if (config_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
+                      &out->rope_theta) != 0)
+        return -1;
+    return out->rope_theta > 0
+               ? 0
+               : config_refuse(c,
+                               "the base of its rotary embeddings, '%s', is %g; expected more "
+                               "than 0",
+                               theta_names[0], out->rope_theta);
 }
 
 static const struct model *find_model(const struct config *c)

@@ -85,7 +85,6 @@ const struct family weights_families[] = {
                  "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"},
      .functions = ENCODER_PRE,
      .finals = {"encoder.layer_norm"},
-     .traits = HAS_FINAL,
      /* BART's and Marian's names are the same, but their norms stand behind */ .ignored =
          {"encoder.conv1.", "encoder.conv2.", "encoder.embed_positions."}},
     {.name = "wav2vec2", /* HuBERT; with norms before: do_stable_layer_norm */
@@ -93,7 +92,7 @@ const struct family weights_families[] = {
      .modules = {"attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.out_proj",
                  "layer_norm", "feed_forward.intermediate_dense", "feed_forward.output_dense",
                  "final_layer_norm"},
-     .traits = PRE_OR_POST | HAS_FINAL,
+     .traits = PRE_OR_POST,
      .finals = {"encoder.layer_norm"},
      .ignored = {"encoder.pos_conv_embed."}},
     {.name = "GPT-2",

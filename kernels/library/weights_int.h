@@ -27,19 +27,18 @@ enum module {
 };
 
 enum traits {
-    SHARED_LAYERS = 1,       /* layer l of L is number l * groups / L of the file */
-    PRE_OR_POST = 2,         /* the file does not say where norms stand */
-    HAS_FINAL = 4,           /* the last norm is there wherever norms stand before */
-    FINAL_SAYS_PRE = 8,      /* and nowhere else */
-    CONV1D = 16,             /* matrices are (in,out) */
-    HEADS_OUTSIDE = 32,      /* rows of q, k and v are (H,3,W), not (3,H,W) */
-    FEWER_KEY_HEADS = 64,    /* may have: each serves several heads of queries */
-    UNSCALED = 128,          /* scores are not divided by sqrt(W) */
-    SECOND_ACTIVATED = 256,  /* of a gate in one tensor the second half */
-    ALIBI_BOTH_WAYS = 512,   /* -slope * |i-j|, not slope * (j-i) */
-    SCALED_ROTATIONS = 1024, /* by a factor, which config.json says, if there is one */
-    BARE_FIRST = 2048,       /* layer 0 has no first norm */
-    BARE_NORMS = 4096        /* layernorms may lack their bias */
+    SHARED_LAYERS = 1,      /* layer l of L is number l * groups / L of the file */
+    PRE_OR_POST = 2,        /* the file does not say where norms stand */
+    FINAL_SAYS_PRE = 4,     /* the last norm does, and is nowhere else */
+    CONV1D = 8,             /* matrices are (in,out) */
+    HEADS_OUTSIDE = 16,     /* rows of q, k and v are (H,3,W), not (3,H,W) */
+    FEWER_KEY_HEADS = 32,   /* may have: each serves several heads of queries */
+    UNSCALED = 64,          /* scores are not divided by sqrt(W) */
+    SECOND_ACTIVATED = 128, /* of a gate in one tensor the second half */
+    ALIBI_BOTH_WAYS = 256,  /* -slope * |i-j|, not slope * (j-i) */
+    SCALED_ROTATIONS = 512, /* by a factor, which config.json says, if there is one */
+    BARE_FIRST = 1024,      /* layer 0 has no first norm */
+    BARE_NORMS = 2048       /* layernorms may lack their bias */
 };
 
 enum { FINALS_MOST = 2, IGNORED_MOST = 4 };

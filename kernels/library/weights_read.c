@@ -88,8 +88,12 @@ int weights_check(const struct weights_file *f, const struct weights_as *as,
                               "factor; expected layers with a rope_factor: that of the model's "
                               "config.json, 1 where it has none",
                               f->family->name);
-    if ((as->functions & ENCODER_PRE) != 0 && has(f, HAS_FINAL) && f->final[0] == NULL)
-        return weights_refuse(error, "'%s', the last norm, is missing", f->family->finals[0]);
+    const bool bare = (as->functions & ENCODER_RMS) != 0 || has(f, BARE_NORMS);
+    const bool last = (as->functions & ENCODER_PRE) != 0 && f->family->finals[0] != NULL;
+    for (int part = 0; last && part < (bare ? 1 : 2); part++)
+        if (f->final[part] == NULL)
+            return weights_refuse(error, "'%s.%s', of the last norm, is missing",
+                                  f->family->finals[0], part == 0 ? "weight" : "bias");
     return 0;
 }
 

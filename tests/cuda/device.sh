@@ -6,7 +6,7 @@
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
-named='spaces attention layers errors packed python python_times traffic grid'
+named='sanitize_families spaces attention layers errors packed python python_times traffic grid'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -336,6 +336,7 @@ run() {
   case $1 in
   export) exported ;; # a command of the shell has this name
   verify | sanitize) "$here/$1.sh" "$bin" ;;
+  sanitize_families) "$here/sanitize.sh" "$bin" -c pre+rms+silu+gate+rope+bias -l sliding ;;
   *) "$1" ;;
   esac || outcome=FAILED
   echo "| $1 | $(($(date +%s) - began)) | $outcome |" >>"$scratch/table"

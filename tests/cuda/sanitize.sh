@@ -1,8 +1,11 @@
 #!/bin/sh
-# sanitize.sh BIN: compute-sanitizer over a segment of each kind of stage, through the worker; first over
-# two planted faults, which it must find.  Slices of the work run side by side, on all visible GPUs in turn.
+# sanitize.sh BIN [OPTION...]: compute-sanitizer over a segment of each kind of stage, through the worker; first over
+# two planted faults, which it must find.  Slices of the work run side by side, on all visible GPUs in turn.  OPTION, of
+# cuda_segments, makes the layer another one than BERT's, such as -c pre+rms+silu+gate+rope+bias -l sliding.
 set -u
 bin=$1
+shift
+layer=$*
 here=$(cd "$(dirname "$0")" && pwd)
 slices=$((($(nproc) + 3) / 4))
 gpus=${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -s -d ,)}
@@ -66,7 +69,8 @@ turns='-i hopper_gemm -s 7-7,7-8,7-9 -H 2 -F 128 fp16 150 125 full'
 # shellcheck disable=SC2086
 "$bin/cuda_segments" -b $turns || status=1
 for type in fp16 tf32; do
-  "$bin/cuda_segments" -b -s kinds $type 2 100 causal || status=1
+  # shellcheck disable=SC2086
+  "$bin/cuda_segments" -b $layer -s kinds $type 2 100 causal || status=1
 done
 for size in 64 128; do
   "$bin/cuda_segments" -b -W $size -s 1-6 fp16 1 512 strided || status=1
@@ -76,7 +80,8 @@ for tool in memcheck racecheck synccheck; do
   for slice in $(seq 0 $((slices - 1))); do
     for type in fp16 tf32; do
       started=$((started + 1))
-      sanitized $tool "$tool.$type.$slice" -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
+      # shellcheck disable=SC2086
+      sanitized $tool "$tool.$type.$slice" $layer -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
     done
   done
   for size in 64 128; do # a mask whose cover has two parts

@@ -199,7 +199,7 @@ static const struct {
      "SelfAttention.q.weight' has the shape (48,64); expected (64,64)"},
     {"opt", "relu", "those of OPT, with norms before"},
     {"opt-post", "pre+relu", "those of OPT, without norms before"},
-    {"wav2vec2", "pre", "'encoder.layer_norm', the last norm, is missing"},
+    {"wav2vec2", "pre", "'encoder.layer_norm.weight', of the last norm, is missing"},
     {"gte", "gate+rope", "those of GTE, whose rotary embeddings may have a factor"},
 };
 
@@ -258,9 +258,10 @@ static void add_tensor(const struct safetensor *t, const char *prefix, const cha
     buf_add(data, (const char *)t->data, (size_t)(t->end - t->begin));
 }
 
-/* Writes a family's tensors behind a prefix, twice if there is another, and a tensor more. */
+/* Writes a family's tensors behind a prefix, twice if there is another, a tensor more, and not the
+ * one that is left out. */
 static void write_whole(const char *path, const char *family, const char *prefix, const char *twice,
-                        const char *also)
+                        const char *also, const char *out)
 {
     struct safetensors f;
     SCOPED_BUF header = BUF_INIT, data = BUF_INIT, whole = BUF_INIT;
@@ -268,6 +269,8 @@ static void write_whole(const char *path, const char *family, const char *prefix
     for (size_t i = 0; i < f.count; i++) {
         char name[200];
         snprintf(name, sizeof(name), "%.*s", NAME(&f.tensors[i]));
+        if (out != NULL && strcmp(name, out) == 0)
+            continue;
         add_tensor(&f.tensors[i], prefix, name, &header, &data);
         if (twice != NULL)
             add_tensor(&f.tensors[i], twice, name, &header, &data);
@@ -310,7 +313,8 @@ START_TEST(layers_of_whole_models_are_found)
 {
     struct trained *t;
     const char *path = test_path("model.safetensors");
-    write_whole(path, wholes[_i].family, wholes[_i].prefix, wholes[_i].twice, wholes[_i].also);
+    write_whole(path, wholes[_i].family, wholes[_i].prefix, wholes[_i].twice, wholes[_i].also,
+                NULL);
     if (wholes[_i].says != NULL)
         FAILS(trained_open(path, wholes[_i].wanted, &t, &st), STATUS_USAGE, wholes[_i].says);
     else
@@ -319,15 +323,49 @@ START_TEST(layers_of_whole_models_are_found)
 }
 END_TEST
 
+/* Ones and zeros in its place would be silently wrong. */
+static const struct {
+    const char *family, *chain, *tensor;
+} last_norms[] = {
+    {"vit", "pre", "layernorm.weight"},
+    {"vit", "pre", "layernorm.bias"},
+    {"dinov2-swiglu", "pre+silu+gate", "layernorm.weight"},
+    {"clip-vision", "pre+quick_gelu", "post_layernorm.bias"},
+    {"whisper", "pre", "encoder.layer_norm.bias"},
+    {"gpt2", "pre+gelu_tanh", "ln_f.bias"},
+    {"bloom", "pre+gelu_tanh+bias", "ln_f.weight"},
+    {"opt", "pre+relu", "decoder.final_layer_norm.bias"},
+    {"t5-relu", "pre+rms+relu+bias", "encoder.final_layer_norm.weight"},
+};
+
+START_TEST(a_last_norm_is_asked_for)
+{
+    struct trained *t;
+    struct workload w;
+    const char *path = test_path("model.safetensors");
+    SCOPED_BUF says = BUF_INIT;
+    buf_addf(&says, "'%s', of the last norm, is missing", last_norms[_i].tensor);
+    workload_init(&w);
+    w.chain = chain_find(last_norms[_i].chain);
+    w.batch = w.seq_len = 1;
+    write_whole(path, last_norms[_i].family, "", NULL, NULL, last_norms[_i].tensor);
+    OK(trained_open(path, NULL, &t, &st));
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE, says.ptr);
+    trained_close(t);
+    workload_release(&w);
+}
+END_TEST
+
 /* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */
 START_TEST(a_decoder_is_no_model_of_its_own)
 {
     struct trained *t;
     const char *path = test_path("model.safetensors");
-    write_whole(path, "opt", "model.", NULL, NULL);
+    write_whole(path, "opt", "model.", NULL, NULL, NULL);
     OK(trained_open(path, NULL, &t, &st));
     trained_close(t);
-    write_whole(path, "opt", "model.", NULL, "model.decoder.layers.0.encoder_attn.q_proj.weight");
+    write_whole(path, "opt", "model.", NULL, "model.decoder.layers.0.encoder_attn.q_proj.weight",
+                NULL);
     FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "of a decoder's attention");
 }
 END_TEST
@@ -336,4 +374,5 @@ SUITE("families", test_dir_setup, test_dir_teardown,
       LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),
       LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), LOOP(local_layers_are_asked_for, 0, 2),
       LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes)),
+      LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms)),
       ONCE(a_decoder_is_no_model_of_its_own))
