@@ -7,8 +7,8 @@
 static const struct {
     const char *field, *value;
 } neutral[] = {
-    {"position_embedding_type", "\"absolute\""},
     {"feed_forward_type", "\"original\""},
+    {"position_embedding_type", "\"absolute\""},
     {"rope_scaling", "{\"rope_type\": \"default\"}"},
     {"rotary_scaling_factor", "1.0"},
     {"rotary_emb_fraction", "1.0"},
@@ -19,6 +19,33 @@ static const struct {
     {"inner_group_num", "1"},
     {"relative_attention_num_buckets", "32"},
     {"relative_attention_max_distance", "128"},
+};
+
+#define PARALLEL "its attention and feed-forward network read the same input (a parallel residual)"
+#define EXPERTS  "its feed-forward networks are experts, of which each token takes a few"
+#define CROSS    "its decoder attends to its encoder's output (cross-attention)"
+#define RELATIVE "its scores add products of queries and keys with relative positions"
+
+/* Types of models whose layers no chain computes, unless a field is false. */
+static const struct {
+    const char *type, *has, *unless;
+} unfit[] = {
+    {"deberta", RELATIVE, "relative_attention"},
+    {"deberta-v2", RELATIVE, "relative_attention"},
+    {"gptj", PARALLEL, NULL},
+    {"codegen", PARALLEL, NULL},
+    {"gpt_neox", PARALLEL, "use_parallel_residual"},
+    {"falcon", PARALLEL, "parallel_attn"},
+    {"phi", PARALLEL, NULL},
+    {"gemma", "its norms multiply by 1 + weight", NULL},
+    {"gemma2", "its branches end in norms, and its scores have a softcap", NULL},
+    {"gemma3_text", "its branches end in norms, and its queries and keys have norms", NULL},
+    {"qwen3", "its queries and keys have norms", NULL},
+    {"qwen3_moe", EXPERTS, NULL},
+    {"mixtral", EXPERTS, NULL},
+    {"bart", CROSS, NULL},
+    {"mbart", CROSS, NULL},
+    {"marian", CROSS, NULL},
 };
 
 /* Parts of names of fields that change what layers compute unless they are null, false, 0 or empty.
@@ -120,6 +147,15 @@ bool config_is_nothing(const json_t *value)
            (json_is_number(value) && json_number_value(value) == 0) ||
            (json_is_array(value) && json_array_size(value) == 0) ||
            (json_is_object(value) && json_object_size(value) == 0);
+}
+
+const char *config_unfit(const struct config *c, const char *type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(unfit); i++)
+        if (strcmp(type, unfit[i].type) == 0 &&
+            !json_is_false(json_object_get(c->fields, unfit[i].unless)))
+            return unfit[i].has;
+    return NULL;
 }
 
 static bool is_suspect(const char *name)

@@ -44,6 +44,9 @@ int config_kinds(const struct config *c, struct model_config *out);
 
 /* ---- config_fields.c ------------------------------------------------------------------------- */
 
+/* What layers of a model_type have that no chain computes; null: nothing is known of it. */
+const char *config_unfit(const struct config *c, const char *type);
+
 /* Refuses fields that change what layers compute. */
 int config_check(const struct config *c);
 

@@ -138,7 +138,8 @@ static int read_functions(const struct config *c, const struct model *m, struct 
     }
     if (strcmp(m->type, "nomic_bert") == 0 && json_object_get(c->fields, "activation_function"))
         f->gate = config_is_text(c, "activation_function", "swiglu"); /* in files of its own code */
-    if (f->rope && config_is_text(c, "position_embedding_type", "rope"))
+    if (f->rope && (config_is_text(c, "position_embedding_type", "rope") ||
+                    config_is_text(c, "position_embedding_type", "sans_pos"))) /* ModernBERT's */
         json_object_del(c->fields, "position_embedding_type");
     if (config_is_true(c, "use_swiglu_ffn")) {
         f->gate = true;
@@ -201,11 +202,15 @@ static const struct model *find_model(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(models) && type != NULL; i++)
         if (strcmp(type, models[i].type) == 0)
             return &models[i];
+    const char *has = type != NULL ? config_unfit(c, type) : NULL;
     SCOPED_BUF known = BUF_INIT;
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", models[i].type);
     if (type == NULL)
         config_refuse(c, "it has no field 'model_type'");
+    else if (has != NULL)
+        config_refuse(c, "its model_type is '%s': %s, which no chain has; known are %s", type, has,
+                      known.ptr);
     else
         config_refuse(
             c, "its model_type '%.80s' is %s; known are %s", type,

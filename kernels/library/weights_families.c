@@ -160,6 +160,11 @@ const struct family weights_families[] = {
 };
 const int weights_family_count = sizeof(weights_families) / sizeof(weights_families[0]);
 
+#define DEBERTA "of DeBERTa, whose scores add products with relative positions"
+#define PARALLEL                                                                                   \
+    ", whose attention and feed-forward network read the same input (a parallel residual)"
+#define BRANCH "of branches that end in norms, as Gemma 2's"
+
 /* Components of names that say what else a model has.  The first row that fits is named. */
 static const struct {
     const char *part, *what;
@@ -174,27 +179,37 @@ static const struct {
     {"weight_scale",
      "of quantised weights: load the model without quantization_config and save it"},
     {"relative_attention_bias", "a bias by position, as MPNet and T5 have"},
-    {"deberta", "of DeBERTa, whose attention has positions of its own"},
+    {"deberta", DEBERTA},
+    {"rel_embeddings", DEBERTA},
+    {"pos_proj", DEBERTA}, /* version 1 */
+    {"pos_q_proj", DEBERTA},
+    {"pos_key_proj", DEBERTA},
+    {"query_proj", DEBERTA},
+    {"fc_in", "of GPT-J or CodeGen" PARALLEL},
+    {"gpt_neox", "of GPT-NeoX" PARALLEL},
+    {"embed_in", "of GPT-NeoX" PARALLEL},
+    {"ln_attn", "of Falcon" PARALLEL},
+    {"ln_mlp", "of Falcon" PARALLEL},
     {"yoso", "of YOSO, whose attention is another one"},
     {"mra", "of MRA, whose attention is another one"},
     {"nystromformer", "of Nystromformer, whose attention is another one"},
     {"nezha", "of NEZHA, whose attention has relative positions"},
     {"roformer", "of RoFormer, whose rotary positions take pairs of neighbours"},
     {"distance_embedding", "of attention by relative positions"},
-    {"rel_embeddings", "of DeBERTa, whose attention has positions of its own"},
-    {"pos_key_proj", "of DeBERTa, whose attention has positions of its own"},
-    {"query_proj", "of DeBERTa, whose attention has positions of its own"},
     {"rotary_emb", "of rotary positions"},
     {"rotary_embeddings", "of rotary positions"},
+    {"experts", "of a mixture of experts"},
+    {"block_sparse_moe", "of a mixture of experts"}, /* Mixtral's, with "gate" beside "experts" */
+    {"mlp.gate", "of a mixture of experts"},
     {"gated_layers", "of a gated MLP"},
     {"up_gate_proj", "of a gated MLP"},
     {"gate_proj", "of a gated MLP"},
-    {"experts", "of a mixture of experts"},
     {"q_norm", "a norm of queries and keys"},
     {"k_norm", "a norm of queries and keys"},
     {"layer_norm_q", "a norm of queries and keys"},
     {"layer_norm_k", "a norm of queries and keys"},
-    {"pre_feedforward_layernorm", "a norm inside a branch, as Gemma has"},
+    {"pre_feedforward_layernorm", BRANCH},
+    {"post_feedforward_layernorm", BRANCH},
     {"adapter_layer", "of an adapter in the layers"},
     {"crossattention", "of a decoder's attention to another model"},
     {"encoder_attn", "of a decoder's attention to another model"},

@@ -342,16 +342,15 @@ static int check_whole(const struct found *model, struct weights_file *f)
     for (int i = 0; i < f->layers * WEIGHTS_TENSORS; i++) {
         int layer = i / WEIGHTS_TENSORS, at = i % WEIGHTS_TENSORS;
         bool bare = layer == 0 && at / 2 == NORM1 && (family->traits & BARE_FIRST) != 0;
+        const char *also = layer < f->layers - 1 ? ", and there are later layers" : "";
+        if (at == 2 * NORM2 && !some_have(f, at))
+            also = " in all layers, as where attention and feed-forward network read the same "
+                   "input (a parallel residual), which no chain has";
         if (f->tensors[i] == NULL && needed[at] && !bare)
-            return weights_refuse(f->error,
-                                  "'%.*s%s%d.%s%s' is missing%s; name a whole file, or the index "
-                                  "of its shards",
-                                  (int)model->len, model->prefix, family->layers, layer,
-                                  family->modules[at / 2],
-                                  at >= 2 * SCALE1 ? ""
-                                  : at % 2 == 0    ? ".weight"
-                                                   : ".bias",
-                                  layer < f->layers - 1 ? ", and there are later layers" : "");
+            return weights_refuse(
+                f->error, "'%.*s%s%d.%s%s' is missing%s; name a whole file, or its shards' index",
+                (int)model->len, model->prefix, family->layers, layer, family->modules[at / 2],
+                at >= 2 * SCALE1 ? "" : (at % 2 == 0 ? ".weight" : ".bias"), also);
     }
     if (family->buckets != NULL && f->buckets == NULL)
         return weights_refuse(f->error,

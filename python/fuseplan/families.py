@@ -112,11 +112,19 @@ ACTIVATIONS = {
 }
 
 # What layers of other classes have that no chain computes.
+_RELATIVE = "scores that add products with relative positions"
+_PARALLEL = "one input of attention and feed-forward network (a parallel residual)"
+_CROSS = "attention to the encoder's output (cross-attention)"
+_EXPERTS = "experts in the place of a feed-forward network"
 OTHERS = {
-    "DebertaLayer": "attention with positions of its own",
-    "DebertaV2Layer": "attention with positions of its own",
+    "DebertaLayer": _RELATIVE, "DebertaV2Layer": _RELATIVE,
+    "GPTJBlock": _PARALLEL, "CodeGenBlock": _PARALLEL, "GPTNeoXLayer": _PARALLEL, "FalconDecoderLayer": _PARALLEL,
+    "PhiDecoderLayer": _PARALLEL,
+    "BartDecoderLayer": _CROSS, "MBartDecoderLayer": _CROSS, "MarianDecoderLayer": _CROSS,
+    "MixtralDecoderLayer": _EXPERTS, "Qwen3MoeDecoderLayer": _EXPERTS,
+    "Qwen3DecoderLayer": "norms of queries and keys",
+    "GemmaDecoderLayer": "norms that multiply by 1 + weight", "Gemma2DecoderLayer": "branches that end in norms",
+    "Gemma3DecoderLayer": "branches that end in norms", "Swinv2Layer": "branches that end in norms",
     "AlbertLayer": "weights that layers share",
-    "BartEncoderLayer": "", "MarianEncoderLayer": "",
-    "Swinv2Layer": "a norm inside a branch", "Gemma3DecoderLayer": "norms inside a branch",
     "LongformerLayer": "attention of another kind", "BigBirdLayer": "attention of another kind",
 }

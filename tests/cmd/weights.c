@@ -51,8 +51,9 @@ static float value(int layer, int tensor, int o, int i)
 /* What a file has other than a BertModel of two layers in fp16, without a prefix. */
 struct file {
     const char *prefix;
-    bool distilbert, no_key_bias;
+    bool distilbert;
     const char *missing;    /* a tensor of layer 1 that it lacks */
+    const char *lost;       /* one that all layers lack */
     const char *reshaped;   /* one that is a column longer */
     const char *retyped;    /* one of another type, */
     const char *type;       /* this */
@@ -92,8 +93,7 @@ static void add_layer(struct writer *w, const struct file *f, int layer)
         char name[128];
         int out = x->out + is(x->name, f->reshaped, layer), columns = x->in > 0 ? x->in : 1;
         uint16_t *data = w->data + w->at;
-        if (is(x->name, f->missing, layer) ||
-            (f->no_key_bias && strcmp(x->name, "attention.self.key.bias") == 0))
+        if (is(x->name, f->missing, layer) || (f->lost != NULL && strcmp(x->name, f->lost) == 0))
             continue;
         snprintf(name, sizeof(name), "%s%s.layer.%d.%s", f->prefix != NULL ? f->prefix : "",
                  f->distilbert ? "transformer" : "encoder", layer > 0 ? layer + f->second : 0,
@@ -173,7 +173,7 @@ static const struct {
     {{.prefix = "0.auto_model."}, NULL},
     {{.prefix = "module._orig_mod.bert."}, "bert"},
     {{.prefix = "base_model.model.encoder."}, NULL},
-    {{.no_key_bias = true}, "."},
+    {{.lost = "attention.self.key.bias"}, "."},
     {{.prefix = "bert.", .also = "encoder.layer.0.attention.self.query.weight"}, "bert"},
     {{.also = "embeddings.position_ids", .also_twice = "lm_head.layer_norm.weight"}, NULL},
 };
@@ -188,6 +188,7 @@ static const struct {
 } bad[] = {
     {{.missing = "output.dense.bias"}, "'encoder.layer.1.output.dense.bias' is missing"},
     {{.missing = "attention.self.key.bias"}, "1.attention.self.key.bias' is missing"},
+    {{.lost = "output.LayerNorm.weight"}, "weight' is missing in all layers, as where attention"},
     {{.second = 1},
      "'encoder.layer.1.attention.self.query.weight' is missing, and there are later layers"},
     {{.reshaped = "intermediate.dense.bias"}, "bias' has the shape (65,); expected (64,)"},
@@ -212,6 +213,11 @@ static const struct {
     {{.prefix = "x.y", .also = "encoder.layer.0.attention.attn.q.weight"},
      "'encoder.layer.0.attention.attn.k.weight' is missing"},
     {{.also = "encoder.rel_embeddings.weight"}, "it is of DeBERTa"},
+    {{.prefix = "x.y", .also = "encoder.layer.0.attention.self.pos_proj.weight"}, "is of DeBERTa"},
+    {{.prefix = "x.y", .also = "transformer.h.0.mlp.fc_in.weight"}, "is of GPT-J"},
+    {{.prefix = "x.y", .also = "gpt_neox.layers.0.attention.dense.weight"}, "is of GPT-NeoX"},
+    {{.prefix = "x.y", .also = "embed_in.weight"}, "is of GPT-NeoX"},
+    {{.prefix = "x.y", .also = "transformer.h.0.ln_attn.weight"}, "is of Falcon"},
     {{.also = "encoder.layer.0.attention.self.rotary_emb.inv_freq"}, "it is of rotary positions"},
     {{.also = "encoder.layer.1.mlp.gated_layers.weight"}, "it is of a gated MLP"},
     {{.also = "encoder.layer.1.attention.LayerNorm.weight"},
@@ -229,7 +235,7 @@ static void accept_file(const char *path, const struct file *file, const char *w
         failures++;
     }
     for (int layer = 0; layer < w.layers && w.error[0] == '\0'; layer++)
-        check_layer(&w.list[layer], layer, !file->no_key_bias);
+        check_layer(&w.list[layer], layer, file->lost == NULL);
     weights_release(&w);
 }
 

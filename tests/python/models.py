@@ -77,6 +77,13 @@ def draw(name='bert', head=None, **fields):
     return shake((getattr(transformers, head) if head else made)(config).eval())
 
 
+def draw_bare(kind):
+    """One layer of a model of transformers, without weights."""
+    made = getattr(transformers, f'{kind}Model')
+    with torch.device('meta'):
+        return made(made.config_class(num_hidden_layers=1)).eval()
+
+
 def shake(model):
     """Biases of 0 and norms of 1 would hide parts that are swapped."""
     with torch.no_grad():

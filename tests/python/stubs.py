@@ -1,7 +1,5 @@
 """Layers of models that come with code of their own: as much of it as fuseplan looks at, in plain PyTorch."""
 
-import types
-
 import torch
 from torch import nn
 
@@ -128,18 +126,3 @@ def draw(name):
     import models
     torch.manual_seed(0)
     return models.shake(Encoder(KINDS[name][0]).eval())
-
-
-class DebertaV2Layer(nn.Module):
-
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.Linear(4, 4)
-
-
-def deberta():
-    model = nn.Module()
-    model.encoder = nn.Module()
-    model.encoder.layer = nn.ModuleList([DebertaV2Layer()])
-    model.config = types.SimpleNamespace()
-    return model.eval()

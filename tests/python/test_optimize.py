@@ -17,7 +17,6 @@ import transformers
 import common
 import fuseplan
 import models
-import stubs
 from common import SHAPES, run
 from fuseplan import cache, explain, library, optimize, program, restore, stats
 
@@ -370,14 +369,19 @@ class Refusals(common.Case):
             ('decoder', 'is_decoder is True', models.draw(is_decoder=True)),
             ('parametrized', 'remove parametrizations', change(
                 lambda m: torch.nn.utils.parametrizations.weight_norm(layer(m).output.dense).eval())),
-            ('DeBERTa', 'attention with positions of its own', stubs.deberta()),
             ('windows', 'one kind of local layers', self.draw_windows()),
-        ]
+        ] + [(kind, text, models.draw_bare(kind)) for kind, text in self.UNFIT]
         for what, text, model in cases:
             with self.subTest(what):
                 before = repr(model)
                 self.assertRefused(text, optimize, model, SHAPES)
                 self.assertEqual(repr(model), before)
+
+    # Models of transformers, and what their layers have that no chain computes.
+    UNFIT = (('Deberta', 'relative positions'), ('DebertaV2', 'relative positions'), ('GPTJ', 'a parallel residual'),
+             ('GPTNeoX', 'a parallel residual'), ('Falcon', 'a parallel residual'), ('Gemma', '1 + weight'),
+             ('Gemma2', 'branches that end in norms'), ('Mixtral', 'experts'), ('Qwen3', 'norms of queries and keys'),
+             ('Qwen3Moe', 'experts'), ('Bart', 'BartDecoderLayer, with attention to the encoder'))
 
     def draw_windows(self):
         """Layers that see all tokens at 0, 2 and 3."""
