@@ -22,7 +22,7 @@ static const struct {
 };
 
 #define PARALLEL "its attention and feed-forward network read the same input (a parallel residual)"
-#define EXPERTS  "its feed-forward networks are experts, of which each token takes a few"
+#define EXPERTS  "its feed-forward network is a mixture of experts"
 #define CROSS    "its decoder attends to its encoder's output (cross-attention)"
 #define RELATIVE "its scores add products of queries and keys with relative positions"
 

@@ -18,7 +18,7 @@ static const struct {
      "'gemma2': its branches end in norms, and its scores have a softcap"},
     {"bert", "model_type", "\"qwen3\"",
      "'qwen3': its queries and keys have norms, which no chain has; known are bert"},
-    {"bert", "model_type", "\"mixtral\"", "'mixtral': its feed-forward networks are experts"},
+    {"bert", "model_type", "\"mixtral\"", "'mixtral': its feed-forward network is a mixture of"},
     {"bert", "model_type", "\"bart\"", "'bart': its decoder attends to its encoder's output"},
     {"gpt2", "model_type", "\"falcon\"", "'falcon': its attention and feed-forward"},
     {"gpt2", "model_type", "\"gpt_neox\"", "'gpt_neox' is not known"}, /* and not parallel */
