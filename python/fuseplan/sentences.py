@@ -14,12 +14,13 @@ _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted
 
 
 def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddings=False, convert_to_tensor=False,
-           batch_size=None, progress=False):
+           batch_size=None, truncate_dim=None, progress=False):
     """Embeddings of sentences, as SentenceTransformer.encode() gives them: (N,D) in numpy, or with convert_to_tensor
     a tensor on the model's device; of one string (D).
 
     model: a SentenceTransformer whose layers optimize() has replaced.  A thread tokenises the longest sentences
-    first, ahead of the layers.  Sentences of about the same length run together, as many as the largest plan for
+    first, ahead of the layers.  truncate_dim: columns to keep, the model's own number by default.  Padding stands on the
+    right, whatever the tokenizer says: a sentence has the embedding that it has alone.  Sentences of about the same length run together, as many as the largest plan for
     that length takes, or batch_size; no mask is read, and layers compute no rows of padding if the library is packed.
     On a GPU one small batch alone, whose size comes again, runs as a CUDA graph."""
     one = isinstance(sentences, str)
@@ -27,8 +28,11 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"sentence {i} is a {type(text).__name__}; expected a str")
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; expected 1 or more")
     stack = _stack_of(model)
     prompt = _find_prompt(model, prompt, prompt_name)
+    columns = getattr(model, "truncate_dim", None) if truncate_dim is None else truncate_dim
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
     out = None
     with _ahead(lambda: _tokenise(model, prompt, texts, order)) as windows, torch.inference_mode():
@@ -36,6 +40,7 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
         for places, rows in windows:
             for batch in _split(stack, [len(row["input_ids"]) for row in rows], batch_size):
                 found = _run(model, stack, [rows[i] for i in batch], prompt, alone=len(batch) == len(texts))
+                found = found[:, :columns]
                 if normalize_embeddings:
                     found = torch.nn.functional.normalize(found, dim=1)
                 if out is None:
@@ -122,13 +127,17 @@ def _tokenise(model, prompt, texts, order):
     """(places in texts, rows of tokens), the longest first."""
     tokenizer = model.tokenizer
     lower = getattr(model[0], "do_lower_case", False)
+    strips = not hasattr(model[0], "preprocess")  # sentence-transformers before 6
     for begin in range(0, len(order), _WINDOW):
         places = order[begin:begin + _WINDOW]
-        chosen = [prompt + texts[i].strip() for i in places]
+        chosen = [prompt + (texts[i].strip() if strips else texts[i]) for i in places]
         chosen = [text.lower() for text in chosen] if lower else chosen
         found = tokenizer(chosen, truncation="longest_first", max_length=model.max_seq_length, padding=False,
                           return_attention_mask=False)
         rows = [{name: values[i] for name, values in found.items()} for i in range(len(places))]
+        for i, row in zip(places, rows):
+            if not row["input_ids"]:
+                raise ValueError(f"sentence {i} has no tokens: the tokenizer adds none of its own; leave it out")
         by_length = sorted(range(len(places)), key=lambda i: -len(rows[i]["input_ids"]))
         yield [places[i] for i in by_length], [rows[i] for i in by_length]
 
@@ -154,7 +163,7 @@ def _run(model, stack, rows, prompt, alone):
     base = finder.unwrap(model)
     skipped = 0  # tokens of the prompt, in pooling
     if prompt and not getattr(model[1], "include_prompt", True):
-        skipped = len(model.tokenizer(prompt)["input_ids"]) - 1
+        skipped = _prompt_tokens(model, prompt)
     around = graphs.graphs_around(model, base, [stack])
     wide = alone and around and around.can() and around.widen(len(rows), longest)
     inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)).to(device, non_blocking=True)
@@ -166,6 +175,12 @@ def _run(model, stack, rows, prompt, alone):
             return found[0]
     with asking([stack], lengths=lengths):  # on the host: then products are of real tokens alone
         return _embed(model, base, inputs, lengths.to(device, non_blocking=True), skipped)
+
+
+def _prompt_tokens(model, prompt):
+    """As sentence-transformers counts them: without a special token at the end."""
+    count = next((f for f in (getattr(of, "_get_prompt_length", None) for of in (model[0], model)) if f), None)
+    return count(prompt) if count else len(model.tokenizer(prompt)["input_ids"]) - 1
 
 
 def _replay(around, model, base, stack, tensors, skipped):

@@ -93,6 +93,33 @@ class Sentences(common.Case):
         self.assertRefused('call optimize() first', fuseplan.encode, plain, TEXTS)
         self.assertRefused('sentence 1 is a NoneType', fuseplan.encode, ours, ['w1', None], kind=TypeError)
 
+    def test_letters(self):
+        """A tokenizer to which each letter counts, blanks too, and that puts no special token behind."""
+        from tokenizers import Regex, Tokenizer, models as kinds, pre_tokenizers, processors
+        from transformers import PreTrainedTokenizerFast
+        letters = {'[PAD]': 0, '[UNK]': 1, '[CLS]': 2, ' ': 3, '\n': 4, **{c: 5 + i for i, c in enumerate('abcdefghij')}}
+        made = Tokenizer(kinds.WordLevel(letters, unk_token='[UNK]'))
+        made.pre_tokenizer = pre_tokenizers.Split(Regex('(?m).'), 'isolated')
+        made.post_processor = processors.TemplateProcessing(single='[CLS] $A', special_tokens=[('[CLS]', 2)])
+        plain = draw_sentence_transformer(truncate_dim=24)
+        name = 'processor' if hasattr(plain[0], 'processor') else 'tokenizer'
+        setattr(plain[0], name, PreTrainedTokenizerFast(tokenizer_object=made, pad_token='[PAD]', unk_token='[UNK]',
+                                                        cls_token='[CLS]', model_max_length=32))
+        ours = optimize(copy.deepcopy(plain), [(8, 32)])
+        texts = ['  abc', 'abc\n', ' ', 'abc', 'j  i', '']
+        self.assertSame(fuseplan.encode(ours, texts), plain.encode(texts))
+        for kwargs in {'truncate_dim': 8}, {'normalize_embeddings': True}:
+            self.assertSame(fuseplan.encode(ours, texts, **kwargs), plain.encode(texts, **kwargs))
+        norm = numpy.linalg.norm(fuseplan.encode(ours, texts, normalize_embeddings=True), axis=1)
+        self.assertLess(abs(norm - 1).max(), 1e-5)
+        for of in plain, ours:
+            of[1].include_prompt = False
+        self.assertSame(fuseplan.encode(ours, texts[:5], prompt='ab'), plain.encode(texts[:5], prompt='ab'))
+        self.assertRefused('batch_size is -1', fuseplan.encode, ours, texts, batch_size=-1, kind=ValueError)
+        made.post_processor = processors.TemplateProcessing(single='$A')
+        setattr(ours[0], name, PreTrainedTokenizerFast(tokenizer_object=made, pad_token='[PAD]', model_max_length=32))
+        self.assertRefused('sentence 5 has no tokens', fuseplan.encode, ours, texts, kind=ValueError)
+
     def test_longer_sentences(self):
         plain = draw_sentence_transformer()
         ours = optimize(copy.deepcopy(plain), [(8, 16)])
