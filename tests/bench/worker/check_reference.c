@@ -240,6 +240,7 @@ START_TEST(scales_are_those_of_a_calibration)
         }
         free(k.e4m3.scales);
         free(k.e4m3.weight);
+        free(k.e4m3.placed);
     }
     close_all();
 }
