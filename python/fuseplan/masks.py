@@ -84,9 +84,16 @@ def _tokens(masks, x, causal, module):
     for mask in found if any(mask.shape[1] == seq_len > 1 for mask in found) else [triangle, *found]:
         kept = kept & mask
     tokens = kept[:, -1]
-    if not torch.equal(kept[tokens], (triangle & tokens[:, None, :])[tokens]):
+    if _is_not_causal(kept, tokens).any():
         raise Unsupported("the attention mask is not causal, as the model's layers are: pass a mask (B,S)")
     return tokens
+
+
+def _is_not_causal(kept, tokens):
+    """(B) whether rows of kept (B,S,S) see others than tokens (B,S) up to themselves; those of padding may see all, or
+    none."""
+    wrong = (kept != tokens[:, None, :].expand_as(kept).tril()).any(2)
+    return (wrong & (tokens | kept.any(2) & ~kept.all(2))).any(1)
 
 
 def _read_on_device(masks, x, causal, contiguous):
@@ -100,9 +107,7 @@ def _read_on_device(masks, x, causal, contiguous):
                           f"{batch, seq_len}")
     tokens = kept[:, -1]
     if kept.shape[1] > 1:
-        rows = tokens[:, None, :].expand_as(kept)
-        wrong = (kept != rows.tril()) & tokens[:, :, None] if causal else kept != rows
-        bad.append(wrong.flatten(1).any(1))
+        bad.append(_is_not_causal(kept, tokens) if causal else (kept != tokens[:, None, :]).flatten(1).any(1))
     tokens = tokens.expand(batch, seq_len)
     if contiguous:
         bad.append(_has_gaps(tokens))

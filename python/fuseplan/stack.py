@@ -196,7 +196,9 @@ class Watch:
             return "head_mask"
         if self.reads_last and kwargs.get("attention_mask") is not None:
             return "attention_mask"
-        if self.rope and kwargs.get("position_ids") is not None:
+        # Without a mask the models of causal layers look in them for several sequences in one.
+        if kwargs.get("position_ids") is not None and (
+                self.rope or (self.causal and kwargs.get("attention_mask") is None)):
             return "position_ids"
         return self._find_excess(args, kwargs) if self.windows else None
 

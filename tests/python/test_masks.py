@@ -76,17 +76,27 @@ class Masks(common.Case):
         full, causal = (forms(RIGHT, causal)[3][0].clone() for causal in (False, True))
         full[0, 0, 1, 2] = False
         causal[2, 0, 3, 1] = False
+        packed = torch.block_diag(torch.ones(3, 3), torch.ones(2, 2)).tril().bool().expand(3, 1, 5, 5).clone()
+        packed[1] = forms(LEFT, True)[3][0][1]
         small = torch.zeros(3, 1, 1, 5)
         small[1, 0, 0, 2] = -3.0
         for is_causal, text, mask, bad in ((False, 'differs between heads or queries', full, [1, 0, 0]),
                                            (False, 'differs between heads or queries', causal, [1, 1, 1]),
                                            (True, 'is not causal', causal, [0, 0, 1]),
                                            (True, 'is not causal', forms(RIGHT, False)[3][0], [1, 1, 1]),
+                                           (True, 'is not causal', packed, [1, 0, 1]),
                                            (False, 'values other than 0', small, [0, 1, 0]),
                                            (True, 'values other than 0', small, [0, 1, 0])):
             with self.subTest(text, causal=is_causal):
                 self.assertRefused(text, masks.read, [mask], self.x, is_causal, False, self.module, kind=ValueError)
                 self.assertEqual(self.find_bad(mask, is_causal), [bool(one) for one in bad])
+
+    def test_rows_of_padding(self):  # see all, in some versions of transformers
+        for mask in forms(LEFT, True)[3:]:
+            mask = mask[0].clone()
+            mask[LEFT[:, None, :] == 0] = mask[0, 0, -1, 0]
+            self.assertReads(masks.read([mask], self.x, True, True, self.module), LEFT)
+            self.assertReads(masks._read_on_device([mask], self.x, True, True), LEFT)
 
     def test_no_token(self):
         mask = RIGHT.clone()

@@ -273,6 +273,18 @@ class Decoders(common.Case):
                              for m in (plain, ours))
                 self.assertNear(got, want)
 
+    def test_packed(self):
+        plain = models.draw('gpt2')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        tokens, places = torch.randint(10, 64, (2, 12)), torch.tensor([*range(7), *range(5)]).expand(2, 12)
+        want, got = (m(input_ids=tokens, position_ids=places, use_cache=False)[0] for m in (plain, ours))
+        self.assertNear(got, want)
+        self.assertEqual(stats(ours)['h']['plain'], {'position_ids': 1})
+        want, got = (m(input_ids=tokens, position_ids=places, attention_mask=torch.ones(2, 12), use_cache=False)[0]
+                     for m in (plain, ours))
+        self.assertNear(got, want)
+        self.assertEqual(stats(ours)['h']['shapes'][2, 12]['calls'], 1)
+
     def test_encoder_of_two(self):
         plain = models.draw('t5', head='T5ForConditionalGeneration', decoder_start_token_id=0)
         ours = optimize(copy.deepcopy(plain), SHAPES)
