@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from .finder import Unsupported
+from .finder import Unsupported, transformers_5
 
 
 def invert_padding(mask):
@@ -42,6 +42,11 @@ def read(masks, x, causal, contiguous, module):
 
     On a CPU such masks are refused, as sequences without a token are.  On a GPU the host waits for nothing: layers read
     the mask or order is given, bad tells what a CPU would refuse, and a sequence without a token has the length 0."""
+    if causal and x.shape[1] > 1 and transformers_5() is not None:
+        rows = {mask.shape[2] for mask in masks if isinstance(mask, torch.Tensor) and mask.dim() == 4}
+        if rows == {1}:  # other versions are causal beside it
+            raise Unsupported("the attention mask has one row for all tokens, and with it layers of transformers 5 are "
+                              "not causal: pass a mask (B,S) or (B,1,S,S)")
     if x.is_cuda and len(masks) == 1 and getattr(masks[0], "shape", None) == x.shape[:2]:
         mask = masks[0] if masks[0].dtype == torch.int64 else (masks[0] != 0).long()
         return mask, None, _has_gaps(mask != 0) if contiguous else None

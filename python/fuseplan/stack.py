@@ -173,6 +173,7 @@ class Watch:
         self.embeds, self.entry = embeds, entry
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
+        self.causal_mask = layers.stack.description.causal
         self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
         config = getattr(module, "config", None)
         self.fields = {} if config is None else vars(config)  # without the functions around them
@@ -194,13 +195,20 @@ class Watch:
                 return "use_cache"
         if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
             return "head_mask"
-        if self.reads_last and kwargs.get("attention_mask") is not None:
+        if self._takes_as_it_is(kwargs.get("attention_mask")):
             return "attention_mask"
         # Without a mask the models of causal layers look in them for several sequences in one.
         if kwargs.get("position_ids") is not None and (
                 self.rope or (self.causal and kwargs.get("attention_mask") is None)):
             return "position_ids"
         return self._find_excess(args, kwargs) if self.windows else None
+
+    def _takes_as_it_is(self, mask):
+        """Whether the model adds nothing to a mask: where it is no (B,S), no triangle."""
+        if self.reads_last:
+            return mask is not None
+        return (self.causal_mask and isinstance(mask, torch.Tensor) and mask.dim() == 4 and
+                mask.shape[2] == 1 < mask.shape[3])
 
     def _find_excess(self, args, kwargs):
         """Of tokens: a stack cannot run its layers itself, as the model alone gives each its mask."""

@@ -285,6 +285,17 @@ class Decoders(common.Case):
         self.assertNear(got, want)
         self.assertEqual(stats(ours)['h']['shapes'][2, 12]['calls'], 1)
 
+    def test_masks_that_are_not_causal(self):
+        for name, path, more in ('gpt2', 'h', {'use_cache': False}), ('clip text', 'encoder.layers', {}):
+            plain = models.draw(name)
+            ours = optimize(copy.deepcopy(plain), SHAPES)
+            tokens, mask = torch.randint(10, 64, (2, 12)), torch.ones(2, 1, 1, 12).bool()
+            mask[1, ..., 8:] = False
+            for one in mask, torch.zeros(mask.shape).masked_fill(~mask, -1e30):
+                want, got = (m(input_ids=tokens, attention_mask=one, **more)[0] for m in (plain, ours))
+                self.assertNear(got, want)
+            self.assertEqual(stats(ours)[path]['plain'], {'attention_mask': 2})
+
     def test_encoder_of_two(self):
         plain = models.draw('t5', head='T5ForConditionalGeneration', decoder_start_token_id=0)
         ours = optimize(copy.deepcopy(plain), SHAPES)
