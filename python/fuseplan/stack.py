@@ -204,9 +204,11 @@ class Watch:
         return self._find_excess(args, kwargs) if self.windows else None
 
     def _takes_as_it_is(self, mask):
-        """Whether the model adds nothing to a mask: where it is no (B,S), no triangle."""
+        """Whether the model adds nothing to a mask: where it is no (B,S), no triangle and no windows."""
         if self.reads_last:
             return mask is not None
+        if self.windows:
+            return mask is not None and not (isinstance(mask, torch.Tensor) and mask.dim() == 2)
         return (self.causal_mask and isinstance(mask, torch.Tensor) and mask.dim() == 4 and
                 mask.shape[2] == 1 < mask.shape[3])
 

@@ -18,7 +18,7 @@ import common
 import fuseplan
 import models
 from common import SHAPES, run
-from fuseplan import cache, explain, library, optimize, program, restore, stats
+from fuseplan import cache, explain, finder, library, optimize, program, restore, stats
 
 
 def change(function, *args, **kwargs):
@@ -420,6 +420,19 @@ class Refusals(common.Case):
         (want, real), (got, _) = (run(model, 2, seq_len=40, lengths=[40, 9]) for model in (plain, ours))
         self.assertNear(got.last_hidden_state[real], want.last_hidden_state[real])
         self.assertEqual(next(iter(stats(ours).values()))['plain'], {'more than 32 tokens': 1})
+
+    @unittest.skipIf(finder.transformers_5() is None, 'this version takes masks (B,S) alone')
+    def test_masks_without_windows(self):
+        plain = models.draw('modernbert')
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        tokens, tokens_of = torch.randint(10, 64, (2, 20)), torch.ones(2, 20).bool()
+        tokens_of[1, 12:] = False
+        whole = tokens_of[:, None, None, :].expand(2, 1, 20, 20)
+        for mask in (whole, torch.zeros(whole.shape).masked_fill(~whole, torch.finfo(torch.float32).min),
+                     {'full_attention': whole, 'sliding_attention': whole}):
+            want, got = (m(input_ids=tokens, attention_mask=mask)[0][tokens_of] for m in (plain, ours))
+            self.assertNear(got, want)
+        self.assertEqual(stats(ours)['layers']['plain'], {'attention_mask': 3})
 
     def test_adapters(self):
         try:
