@@ -12,6 +12,21 @@ def invert_padding(mask):
     return mask == 0 if mask.is_floating_point() else ~mask
 
 
+def find_odd(mask):
+    """(B) whether a mask (B,S) has values other than 1 and 0, by which BLOOM counts tokens; None: it has none.  On a
+    CPU these are refused."""
+    odd = _find_odd_on_device(mask)
+    if odd is not None and not odd.is_cuda and odd.any():
+        raise Unsupported("the attention mask has values other than 1 and 0; pass 1 for each token to keep")
+    return odd
+
+
+def _find_odd_on_device(mask):
+    if not isinstance(mask, torch.Tensor) or mask.dim() != 2 or mask.dtype == torch.bool:
+        return None
+    return ((mask != 0) & (mask != 1)).any(1)
+
+
 def _kept(mask):
     """Whether a mask keeps a key: of its numbers 0 if they are added to scores, else 1."""
     if not isinstance(mask, torch.Tensor):

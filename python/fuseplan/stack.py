@@ -30,9 +30,9 @@ class _Asked(threading.local):
     """What a call of this thread asks for.  by: the Watch that saw that the stack's layers must run, and reason: why;
     every: the Watch that saw that the outputs of all layers are wanted, and outputs: these, see Stand; mask: (B,S),
     which the model itself does not get; ids: (B,S) of a call in which rows of embeddings go to the stack alone, so that
-    those of no token may hold anything; lengths, whole, ran: see asking()."""
+    those of no token may hold anything; odd: see masks.find_odd(); lengths, whole, ran: see asking()."""
 
-    by = reason = every = outputs = mask = ids = lengths = ran = None
+    by = reason = every = outputs = mask = ids = odd = lengths = ran = None
     whole = False
 
 
@@ -173,6 +173,7 @@ class Watch:
         self.embeds, self.entry = embeds, entry
         family = layers.stack.description.family
         self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
+        self.counts = owner and family.bias == "bloom"  # tokens, by its mask
         self.causal_mask = layers.stack.description.causal
         self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
         config = getattr(module, "config", None)
@@ -241,6 +242,8 @@ class Watch:
                 asked.by, asked.reason = self, reason
             elif asked.every is None and self._wants("output_hidden_states", named):
                 asked.every = self
+            if reason is None and self.counts:
+                asked.odd = masks.find_odd(named.get("attention_mask"))
         if asked.by is not None:
             if self.owner:
                 stack.count_plain(asked.reason)
@@ -266,6 +269,8 @@ class Watch:
                 asked.mask = None
             if self.embeds:
                 asked.ids = None
+            if self.counts:
+                asked.odd = None
 
 
 class Entry:
@@ -433,6 +438,8 @@ class Stack(torch.nn.Module):
             found = []
         if lengths is None and found:
             lengths, order, bad = masks.read(found, x, self._causal, self._contiguous, engine.module)
+        if self.asked.odd is not None:
+            bad = self.asked.odd if bad is None else bad | self.asked.odd
         found = engine.run(x, lengths, order, self.asked.ran, every)
         if bad is not None:
             found = [y.masked_fill(bad[:, None, None], float("nan")) for y in found]

@@ -127,7 +127,8 @@ class Case(common.Case):
 
     def setUp(self):
         OnCpu.made.clear()
-        for patch in (mock.patch.dict(graphs.kinds, cpu=OnCpu), mock.patch.object(masks, 'read', read_as_on_gpu)):
+        for patch in (mock.patch.dict(graphs.kinds, cpu=OnCpu), mock.patch.object(masks, 'read', read_as_on_gpu),
+                      mock.patch.object(masks, 'find_odd', masks._find_odd_on_device)):
             patch.start()
             self.addCleanup(patch.stop)
 
@@ -458,6 +459,17 @@ class Models(Case):
                         rows = mask.bool() if want[key].shape[:2] == (3, seq_len) else slice(None)
                         self.assertNear(got[key][rows], want[key][rows])
                 self.assertEqual(self.replays(ours), 5 if head.endswith(graphs._TOKEN_HEADS) else 3)
+
+    def test_masks_of_other_numbers(self):
+        plain = models.draw('bloom')
+        ours = self.optimized(plain)
+        tokens, mask = draw_tokens(2, 20), right(2, 20)
+        for factor in 1, 1, 1, 2:
+            mask[1] *= factor
+            want, got = (m(input_ids=tokens, attention_mask=mask, use_cache=False)[0] for m in (plain, ours))
+            self.assertNear(got[0][mask[0] > 0], want[0][mask[0] > 0])
+            self.assertEqual(bool(got[1].isnan().all()), factor == 2)
+        self.assertEqual(self.replays(ours), 2)
 
     def test_two_towers(self):
         text, image = (models.MODELS[name][3] for name in ('clip text', 'clip vision'))

@@ -285,6 +285,14 @@ class Decoders(common.Case):
         self.assertNear(got, want)
         self.assertEqual(stats(ours)['h']['shapes'][2, 12]['calls'], 1)
 
+    def test_masks_of_other_numbers(self):
+        ours = optimize(models.draw('bloom'), SHAPES)
+        tokens = torch.randint(10, 64, (2, 12))
+        for hidden in False, True:
+            self.assertRefused('values other than 1 and 0', ours, tokens, attention_mask=torch.full((2, 12), 2),
+                               use_cache=False, output_hidden_states=hidden)
+        ours(tokens, use_cache=False)
+
     def test_masks_that_are_not_causal(self):
         for name, path, more in ('gpt2', 'h', {'use_cache': False}), ('clip text', 'encoder.layers', {}):
             plain = models.draw(name)
