@@ -24,3 +24,7 @@ def __getattr__(name):  # PyTorch is imported when something is used
         if error.name != "torch":
             raise
         raise ModuleNotFoundError(f"fuseplan.{name} needs PyTorch, which this Python does not have", name="torch") from None
+
+
+def __dir__():  # for completion in notebooks
+    return sorted({*globals(), *_FROM})

@@ -31,14 +31,20 @@ def request_of(**fields):
     return hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
-def _digest(path):
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+def _digest(library):
+    """Of what a process loads of a library."""
+    digest = hashlib.sha256()
+    for name in _LIBRARY, "encoder.py", "manifest.json":
+        with open(os.path.join(library, name), "rb") as file:
+            digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()
 
 
 def _is_whole(path, digest):
-    return all(os.path.exists(os.path.join(path, name)) for name in (_LIBRARY, "encoder.py")) and _digest(
-        os.path.join(path, _LIBRARY)) == digest
+    try:
+        return _digest(path) == digest
+    except OSError:
+        return False
 
 
 def find(request):
@@ -66,9 +72,8 @@ def store(request, build, **about):
     try:
         build(os.path.join(made, "library"))
         source = os.path.join(made, "library")
-        digest = _digest(os.path.join(source, _LIBRARY))
-        with open(os.path.join(source, "manifest.json"), "rb") as file:
-            content = hashlib.sha256(request.encode() + file.read() + digest.encode()).hexdigest()[:32]
+        digest = _digest(source)
+        content = hashlib.sha256(request.encode() + digest.encode()).hexdigest()[:32]
         path = os.path.join(directory(), content)
         if not _is_whole(path, digest):  # else a search has found the plans that were there, and others may load it
             if os.path.exists(path):

@@ -544,10 +544,18 @@ class Cache(common.Case):
         optimize(models.draw(), SHAPES)
         (request,) = [name[:-5] for name in os.listdir(self.directory.name) if name.endswith('.json')]
         path, _ = cache.find(request)
-        os.remove(os.path.join(path, 'libencoder.so'))  # this process still has it
-        with open(os.path.join(path, 'libencoder.so'), 'wb') as file:
-            file.write(b'no library')
-        self.assertIsNone(cache.find(request))
+        for name in 'encoder.py', 'manifest.json', 'libencoder.so':
+            with open(os.path.join(path, name), 'rb') as file:
+                whole = file.read()
+            for damaged in whole[:-1], None, whole:
+                os.remove(os.path.join(path, name))  # this process still has it
+                if damaged is not None:
+                    with open(os.path.join(path, name), 'wb') as file:
+                        file.write(damaged)
+                self.assertEqual(cache.find(request) is None, damaged is not whole, name)
+                if damaged is None:
+                    with open(os.path.join(path, name), 'wb'):
+                        pass
         with open(os.path.join(self.directory.name, request + '.json'), 'w', encoding='utf-8') as file:
             file.write('{')
         self.assertIsNone(cache.find(request))
