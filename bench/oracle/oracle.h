@@ -195,7 +195,8 @@ void e4m3_round_weight(float *weight, int64_t rows, int64_t columns, bool by_col
 void scales_of_layer(const struct workload *w, const struct flow *in,
                      const struct oracle_results *layer, float (*out)[GEMM_COUNT]);
 
-/* Computes layer 0 for them.  *out has the fingerprint of the weights, and no path. */
+/* Computes layer 0 for them.  *out has the fingerprint of the drawn weights, and no path; the
+ * caller releases it with calibration_release(). */
 void scales_draw(const struct workload *w, struct inputs in, struct calibration *out);
 
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------

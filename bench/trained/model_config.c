@@ -185,15 +185,16 @@ static int read_rope(const struct config *c, struct model_config *out)
         (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0 ||
          json_object_size(parameters) > 2))
         return config_refuse_field(c, "rope_parameters", parameters);
-    if (config_number(c, json_is_object(parameters) ? parameters : c->fields, theta_names,
-                      &out->rope_theta) != 0)
+    const json_t *fields = json_is_object(parameters) ? parameters : c->fields;
+    const char *name;
+    if (config_number(c, fields, theta_names, &out->rope_theta) != 0)
         return -1;
+    config_field(fields, theta_names, &name);
     return out->rope_theta > 0
                ? 0
-               : config_refuse(c,
-                               "the base of its rotary embeddings, '%s', is %g; expected more "
-                               "than 0",
-                               theta_names[0], out->rope_theta);
+               : config_refuse(
+                     c, "the base of its rotary embeddings, '%s', is %g; expected more than 0",
+                     name, out->rope_theta);
 }
 
 static const struct model *find_model(const struct config *c)

@@ -56,7 +56,7 @@ enum { FINGERPRINT_SIZE = 17 };
 char *trained_fingerprint(const struct trained *t, const struct workload *w,
                           char out[FINGERPRINT_SIZE]);
 
-/* The same of weights that `read` gives. */
+/* The same of weights that `read` writes to out, (rows,columns) of weight `id` of a layer. */
 typedef void weights_reader(const void *ctx, const struct workload *w, int layer, int id,
                             float *out);
 char *weights_fingerprint(const struct workload *w, weights_reader *read, const void *ctx,

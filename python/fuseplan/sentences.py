@@ -18,11 +18,12 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     """Embeddings of sentences, as SentenceTransformer.encode() gives them: (N,D) in numpy, or with convert_to_tensor
     a tensor on the model's device; of one string (D).
 
-    model: a SentenceTransformer whose layers optimize() has replaced.  A thread tokenises the longest sentences
-    first, ahead of the layers.  truncate_dim: columns to keep, the model's own number by default.  Padding stands on the
-    right, whatever the tokenizer says: a sentence has the embedding that it has alone.  Sentences of about the same length run together, as many as the largest plan for
-    that length takes, or batch_size; no mask is read, and layers compute no rows of padding if the library is packed.
-    On a GPU one small batch alone, whose size comes again, runs as a CUDA graph."""
+    model: a SentenceTransformer whose layers optimize() has replaced. A thread tokenises the longest sentences first,
+    ahead of the layers. truncate_dim: how many columns to keep, by default as the model says. Padding stands on the
+    right even where the tokenizer pads on the left, so a sentence has the embedding that it has alone. Sentences of
+    about the same length run together, as many as the largest plan for that length takes, or batch_size; no mask is
+    read, and layers compute no rows of padding if the library is packed. On a GPU one small batch alone, whose size
+    comes again, runs as a CUDA graph."""
     one = isinstance(sentences, str)
     texts = [sentences] if one else list(sentences)
     for i, text in enumerate(texts):

@@ -183,14 +183,18 @@ done
 echo "searches of the next row and of the next family wait, and begin anew if they die"
 cp table two
 printf '%s\n' '-b 1 -s 5' '-b 1 -s 7' '-b 1 -s 5 -L 2' >table
-# shellcheck disable=SC2086
-fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
-pid=$!
-children=''
-until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
-  children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
-  sleep 0.02
-done
+# Starts a sweep, and waits until three searches run: one has the turn.
+start_three() {
+  # shellcheck disable=SC2086
+  fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
+  pid=$!
+  children=''
+  until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
+    children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
+    sleep 0.02
+  done
+}
+start_three
 # shellcheck disable=SC2086
 kill -KILL ${children#* } || fail "no searches waited for their turns: $(cat events.ndjson)"
 wait $pid || fail "exit $?: $(cat out)"
@@ -198,14 +202,7 @@ wait $pid || fail "exit $?: $(cat out)"
   "-b 1 -s 5 -L 1 -b 1 -s 7 -L 1 -b 1 -s 5 -L 2 " ] || fail "other rows, or another order: $(cat events.ndjson)"
 [ "$(sqlite3 turns.db "SELECT count(*) FROM search")" = 3 ] || fail "a row was searched twice"
 rm turns.db
-# shellcheck disable=SC2086
-fuseplan sweep run table $gpus --target cuda --db turns.db >out 2>said &
-pid=$!
-children=''
-until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
-  children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
-  sleep 0.02
-done
+start_three
 kill -TERM $pid || fail "it ended before"
 code=0
 wait $pid || code=$?
