@@ -6,7 +6,7 @@
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
-named='sanitize_families spaces attention layers errors packed python python_times traffic grid'
+named='sanitize_families spaces attention layers errors packed python python_times traffic rates grid'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -275,6 +275,11 @@ python_times() {
 
 traffic() {
   say env FUSEPLAN="$bin/fuseplan" python3 "$here/traffic.py"
+}
+
+# encode beside sentence-transformers', compiled and on onnxruntime.
+rates() {
+  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/rates.py"
 }
 
 # with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.

@@ -1,26 +1,23 @@
 """The Python package on a GPU.
 
-    python.py [--families [NAME...] | --graphs | --calls | --rates] [--times [--ours] [--search SECONDS]]
+    python.py [--families [NAME...] | --graphs | --calls] [--times [--ours] [--search SECONDS]]
 
 Without --times: models of each family, in fp16 and bf16, beside the same in fp32, from which none may be farther than
 PyTorch in the type, or DIFFERENCE_MAX; then what a user does: other streams, CUDA graphs with a mask and without one,
 torch.compile, two models, a second GPU where there is one, restore; CUDA graphs of whole calls, also alone by --graphs.
 --calls: a minute's part: calls of BERT-base by graphs beside those without and PyTorch's, then what a call costs.
---rates: of --times what is of encode alone.
 --families: models of each family alone, or of those that are named; without a GPU on the CPU, in fp32.
---times: microseconds of model(**batch) on the host's clock and sentences a second of encode, of BERT-base with weights
-and a vocabulary that are drawn, beside PyTorch's.  Exits 1 if anything is wrong.
+--times: microseconds of model(**batch) on the host's clock, of BERT-base with weights that are drawn, beside PyTorch's.
+Exits 1 if anything is wrong.
 """
 
 import argparse
 import copy
 import itertools
-import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -558,57 +555,6 @@ def print_calls(plain, ours, without, theirs):
     print(fuseplan.explain(ours).splitlines()[-1], flush=True)
 
 
-def draw_sentences():
-    """Sentences of the lengths of natural text, up to 128 words."""
-    torch.manual_seed(0)
-    lengths = torch.distributions.LogNormal(3.0, 0.7).sample((8192,)).clamp(2, 120).int().tolist()
-    return [' '.join(f'w{i}' for i in torch.randint(0, 25000, (n,)).tolist()) for n in lengths]
-
-
-def print_rates(plain_model):
-    from sentence_transformers import SentenceTransformer
-    words = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'] + [f'w{i}' for i in range(25000)]
-    with tempfile.TemporaryDirectory() as directory:
-        with open(os.path.join(directory, 'vocab.txt'), 'w', encoding='utf-8') as file:
-            file.write('\n'.join(words) + '\n')
-        with open(os.path.join(directory, 'tokenizer_config.json'), 'w', encoding='utf-8') as file:
-            json.dump({'tokenizer_class': 'BertTokenizer', 'model_max_length': 128}, file)
-        plain_model.save_pretrained(directory)
-        plain, ours, without = (SentenceTransformer(directory, device='cuda', model_kwargs={'dtype': torch.float16})
-                                for _ in range(3))
-    shapes = [(b, s) for b in (1, 32, 256) for s in (16, 32, 64, 128)]
-    fuseplan.optimize(ours, shapes)
-    fuseplan.optimize(without, shapes, graphs=False)
-    texts = draw_sentences()
-    for _ in range(2):
-        begin = time.perf_counter()
-        plain.tokenizer(texts, truncation=True, max_length=128)
-        tokenizer = len(texts) / (time.perf_counter() - begin)
-    print(f'the tokenizer alone: {tokenizer:.0f} sentences a second', flush=True)
-    runs = [(f'plain encode, batch {b}', lambda b=b: plain.encode(texts, batch_size=b)) for b in (32, 128, 256)]
-    runs += [(f'encode by our layers, batch {b}', lambda b=b: ours.encode(texts, batch_size=b)) for b in (32, 256)]
-    runs += [('fuseplan.encode', lambda: fuseplan.encode(ours, texts))]
-    runs += [('fuseplan.encode without graphs', lambda: fuseplan.encode(without, texts))]
-    runs += [(f'fuseplan.encode, batch 8, {what}', lambda m=model: fuseplan.encode(m, texts[:2048], batch_size=8))
-             for what, model in (('graphs', ours), ('no graphs', without))]
-    found = {}
-    for what, run in runs:
-        run()
-        begin = time.perf_counter()
-        found[what] = torch.as_tensor(run())
-        rate = len(found[what]) / (time.perf_counter() - begin)
-        print(f'{what}: {rate:.0f} sentences a second, {rate / tokenizer:.2f} of the tokenizer', flush=True)
-    for what in found:
-        want = found['plain encode, batch 32'][:len(found[what])].float()
-        near = torch.nn.functional.cosine_similarity(want, found[what].float()).min()
-        expect(f'{what} gives the embeddings of plain encode: cosine {near:.6f}', near > 0.9999)
-    for what, run in (('plain encode', lambda: plain.encode(texts[0])), ('its encode', lambda: ours.encode(texts[0])),
-                      ('fuseplan.encode', lambda: fuseplan.encode(ours, texts[0])),
-                      ('fuseplan.encode without graphs', lambda: fuseplan.encode(without, texts[0]))):
-        print(f'one sentence, {what}: {host_us(run):.0f} us', flush=True)
-    print(fuseplan.explain(ours).splitlines()[-1], flush=True)
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--times', action='store_true')
@@ -617,7 +563,6 @@ def main():
                    help='models of each family alone, or of these; on a CPU where there is no GPU')
     p.add_argument('--graphs', action='store_true', help='of the checks those of CUDA graphs of whole calls alone')
     p.add_argument('--calls', action='store_true', help='calls of BERT-base alone, and what one costs')
-    p.add_argument('--rates', action='store_true', help='sentences a second of encode alone')
     p.add_argument('--ours', action='store_true', help='with --times: calls of our models alone')
     p.add_argument('--theirs', nargs=4, metavar=('WAY', 'B', 'S', 'PADDED'), help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -642,14 +587,10 @@ def main():
         print_overhead(ours)
         print_first_calls(ours)
         print_calls(plain, ours, without, {} if a.ours else find_theirs())
-        if not a.ours:
-            print_rates(plain)
     elif a.graphs:
         check_whole_graphs()
     elif a.calls:
         check_calls()
-    elif a.rates:
-        print_rates(draw_base())
     else:
         check_families(models.MODELS)
         check_bad_masks()

@@ -30,6 +30,7 @@ BATCHES = (32, 128, 256)
 SHAPES = [(batch, 128) for batch in BATCHES]
 MEAN = 27  # tokens of a sentence
 FULL = [(8, 128), (32, 64), (32, 128)]
+DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'
 MODELS = {
     'bert-base': lambda: transformers.BertModel(transformers.BertConfig()),
     'minilm-l6': lambda: transformers.BertModel(transformers.BertConfig(
@@ -42,7 +43,7 @@ MODELS = {
 
 def draw(name):
     torch.manual_seed(0)
-    with torch.device('cuda'):
+    with torch.device(DEVICE):
         return MODELS[name]().eval().half()
 
 
@@ -61,12 +62,17 @@ def median_us(function, warm=20, runs=50):
     return statistics.median(timed(function) for _ in range(runs)) * 1e6
 
 
+def draw_lengths(count, generator):
+    """Of sentences as in natural text: 4 to 122 tokens."""
+    return torch.exp(3.0 + 0.7 * torch.randn(count, generator=generator)).clamp(2, 120).int() + 2
+
+
 def draw_batches(batch):
-    """Batches of sentences with 4 to 122 tokens, padded to the longest, some 15,000 tokens at least; all real ones."""
+    """Batches of such sentences, padded to the longest, some 15,000 tokens at least; all real ones."""
     generator = torch.Generator().manual_seed(1)
     out, tokens = [], 0
     while tokens < 15000 or len(out) < 4:
-        lengths = torch.exp(3.0 + 0.7 * torch.randn(batch, generator=generator)).clamp(2, 120).int() + 2
+        lengths = draw_lengths(batch, generator)
         longest = int(lengths.max())
         ids = torch.randint(1000, 30000, (batch, longest), generator=generator).cuda()
         mask = (torch.arange(longest) < lengths[:, None]).long().cuda()
