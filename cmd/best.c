@@ -51,7 +51,8 @@ static int find_best(const struct options *o, enum scope scope, struct best_plan
         result = db_study_read(s.db, s.study, note_best, &noting, st);
         *out = (struct best_plan){.known = true,
                                   .plan = plan_from_value((unsigned)best.value),
-                                  .padded = s.workload.lengths != NULL && !best.packed};
+                                  .padded = s.workload.lengths != NULL && !best.packed,
+                                  .median_ms = best.median_ms};
     }
     db_best_release(&best);
     session_close(&s);

@@ -62,6 +62,7 @@ static int open_part(const struct options *o, struct choosing *c, struct chosen 
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
     part->padded = best.padded;
+    part->median_ms = best.known ? best.median_ms : NAN;
     drop_lengths(&part->workload, &part->full);
     part->opened = true;
     return 0;

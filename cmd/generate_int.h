@@ -41,7 +41,8 @@ struct chosen {
     struct workload full;     /* the same without lengths; borrows what does not differ */
     bool opened;              /* both are */
     struct plan plan;
-    bool padded; /* the plan is faster with rows of padding */
+    bool padded;      /* the plan is faster with rows of padding */
+    double median_ms; /* stored of the best plan known; NaN of others */
     struct schedules schedules;
 };
 

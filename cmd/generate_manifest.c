@@ -67,18 +67,28 @@ static json_t *measured_with(const struct schedules *s)
                                                            : json_null();
 }
 
+/* Null unless what was measured runs here. */
+static json_t *us_per_layer(const struct chosen *part)
+{
+    const struct schedules *s = &part->schedules;
+    bool same = !s->elsewhere;
+    for (int i = 0; i < s->candidate.count; i++)
+        same = same && !s->replaced[i];
+    return json_number(same ? 1e3 * part->median_ms / part->workload.layers : NAN);
+}
+
 /* Adds what a manifest says of one plan. */
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
     SCOPED_BUF precision = BUF_INIT;
     precision_text(s->candidate.precision, dtypes[part->workload.dtype].name, &precision);
-    json_auto_t *members =
-        json_pack("{si sb ss so so so so}", "value", (int)plan_value(part->plan), "packed",
-                  (int)s->candidate.packed, "precision", precision.ptr, "workload",
-                  workload_json(&part->workload, c->build.kind), "measured_on",
-                  s->device != NULL ? json_string(s->device) : json_null(), "measured_with",
-                  measured_with(s), "segments", segments_json(part));
+    json_auto_t *members = json_pack(
+        "{si sb ss so so so so so}", "value", (int)plan_value(part->plan), "packed",
+        (int)s->candidate.packed, "precision", precision.ptr, "workload",
+        workload_json(&part->workload, c->build.kind), "measured_on",
+        s->device != NULL ? json_string(s->device) : json_null(), "measured_with", measured_with(s),
+        "us_per_layer", us_per_layer(part), "segments", segments_json(part));
     json_object_update(out, members);
 }
 

@@ -46,7 +46,8 @@ void pack_note(const struct options *o, const char *what, const char *pack,
 struct best_plan {
     bool known;
     struct plan plan;
-    bool padded; /* with lengths: it is faster with rows of padding */
+    bool padded;      /* with lengths: it is faster with rows of padding */
+    double median_ms; /* stored */
 };
 
 /* Finds it, and says which one it is, if an operand or --baseline is "best"; else out->known is

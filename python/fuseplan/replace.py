@@ -8,7 +8,7 @@ import torch
 
 from . import capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe, program
 from .finder import Unsupported
-from .stack import Engine, Entry, Layers, Stack, Watch, hide_pooled
+from .stack import Engine, Entry, Layers, Stack, Watch, expected, hide_pooled
 
 # The largest relative L2 distance to the model itself, over rows of tokens.  One that is itself farther from its
 # layers in fp32, as T5's attention may be, which has no scale, is no measure: see _is_as_near().
@@ -329,7 +329,8 @@ def explain(model):
         for i, (batch, seq_len) in enumerate(engine.sizes):
             plan = engine.module._lib.encoder_plan_at(i).contents
             where = plan.measured_on.decode() if plan.measured_on else "never measured"
-            lines.append(f"  ({batch},{seq_len}): plan {plan.value}, {plan.kernels} kernels a layer, {where}")
+            lines.append(f"  ({batch},{seq_len}): plan {plan.value}, {plan.kernels} kernels a layer"
+                         f"{expected(engine.plans[i])}, {where}")
     graphs = _graphs.graphs_of(finder.unwrap(model))
     if graphs is not None:
         lines.append(f"CUDA graphs: {graphs.describe()}")

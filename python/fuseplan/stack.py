@@ -5,6 +5,8 @@ import contextlib
 import copy
 import functools
 import inspect
+import json
+import os
 import threading
 import time
 
@@ -24,6 +26,7 @@ _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")
 _CHANGED = "; the model's other parts may have changed already"
+_SHOWN = 4  # sizes in a text of one line
 
 
 class _Asked(threading.local):
@@ -345,7 +348,12 @@ class Stack(torch.nn.Module):
             return getattr(self.__dict__["plain"][0], name)
 
     def __repr__(self):
-        return f"Stack({self.description.path}: {self.describe()})"
+        d, engine = self.description, self.engine
+        plans = [f"({batch},{seq_len}) by plan {plan['value']}{expected(plan)}"
+                 for (batch, seq_len), plan in zip(engine.sizes[:_SHOWN], engine.plans)]
+        more = [f"{len(engine.sizes) - _SHOWN} more sizes"] * (len(engine.sizes) > _SHOWN)
+        return (f"Stack({d.path}: {len(d.layers)} layers {d.chain}, {engine.precision} on {d.place[0]}; " +
+                "; ".join(plans + more) + ")")
 
     def count_plain(self, reason):
         """A call that the layers themselves run."""
@@ -473,6 +481,12 @@ class Stack(torch.nn.Module):
         return outputs
 
 
+def expected(plan):
+    """", 12.3 us a layer" of a manifest's plan that was measured on this device, else nothing."""
+    us = plan["us_per_layer"]
+    return "" if us is None else f", {us:.3g} us a layer"
+
+
 class Engine:
     """A library with the weights of a stack.  module: encoder.py beside the library; about: what the cache knows."""
 
@@ -485,6 +499,8 @@ class Engine:
         self.dtype = module._dtype
         self.sizes = module.sizes()
         self.longest = max(seq_len for _, seq_len in self.sizes)
+        with open(os.path.join(os.path.dirname(module._path), "manifest.json"), encoding="utf-8") as file:
+            self.plans = json.load(file)["plans"]  # of the sizes
         self.layers = module.Layers(pack_layers(description, self.dtype), description.eps,
                                     **pack_shared(description, model, self.dtype, module.info.seq_len))
         self.calls = collections.Counter()

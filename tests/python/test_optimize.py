@@ -225,7 +225,11 @@ class Calls(common.Case):
         for part in ('encoder.layer: 3 layers post, 2 heads of 16, ffn 64, fp32, sizes (2, 32)', 'never measured',
                      'best known, or default'):
             self.assertIn(part, text)
-        self.assertIn('3 layers post', repr(self.ours))
+        stack = 'Stack(encoder.layer: 3 layers post, fp32 on cpu; (2,32) by plan 41115)'
+        self.assertIn(f'(0): {stack}\n', repr(self.ours))  # without a time, as none was measured
+        self.assertEqual(repr(self.ours.encoder.layer.stack), stack)
+        self.assertTrue(repr(optimize(models.draw(), [(1, 8), (2, 8), (3, 32)]).encoder.layer.stack).endswith(
+            '; (3,8) by plan 41115; (1,32) by plan 41115; 2 more sizes)'))
         self.assertFalse(any(module.training for module in self.ours.modules()))
         self.assertIn('call optimize() first', str(self.failing(explain, self.plain)))
 
@@ -575,6 +579,9 @@ class Cache(common.Case):
         optimize(model, [(1, 8)], time_limit=20, progress=events.append)
         self.assertNotIn('never measured', explain(model))
         self.assertIn('searched for 20 s', explain(model))
+        plan, = model.encoder.layer.stack.engine.plans
+        self.assertIn(f"plan {plan['value']}, {plan['us_per_layer']:.3g} us a layer)", repr(model))
+        self.assertIn(f", {plan['us_per_layer']:.3g} us a layer, ", explain(model))
         self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
 
     def test_mean_length(self):
