@@ -8,6 +8,8 @@
 
 import importlib
 
+__version__ = "0.2.0"  # also of the program: CMakeLists.txt reads it
+
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
          "doctor": "machine", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
          "tune_in_background": "tuning", "calibrate": "calibration", "write_rows": "calibration",
