@@ -108,27 +108,40 @@ def _read(module, stack):
     """(tensors by their names in encoder.h, eps, padding_id) of a module, or Unsupported, with what it has."""
     engine, tables, eps = stack.engine, {}, None
     hooks = torch.nn.modules.module
-    if module.training or getattr(module, "position_embedding_type", "absolute") != "absolute":
-        raise Unsupported("they are in training mode, or their positions are not absolute")
+    if module.training:
+        raise Unsupported("it is in training mode: call model.eval()")
+    if getattr(module, "position_embedding_type", "absolute") != "absolute":
+        raise Unsupported(f"its position_embedding_type is {module.position_embedding_type}; expected absolute")
     if hooks._global_forward_hooks or hooks._global_forward_pre_hooks or any(map(_has_hooks, (
             module, stack, stack.description.owner, *module._modules.values()))):
-        raise Unsupported("they or what they go to have hooks")
+        raise Unsupported("it, a part of it, or what its rows go to has a hook, which sees all rows")
     for name, part in module._modules.items():
-        if type(part) is not _KINDS.get(name) or "forward" in vars(part) or getattr(part, "max_norm", None) is not None:
-            raise Unsupported(f"their {name} is a {type(part).__name__} that fuseplan does not know")
+        if type(part) is not _KINDS.get(name) or "forward" in vars(part):
+            expected = f"; expected a {_KINDS[name].__name__} with its own forward()" if name in _KINDS else ""
+            raise Unsupported(f"its {name} is a {type(part).__name__}, which the library does not compute{expected}")
+        if getattr(part, "max_norm", None) is not None:
+            raise Unsupported(f"its {name} has max_norm, by which a call changes its rows")
         if isinstance(part, torch.nn.Embedding):
             tables[_TABLES[name]] = part.weight
         elif isinstance(part, torch.nn.LayerNorm):
             eps = part.eps
             tables.update({"gamma": part.weight} if part.bias is None else {"gamma": part.weight, "beta": part.bias})
         elif part.training:
-            raise Unsupported("they are in training mode")
+            raise Unsupported(f"its {name} is in training mode: call model.eval()")
     for name, t in tables.items():
         if (type(t) is not torch.nn.Parameter or t.dtype != engine.dtype or t.shape[-1:] != (engine.module.info.hidden,)
                 or not t.is_contiguous() or t.data_ptr() % 16 != 0 or t.device != tables["word"].device):
-            raise Unsupported(f"their {name} is {getattr(t, 'dtype', None)} {tuple(getattr(t, 'shape', ()))}; expected "
-                              f"{engine.dtype} of {engine.module.info.hidden} columns, contiguous, on one device")
+            raise Unsupported(f"its {name} tensor is {_describe(t)}; expected {engine.dtype} of "
+                              f"{engine.module.info.hidden} columns on {tables['word'].device}, contiguous and at a "
+                              "multiple of 16 bytes, as clone() makes it")
     return tables, eps, module.padding_idx if type(module).__name__ in _COUNTED else -1
+
+
+def _describe(t):
+    if type(t) is not torch.nn.Parameter:
+        return f"a {type(t).__name__}"
+    return (f"{t.dtype} {tuple(t.shape)} on {t.device}" + ", not contiguous" * (not t.is_contiguous()) +
+            f", {t.data_ptr() % 16} bytes behind a multiple of 16" * (t.data_ptr() % 16 != 0))
 
 
 def _has_hooks(module):
@@ -136,21 +149,23 @@ def _has_hooks(module):
 
 
 def find_refusal(model, stack):
-    """Why the library does not write a model's embeddings for its stack, or None; a call of their forward() decides.
+    """Why a model's own module writes its embeddings, and not the library, or None; a call of its forward() decides.
     model: the innermost one of transformers with the stack in it, or None."""
     module, kind = getattr(model, "embeddings", None), _MODELS.get(type(model).__name__)
     if kind is None or not type(model).__module__.startswith("transformers.models."):
-        return f"fuseplan knows none of a {type(model).__name__}"
-    own = types.MethodType(type(module).forward, module)
-    if type(module).__name__ != kind or type(module).__module__ != type(model).__module__ or module.forward != own:
-        return f"they are a {type(module).__name__}; expected {kind} with its own forward()"
+        return "the library has none " + ("outside models of transformers" if model is None else
+                                          f"of a {type(model).__name__}")
+    if type(module).__name__ != kind or type(module).__module__ != type(model).__module__:
+        return f"it is a {type(module).__module__}.{type(module).__name__}; expected {type(model).__module__}.{kind}"
+    if module.forward != types.MethodType(type(module).forward, module):
+        return "its forward() is not that of its class"
     try:
         with torch.no_grad():
             error = _compare(module, stack)
     except Unsupported as refusal:
         return str(refusal)
     most = _BOUND * torch.finfo(stack.engine.dtype).eps
-    return None if error <= most else f"the library's differ by {error:.2g} (relative L2); expected at most {most:.2g}"
+    return None if error <= most else f"the library's rows differ from its by {error:.2g} (relative L2), more than {most:.2g}"
 
 
 def _compare(module, stack):

@@ -323,7 +323,8 @@ def explain(model):
         lines += [f"{stack.description.path}: {stack.describe()}",
                   f"  relative L2 distance to the model: {engine.error:.2g}" +
                   (f", and of its own layers with these GEMMs in e4m3 {engine.loss:.2g}" if engine.loss else ""),
-                  f"  embeddings: {stack.embeddings or 'the library writes rows of tokens alone'}",
+                  "  embeddings: by " + (f"the model's own module: {stack.embeddings}" if stack.embeddings else
+                                        "the library, without rows of padding"),
                   f"  plans: {'searched for %g s' % searched if searched else 'best known, or default'}",
                   f"  library: {engine.module._path}"]
         for i, (batch, seq_len) in enumerate(engine.sizes):

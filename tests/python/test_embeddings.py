@@ -19,7 +19,8 @@ from fuseplan.stack import asking
 
 NAMES = ('bert', 'roberta', 'xlm-roberta', 'camembert', 'electra', 'distilbert', 'mpnet', 'nomic', 'modernbert')
 needs_masks = unittest.skipUnless(transformers.__version__ >= '5', 'masks are taken from models of transformers 5')
-OURS = 'embeddings: the library writes rows of tokens alone'
+OURS = 'embeddings: by the library, without rows of padding'
+THEIRS = "embeddings: by the model's own module: "
 
 
 def draw(name='bert', **fields):
@@ -217,20 +218,31 @@ class Modules(Case):
         def bounded(module):
             module.word_embeddings.max_norm = 1.0
 
+        def unaligned(module):
+            table = module.position_embeddings.weight
+            memory = torch.empty(table.numel() + 1)[1:].view_as(table)
+            table.data = memory.copy_(table)
+
         def further(module):
             module.further = torch.nn.Linear(32, 32)
-        for change, why in ((derived, 'they are a BertEmbeddings'), (patched, 'with its own forward()'),
-                            (bounded, 'their word_embeddings is a Embedding'), (further, 'their further is a Linear'),
-                            (lambda m: m.token_type_ids.fill_(1), "the library's differ by"),
-                            (lambda m: m.position_ids.copy_(m.position_ids.flip(1)), "the library's differ by")):
-            self.plain = draw()
-            change(self.plain.embeddings)
-            self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
-            self.assertIn(why, explain(self.ours))
+        for change, why in ((derived, 'it is a test_embeddings.BertEmb'), (patched, 'its forward() is not that of its class'),
+                            (bounded, 'its word_embeddings has max_norm'), (further, 'its further is a Linear'),
+                            (unaligned, 'its position tensor is torch.float32 (130, 32) on cpu, 4 bytes behind a'),
+                            (lambda m: m.token_type_ids.fill_(1), "the library's rows differ from its by"),
+                            (lambda m: m.position_ids.copy_(m.position_ids.flip(1)), "the library's rows differ from")):
+            self.plain, self.ours = draw(), draw()
+            for model in self.plain, self.ours:
+                change(model.embeddings)
+            optimize(self.ours, SHAPES)
+            self.assertIn(THEIRS + why, explain(self.ours))
             self.assertSame(masks(2, 20)[1], by_library=False)
         self.plain = models.draw('electra')
         self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
-        self.assertIn('torch.float32 (64, 16); expected torch.float32 of 32 columns', explain(self.ours))
+        self.assertIn(THEIRS + 'its word tensor is torch.float32 (64, 16) on cpu; expected torch.float32 of 32 columns',
+                      explain(self.ours))
+        for model, why in ((models.draw('vit'), 'the library has none of a ViTModel'),
+                           (torch.nn.ModuleList(draw().encoder.layer), 'the library has none outside models of')):
+            self.assertIn(THEIRS + why, explain(optimize(model.eval(), None if why.endswith('ViTModel') else SHAPES)))
         self.assertSame(by_library=False)
 
 
