@@ -51,7 +51,7 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     if (target == NULL) {
         env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
     } else {
-        const struct toolchain_request request = {.worker = worker};
+        const struct toolchain_request request = {.worker = worker, .anew = true};
         bool works = worker != NULL && c != NULL && target->toolchain(&request, c, &tc, &st) == 0;
         if (st.code == STATUS_OK && !works)
             status_set(&st, STATUS_ENVIRONMENT, "not tried: the worker or the cache is missing");

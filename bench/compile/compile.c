@@ -218,14 +218,15 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
 }
 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
-                  const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
+                  const struct toolchain_request *request, char key[HASH_TEXT_SIZE],
+                  struct status *st)
 {
     SCOPED_BUF text = BUF_INIT, headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, st);
     buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
     hash_text(text.ptr, text.len, key);
-    if (result == 0 && !cache_get(c, CACHE_BINARY, key, NULL, NULL))
-        result = build_probe(tc, c, headers.ptr, key, INFINITY, stop, st);
+    if (result == 0 && (request->anew || !cache_get(c, CACHE_BINARY, key, NULL, NULL)))
+        result = build_probe(tc, c, headers.ptr, key, INFINITY, request->stop, st);
     return result;
 }
 

@@ -203,6 +203,7 @@ struct toolchain_request {
     const char *compiler;              /* as in bench_options */
     const char *worker;                /* its program; null: the one that belongs to this program */
     const volatile sig_atomic_t *stop; /* as in bench_options */
+    bool anew;                         /* the compiler's probe is built, also if the cache holds it */
 };
 
 void toolchain_release(struct toolchain *tc);
@@ -250,7 +251,8 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
 
 /* Builds the compiler's probe, unless the cache holds it; key gets its name there. */
 int compile_probe(const struct toolchain *tc, const struct cache *c,
-                  const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st);
+                  const struct toolchain_request *request, char key[HASH_TEXT_SIZE],
+                  struct status *st);
 
 /* Builds the probe again after a failure: if that fails too, the failure is not the candidate's.
  * STATUS_ENVIRONMENT, STATUS_TIMEOUT once the clock shows `until`, or STATUS_INTERRUPTED once *stop

@@ -184,7 +184,7 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
 {
     char key[HASH_TEXT_SIZE];
     struct status failed = STATUS_INIT;
-    if (compile_probe(out, c, request->stop, key, &failed) != 0) {
+    if (compile_probe(out, c, request, key, &failed) != 0) {
         if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT)
             *st = failed; /* such as a full disk: not the compiler's fault */
         return status_set(st, STATUS_ENVIRONMENT,

@@ -122,12 +122,12 @@ static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int
 
 /* Finds a toolkit that does not know the GPU, or is incomplete, before the first candidate. */
 static int prove(const struct cache *c, const struct toolchain *tc,
-                 const volatile sig_atomic_t *stop, struct status *st)
+                 const struct toolchain_request *request, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
     SCOPED_BUF text = BUF_INIT;
     struct status failed = STATUS_INIT;
-    if (compile_probe(tc, c, stop, key, &failed) == 0)
+    if (compile_probe(tc, c, request, key, &failed) == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, failed.code, "%s", failed.message);
@@ -168,7 +168,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
         arguments_add_words(&out->flags, flags.ptr);
         arguments_text(&out->flags, &identity);
         hash_text(identity.ptr, identity.len, out->identity);
-        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
+        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request, st) : -1;
     }
     return result;
 }

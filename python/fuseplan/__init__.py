@@ -25,7 +25,8 @@ def __getattr__(name):  # PyTorch is imported when something is used
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise ModuleNotFoundError(f"fuseplan.{name} needs PyTorch, which this Python does not have", name="torch") from None
+        raise ModuleNotFoundError(f"fuseplan.{name} needs PyTorch, which this Python does not have: pip install torch",
+                                  name="torch") from None
 
 
 def __dir__():  # for completion in notebooks

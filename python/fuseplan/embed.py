@@ -21,9 +21,12 @@ def main():
     a = p.parse_args()
     if sys.stdout.isatty():
         p.error("standard output is a terminal: redirect it to a file, such as > vectors.npy")
-    import numpy as np
-    from sentence_transformers import SentenceTransformer
-
+    try:
+        import numpy as np
+        from sentence_transformers import SentenceTransformer
+    except ModuleNotFoundError as error:
+        sys.exit(f"fuseplan-embed: needs sentence-transformers, and this Python has no {error.name}: "
+                 "pip install sentence-transformers")
     from . import ProgramError, Wrong, encode, optimize
     sys.stdin.reconfigure(newline="\n")
     try:

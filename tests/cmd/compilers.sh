@@ -60,4 +60,18 @@ if FUSEPLAN_CC="$root/lacking" fuseplan doctor >out; then
   fail "doctor takes a compiler that builds no plan"
 fi
 grep -q unknown_shuffle out || fail "doctor does not say what the compiler lacks: $(cat out)"
+
+# One that worked, until its headers were removed.
+cat >worked <<END
+#!/bin/sh
+[ ! -e "$root/removed" ] || [ "\$*" = --version ] || { echo "no stdint.h" >&2 && exit 1; }
+exec cc "\$@"
+END
+chmod +x worked
+FUSEPLAN_CC="$root/worked" fuseplan doctor >out || fail "doctor: $(cat out)"
+touch removed
+if FUSEPLAN_CC="$root/worked" fuseplan doctor >out; then
+  fail "doctor takes a compiler that worked once"
+fi
+grep -q 'no stdint.h' out || fail "doctor does not say what the compiler lacks now: $(cat out)"
 echo "compilers:$tried"

@@ -1,10 +1,13 @@
 """The package where PyTorch is missing: it says what there is, and what is lacking."""
+import contextlib
+import io
 import re
 import sys
 
-sys.modules['torch'] = None  # importing it fails as if it were not installed
+sys.modules['torch'] = sys.modules['sentence_transformers'] = None  # importing them fails as if they were not installed
 
 import fuseplan
+from fuseplan import embed
 
 found = fuseplan.doctor()
 assert (found['torch'], found['gpu']) == (None, None), found
@@ -15,4 +18,11 @@ try:
     fuseplan.optimize(None)
     raise AssertionError('no error')
 except ModuleNotFoundError as error:
-    assert str(error) == 'fuseplan.optimize needs PyTorch, which this Python does not have', error
+    assert str(error) == 'fuseplan.optimize needs PyTorch, which this Python does not have: pip install torch', error
+sys.argv[1:] = ['model']
+try:
+    with contextlib.redirect_stdout(io.StringIO()):
+        embed.main()
+    raise AssertionError('no error')
+except SystemExit as error:
+    assert error.code.startswith('fuseplan-embed: needs sentence-transformers, and this Python has no '), error
