@@ -343,6 +343,9 @@ struct env_list {
     int count;
 };
 
+/* Replaces path by that of make, which builds libraries. */
+int env_find_make(struct buf *path, struct status *st);
+
 /* One row for each thing that can be missing or mismatched. */
 void env_check_all(struct env_list *out);
 

@@ -40,6 +40,25 @@ static void check_memory(struct env_list *out)
             have < UINT64_MAX ? number_bytes(have, text) : "unknown amount");
 }
 
+#define MAKE_ADVICE "install it: apt install make"
+
+int env_find_make(struct buf *path, struct status *st)
+{
+    return process_find("make", path)
+               ? 0
+               : status_set(st, STATUS_ENVIRONMENT,
+                            "make, which builds libraries, is not on PATH; " MAKE_ADVICE);
+}
+
+static void check_make(struct env_list *out)
+{
+    SCOPED_BUF path = BUF_INIT;
+    struct status st = STATUS_INIT;
+    bool found = env_find_make(&path, &st) == 0;
+    env_add(out, "make", false, found ? ENV_OK : ENV_MISSING, MAKE_ADVICE, "%s",
+            found ? path.ptr : st.message);
+}
+
 static void check_target(enum target_kind kind, const char *worker, const struct cache *c,
                          struct env_list *out)
 {
@@ -74,6 +93,7 @@ void env_check_all(struct env_list *out)
             have_worker ? worker.ptr : worker_problem.message);
     check_cache(have_cache ? &cache : NULL, &cache_problem, out);
     check_memory(out);
+    check_make(out);
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         check_target((enum target_kind)kind, have_worker ? worker.ptr : NULL,
                      have_cache ? &cache : NULL, out);

@@ -23,8 +23,10 @@ static int run(const struct options *o, struct status *st)
 {
     const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     SCOPED char *dir = place_directory(o, st);
+    SCOPED_BUF make = BUF_INIT;
     bool done = dir != NULL && library_check_name(name, st) == 0 &&
                 choosing_check_precision(o, st) == 0 &&
+                (!options_has(o, OPT(BUILD)) || env_find_make(&make, st) == 0) &&
                 generate_write(o, dir, name, NULL, NULL, st) == 0 &&
                 (!options_has(o, OPT(BUILD)) || build(o, dir, st) == 0);
     return done ? EXIT_SUCCESS : -1;

@@ -58,11 +58,12 @@ static int check(const struct options *o, const char *dir, const char *name, str
 {
     struct names ours = {.count = 0};
     struct trained *t = NULL;
+    SCOPED_BUF make = BUF_INIT;
     int result = -1;
     if (check_model(o, st) == 0 && library_check_name(name, st) == 0 &&
         choosing_check_precision(o, st) == 0 &&
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) == 0 &&
-        trained_open(o->weights, o->prefix, &t, st) == 0)
+        trained_open(o->weights, o->prefix, &t, st) == 0 && env_find_make(&make, st) == 0)
         result = 0;
     for (int i = 0; i < options_workloads(o) && result == 0; i++) {
         struct options one = each_part(o, i);

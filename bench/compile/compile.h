@@ -203,7 +203,7 @@ struct toolchain_request {
     const char *compiler;              /* as in bench_options */
     const char *worker;                /* its program; null: the one that belongs to this program */
     const volatile sig_atomic_t *stop; /* as in bench_options */
-    bool anew;                         /* the compiler's probe is built, also if the cache holds it */
+    bool anew; /* the compiler's probe is built, also if the cache holds it */
 };
 
 void toolchain_release(struct toolchain *tc);

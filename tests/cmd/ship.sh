@@ -99,6 +99,18 @@ grep -q 'nothing is written; what the search measured is stored, and the same co
   fail "$(cat said)"
 unchanged "interrupted"
 
+echo "no make"
+alone=$(dirname "$(command -v fuseplan)")
+for command in "ship --model bert --budget 2" "export 41115 --build"; do
+  expect 1 env PATH="$alone" fuseplan $command --target cpu -b 1 -s 9 -q -o new
+  grep -q "^fuseplan ${command%% *}: make, which builds libraries, is not on PATH; install it: apt install make$" said ||
+    fail "$(cat said)"
+done
+unchanged "no make"
+expect 1 env PATH="$alone" fuseplan doctor
+grep -q '^missing  make ' out || fail "doctor: $(cat out)"
+fuseplan doctor | grep -q '^ok  *make  */' || fail "doctor does not find make"
+
 echo "wrong uses"
 expect 2 $ship -b 1 -s 8 -o new
 grep -q 'no model is given; add --model DIR' said || fail "$(cat said)"
