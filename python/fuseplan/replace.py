@@ -8,7 +8,7 @@ import torch
 
 from . import capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe, program
 from .finder import Unsupported
-from .stack import Engine, Entry, Layers, Stack, Watch, expected, hide_pooled
+from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
 
 # The largest relative L2 distance to the model itself, over rows of tokens.  One that is itself farther from its
 # layers in fp32, as T5's attention may be, which has no scale, is no measure: see _is_as_near().
@@ -226,6 +226,9 @@ def _replace(model, stack):
     above, whole = _above(model, d), _whole(model, d)
     stack.hooks = [module.pooler.register_forward_hook(hide_pooled) for _, module in above
                    if isinstance(getattr(module, "pooler", None), torch.nn.Module)]
+    if getattr(d.owner, "use_nested_tensor", False):
+        d.owner.use_nested_tensor = Unnested(d.owner)
+        stack.hooks.append(d.owner.use_nested_tensor)
     stack.head = _find_head(module for _, module in above)
     for i, (path, module) in enumerate(above):
         # Models of transformers 4 look through tokens for padding if they get no mask.

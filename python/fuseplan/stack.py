@@ -312,6 +312,26 @@ class _Ended(Entry):
         return self._forward(*args, **kwargs)
 
 
+class Unnested:
+    """In the place of use_nested_tensor of a torch.nn.TransformerEncoder: false, so that its layers get a mask.  Copies
+    and pickles have the encoder's own."""
+
+    def __init__(self, owner):
+        self._owner = owner
+
+    def __bool__(self):
+        return False
+
+    def remove(self):
+        self._owner.use_nested_tensor = True
+
+    def __deepcopy__(self, memo):
+        return True
+
+    def __reduce__(self):
+        return _same, (True,)
+
+
 def _same(value):
     return value
 
@@ -432,11 +452,11 @@ class Stack(torch.nn.Module):
             raise Unsupported(f"the layers' input has the shape {tuple(x.shape)}; expected (B,S,D): load the model "
                               "with attn_implementation='sdpa'")
         engine = self.engine
-        if x.shape[1] > engine.longest:
+        if x.is_nested or x.shape[1] > engine.longest:
             if self.description.window:
                 raise Unsupported(f"the input has {x.shape[1]} tokens, and the layers' longest plan {engine.longest}: "
                                   "optimize the model again, with shapes for as many")
-            self.count_plain(f"more than {engine.longest} tokens")
+            self.count_plain("nested tensors" if x.is_nested else f"more than {engine.longest} tokens")
             plain = [layer.forward for layer in self.plain] if every else self.plain  # stands call their hooks
             return self.run_layers(plain, x, args, kwargs)
         lengths, order, bad = self.asked.lengths, None, None

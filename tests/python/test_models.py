@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import pickle
 import sys
 import types
 import unittest
@@ -95,6 +96,25 @@ class Pytorch(common.Case):
                 self.assertNear(ours(x), plain(x))
                 got, want = (m(x, src_key_padding_mask=padding) for m in (ours, plain))
                 self.assertNear(got[~padding], want[~padding])
+
+    def test_nested_tensors(self):
+        """An encoder that would give its layers these where padding is on the right."""
+        layer = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)
+        plain = models.shake(torch.nn.TransformerEncoder(layer, 3).eval())
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        for length in 24, 40:
+            x, right = torch.randn(2, length, 32), torch.arange(length) >= torch.tensor([[length], [9]])
+            for padding in right, right.flip(1), torch.zeros_like(right), None:
+                got, want = (m(x, src_key_padding_mask=padding) for m in (ours, plain))
+                real = slice(None) if padding is None else ~padding
+                self.assertNear(got[real], want[real])
+        self.assertEqual(stats(ours)['layers']['plain'], {'more than 32 tokens': 4})
+        x = torch.nested.nested_tensor([torch.randn(length, 32) for length in (24, 9)])
+        for got, want in zip(ours(x).unbind(), plain(x).unbind()):
+            self.assertNear(got, want)
+        self.assertEqual(stats(ours)['layers']['plain'], {'more than 32 tokens': 4, 'nested tensors': 1})
+        for other in copy.deepcopy(ours), pickle.loads(pickle.dumps(ours)), restore(ours):
+            self.assertIs(other.use_nested_tensor, True)
 
     def test_list_of_layers(self):
         layer = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)
