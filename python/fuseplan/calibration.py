@@ -8,7 +8,7 @@ import os
 import numpy as np
 import torch
 
-from . import finder, probe
+from . import arguments, finder, probe
 from .finder import Unsupported
 from .pack import pack_layers
 from .stack import Layers
@@ -25,7 +25,8 @@ def calibrate(model, sentences, path, *, tokenizer=None):
 
     model: a SentenceTransformer, or a HuggingFace model with its tokenizer; with PyTorch's own layers.
     sentences: some hundred strings, of the kind that the model will get."""
-    sentences = as_strings(sentences)
+    sentences = as_strings("sentences", sentences)
+    arguments.check_kind("path", path, (str, os.PathLike), "the name of the file to write")
     base, stack, tokenizer, most = _open(model, tokenizer)
     seen = [{name: _Seen(f"layer {i}: {name}") for name in TENSORS} for i in range(len(stack.layers))]
     hooks, tokens = [], 0
@@ -50,7 +51,8 @@ def write_rows(model, sentences, path, *, tokenizer=None):
     """Writes what a model's first layer gets of sentences, for `fuseplan accuracy --input`: a file of safetensors
     with rows (tokens,D), one sentence behind the other, and lengths (sentences)."""
     from safetensors.torch import save_file
-    sentences = as_strings(sentences)
+    sentences = as_strings("sentences", sentences)
+    arguments.check_kind("path", path, (str, os.PathLike), "the name of the file to write")
     base, stack, tokenizer, most = _open(model, tokenizer)
     rows, last = [None] * len(sentences), []
 
@@ -120,8 +122,9 @@ def _open(model, tokenizer):
         raise Unsupported("the model's layers are fuseplan's: call restore() first")
     stack = only_stack(base)
     tokenizer = tokenizer or (model.tokenizer if base is not model else None)
-    if tokenizer is None:
-        raise Unsupported(f"the model is a {type(model).__name__}, without a tokenizer: give tokenizer=")
+    if not callable(tokenizer):
+        raise Unsupported(f"tokenizer is a {type(tokenizer).__name__}; expected one of transformers" if tokenizer else
+                          f"the model is a {type(model).__name__}, without a tokenizer: give tokenizer=")
     limits = [getattr(model, "max_seq_length", None), probe.longest(base), tokenizer.model_max_length]
     return base, stack, tokenizer, min(limit for limit in limits if limit)
 
@@ -155,12 +158,10 @@ def _first(args, kwargs):
     return next(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
 
 
-def as_strings(sentences):
-    texts = [] if isinstance(sentences, str) else list(sentences)
-    if isinstance(sentences, str) or not all(isinstance(text, str) for text in texts):
-        raise TypeError("sentences: expected a list of str")
+def as_strings(name, given):
+    texts = arguments.strings_of(name, given)
     if not texts:
-        raise ValueError("sentences is empty: give some hundred, of the kind that the model will get")
+        raise ValueError(f"{name} is empty: give some hundred, of the kind that the model will get")
     return texts
 
 

@@ -165,7 +165,8 @@ def find_refusal(model, stack):
     except Unsupported as refusal:
         return str(refusal)
     most = _BOUND * torch.finfo(stack.engine.dtype).eps
-    return None if error <= most else f"the library's rows differ from its by {error:.2g} (relative L2), more than {most:.2g}"
+    return None if error <= most else (f"the library's rows differ from its by {error:.2g} (relative L2); expected at "
+                                       f"most {most:.2g}")
 
 
 def _compare(module, stack):

@@ -92,18 +92,21 @@ def transformers_5():
 def unwrap(model):
     """The model in a SentenceTransformer or a CrossEncoder; else the model itself."""
     kinds = {kind.__name__ for kind in type(model).__mro__}
+    base, what = model, f"{type(model).__module__}.{type(model).__qualname__}"
     if "SentenceTransformer" in kinds:
-        return model[0].auto_model
-    if "CrossEncoder" in kinds:
-        return model.model
-    return model
+        base = getattr(model[0], "auto_model", None)
+        what = f"SentenceTransformer that begins with a {type(model[0]).__name__}"
+    elif "CrossEncoder" in kinds:
+        base = model.model
+    if not isinstance(base, torch.nn.Module):
+        raise Unsupported(f"the model is a {what}; expected a torch.nn.Module, a SentenceTransformer with a model of "
+                          "transformers, or a CrossEncoder")
+    return base
 
 
 def check_whole(model):
     """Refuses models whose layers cannot be replaced, whatever they are."""
     name = f"{type(model).__module__}.{type(model).__qualname__}"
-    if not isinstance(model, torch.nn.Module):
-        raise Unsupported(f"the model is a {name}; expected a torch.nn.Module, a SentenceTransformer or a CrossEncoder")
     if hasattr(model, "_orig_mod"):
         raise Unsupported("the model is compiled; give the model to optimize() first, then to torch.compile()")
     if type(model).__module__.startswith("peft."):

@@ -16,10 +16,10 @@ TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "b
 
 def type_name(dtype):
     """"fp16" of torch.float16, or of the name itself."""
-    if dtype in TYPES:
+    if isinstance(dtype, str) and dtype in TYPES:
         return dtype
     names = {t: name for name, t in TYPES.items() if name != "tf32"}
-    if dtype not in names:
+    if not isinstance(dtype, torch.dtype) or dtype not in names:
         raise ValueError(f"dtype is {dtype}; expected {', '.join(TYPES)} or a torch.dtype of one of them")
     return names[dtype]
 

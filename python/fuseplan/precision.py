@@ -107,7 +107,7 @@ def make_wish(model, gemms, given, error, tokenizer):
         path = _keep(text)
         _check_whose(path, stack, given)
         return Wish(gemms, path)
-    sentences = calibration.as_strings(given)
+    sentences = calibration.as_strings("calibration", given)
     with tempfile.TemporaryDirectory() as directory:
         made = os.path.join(directory, "calibration.json")
         calibration.calibrate(model, sentences, made, tokenizer=tokenizer)

@@ -1,12 +1,13 @@
 """optimize(), restore(), explain(), stats(), doctor()."""
 
+import collections.abc
 import copy
 import re
 import weakref
 
 import torch
 
-from . import capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe, program
+from . import arguments, capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
 
@@ -51,7 +52,12 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=Non
 
     The results are compared with those of the model first, and nothing is replaced unless they agree: else Wrong is
     raised.  Unsupported says what a model has that no plan computes, ProgramError what the program could not do."""
-    shapes = _check_shapes(shapes)
+    shapes = arguments.shapes_of(shapes)
+    arguments.check(time_limit, progress, mean_length=mean_length)
+    arguments.check_kind("example", example, (collections.abc.Mapping, type(None)),
+                         "a dict of arguments of a call of the model")
+    if dtype is not None:
+        library.type_name(dtype)
     gemms = _precision.check(precision, calibration, error, time_limit, dtype)
     whole, base = model, finder.unwrap(model)
     finder.check_whole(base)
@@ -129,15 +135,6 @@ def _draw_x(stack, seq_len):
     device, dtype = stack.place
     generator = torch.Generator(device).manual_seed(0)
     return torch.randn(2, seq_len, stack.hidden, device=device, dtype=dtype, generator=generator)
-
-
-def _check_shapes(shapes):
-    if shapes is None:
-        return None
-    shapes = [tuple(map(int, shape)) for shape in shapes]
-    if not shapes or not all(len(shape) == 2 and min(shape) > 0 for shape in shapes):
-        raise ValueError(f"shapes are {shapes}; expected pairs (batch, tokens)")
-    return shapes
 
 
 def _shapes_of(model, calls, shapes):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import torch
 
-from . import finder, graphs
+from . import arguments, finder, graphs
 from .stack import Layers, asking
 
 _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
@@ -25,12 +25,10 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     read, and layers compute no rows of padding if the library is packed. On a GPU one small batch alone, whose size
     comes again, runs as a CUDA graph."""
     one = isinstance(sentences, str)
-    texts = [sentences] if one else list(sentences)
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"sentence {i} is a {type(text).__name__}; expected a str")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; expected 1 or more")
+    texts = [sentences] if one else arguments.strings_of("sentences", sentences)
+    arguments.check(None, None, batch_size=batch_size, truncate_dim=truncate_dim)
+    arguments.check_kind("prompt", prompt, (str, type(None)), "a str")
+    arguments.check_kind("prompt_name", prompt_name, (str, type(None)), "a str")
     stack = _stack_of(model)
     prompt = _find_prompt(model, prompt, prompt_name)
     columns = getattr(model, "truncate_dim", None) if truncate_dim is None else truncate_dim
@@ -62,7 +60,7 @@ def _to_numpy(t):
 
 def _stack_of(model):
     base = finder.unwrap(model)
-    found = [m for m in base.modules() if isinstance(m, Layers)] if isinstance(base, torch.nn.Module) else []
+    found = [m for m in base.modules() if isinstance(m, Layers)]
     if base is model or len(found) != 1:
         raise finder.Unsupported(f"the model is a {type(model).__name__}; expected a SentenceTransformer whose layers "
                                  "are fuseplan's: call optimize() first")

@@ -2,7 +2,7 @@
 
 import threading
 
-from . import finder, graphs, library, precision
+from . import arguments, finder, graphs, library, precision
 from .replace import _stacks_of, lengths_of, made_engine
 
 
@@ -38,6 +38,7 @@ def tune(model, time_limit=60, most=4, progress=True):
     them; for sequences as long as in these calls, unless optimize() was told a mean_length.  time_limit: in seconds,
     for all.  Shapes that the library has already stay.  Returns the shapes.  CUDA graphs that captured calls before
     must not be replayed after it."""
+    arguments.check(time_limit, progress, most=most)
     base, shapes = finder.unwrap(model), []
     for stack in _stacks_of(model):
         new = learned(stack, most)
@@ -74,4 +75,6 @@ class Tuning(threading.Thread):
 
 def tune_in_background(model, time_limit=60, most=4):
     """Starts tune() and returns at once: see Tuning.  The search measures on the device that the model runs on."""
+    arguments.check(time_limit, None, most=most)
+    _stacks_of(model)
     return Tuning(model, time_limit, most)

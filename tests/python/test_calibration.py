@@ -105,7 +105,14 @@ class Calibration(common.Case):
             return fuseplan.calibrate(*args, **{'path': self.path, 'tokenizer': Words(), **kwargs})
         model = models.draw()
         self.assertRefused('without a tokenizer', calibrate, model, TEXTS, tokenizer=None)
-        self.assertRefused('expected a list of str', calibrate, model, 'one', kind=TypeError)
+        self.assertRefused('tokenizer is a int; expected', calibrate, model, TEXTS, tokenizer=5)
+        self.assertRefused('sentences is a str; expected a list of str', calibrate, model, 'one', kind=TypeError)
+        self.assertRefused('sentences is a int; expected a list of str', calibrate, model, 5, kind=TypeError)
+        self.assertRefused('sentences: sentence 1 is a NoneType', calibrate, model, ['1', None], kind=TypeError)
+        for function in fuseplan.calibrate, fuseplan.write_rows:
+            self.assertRefused('path is a NoneType; expected', function, model, TEXTS, None, tokenizer=Words(),
+                               kind=TypeError)
+            self.assertRefused('the model is a builtins.NoneType', function, None, TEXTS, self.path)
         self.assertRefused('is empty', calibrate, model, [], kind=ValueError)
         self.assertRefused("no token of sentence 1, ''", calibrate, model, ['1', ''], kind=ValueError)
         os.mkdir(self.path)

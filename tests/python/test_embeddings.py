@@ -225,11 +225,11 @@ class Modules(Case):
 
         def further(module):
             module.further = torch.nn.Linear(32, 32)
-        for change, why in ((derived, 'it is a test_embeddings.BertEmb'), (patched, 'its forward() is not that of its class'),
+        for change, why in ((derived, 'it is a test_embeddings.BertEmb'), (patched, 'its forward() is not that of'),
                             (bounded, 'its word_embeddings has max_norm'), (further, 'its further is a Linear'),
                             (unaligned, 'its position tensor is torch.float32 (130, 32) on cpu, 4 bytes behind a'),
                             (lambda m: m.token_type_ids.fill_(1), "the library's rows differ from its by"),
-                            (lambda m: m.position_ids.copy_(m.position_ids.flip(1)), "the library's rows differ from")):
+                            (lambda m: m.position_ids.copy_(m.position_ids.flip(1)), "the library's rows differ")):
             self.plain, self.ours = draw(), draw()
             for model in self.plain, self.ours:
                 change(model.embeddings)

@@ -468,6 +468,36 @@ class Refusals(common.Case):
             lambda m: layer(m, 1).output.dense.weight.fill_(float('nan'))), SHAPES, kind=ValueError)
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
 
+    def test_arguments(self):
+        model = models.draw()
+        for text, kind, arguments in (
+                ('shapes are [8, 64]; expected pairs (batch, tokens)', ValueError, {'shapes': [8, 64]}),
+                ("shapes are ['x']; expected pairs", ValueError, {'shapes': 'x'}),
+                ('shapes are 8; expected pairs', ValueError, {'shapes': 8}),
+                ('shapes are [(8.5, 64)]; expected pairs', ValueError, {'shapes': [(8.5, 64)]}),
+                ('shapes are [(8, 0)]; expected pairs', ValueError, {'shapes': [(8, 0)]}),
+                ("time_limit is 'a'; expected seconds", ValueError, {'time_limit': 'a'}),
+                ('time_limit is -1; expected seconds', ValueError, {'time_limit': -1}),
+                ('time_limit is nan; expected seconds', ValueError, {'time_limit': float('nan')}),
+                ('dtype is []; expected fp32, tf32, fp16, bf16', ValueError, {'dtype': []}),
+                ('dtype is half; expected fp32', ValueError, {'dtype': 'half'}),
+                ('mean_length is -1; expected a whole number', ValueError, {'mean_length': -1}),
+                ('mean_length is 2.5; expected a whole number', ValueError, {'mean_length': 2.5}),
+                ('progress is 5; expected True, False or a function', ValueError, {'progress': 5}),
+                ('example is a int; expected a dict', TypeError, {'example': 5}),
+                ('calibration is a int; expected a list of str', TypeError, {'precision': 'fp8', 'calibration': 5})):
+            with self.subTest(text), mock.patch.object(fuseplan.precision, 'check_place'):
+                self.assertRefused(text, optimize, model, **{'shapes': SHAPES, **arguments}, kind=kind)
+                self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
+        for function in optimize, restore, explain, stats, fuseplan.tune, fuseplan.tune_in_background:
+            self.assertRefused('the model is a builtins.NoneType; expected a torch.nn.Module', function, None)
+        self.assertRefused('call optimize() first', fuseplan.tune_in_background, model, kind=ValueError)
+        optimize(model, SHAPES)
+        for function in fuseplan.tune, fuseplan.tune_in_background:
+            self.assertRefused("time_limit is 'a'; expected seconds", function, model, 'a', kind=ValueError)
+            self.assertRefused('most is 0; expected a whole number', function, model, most=0, kind=ValueError)
+        self.assertRefused('progress is 5', fuseplan.tune, model, progress=5, kind=ValueError)
+
     def test_wrong_results(self):
         model = models.draw()
         module, about = library.get(fuseplan.finder.find_stacks(model)[0][0], 'fp32', SHAPES)

@@ -93,6 +93,13 @@ class Sentences(common.Case):
         self.assertRefused("prompt_name is 'no'", fuseplan.encode, ours, TEXTS, prompt_name='no', kind=ValueError)
         self.assertRefused('call optimize() first', fuseplan.encode, plain, TEXTS)
         self.assertRefused('sentence 1 is a NoneType', fuseplan.encode, ours, ['w1', None], kind=TypeError)
+        self.assertRefused('sentences is a int; expected a list of str', fuseplan.encode, ours, 5, kind=TypeError)
+        self.assertRefused('the model is a builtins.NoneType', fuseplan.encode, None, TEXTS)
+        for name, value, kind in (('batch_size', 'a', ValueError), ('truncate_dim', -1, ValueError),
+                                  ('prompt', 5, TypeError), ('prompt_name', [], TypeError)):
+            self.assertRefused(f'{name} is ', fuseplan.encode, ours, TEXTS, **{name: value}, kind=kind)
+        plain[0] = torch.nn.Identity()
+        self.assertRefused('the model is a SentenceTransformer that begins with a Identity', optimize, plain)
 
     def test_letters(self):
         """A tokenizer to which each letter counts, blanks too, and that puts no special token behind."""
@@ -156,8 +163,9 @@ class Sentences(common.Case):
                     ([os.path.join(directory, 'no')], 'w1', 'SentenceTransformer cannot load ')):
                 done = self.run_embed(*words, text=text)
                 self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertTrue(done.stderr.splitlines()[-1].startswith(b'fuseplan-embed: ' + why.encode()), done.stderr)
-                self.assertNotIn(b'Traceback', done.stderr)
+                said = done.stderr.decode()
+                self.assertTrue(said.splitlines()[-1].startswith('fuseplan-embed: ' + why), said)
+                self.assertNotIn('Traceback', said)
             with mock.patch.dict(os.environ, FUSEPLAN='/nowhere/fuseplan'):
                 self.assertEqual(self.run_embed(directory, text='w1').returncode, 1)
 
@@ -176,7 +184,8 @@ class Sentences(common.Case):
 
     def run_embed(self, *words, text):
         return subprocess.run([sys.executable, '-m', 'fuseplan.embed', '--device', 'cpu', *words],
-                              input=text if isinstance(text, bytes) else text.encode(), capture_output=True, check=False)
+                              input=text if isinstance(text, bytes) else text.encode(), capture_output=True,
+                              check=False)
 
     def embed(self, directory, text):
         done = self.run_embed('--shapes', '2x8', '16x32', directory, text=text)
