@@ -3,6 +3,7 @@
 
 static int build(const struct options *o, const char *dir, struct status *st)
 {
+    session_catch_signals(); /* so that make ends with this program */
     if (library_build(dir, st) == 0) {
         SCOPED_BUF path = BUF_INIT;
         buf_add_path(&path, dir);
@@ -13,10 +14,9 @@ static int build(const struct options *o, const char *dir, struct status *st)
     }
     struct status why = *st;
     *st = STATUS_INIT;
-    return status_set(st, why.code,
-                      "--build: %s in '%s'; the folder is written, and what is above says what it "
-                      "lacks",
-                      why.message, dir);
+    return status_set(
+        st, why.code, "--build: %s in '%s'; the folder is written%s", why.message, dir,
+        why.code == STATUS_INTERRUPTED ? "" : ", and what is above says what it lacks");
 }
 
 static int run(const struct options *o, struct status *st)
@@ -47,7 +47,7 @@ const struct command cmd_export = {
                OPT(PACKED) | OPT(NAME) | OPT(BUILD) | OPT(DB) | OPT(PRECISION) | OPT(CALIBRATION),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .each = true,
-    .exits = EXITS_NO_RESULT,
+    .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about =
         "VALUE may be 'best', the best plan known for each workload, 'default', the one\n"
         "that is expected to be the fastest, or 'best,default', that one where none is known.\n"

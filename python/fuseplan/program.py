@@ -1,8 +1,11 @@
 """Calls the program fuseplan."""
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -37,48 +40,61 @@ def find():
 
 def _environment():
     """Of the program: settings files name places, and no sizes beside those of a model."""
-    return {"FUSEPLAN_CONFIG": "places", **os.environ}
+    jobs = f"-j{len(os.sched_getaffinity(0))}"  # of make, which builds libraries
+    return {"FUSEPLAN_CONFIG": "places", "MAKEFLAGS": jobs, **os.environ}
 
 
 def run(*words, progress=None, check=True):
     """Standard output of `fuseplan WORDS`.  progress: called with each event of cli.md's --events.  check: False: what
     fails is no error if it has written something."""
     line = [find(), *map(str, words)]
-    if progress is None:
-        jobs = f"-j{len(os.sched_getaffinity(0))}"  # of make, which builds libraries
-        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env={"MAKEFLAGS": jobs, **_environment()})
-        out, err, status = done.stdout, done.stderr, done.returncode
-    else:
-        out, err, status = _run_watched(line, progress)
+    out, err, status = _run(line, progress)
     if status != 0 and (check or not out):
         raise ProgramError(_last_message(err) or f"'{' '.join(line)}' exits with status {status}", status)
     return out
 
 
-def _run_watched(line, progress):
-    reading, writing = os.pipe()
-    process = subprocess.Popen([*line, "--events", f"/dev/fd/{writing}"], stdin=subprocess.DEVNULL, env=_environment(),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=(writing,))
-    os.close(writing)
-    texts = {}
-    readers = [threading.Thread(target=lambda name=name, pipe=pipe: texts.update({name: pipe.read()}))
-               for name, pipe in (("out", process.stdout), ("err", process.stderr))]
-    for reader in readers:
-        reader.start()
-    try:
-        with os.fdopen(reading) as events:
+def _run(line, progress):
+    """(standard output, standard error, exit status)"""
+    with contextlib.ExitStack() as undo:
+        alive, held, reading, writing = *os.pipe(), *os.pipe()
+        undo.callback(os.close, held)
+        undo.callback(os.close, alive)
+        events = undo.enter_context(os.fdopen(reading))  # without progress none come
+        try:
+            process = subprocess.Popen([*line, *(["--events", f"/dev/fd/{writing}"] if progress else [])],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, env=_environment(), pass_fds=[alive] + [writing] * bool(progress))
+        finally:
+            os.close(writing)
+        _tie(process, alive)
+        texts = {}
+        readers = [threading.Thread(target=lambda name=name, pipe=pipe: texts.update({name: pipe.read()}))
+                   for name, pipe in (("out", process.stdout), ("err", process.stderr))]
+        for reader in readers:
+            reader.start()
+        try:
             for event in events:
                 progress(json.loads(event))
-    except BaseException:  # Ctrl-C, too: the program stores what it has measured
-        process.terminate()
-        raise
-    finally:
-        status = process.wait()
-        for reader, pipe in zip(readers, (process.stdout, process.stderr)):
-            reader.join()
-            pipe.close()
+            process.wait()
+        except BaseException:  # Ctrl-C, too: the program stores what it has measured
+            process.terminate()
+            raise
+        finally:
+            status = process.wait()
+            for reader, pipe in zip(readers, (process.stdout, process.stderr)):
+                reader.join()
+                pipe.close()
     return texts["out"], texts["err"], status
+
+
+def _tie(process, alive):
+    """Lets SIGTERM end a process where this one ends before it, as by SIGKILL: then the last writer of the pipe `alive`
+    is gone, of which the system tells the owner.  PR_SET_PDEATHSIG would tell of the end of a thread, and has to be set
+    by the child."""
+    fcntl.fcntl(alive, fcntl.F_SETOWN, process.pid)
+    fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(alive, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _last_message(err):

@@ -1,13 +1,19 @@
 """What a user does with an optimised model, and what is refused."""
 
+import contextlib
 import copy
+import glob
 import inspect
 import io
 import os
 import pickle
 import re
+import select
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -561,6 +567,39 @@ class Refusals(common.Case):
                 library.get = get
             self.assertEqual(sorted({s for _, s in asked}), sizes)
             self.assertEqual(sorted({b for b, _ in asked}), [1, 8, 64])
+
+
+class Program(unittest.TestCase):
+
+    def find_tied(self, pid):
+        """Children of a process that a signal tells of its end."""
+        for children in glob.glob(f'/proc/{pid}/task/*/children'):
+            with open(children, encoding='utf-8') as file:
+                for child in file.read().split():
+                    for info in glob.glob(f'/proc/{child}/fdinfo/*'):
+                        with contextlib.suppress(OSError), open(info, encoding='utf-8') as fields:
+                            if int(re.search(r'flags:\s*(\d+)', fields.read())[1], 8) & os.O_ASYNC:
+                                yield int(child)
+
+    def test_ends_with_the_process_that_started_it(self):
+        """Also where that is killed, and where a thread of it waits."""
+        code = 'import sys, threading; from fuseplan import program\n'
+        code += 'threading.Thread(target=program.run, args=["x"], kwargs={"progress": %s}).start()'
+        with tempfile.TemporaryDirectory() as directory:
+            path, deadline = os.path.join(directory, 'fuseplan'), time.monotonic() + 60
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write('#!/bin/sh\nexec sleep 100\n')
+            os.chmod(path, 0o755)
+            for progress in 'None', 'print':
+                with subprocess.Popen([sys.executable, '-c', code % progress], env={**os.environ, 'FUSEPLAN': path}) as of:
+                    found = []
+                    while not found and time.monotonic() < deadline:
+                        found = [*self.find_tied(of.pid)]
+                    handle = os.pidfd_open(found[0]) if found else -1
+                    of.kill()
+                self.assertTrue(found, f'with progress {progress} nothing would tell the program')
+                self.assertTrue(select.select([handle], [], [], 60)[0], f'with progress {progress} it lives on')
+                os.close(handle)
 
 
 class Cache(common.Case):

@@ -372,6 +372,10 @@ $ CODE=0 ${export%%-q*} -o lib --build 2>&1 | tail -n 3
 fuseplan: wrote 52 files; make builds them
 make -s -C lib -jN
 fuseplan: built the library; 'lib/example' runs its example
+## Make ends with it.
+$ printf '#!/bin/sh\nkill -TERM $PPID\nexec sleep 100\n' >bin/make
+130$ timeout 60 $export
+! fuseplan export: --build: interrupted in 'lib'; the folder is written
 === names of paths
 ## A name may have blanks, begin with a dash or mean something to a shell: what is printed can be
 ## copied, and no compiler takes the name for an option.
