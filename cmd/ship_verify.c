@@ -12,12 +12,6 @@ static json_t *text_or_null(const char *text)
     return text[0] != '\0' ? json_string(text) : json_null();
 }
 
-/* Of a plan's output, as a share of its norm. */
-static double allowed_of(const struct workload *w, const struct comparison *c, int i)
-{
-    return c->precision[i] != 0 ? LAYER_E4M3_TOLERANCE : LAYER_FACTOR * dtypes[w->dtype].tolerance;
-}
-
 /* what: "unfused".  beside: the plan's speed over the unfused one's. */
 static json_t *row_of(const char *what, const struct workload *w, const struct comparison *c, int i,
                       const struct baseline_time *beside)
@@ -36,7 +30,8 @@ static json_t *row_of(const char *what, const struct workload *w, const struct c
         json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "speedup",
         json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
         "speedup_high", json_number(beside->speedup.high), "unstable", text_or_null(unstable),
-        "error", json_number(ok ? t->error : NAN), "allowed", json_number(allowed_of(w, c, i)));
+        "error", json_number(ok ? t->error : NAN), "allowed",
+        json_number(layer_tolerance(w->dtype, c->precision[i])));
 }
 
 /* The best plan is the one given, the unfused one the only baseline. */
@@ -116,7 +111,7 @@ static int compare_library(const struct options *o, struct session *s, const str
                            const char *at, double *difference, struct status *st)
 {
     SCOPED_BUF dir = BUF_INIT;
-    double most = allowed_of(&s->workload, c, 0);
+    double most = layer_tolerance(s->workload.dtype, c->precision[0]);
     buf_addf(&dir, "%s/verified", at);
     progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
     int result = bench_dump_flow(s->bench, &c->candidates[0], dir.ptr, st) != 0 ||

@@ -30,8 +30,8 @@ static bool e4m3_applicable(const struct choice *c, const struct build_target *t
     enum { FIRST_ARCH = 89, GROUP = 16 };
     struct cuda_product p;
     choice_product(c, &p);
-    if (t->dtype != DTYPE_FP16)
-        return inapplicable(why, "beside e4m3 it has fp16 alone");
+    if (dtypes[t->dtype].bytes != 2)
+        return inapplicable(why, "beside e4m3 it has fp16 and bf16 alone");
     if (t->arch != 0 && t->arch < FIRST_ARCH)
         return inapplicable(why, "cuBLASLt multiplies e4m3 from sm_89 on");
     if (p.out_e4m3 && !p.e4m3)

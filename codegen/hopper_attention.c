@@ -75,8 +75,8 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.kernel.ordered && h.kernel.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
-    if (h.kernel.out_e4m3 && (t->dtype != DTYPE_FP16 || t->head_size % 16 != 0))
-        return inapplicable(why, "e4m3 is rounded from fp16, in groups of 16 columns");
+    if (h.kernel.out_e4m3 && t->head_size % 16 != 0)
+        return inapplicable(why, "e4m3 is stored in groups of 16 columns");
     if (fp_hopper_attention_shared(h.kernel, f.score_bias) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;

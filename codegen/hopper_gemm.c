@@ -139,12 +139,9 @@ static bool norm_of_split_applicable(const struct fp_hopper_gemm *g, const struc
 }
 
 static bool e4m3_applicable(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
-                            const struct build_target *t, const struct workload *w,
-                            const char **why)
+                            const struct workload *w, const char **why)
 {
     enum { GROUP = 16 }; /* columns: 16 bytes, and what changes its order */
-    if (t->dtype != DTYPE_FP16)
-        return inapplicable(why, "beside e4m3 this kernel has fp16 alone");
     if (g->swap || g->split > 1)
         return inapplicable(why, "e4m3 goes without swapped operands and parts of sums");
     if (g->out_e4m3 && fp_hopper_gemm_panel(*g) < 64)
@@ -177,7 +174,7 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
     if (!gemm)
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
-    if ((g.e4m3 || g.out_e4m3) && !e4m3_applicable(&g, &stage, t, w, why))
+    if ((g.e4m3 || g.out_e4m3) && !e4m3_applicable(&g, &stage, w, why))
         return false;
     if (g.norm == FP_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
         return inapplicable(

@@ -87,8 +87,8 @@ static inline void e4m3_pack_weight(const float *values, int64_t inner, int64_t 
 }
 
 /* What element i of an array of a layer adds to the fingerprint of weights, modulo 2^64:
- * splitmix64((layer * 16 + array) * 2^40 + i) times its bits in fp16.  Exported libraries have no
- * base/, so splitmix64() stands here once more. */
+ * splitmix64((layer * 16 + array) * 2^40 + i) times its bits in a half type.  Exported libraries
+ * have no base/, so splitmix64() stands here once more. */
 static inline uint64_t e4m3_fingerprint(int layer, int array, uint64_t i, uint16_t half)
 {
     uint64_t z = ((uint64_t)(layer * 16 + array) << 40) + i + 0x9e3779b97f4a7c15u;

@@ -123,9 +123,10 @@ struct dtype_info {
 };
 extern const struct dtype_info dtypes[DTYPE_COUNT];
 
-enum { LAYER_FACTOR = 4 };                    /* a layer's tolerance over a segment's */
-#define LAYER_E4M3_TOLERANCE 3e-2             /* a layer's with GEMMs in e4m3 */
 enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
+
+/* The same of a layer; precision: GEMMs whose operands are e4m3, as bits. */
+double layer_tolerance(enum dtype dtype, unsigned precision);
 
 /* The largest sizes that a workload may have; SEQ_LEN_MAX is that of seq_len. */
 enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };

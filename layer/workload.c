@@ -14,6 +14,15 @@ enum dtype dtype_from_name(const char *name)
     return (enum dtype)d;
 }
 
+/* Where numbers are rounded to e4m3, one next to the middle of two of these may go to the other
+ * one, by a whole step. */
+double layer_tolerance(enum dtype dtype, unsigned precision)
+{
+    enum { SEGMENTS = 4 };
+    const double rounded = 3e-2, plain = SEGMENTS * dtypes[dtype].tolerance;
+    return precision != 0 && rounded > plain ? rounded : plain;
+}
+
 void workload_init(struct workload *w)
 {
     struct status st = STATUS_INIT;

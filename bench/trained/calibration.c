@@ -6,10 +6,18 @@
 
 enum { CALIBRATION_MOST = 16 << 20, VERSION = 2 };
 
+/* What a file says of a model in fp16, or in bf16. */
+struct half {
+    const char *name, *model; /* model: the key of its fingerprint */
+    double most;              /* of its numbers */
+};
+
+static const struct half fp16 = {"fp16", "model", 65504}, bf16 = {"bf16", "model_bf16", 0x1.fep127};
+
 /* Of a GEMM's input in a layer. */
-static int read_scale(json_t *layer, int number, const char *input, float *out, struct status *st)
+static int read_scale(const struct half *half, json_t *layer, int number, const char *input,
+                      float *out, struct status *st)
 {
-    static const double most = 65504; /* of fp16 */
     double amax, scale;
     json_error_t error;
     if (json_unpack_ex(layer, &error, 0, "{s:{s:F, s:F}}", input, "amax", &amax, "scale", &scale) !=
@@ -17,10 +25,10 @@ static int read_scale(json_t *layer, int number, const char *input, float *out, 
         return status_set(st, STATUS_USAGE,
                           "layer %d: '%s' has not the numbers 'amax' and 'scale': %s", number,
                           input, error.text);
-    if (!(amax >= 0 && amax <= most))
+    if (!(amax >= 0 && amax <= half->most))
         return status_set(st, STATUS_USAGE,
-                          "layer %d: '%s': its amax is %g; expected a number of fp16, from 0 to %g",
-                          number, input, amax, most);
+                          "layer %d: '%s': its amax is %g; expected a number of %s, from 0 to %g",
+                          number, input, amax, half->name, half->most);
     const double right = (double)e4m3_input_scale((float)amax);
     if (scale != right)
         return status_set(st, STATUS_USAGE,
@@ -31,10 +39,11 @@ static int read_scale(json_t *layer, int number, const char *input, float *out, 
     return 0;
 }
 
-static int read_whole(struct calibration *c, const json_t *whole, struct status *st)
+static int read_whole(const struct half *half, struct calibration *c, const json_t *whole,
+                      struct status *st)
 {
     const json_t *version = json_object_get(whole, "version");
-    const json_t *model = json_object_get(whole, "model"),
+    const json_t *model = json_object_get(whole, half->model),
                  *layers = json_object_get(whole, "layers");
     if (!json_is_object(whole))
         return status_set(st, STATUS_USAGE, "it is not a JSON object");
@@ -43,25 +52,28 @@ static int read_whole(struct calibration *c, const json_t *whole, struct status 
                           "it has no 'version' of %d, which fuseplan.calibrate() writes", VERSION);
     if (!json_is_string(model) || !json_is_array(layers) || json_array_size(layers) == 0)
         return status_set(st, STATUS_USAGE,
-                          "it has no text 'model' or no list 'layers' with something in it");
+                          "it has no text '%s' or no list 'layers' with something in it, as "
+                          "fuseplan.calibrate() writes for models in %s",
+                          half->model, half->name);
     c->model = mem_strdup(json_string_value(model));
     if (strlen(c->model) != FINGERPRINT_SIZE - 1 ||
         strspn(c->model, "0123456789abcdef") != FINGERPRINT_SIZE - 1)
-        return status_set(st, STATUS_USAGE, "its 'model' is '%s'; expected %d hexadecimal digits",
-                          c->model, FINGERPRINT_SIZE - 1);
+        return status_set(st, STATUS_USAGE, "its '%s' is '%s'; expected %d hexadecimal digits",
+                          half->model, c->model, FINGERPRINT_SIZE - 1);
     c->sentences = json_integer_value(json_object_get(whole, "sentences"));
     c->layers = (int)json_array_size(layers);
     c->scale = mem_alloc((size_t)c->layers, sizeof(*c->scale));
     for (int i = 0; i < c->layers * GEMM_COUNT; i++)
-        if (read_scale(json_array_get(layers, (size_t)(i / GEMM_COUNT)), i / GEMM_COUNT,
+        if (read_scale(half, json_array_get(layers, (size_t)(i / GEMM_COUNT)), i / GEMM_COUNT,
                        gemm_inputs[i % GEMM_COUNT], &c->scale[i / GEMM_COUNT][i % GEMM_COUNT],
                        st) != 0)
             return -1;
     return 0;
 }
 
-int calibration_read(const char *path, struct calibration *out, struct status *st)
+int calibration_read(const char *path, enum dtype dtype, struct calibration *out, struct status *st)
 {
+    const struct half *half = dtype == DTYPE_BF16 ? &bf16 : &fp16;
     SCOPED_BUF text = BUF_INIT;
     json_error_t error;
     *out = (struct calibration){.path = mem_strdup(path)};
@@ -72,7 +84,7 @@ int calibration_read(const char *path, struct calibration *out, struct status *s
         hash_text(text.ptr, text.len, out->hash);
         json_auto_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
         result = whole != NULL
-                     ? read_whole(out, whole, st)
+                     ? read_whole(half, out, whole, st)
                      : status_set(st, STATUS_USAGE, "it is not a JSON object: %s", error.text);
         if (result != 0)
             status_prefix(st, "--calibration: '%s'", path);
@@ -130,7 +142,8 @@ int calibration_open(const char *path, const struct trained *t, const struct wor
                      struct calibration *out, struct status *st)
 {
     if (strcmp(path, CALIBRATION_WEIGHTS) != 0)
-        return calibration_read(path, out, st) != 0 ? -1 : calibration_check(out, t, w, st);
+        return calibration_read(path, w->dtype, out, st) != 0 ? -1
+                                                              : calibration_check(out, t, w, st);
     *out = (struct calibration){.layers = 0};
     return take_scales(t, w, out, st) == 0
                ? 0

@@ -164,9 +164,10 @@ char *weights_fingerprint(const struct workload *w, weights_reader *read, const 
         SCOPED float *values = mem_alloc((size_t)n + 1, sizeof(*values));
         if (n > 0)
             read(ctx, w, layer, id, values);
-        for (int64_t k = 0; k < n; k++) {
-            sum += e4m3_fingerprint(layer, id, (uint64_t)k, element_to_fp16(values[k]));
-        }
+        for (int64_t k = 0; k < n; k++)
+            sum += e4m3_fingerprint(layer, id, (uint64_t)k,
+                                    w->dtype == DTYPE_BF16 ? element_to_bf16(values[k])
+                                                           : element_to_fp16(values[k]));
     }
     snprintf(out, FINGERPRINT_SIZE, "%016llx", (unsigned long long)sum);
     return out;

@@ -48,10 +48,10 @@ int trained_input_most(const struct trained *t, const struct workload *w, int la
 bool trained_first_norm(const struct trained *t, const struct workload *w, float *gamma,
                         float *beta);
 
-/* 16 hexadecimal digits of the layers' arrays 0..9 in fp16, all but the norm that may be the
- * model's last: the sum of e4m3_fingerprint() (layer/e4m3.h) over layers, arrays and elements.  It
- * does not depend on how a file names, splits or orders them, nor on whether it has them in fp32 or
- * rounded to fp16.  w: as checked. */
+/* 16 hexadecimal digits of the layers' arrays 0..9, all but the norm that may be the model's last:
+ * the sum of e4m3_fingerprint() (layer/e4m3.h) over layers, arrays and elements, in bf16 if that is
+ * the workload's type, else in fp16.  It does not depend on how a file names, splits or orders
+ * them, nor on whether it has them in fp32 or rounded to that type.  w: as checked. */
 enum { FINGERPRINT_SIZE = 17 };
 char *trained_fingerprint(const struct trained *t, const struct workload *w,
                           char out[FINGERPRINT_SIZE]);
@@ -74,9 +74,10 @@ struct calibration {
     float (*scale)[GEMM_COUNT]; /* (layers), owned: of the GEMMs' inputs, powers of two */
 };
 
-/* STATUS_USAGE if the file cannot be read or is not as docs/schemas/calibration.json says.  Release
- * *out in any case. */
-int calibration_read(const char *path, struct calibration *out, struct status *st);
+/* STATUS_USAGE if the file cannot be read or is not as docs/schemas/calibration.json says, or not
+ * of a model in this type: bf16, or for any other one fp16.  Release *out in any case. */
+int calibration_read(const char *path, enum dtype dtype, struct calibration *out,
+                     struct status *st);
 void calibration_release(struct calibration *c);
 
 /* Reads and checks a file, or takes the scales that the weights' own file has.  Release *out in any

@@ -178,23 +178,26 @@ static int64_t rows_of_algorithm(const struct workload *w)
     return rows < all_rows(w) ? rows : all_rows(w);
 }
 
-/* The powers of two of fp16, by its bits of the exponent. */
-enum { HALF_FRACTION = 10, POWERS = 32 };
+/* The powers of two of fp32, by its bits of the exponent. */
+enum { FRACTION = 23, POWERS = 256 };
 
 static int need_powers(struct device *d, struct status *st)
 {
-    uint16_t halves[POWERS];
-    float powers[POWERS];
-    for (int i = 0; i < POWERS; i++)
-        halves[i] = (uint16_t)(i << HALF_FRACTION);
-    elements_unpack(DTYPE_FP16, halves, POWERS, powers);
+    uint32_t powers[POWERS];
+    for (unsigned i = 0; i < POWERS; i++)
+        powers[i] = i << FRACTION;
     return d->powers != 0 ? 0 : cuda_copy(d, powers, sizeof(powers), &d->powers, st);
 }
 
-/* factor: a power of two, in fp16. */
-static const float *power_at(const struct device *d, unsigned factor)
+/* factor: a power of two in the workload's half type, or 0. */
+static const float *power_at(const struct device *d, uint16_t factor)
 {
-    return cuda_pointer(d->powers + (factor >> HALF_FRACTION) % POWERS * sizeof(float));
+    float value = 0;
+    uint32_t bits;
+    if (factor != 0)
+        elements_unpack(d->w->dtype, &factor, 1, &value);
+    memcpy(&bits, &value, sizeof(bits));
+    return cuda_pointer(d->powers + (bits >> FRACTION) * sizeof(bits));
 }
 
 static int make(struct device *d, const struct launch *l, struct matmul **out, struct status *st)
@@ -243,7 +246,7 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
     void *out = p->out_e4m3 ? a->e4m3.out : a->tensor[p->out];
     const void *added = p->residual >= 0 ? a->tensor[p->residual] : p->out_e4m3 ? NULL : out;
     int error = set_pointers(m, p->bias >= 0 ? a->weight[p->bias] : NULL,
-                             power_at(d, a->e4m3.factors & UINT16_MAX));
+                             power_at(d, (uint16_t)a->e4m3.factors));
     if (error == CUBLAS_STATUS_SUCCESS)
         error = m->lib->Matmul(m->lib->handle, m->desc, &alpha, weight, m->weight, in, m->in, &beta,
                                added, m->added, out, m->out, &m->algo, a->workspace,

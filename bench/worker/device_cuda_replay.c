@@ -139,11 +139,12 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
 }
 
-static struct fp_e4m3 e4m3_of(const struct launch_e4m3 *l)
+static struct fp_e4m3 e4m3_of(const struct launch_e4m3 *l, enum dtype dtype)
 {
     const float factor = 1 / l->out_scale;
-    uint16_t half;
-    elements_pack(DTYPE_FP16, &factor, 1, &half);
+    uint16_t half = 0;
+    if (dtypes[dtype].bytes == sizeof(half))
+        elements_pack(dtype, &factor, 1, &half);
     return (struct fp_e4m3){.in = l->in,
                             .weight = l->weight,
                             .out = l->out,
@@ -176,7 +177,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     }
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
-    out->args.e4m3 = e4m3_of(&l->e4m3);
+    out->args.e4m3 = e4m3_of(&l->e4m3, d->w->dtype);
     if (l->choice->stamped && out->matmul == NULL)
         out->stamped_blocks = out->resources.grid[0];
     return cuda_encode_maps(d, &out->launch, &out->args, &out->maps, st);

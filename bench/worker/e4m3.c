@@ -99,7 +99,7 @@ static void fill_placed(struct tensors *k, int layer, const struct gemm *g, cons
     for (int64_t c = 0; c < n; c++) {
         const int64_t place = e4m3_place(c);
         memcpy(placed + place * g->inner, codes + c * g->inner, (size_t)g->inner);
-        elements_pack(DTYPE_FP16, &bias[c], 1, placed + bytes + 2 * place);
+        elements_pack(k->w->dtype, &bias[c], 1, placed + bytes + 2 * place);
     }
     k->ops->write(k->device, to, placed, bytes + 2 * n);
 }

@@ -144,13 +144,6 @@ static void feed_layer(struct worker *k, const struct program *p, int layer)
                   in->tensor[copied]);
 }
 
-/* The most that a layer may be off: where numbers are rounded to e4m3, one next to the middle of
- * two of these may go to the other one, by a whole step. */
-static double layer_tolerance(const struct program *p)
-{
-    return p->precision != 0 ? LAYER_E4M3_TOLERANCE : LAYER_FACTOR * p->tolerance;
-}
-
 /* Compares what a layer hands on.  The error of a plan is that of x. */
 static int compare_layer(struct worker *k, struct program *p, int layer, struct status *st)
 {
@@ -159,7 +152,7 @@ static int compare_layer(struct worker *k, struct program *p, int layer, struct 
     const struct chain *c = k->w.chain;
     double of_norm = 0;
     for (int i = 0; i < c->carried_count; i++)
-        if (compare(k, layer, c->carried[i].from, right, layer_tolerance(p),
+        if (compare(k, layer, c->carried[i].from, right, layer_tolerance(k->w.dtype, p->precision),
                     c->carried[i].to == TENSOR_X ? &p->error : &of_norm, st) != 0)
             return status_prefix(st, "layer %d", layer);
     return 0;

@@ -49,13 +49,14 @@ const struct oracle_results *verify_rounded_gemm(struct worker *k, int layer, in
 }
 
 /* The tensor cores' sums of e4m3 have fewer bits than fp32: errors grow with the inner dimension.
- * An output in e4m3 or fp16 adds half a unit of fp16, as elsewhere. */
+ * An output in e4m3 or a half type adds half a unit of the latter, as elsewhere; of bf16 most. */
 double verify_gemm_tolerance(const struct worker *k, int gemm)
 {
     enum { SHORT = 1024 };
     const struct chain *c = k->w.chain;
     const int id = c->ops[chain_gemm(c, gemm)].weight[ROLE_MATRIX];
-    return dim_size(c->weights[id].rows, &k->w) <= SHORT ? 5e-3 : 1e-2;
+    return fmax(dim_size(c->weights[id].rows, &k->w) <= SHORT ? 5e-3 : 1e-2,
+                dtypes[k->w.dtype].tolerance);
 }
 
 struct reference *verify_rounded_layers(struct worker *k, unsigned precision)

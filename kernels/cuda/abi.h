@@ -56,7 +56,7 @@ struct fp_e4m3 {
     const void *in, *weight; /* (tokens, K); (N, K) */
     void *out;               /* (tokens, N) */
     float alpha, inverse;    /* the product of both operands' scales, a power of two; 1 / alpha */
-    unsigned factors;        /* 1 / the scale of `out`, in fp16, twice */
+    unsigned factors;        /* 1 / the scale of `out`, in the half type, twice */
 };
 
 struct fp_args {

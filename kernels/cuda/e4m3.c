@@ -62,14 +62,14 @@ static int take(const struct encoder_model *m, struct encoder *e, int layer, int
     const size_t n = encoder_weight_elements(weight);
     int status = n > 0 ? encoder_read_weight(m, layer, weight, room->halves) : ENCODER_OK;
     for (size_t i = 0; i < n && status == ENCODER_OK; i++) {
-        room->values[i] = element_from_fp16(room->halves[i]);
+        room->values[i] = element_load(encoder_library.dtype, room->halves, i);
         *fingerprint += e4m3_fingerprint(layer, weight, i, room->halves[i]);
         if (!isfinite(room->values[i]))
             status =
                 encoder_fail(ENCODER_BAD_ARGUMENT,
-                             "layer %d: element %zu of %s is %g in fp16; expected finite "
-                             "weights",
-                             layer, i, encoder_layer_weights[weight].name, (double)room->values[i]);
+                             "layer %d: element %zu of %s is %g in %s; expected finite weights",
+                             layer, i, encoder_layer_weights[weight].name, (double)room->values[i],
+                             encoder_library.dtype == ENCODER_BF16 ? "bf16" : "fp16");
     }
     for (int g = 0; g < PLAN_GEMMS && status == ENCODER_OK; g++)
         if (matrices[g] == weight && find_gemm(g).columns > 0)
@@ -154,9 +154,11 @@ struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan
         out.inverse = 1 / out.alpha;
     }
     if (of->out >= 0) {
-        const unsigned half = element_to_fp16(1 / encoder_scale_of_output(r->e, layer, of->out));
+        uint16_t half;
+        element_store(encoder_library.dtype, &half, 0,
+                      1 / encoder_scale_of_output(r->e, layer, of->out));
         out.out = r->places + 2 * of->out_at;
-        out.factors = half << 16 | half;
+        out.factors = (unsigned)half << 16 | half;
     }
     return out;
 }

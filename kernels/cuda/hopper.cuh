@@ -13,9 +13,6 @@
 namespace fp
 {
 
-template <class, class> constexpr bool same = false;
-template <class T> constexpr bool same<T, T> = true;
-
 /* ---- mbarriers: `at` is an address in shared memory ------------------------------------------ */
 
 FP_DEVICE void mbarrier_init(u32 at, u32 count)

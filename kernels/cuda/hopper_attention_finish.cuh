@@ -224,7 +224,7 @@ template <class S> struct store {
                               const place &to, int warp, int lane) const
     {
         constexpr int GROUPS = W / 16;
-        static_assert(!S::OUT_E4M3 || (W % 16 == 0 && S::MERGE && same<D, fp16>),
+        static_assert(!S::OUT_E4M3 || (W % 16 == 0 && S::MERGE),
                       "groups of 16 columns of a token's row");
         const u32 factors = a.e4m3.factors;
 #pragma unroll
@@ -236,8 +236,8 @@ template <class S> struct store {
                         y = *reinterpret_cast<const uint4 *>(from + (chunk % 8 + 1 ^ r % 8) * 16);
             if (to.exists(token))
                 *reinterpret_cast<uint4 *>(out + token * step + chunk * 8) =
-                    make_uint4(e4m3::pack(x.x, y.x, factors), e4m3::pack(x.y, y.y, factors),
-                               e4m3::pack(x.z, y.z, factors), e4m3::pack(x.w, y.w, factors));
+                    make_uint4(e4m3::pack<D>(x.x, y.x, factors), e4m3::pack<D>(x.y, y.y, factors),
+                               e4m3::pack<D>(x.z, y.z, factors), e4m3::pack<D>(x.w, y.w, factors));
         }
     }
 

@@ -12,6 +12,8 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct pairs {
+    using D = typename W::D;
+
     /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes.  Of a gate
      * its first pair, in lines of 32 bytes. */
     static FP_DEVICE u32 first(u32 panel)
@@ -27,8 +29,8 @@ template <class W> struct pairs {
     static FP_DEVICE void leave(const W &w, const u32 (&x)[4], const u32 (&y)[4], u32 at)
     {
         const u32 factors = w.a.e4m3.factors;
-        const u32 r[4] = {e4m3::pack(x[0], x[2], factors), e4m3::pack(x[1], x[3], factors),
-                          e4m3::pack(y[0], y[2], factors), e4m3::pack(y[1], y[3], factors)};
+        const u32 r[4] = {e4m3::pack<D>(x[0], x[2], factors), e4m3::pack<D>(x[1], x[3], factors),
+                          e4m3::pack<D>(y[0], y[2], factors), e4m3::pack<D>(y[1], y[3], factors)};
         store_matrix(at, r);
     }
 
@@ -38,7 +40,7 @@ template <class W> struct pairs {
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const u32 of = e4m3::pack(x[r][0], x[r][1], w.a.e4m3.factors);
+            const u32 of = e4m3::pack<D>(x[r][0], x[r][1], w.a.e4m3.factors);
             store_pair(at + r * 8 * 32, of);
             store_pair(at + r * 8 * 32 + 8, of >> 16);
         }

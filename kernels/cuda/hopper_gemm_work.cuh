@@ -93,7 +93,6 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static_assert(!E4M3 || SPLIT == 1, "parts of sums are not scaled");
     static_assert(!OUT_E4M3 || (BY_WARPS && PANEL == 64), "warps store whole panels");
     static_assert(!OUT_BOTH || (OUT_E4M3 && NORM != FP_NORM_NONE), "of norms alone");
-    static_assert(!OUT_E4M3 || same<D, fp16>, "conversions to e4m3 take pairs of fp16");
     static_assert((E4M3 ? BN : BK) % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");
 

@@ -358,6 +358,7 @@ int encoder_quantise(const struct run *r, const struct plan_e4m3 *of)
     const int tensor = encoder_has(ENCODER_PRE) ? TENSOR_N : TENSOR_X;
     struct fp_quantising c = {.rows = r->args.tokens,
                               .columns = encoder_library.hidden,
+                              .dtype = (int)encoder_library.dtype,
                               .live = r->args.live,
                               .inverse = 1 / encoder_scales.in[0][of->in],
                               .x = r->args.tensor[tensor],

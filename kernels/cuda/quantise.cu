@@ -21,7 +21,8 @@ extern "C" __global__ void encoder_quantise_rows(const __grid_constant__ fp_quan
                              static_cast<const halves *>(c.x)[2 * g + 1]};
         codes out;
         for (int i = 0; i < 16; i++)
-            out.of[e4m3_place(i)] = e4m3_pack(element_from_fp16(x[i / 8].of[i % 8]) * c.inverse);
+            out.of[e4m3_place(i)] =
+                e4m3_pack(element_load((encoder_dtype)c.dtype, x[i / 8].of, i % 8) * c.inverse);
         static_cast<codes *>(c.codes)[g] = out;
     }
 }

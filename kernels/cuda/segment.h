@@ -140,9 +140,10 @@ struct fp_embedding {
     enum encoder_dtype dtype;
 };
 
-/* Rows in fp16 to codes of e4m3. */
+/* Rows in a half type to codes of e4m3. */
 struct fp_quantising {
     int rows, columns;
+    int dtype;       /* enum encoder_dtype */
     const int *live; /* as in fp_args */
     float inverse;   /* 1 / the scale */
     const void *x;

@@ -157,20 +157,39 @@ FP_WGMMA_OF_HALVES(192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
 FP_WGMMA_OF_HALVES(256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 
 struct e4m3 {
-    /* Two pairs of fp16, times factors, become x[0], y[0], x[1], y[1], at most 448 in size. */
-    static FP_DEVICE u32 pack(u32 x, u32 y, u32 factors)
-    {
-        u32 r;
-        asm("{ .reg .b32 x, y; .reg .b16 a, b;\n"
-            "mul.f16x2 x, %1, %3; mul.f16x2 y, %2, %3;\n"
-            "cvt.rn.satfinite.e4m3x2.f16x2 a, x; cvt.rn.satfinite.e4m3x2.f16x2 b, y;\n"
-            "mov.b32 x, {a, b};\n"
-            "prmt.b32 %0, x, x, 0x3120; }"
-            : "=r"(r)
-            : "r"(x), "r"(y), "r"(factors));
-        return r;
-    }
+    /* Two pairs of D, times factors, become x[0], y[0], x[1], y[1], at most 448 in size. */
+    template <class D> static FP_DEVICE u32 pack(u32 x, u32 y, u32 factors);
 };
+
+template <> FP_DEVICE u32 e4m3::pack<fp16>(u32 x, u32 y, u32 factors)
+{
+    u32 r;
+    asm("{ .reg .b32 x, y; .reg .b16 a, b;\n"
+        "mul.f16x2 x, %1, %3; mul.f16x2 y, %2, %3;\n"
+        "cvt.rn.satfinite.e4m3x2.f16x2 a, x; cvt.rn.satfinite.e4m3x2.f16x2 b, y;\n"
+        "mov.b32 x, {a, b};\n"
+        "prmt.b32 %0, x, x, 0x3120; }"
+        : "=r"(r)
+        : "r"(x), "r"(y), "r"(factors));
+    return r;
+}
+
+/* There is no conversion of pairs of bf16: by fp32, which they are the upper halves of. */
+template <> FP_DEVICE u32 e4m3::pack<bf16>(u32 x, u32 y, u32 factors)
+{
+    u32 r;
+    float a[2], b[2];
+    asm("mul.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(factors));
+    asm("mul.bf16x2 %0, %0, %1;" : "+r"(y) : "r"(factors));
+    bf16::unpack(x, a[0], a[1]);
+    bf16::unpack(y, b[0], b[1]);
+    asm("{ .reg .b16 x, y;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 x, %2, %1; cvt.rn.satfinite.e4m3x2.f32 y, %4, %3;\n"
+        "mov.b32 %0, {x, y}; }"
+        : "=r"(r)
+        : "f"(a[0]), "f"(b[0]), "f"(a[1]), "f"(b[1]));
+    return r;
+}
 
 /* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16. */
 #define FP_WGMMA_E4M3(N, A, B)                                                                     \

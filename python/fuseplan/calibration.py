@@ -16,6 +16,7 @@ from .stack import Layers
 TENSORS = ("x", "context", "norm1", "activation")  # the inputs of a layer's GEMMs: qkv, out, ffn1, ffn2
 WEIGHTS = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2")
 VERSION = 2
+MODELS = {torch.float16: "model", torch.bfloat16: "model_bf16"}  # keys of the weights' fingerprints, by what packs them
 _BATCH = 64
 
 
@@ -28,7 +29,8 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     sentences = as_strings("sentences", sentences)
     arguments.check_kind("path", path, (str, os.PathLike), "the name of the file to write")
     base, stack, tokenizer, most = _open(model, tokenizer)
-    seen = [{name: _Seen(f"layer {i}: {name}") for name in TENSORS} for i in range(len(stack.layers))]
+    half = half_of(None, stack)
+    seen = [{name: _Seen(f"layer {i}: {name}", half) for name in TENSORS} for i in range(len(stack.layers))]
     hooks, tokens = [], 0
     try:
         for i, of in enumerate(seen):
@@ -41,8 +43,9 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    found = {"version": VERSION, "model": fingerprint(pack_layers(stack, torch.float16)), "chain": stack.chain,
-             "sentences": len(sentences), "tokens": tokens, "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
+    models = {key: fingerprint(pack_layers(stack, dtype)) for dtype, key in MODELS.items()}
+    found = {"version": VERSION, **models, "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
+             "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
     write(path, (json.dumps(found, indent=1) + "\n").encode())
     return found
 
@@ -77,14 +80,20 @@ class _Enough(Exception):
     """The layers need not run."""
 
 
-class _Seen:
-    """Counts the magnitudes of a tensor's values in fp16, of which there are 31744."""
+def half_of(dtype, stack):
+    """The half type beside e4m3: the one asked for; else the model's own, or fp16."""
+    return torch.bfloat16 if (dtype or stack.place[1]) in ("bf16", torch.bfloat16) else torch.float16
 
-    def __init__(self, name):
-        self.name, self.counts, self.squares = name, torch.zeros(1 << 15, dtype=torch.int64), 0.0
+
+class _Seen:
+    """Counts the magnitudes of a tensor's values in a half type, of which there are less than 2^15."""
+
+    def __init__(self, name, half):
+        self.name, self.half = name, half
+        self.counts, self.squares = torch.zeros(1 << 15, dtype=torch.int64), 0.0
 
     def add(self, t):
-        bits = t.detach().abs().half().flatten().view(torch.int16).long()
+        bits = t.detach().abs().to(self.half).flatten().view(torch.int16).long()
         self.counts += torch.bincount(bits, minlength=1 << 15).cpu()
         self.squares += float(t.detach().double().square().sum())
 
@@ -92,9 +101,10 @@ class _Seen:
         n = int(self.counts.sum())
         if n == 0:
             raise Unsupported(f"{self.name}: no call of the model reached it")
-        if int(self.counts[0x7c00:].sum()) > 0:
-            raise Unsupported(f"{self.name} has values that are not finite in fp16; e4m3 is made of values in fp16")
-        values = torch.arange(1 << 15, dtype=torch.int16).view(torch.float16).double()
+        values = torch.arange(1 << 15, dtype=torch.int16).view(self.half).double()
+        if int(self.counts[~values.isfinite()].sum()) > 0:
+            raise Unsupported(f"{self.name} has values that are not finite in {self.half}, from which e4m3 is rounded: "
+                              "calibrate the model in torch.bfloat16, whose numbers are larger")
         amax = float(values[int(self.counts.nonzero().max())])
         place = torch.searchsorted(self.counts.cumsum(0), math.ceil(0.9999 * n))
         return {"amax": amax, "quantile": float(values[place]), "rms": math.sqrt(self.squares / n),
@@ -188,12 +198,12 @@ def _run(base, batch):
 
 
 def fingerprint(layers):
-    """As trained_fingerprint() of the program computes it, from the weights of pack_layers() in fp16."""
+    """As trained_fingerprint() of the program computes it, from the weights of pack_layers() in a half type."""
     total = 0
     for i, layer in enumerate(layers):
         for number, name in enumerate(WEIGHTS):
             if name in layer:
-                bits = layer[name].contiguous().cpu().numpy().view(np.uint16).ravel().astype(np.uint64)
+                bits = layer[name].contiguous().cpu().view(torch.int16).numpy().view(np.uint16).ravel().astype(np.uint64)
                 places = np.arange(bits.size, dtype=np.uint64) + np.uint64((i * 16 + number) << 40)
                 total += int((_splitmix64(places) * bits).sum(dtype=np.uint64))
     return f"{total % 2 ** 64:016x}"

@@ -67,8 +67,9 @@ def check(precision, given, error, time_limit, dtype):
         return ""
     if precision is not None and error is not None:
         raise ValueError("error= lets a search choose the GEMMs that precision= names: give one of them")
-    if dtype not in (None, "fp16", torch.float16):
-        raise ValueError(f"dtype is {dtype}; beside GEMMs in e4m3 all is fp16: leave it out")
+    if dtype not in (None, "fp16", torch.float16, "bf16", torch.bfloat16):
+        raise ValueError(f"dtype is {dtype}; beside GEMMs in e4m3 all is fp16 or bf16: give one of these, or leave it "
+                         "out")
     if given is None:
         raise ValueError("GEMMs in e4m3 have scales of the model's inputs: give calibration=, a list of sentences, or "
                          "the file that fuseplan.calibrate() wrote")
@@ -97,15 +98,16 @@ def check_place(stack):
                           "leave out precision= and error=")
 
 
-def make_wish(model, gemms, given, error, tokenizer):
+def make_wish(model, gemms, given, error, tokenizer, dtype):
     """model: with its own layers; with a tokenizer, or beside one."""
     stack = calibration.only_stack(finder.unwrap(model))
+    half = calibration.half_of(dtype, stack)
     check_place(stack)
     if _is_path(given):
         with open(given, "rb") as file:
             text = file.read()
         path = _keep(text)
-        _check_whose(path, stack, given)
+        _check_whose(path, stack, given, half)
         return Wish(gemms, path)
     sentences = calibration.as_strings("calibration", given)
     with tempfile.TemporaryDirectory() as directory:
@@ -115,7 +117,7 @@ def make_wish(model, gemms, given, error, tokenizer):
             path = _keep(file.read())
     if gemms:
         return Wish(gemms, path)
-    losses = losses_of(stack, calibration.recorder(model, sentences[:_SHOWN], tokenizer), scales_of(path))
+    losses = losses_of(stack, calibration.recorder(model, sentences[:_SHOWN], tokenizer), scales_of(path), half)
     return Wish("", path, error, _keep(json.dumps(losses).encode()))
 
 
@@ -126,24 +128,26 @@ def _keep(text):
     return path
 
 
-def _read(path, name):
+def _read(path, name, key="model"):
     """Whose a calibration is, and its scales, of each layer and GEMM."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
         if found["version"] != calibration.VERSION:
             raise ValueError(f"it has version {found['version']!r}, not {calibration.VERSION}")
-        return found["model"], [[float(layer[tensor]["scale"]) for tensor in TENSORS] for layer in found["layers"]]
+        if key not in found:
+            raise ValueError(f"it has no '{key}', as those for plans in bf16 have: calibrate the model again")
+        return found[key], [[float(layer[tensor]["scale"]) for tensor in TENSORS] for layer in found["layers"]]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"calibration: '{name}' is none that fuseplan.calibrate() wrote: {error!r}") from None
 
 
-def _check_whose(path, stack, name):
-    model, scales = _read(path, name)
+def _check_whose(path, stack, name, half):
+    model, scales = _read(path, name, calibration.MODELS[half])
     if len(scales) != len(stack.layers):
         raise Unsupported(f"calibration: '{name}' has {len(scales)} layers, and the model {len(stack.layers)}: "
                           "calibrate this model")
-    own = calibration.fingerprint(pack_layers(stack, torch.float16))
+    own = calibration.fingerprint(pack_layers(stack, half))
     if model != own:
         raise Unsupported(f"calibration: '{name}' is of the weights {model}, and the model's are {own}: it is of "
                           "another model: calibrate this one")
@@ -156,35 +160,36 @@ def scales_of(path):
 # ---- the model's layers in PyTorch, with operands rounded to e4m3 -----------------------------------
 
 
-def _round(t, scale):
-    """Of what fp16 stores."""
-    codes = (t.half().float() / scale).clamp(-448, 448).to(torch.float8_e4m3fn)
+def _round(t, scale, half):
+    """Of what a half type stores."""
+    codes = (t.to(half).float() / scale).clamp(-448, 448).to(torch.float8_e4m3fn)
     return (codes.float() * scale).to(t.dtype)
 
 
-def _weight_scale(parts):
-    return calibration.power_of_two(max(float(part.weight.half().abs().max()) for part in parts), 448)
+def _weight_scale(parts, half):
+    return calibration.power_of_two(max(float(part.weight.to(half).abs().max()) for part in parts), 448)
 
 
 @contextlib.contextmanager
-def rounded(stack, scales, gemms):
-    """Inputs and weights of these GEMMs are rounded, in the layers themselves."""
+def rounded(stack, scales, gemms, half):
+    """Inputs and weights of these GEMMs are rounded, in the layers themselves, from this type."""
     with contextlib.ExitStack() as undo:
         for i in range(len(stack.layers)):
             for gemm, parts in enumerate(calibration.gemm_modules(stack, i)):
                 if GEMMS[gemm] not in gemms:
                     continue
-                scale = _weight_scale(parts)
+                scale = _weight_scale(parts, half)
                 for part in parts:
                     weight = part.weight.data
                     undo.callback(setattr, part.weight, "data", weight)
-                    part.weight.data = _round(weight, scale)
-                    undo.callback(part.register_forward_pre_hook(_rounder(scales[i][gemm]), with_kwargs=True).remove)
+                    part.weight.data = _round(weight, scale, half)
+                    hook = _rounder(scales[i][gemm], half)
+                    undo.callback(part.register_forward_pre_hook(hook, with_kwargs=True).remove)
         yield
 
 
-def _rounder(scale):
-    return lambda _, args, kwargs: ((_round(args[0], scale), *args[1:]), kwargs)
+def _rounder(scale, half):
+    return lambda _, args, kwargs: ((_round(args[0], scale, half), *args[1:]), kwargs)
 
 
 def loss(want, got):
@@ -196,11 +201,11 @@ def _squares(t):
     return float(t.square().sum())
 
 
-def losses_of(stack, record, scales):
+def losses_of(stack, record, scales, half):
     """As `fuseplan accuracy` prints them, of each GEMM alone and of all.  record: gives calls of the model."""
     rows, want = [], record()
     for gemms in *((name,) for name in GEMMS), GEMMS:
-        with rounded(stack, scales, gemms):
+        with rounded(stack, scales, gemms, half):
             got = record()
         error = math.sqrt(sum(_squares(b.y.double() - a.y.double()) for a, b in zip(want, got)) /
                           sum(_squares(a.y.double()) for a in want))

@@ -8,6 +8,7 @@ import weakref
 import torch
 
 from . import arguments, capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe
+from .calibration import half_of
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
 
@@ -44,7 +45,7 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=Non
     progress: True: a line on stderr; False; or a function that is called with each event of `fuseplan --events`.
     graphs: on a GPU, whether calls whose sizes come again run as CUDA graphs of the whole model.
     precision: on Hopper GPUs, GEMMs with operands of e4m3, 8-bit floating-point numbers: "fp8", all four, or some of
-    "qkv,out,ffn1,ffn2".  All else is fp16.
+    "qkv,out,ffn1,ffn2".  All else is fp16, or bf16 if the model or dtype is.
     calibration: for it, some hundred sentences of the kind that the model will get, or the file of calibrate().
     tokenizer: for sentences, unless the model is a SentenceTransformer.
     error: in the place of precision: the search chooses these GEMMs so that the layers' relative L2 distance on the
@@ -67,7 +68,7 @@ def optimize(model, shapes=None, time_limit=None, dtype=None, *, mean_length=Non
         wanted = {"time_limit": time_limit, "progress": progress, "mean_length": mean_length, "wish": None}
         if calibration is not None:
             plain = whole if finder.unwrap(whole) is base else base
-            wanted["wish"] = _precision.make_wish(plain, gemms, calibration, error, tokenizer)
+            wanted["wish"] = _precision.make_wish(plain, gemms, calibration, error, tokenizer, dtype)
         made, refused = _make_all(base, example, shapes, dtype, wanted)
     except BaseException:
         for stack in before:
@@ -151,10 +152,11 @@ def _shapes_of(model, calls, shapes):
 def _make(model, stack, calls, again, shapes, dtype, wanted):
     """The module for a stack, which computes what its layers do.  again(): the calls anew."""
     wish, loss = wanted["wish"], 0.0
-    name = library.type_name("fp16" if wish else dtype or stack.place[1])
+    half = half_of(dtype, stack)
+    name = library.type_name(half if wish else dtype or stack.place[1])
     module, about = library.get(stack, name, _shapes_of(model, calls, shapes), **wanted)
     if about.get("precision"):
-        with _precision.rounded(stack, _precision.scales_of(wish.path), _precision.names_of(about["precision"])):
+        with _precision.rounded(stack, _precision.scales_of(wish.path), _precision.names_of(about["precision"]), half):
             loss = _precision.loss(calls, again())
     made = Stack(stack, None, calls)
     made.mean_length = wanted["mean_length"]

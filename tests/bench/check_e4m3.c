@@ -4,7 +4,8 @@
 enum { BATCH = 2, ROWS = 20 };
 
 /* Heads of 64, so that tiles of 64 columns make up rows. */
-static struct bench *open_with(const char *chain, const char *lengths, bool library)
+static struct bench *open_with(const char *chain, enum dtype dtype, const char *lengths,
+                               bool library)
 {
     struct bench_options o = gpu_options();
     struct workload w = {.chain = chain_find(chain),
@@ -15,9 +16,9 @@ static struct bench *open_with(const char *chain, const char *lengths, bool libr
                          .ffn = 256,
                          .layers = 3,
                          .eps = 1e-5,
-                         .dtype = DTYPE_FP16};
+                         .dtype = dtype};
     setenv("FAKE_GPU", "h200", 1);
-    setenv("FAKE_DTYPE", "fp16", 1);
+    setenv("FAKE_DTYPE", dtypes[dtype].name, 1);
     setenv("FAKE_CHAIN", chain, 1);
     if (!library)
         hide_cublas();
@@ -27,7 +28,7 @@ static struct bench *open_with(const char *chain, const char *lengths, bool libr
 
 static struct bench *open_chain(const char *chain, const char *lengths)
 {
-    return open_with(chain, lengths, false);
+    return open_with(chain, DTYPE_FP16, lengths, false);
 }
 
 static struct bench *open_bench(const char *lengths)
@@ -64,13 +65,15 @@ static struct trial trial_with(struct bench *b, const char *segments, unsigned p
     return t;
 }
 
+static const enum dtype halves[] = {DTYPE_FP16, DTYPE_BF16};
+
 static const unsigned precisions[] = {1 << GEMM_QKV, 1 << GEMM_OUT, 1 << GEMM_FFN1 | 1 << GEMM_FFN2,
                                       1 << GEMM_FFN2, GEMM_ALL};
 
 START_TEST(plans_of_each_precision_are_right)
 {
-    struct bench *b = open_bench(_i % 2 == 0 ? NULL : "20,9");
-    struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i]);
+    struct bench *b = open_with("bert", halves[_i % 2], _i % 4 < 2 ? NULL : "20,9", false);
+    struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i / 2]);
     check_ok(&t);
     bench_close(b);
 }
@@ -102,12 +105,12 @@ START_TEST(segments_alone_are_right)
 {
     static const struct segment segments[] = {{0, 0}, {0, 1},   {1, 6},   {7, 8},
                                               {7, 9}, {10, 11}, {12, 13}, {12, 14}};
-    struct bench *b = open_bench(NULL);
+    struct bench *b = open_with("bert", halves[_i / 8], NULL, false);
     const struct build_target t = target_of(b, GEMM_ALL);
-    const struct choice c = choice_for(&t, segments[_i].first, segments[_i].last);
+    const struct choice c = choice_for(&t, segments[_i % 8].first, segments[_i % 8].last);
     struct trial trial;
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
-    ck_assert_double_lt(trial.error, 1e-3);
+    ck_assert_double_lt(trial.error, 0.5 * dtypes[halves[_i / 8]].tolerance);
     check_ok(&trial);
     bench_close(b);
 }
@@ -139,9 +142,10 @@ static const struct {
 
 START_TEST(products_are_right)
 {
-    struct bench *b = open_with(products[_i].chain, NULL, true);
+    const int i = _i / 2;
+    struct bench *b = open_with(products[i].chain, halves[_i % 2], NULL, true);
     const struct choice c =
-        product_of(b, products[_i].first, products[_i].last, products[_i].precision);
+        product_of(b, products[i].first, products[i].last, products[i].precision);
     struct trial trial;
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
     check_ok(&trial);
@@ -151,7 +155,7 @@ END_TEST
 
 START_TEST(wrong_products_are_found)
 {
-    struct bench *b = open_with("bert", NULL, true);
+    struct bench *b = open_with("bert", DTYPE_FP16, NULL, true);
     struct choice c = product_of(b, 10, 11, GEMM_ALL);
     struct trial trial;
     OK(schedule_parse(c.impl, "algorithm=1 e4m3=ffn1+ffn2", &c.schedule, &st));
@@ -165,12 +169,12 @@ END_TEST
 START_TEST(plans_of_products_are_right)
 {
     const struct sampling verify = {.all_layers = true};
-    struct bench *b = open_with("bert", "20,9", true);
+    struct bench *b = open_with("bert", halves[_i / 2], "20,9", true);
     struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL);
     struct trial t;
     c.choices[0] = product_of(b, 0, 0, GEMM_ALL);
     c.choices[3] = product_of(b, 10, 11, GEMM_ALL);
-    c.packed = _i == 1;
+    c.packed = _i % 2 == 1;
     OK(bench_plan(b, &c, &verify, &t, &st));
     check_ok(&t);
     bench_close(b);
@@ -199,14 +203,15 @@ static const struct {
 
 START_TEST(wrong_kernels_are_found)
 {
-    struct bench *b = open_bench(NULL);
+    const int i = _i / 2;
+    struct bench *b = open_with("bert", halves[_i % 2], NULL, false);
     const struct build_target t = target_of(b, GEMM_ALL);
-    const struct segment s = faults[_i].segment;
+    const struct segment s = faults[i].segment;
     const struct choice c = choice_for(&t, s.first, s.last);
     struct trial trial;
-    gpu_build(b, &c, faults[_i].code);
+    gpu_build(b, &c, faults[i].code);
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
-    check_failed(&trial, STATUS_WRONG, faults[_i].says);
+    check_failed(&trial, STATUS_WRONG, faults[i].says);
     bench_close(b);
 }
 END_TEST
@@ -252,9 +257,10 @@ START_TEST(stale_copies_are_found)
 END_TEST
 
 SUITE("e4m3", gpu_setup, test_dir_teardown,
-      LOOP(plans_of_each_precision_are_right, 0, ARRAY_LEN(precisions)),
+      LOOP(plans_of_each_precision_are_right, 0, 2 * ARRAY_LEN(precisions)),
       LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions)), ONCE(packed_plans_are_right),
-      LOOP(segments_alone_are_right, 0, 8), LOOP(products_are_right, 0, ARRAY_LEN(products)),
-      ONCE(wrong_products_are_found), LOOP(plans_of_products_are_right, 0, 2),
-      LOOP(wrong_kernels_are_found, 0, ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
+      LOOP(segments_alone_are_right, 0, 2 * 8),
+      LOOP(products_are_right, 0, 2 * ARRAY_LEN(products)), ONCE(wrong_products_are_found),
+      LOOP(plans_of_products_are_right, 0, 4),
+      LOOP(wrong_kernels_are_found, 0, 2 * ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
       ONCE(stale_copies_are_found))

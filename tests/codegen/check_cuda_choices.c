@@ -132,7 +132,10 @@ static const struct {
     {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn1", NULL},
     {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn1+ffn2", NULL},
     {&usual, "library", {10, 11}, "algorithm=0 e4m3=ffn2", "where the operands are e4m3 alone"},
-    {&bf16, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "beside e4m3 it has fp16 alone"},
+    {&bf16, "library", {12, 13}, "algorithm=0 e4m3=ffn2", NULL},
+    {&tf32, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "beside e4m3 it has fp16 and bf16 alone"},
+    {&bf16, "hopper_gemm", {12, 14}, "e4m3=qkv+ffn2", NULL},
+    {&bf16, "hopper_attention", {1, 6}, "e4m3=out", NULL},
     {&sm_80, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "from sm_89 on"},
     {&uneven, "library", {10, 11}, "algorithm=0 e4m3=ffn1", NULL},
     {&uneven, "library", {10, 11}, "algorithm=0 e4m3=ffn1+ffn2", "a multiple of 16 columns"},
@@ -312,11 +315,17 @@ START_TEST(precision_without_kernels_is_refused)
         ck_assert_int_eq(choices_for(&t, (struct segment){2, 5}, false, 1, &c) > 0, true);
         ck_assert_int_eq(choices_for(&t, (struct segment){0, 14}, false, 1, &c), 0);
     }
-    t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
-    t.precision = GEMM_ALL;
-    FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "ffn2"); /* F is 136, no multiple of 16 */
-    t.precision &= ~(1u << GEMM_FFN2);
-    OK(build_check(&t, &w, &st));
+    static const enum dtype halves[] = {DTYPE_FP16, DTYPE_BF16};
+    for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+        w.dtype = halves[i];
+        t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
+        t.precision = GEMM_ALL;
+        FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "ffn2"); /* F is 136, no multiple of 16 */
+        t.precision &= ~(1u << GEMM_FFN2);
+        OK(build_check(&t, &w, &st));
+    }
+    w.dtype = t.dtype = DTYPE_FP32;
+    FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "no kernels for qkv on sm_90a in e4m3");
     workload_release(&w);
 }
 END_TEST

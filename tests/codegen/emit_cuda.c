@@ -119,17 +119,18 @@ static void write_turned(void)
     }
 }
 
-/* All that reads or stores e4m3, each where it also stores fp16 and where it does not.  Chains
- * differ in the first four. */
-enum { E4M3_DIFFER = 4, E4M3_ALL = 11 };
+/* All that reads or stores e4m3, each where it also stores a half type and where it does not.
+ * Chains differ in the first four, types in the first six. */
+enum { E4M3_DIFFER = 4, E4M3_ROUND = 6, E4M3_ALL = 11 };
 
-static void write_e4m3(const char *chain, int count, int apart)
+static void write_e4m3(const char *chain, enum dtype dtype, int count, int apart)
 {
     static const struct segment segments[E4M3_ALL] = {{0, 1},   {7, 9},   {10, 11}, {12, 14},
                                                       {0, 0},   {1, 6},   {2, 6},   {7, 8},
                                                       {10, 10}, {12, 12}, {12, 13}};
     struct build_target t = hopper;
     t.chain = chain_find(chain);
+    t.dtype = dtype;
     t.precision = GEMM_ALL;
     for (int i = 0; i < count; i++)
         write_segment(&t, segments[i], NULL, apart);
@@ -272,8 +273,9 @@ int main(int argc, char **argv)
     struct build_target other = hopper;
     other.chain = chain_find("pre+rms+silu+gate+rope+bias");
     write_kinds(&other, 0);
-    write_e4m3("bert", E4M3_ALL, 0);
-    write_e4m3("pre+gelu_tanh+gate+rope", E4M3_DIFFER, 0);
+    write_e4m3("bert", DTYPE_FP16, E4M3_ALL, 0);
+    write_e4m3("bert", DTYPE_BF16, E4M3_ROUND, 0);
+    write_e4m3("pre+gelu_tanh+gate+rope", DTYPE_FP16, E4M3_DIFFER, 0);
     if (strcmp(argv[1], "all") == 0) {
         write_all(&chain_bert, CUDA_ARCH_MIN);
         write_all(&chain_bert, CUDA_ARCH_HOPPER);
@@ -283,7 +285,8 @@ int main(int argc, char **argv)
         write_gemms(10, 11, 2);
         write_gemms(6, 9, 2);
         write_turned();
-        write_e4m3("bert", E4M3_ALL, 1);
+        write_e4m3("bert", DTYPE_FP16, E4M3_ALL, 1);
+        write_e4m3("bert", DTYPE_BF16, E4M3_ROUND, 1);
     }
     return EXIT_SUCCESS;
 }

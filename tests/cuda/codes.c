@@ -1,9 +1,10 @@
 /* Uses an exported library whose GEMMs have operands of e4m3; e4m3.sh builds it with the folder.
- * The library has one plan, (2,100) in fp16, and is of draw_model(1).
+ * The library has one plan, (2,100) in a half type, and is of draw_model(1).
  *
  * codes Y: writes to Y what it computes; fails, and says why, if it refuses the model. */
 #include "library.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void run(const struct encoder *e, const int *real, uint16_t *y)
     srand(7);
     uint16_t *x = malloc(bytes);
     for (size_t i = 0; i < elements(); i++)
-        x[i] = element_to_fp16(2 * (float)rand() / (float)RAND_MAX - 1);
+        element_store(encoder_describe()->dtype, x, i, 2 * (float)rand() / (float)RAND_MAX - 1);
     device_write((void *)call.x, x, bytes);
     for (int i = 0; i < 3; i++) { /* the third one replays a graph */
         CHECK(encoder_run(e, &call) == ENCODER_OK);
@@ -44,7 +45,7 @@ static void run(const struct encoder *e, const int *real, uint16_t *y)
     device_delete(call.workspace);
 }
 
-/* The weights in fp16, in memory of the device. */
+/* The weights in the library's type, in memory of the device. */
 static void round_model(struct encoder_weights *rounded)
 {
     for (int i = 0; i < LAYERS * WEIGHTS; i++) {
@@ -54,7 +55,7 @@ static void round_model(struct encoder_weights *rounded)
         const int layer = i / WEIGHTS, id = i % WEIGHTS;
         uint16_t *halves = malloc(n[id] * sizeof(*halves));
         for (size_t k = 0; k < n[id]; k++)
-            halves[k] = element_to_fp16(drawn[layer][id][k]);
+            element_store(l->dtype, halves, k, drawn[layer][id][k]);
         void *at = device_new(n[id] * sizeof(*halves));
         device_write(at, halves, n[id] * sizeof(*halves));
         ((const void **)&rounded[layer])[id] = at;
@@ -64,6 +65,7 @@ static void round_model(struct encoder_weights *rounded)
 
 static void test_refused(void)
 {
+    const bool bf16 = encoder_describe()->dtype == ENCODER_BF16;
     struct encoder *e;
     float *w1 = drawn[1][6], *bo = drawn[2][3];
     const float first = w1[5], bias = bo[0];
@@ -71,9 +73,10 @@ static void test_refused(void)
     CHECK(encoder_create(&model, &e) == ENCODER_BAD_ARGUMENT && e == NULL);
     CHECK(strstr(encoder_message(), "the model has 2 layers, and the library scales of 3") != NULL);
     model.layers = LAYERS;
-    w1[5] = 1e6f; /* beyond fp16 */
+    w1[5] = bf16 ? FLT_MAX : 1e6f; /* beyond the type */
     CHECK(encoder_create(&model, &e) == ENCODER_BAD_ARGUMENT);
-    CHECK(strstr(encoder_message(), "layer 1: element 5 of w1 is inf in fp16") != NULL);
+    CHECK(strstr(encoder_message(), bf16 ? "layer 1: element 5 of w1 is inf in bf16"
+                                         : "layer 1: element 5 of w1 is inf in fp16") != NULL);
     w1[5] = NAN;
     CHECK(encoder_create(&model, &e) == ENCODER_BAD_ARGUMENT);
     CHECK(strstr(encoder_message(), "layer 1: element 5 of w1 is ") != NULL);
@@ -82,10 +85,11 @@ static void test_refused(void)
     CHECK(encoder_create(&model, &e) == ENCODER_BAD_ARGUMENT);
     CHECK(strstr(encoder_message(), "another model; give the one that was calibrated") != NULL);
     bo[0] = bias;
-    model.dtype = ENCODER_BF16;
+    model.dtype = bf16 ? ENCODER_FP16 : ENCODER_BF16;
     CHECK(encoder_create(&model, &e) == ENCODER_BAD_ARGUMENT);
-    CHECK(strstr(encoder_message(), "the weights are bf16; the library takes fp16 or fp32") !=
-          NULL);
+    CHECK(strstr(encoder_message(),
+                 bf16 ? "the weights are fp16; the library takes bf16 or fp32"
+                      : "the weights are bf16; the library takes fp16 or fp32") != NULL);
     model.dtype = ENCODER_FP32;
 }
 
@@ -106,7 +110,7 @@ int main(int argc, char **argv)
 
     round_model(rounded);
     struct encoder_model halves = model;
-    halves.dtype = ENCODER_FP16;
+    halves.dtype = encoder_describe()->dtype;
     halves.weights = rounded;
     halves.on_device = 1;
     CHECK(encoder_create(&halves, &of_halves) == ENCODER_OK);

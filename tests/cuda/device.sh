@@ -118,7 +118,7 @@ search() {
 # lengths, and on Hopper GPUs with GEMMs in e4m3.
 generated() {
   program=$scratch/program
-  for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8'; do
+  for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8' '48920 -t bf16 --precision fp8'; do
     case $plan$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
     *fp89.0*) ;;
     *fp8*) continue ;;
@@ -166,12 +166,12 @@ sanitized() {
 # Of GEMMs in e4m3, on Hopper GPUs.  The library's first refusal says the fingerprint of the weights, with which it is
 # exported again.
 exported_e4m3() {
-  for packed in '' --packed; do
-    model=0123456789abcdef lib=$scratch/e4m3$packed
+  for how in '' --packed '-t bf16'; do
+    model=0123456789abcdef lib=$scratch/e4m3${how#-t }
     for attempt in refused right; do
       "$here/scales.py" $model 3 >"$scratch/scales" &&
         say "$bin/fuseplan" export 48920 --target cuda -b 2 -s 100 -m causal -H 2 -W 64 --ffn 256 -L 3 \
-          --precision fp8 --calibration "$scratch/scales" $packed -q --force -o "$lib" &&
+          --precision fp8 --calibration "$scratch/scales" $how -q --force -o "$lib" &&
         say make -s -j "$(nproc)" -C "$lib" && with_library "$lib" cuda/codes || return 1
       if [ $attempt = right ]; then
         say "$lib/codes" "$lib/y" || return 1

@@ -84,9 +84,14 @@ refused() { # TEXT COMMAND...
   [ ! -e new ] || fail "it wrote: $*"
 }
 
-calibrate 0123456789abcdef 2
-refused 'of another model; calibrate the model' export_to new --precision fp8
-model=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
+# find_model TYPE: calibrates the BERT, whose fingerprint is what the first refusal says.
+find_model() {
+  calibrate 0123456789abcdef 2
+  refused 'of another model; calibrate the model' export_to new --precision fp8 -t "$1"
+  model=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
+  calibrate "$model" 2
+}
+find_model fp16
 calibrate "$model" 3
 refused 'it has 3 layers, and the model 2' export_to new --precision fp8
 calibrate "$model" 2
@@ -98,27 +103,33 @@ export_to new --precision fp8 --arch sm_80 2>said || code=$?
 [ $code -eq 1 ] || fail "exit $code for sm_80"
 grep -q 'has no kernels for .* on sm_80 in e4m3' said || fail "did not say what sm_80 lacks"
 
-# The worker's bits, of x and weights from the same files.
-for precision in fp8 qkv,ffn2; do
-  export_to "$precision" --precision $precision
-  "$check_json" "$schemas/export.json" "$precision/manifest.json" || fail "schema of the manifest"
-  jq -e --slurpfile c calibration.json --arg p $precision '.plans[0].precision == $p and .calibration.sentences == 7 and
+# same_bits TYPE PRECISION: the worker's bits, of x and weights from the same files.
+same_bits() {
+  FAKE_DTYPE=$1 where=$1_$2
+  export_to "$where" --precision "$2" -t "$1"
+  "$check_json" "$schemas/export.json" "$where/manifest.json" || fail "schema of the manifest"
+  jq -e --slurpfile c calibration.json --arg p "$2" '.plans[0].precision == $p and .calibration.sentences == 7 and
     .calibration.path == "calibration.json" and .calibration.model == $c[0].model and
-    .calibration.scales == ($c[0].layers | map(map_values(.scale)))' "$precision/manifest.json" >jq.txt ||
+    .calibration.scales == ($c[0].layers | map(map_values(.scale)))' "$where/manifest.json" >jq.txt ||
     fail "manifest"
-  fuseplan bench 48920 --target cuda --model bert -b 2 -s 40 --calibration calibration.json --precision $precision \
-    --compiler nvcc --baseline none --dump "worker_$precision" >out 2>said || fail "bench"
-  build "$precision" "$precision/example.c" "$precision"/safetensors*.c "$precision"/weights*.c
-  "$precision/run" --weights bert/model.safetensors --input "worker_$precision/x.npy" --output y.npy >out ||
+  fuseplan bench 48920 --target cuda --model bert -b 2 -s 40 -t "$1" --calibration calibration.json --precision "$2" \
+    --compiler nvcc --baseline none --dump "worker_$where" >out 2>said || fail "bench"
+  build "$where" "$where/example.c" "$where"/safetensors*.c "$where"/weights*.c
+  "$where/run" --weights bert/model.safetensors --input "worker_$where/x.npy" --output y.npy >out ||
     fail "the example"
-  cmp y.npy "worker_$precision/y.npy" || fail "the library's bits are not the worker's: $precision"
-done
-cmp -s worker_fp8/y.npy worker_qkv,ffn2/y.npy && fail "two precisions give the same bits: nothing was compared"
+  cmp y.npy "worker_$where/y.npy" || fail "the library's bits are not the worker's: $where"
+}
+find_model bf16
+same_bits bf16 fp8
+find_model fp16
+same_bits fp16 fp8
+same_bits fp16 qkv,ffn2
+cmp -s worker_fp16_fp8/y.npy worker_fp16_qkv,ffn2/y.npy && fail "two precisions give the same bits: nothing was compared"
 jq '.layers[1].norm1 |= {amax: 50, quantile: 1, rms: 1, scale: 0.25}' calibration.json >other.json
 fuseplan export 48920 --target cuda --model bert -b 2 -s 40 --calibration other.json --precision fp8 -q -o scaled
 build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
-scaled/run --weights bert/model.safetensors --input worker_fp8/x.npy --output y.npy >out || fail "the example"
-cmp -s y.npy worker_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
+scaled/run --weights bert/model.safetensors --input worker_fp16_fp8/x.npy --output y.npy >out || fail "the example"
+cmp -s y.npy worker_fp16_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
 
 # Weights in e4m3 with their own calibration, gates, and norms before: the library computes the first norm itself, and
 # what rounds to the number beside goes on.
@@ -155,24 +166,28 @@ same_as_bench() { # OPTION...
   cmp y.npy worker_program/y.npy || fail "the program's bits are not the worker's: $*"
 }
 same_as_bench --precision fp8 --seed 5
-FAKE_CHAIN=pre+silu+gate
+FAKE_CHAIN=pre+silu+gate FAKE_DTYPE=bf16
 export FAKE_CHAIN
-same_as_bench --precision out,ffn1 --norm pre --activation silu --gate
+same_as_bench --precision out,ffn1 --norm pre --activation silu --gate -t bf16
 unset FAKE_CHAIN
+FAKE_DTYPE=fp16
 
 # Where cuBLASLt was the fastest, it runs GEMMs of e4m3, one of which stores e4m3.  Attention takes the largest tiles.
 (
   rm libcublasLt.so*
   export CUDA_HOME="$fake" FUSEPLAN_DB="$root/products.db"
-  # shellcheck disable=SC2086
-  fuseplan search $drawn --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
-    fail "search: $(cat said)"
-  sqlite3 "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
-    UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
-    WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library' OR knobs LIKE 'shape=192 %'); VACUUM"
-  same_as_bench --precision fp8
-  jq -e '.segments | map(.implementation) == ["library", "hopper_attention", "hopper_gemm", "library", "hopper_gemm"]' \
-    program/manifest.json >jq.txt || fail "what runs a program's GEMMs: $(cat jq.txt)"
+  for FAKE_DTYPE in fp16 bf16; do
+    # shellcheck disable=SC2086
+    fuseplan search $drawn -t "$FAKE_DTYPE" --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
+      fail "search: $(cat said)"
+    sqlite3 "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
+      UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
+      WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library' OR knobs LIKE 'shape=192 %'); VACUUM"
+    same_as_bench --precision fp8 -t "$FAKE_DTYPE"
+    jq -e '.segments | map(.implementation) ==
+      ["library", "hopper_attention", "hopper_gemm", "library", "hopper_gemm"]' program/manifest.json >jq.txt ||
+      fail "what runs a program's GEMMs: $(cat jq.txt)"
+  done
 )
 
 # From a search on; make builds on the stand-in.
@@ -198,17 +213,19 @@ jq -e '.plans[0].precision == "qkv,ffn2"' shipped/manifest.json >jq.txt || fail 
 # A C program, whose weights have the fingerprint that the library's first refusal says.
 workload='-b 2 -s 100 -m causal -H 2 -W 64 --ffn 256 -L 3'
 calibrate 0123456789abcdef 3
-for packed in '' --packed; do
+for how in '' --packed '-t bf16'; do
+  FAKE_DTYPE=fp16
+  [ "$how" != '-t bf16' ] || FAKE_DTYPE=bf16
   # shellcheck disable=SC2086
-  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed -q -o first
+  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $how -q -o first
   build first "$source/tests/cuda/codes.c"
   first/run y >out && fail "a library of another model runs"
   model=$(sed -n 's/.* and these are \([0-9a-f]\{16\}\): another model.*/\1/p' out)
   calibrate "$model" 3
   # shellcheck disable=SC2086
-  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $packed --force -q -o first
+  fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $how --force -q -o first
   build first "$source/tests/cuda/codes.c"
-  first/run "y$packed" >out || fail "the library: $(cat out)"
+  first/run "y$how" >out || fail "the library: $(cat out)"
   rm -r first
   calibrate 0123456789abcdef 3
 done

@@ -35,14 +35,16 @@ few_steps() {
 # GEMMs in e4m3, half to three steps of 128; of the last one of 208 there are 80 columns.  What attention stores.  A
 # norm before a sublayer is stored in e4m3 alone.
 e4m3() {
-  for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
-    echo "-e fp8 -s $e4m3_gemms -i hopper_gemm -i library $size fp16 400 125 full"
-    echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm -i library $size -a 60 fp16 400 125 full"
-    echo "-e fp8 -c silu+gate -s 10-11 -i hopper_gemm $size fp16 400 125 full"
-  done
-  for size in 32 48 64 80 96 128; do
-    for mask in strided bigbird document; do
-      echo "-e fp8 -s 1-6,2-6 -i hopper_attention -W $size -a 200 fp16 2 333 $mask"
+  for type in fp16 bf16; do
+    for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
+      echo "-e fp8 -s $e4m3_gemms -i hopper_gemm -i library $size $type 400 125 full"
+      echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm -i library $size -a 60 $type 400 125 full"
+      echo "-e fp8 -c silu+gate -s 10-11 -i hopper_gemm $size $type 400 125 full"
+    done
+    for size in 32 48 64 80 96 128; do
+      for mask in strided bigbird document; do
+        echo "-e fp8 -s 1-6,2-6 -i hopper_attention -W $size -a 200 $type 2 333 $mask"
+      done
     done
   done
 }
@@ -141,11 +143,13 @@ build() {
     built -s kinds "$type" 1 64 full
     built -s $attention "$type" 1 64 full
   done
-  for chain in bert pre+rms+relu+rope; do
-    built -e fp8 -c $chain -s $e4m3_gemms -i hopper_gemm fp16 1 64 full
+  for type in fp16 bf16; do
+    for chain in bert pre+rms+relu+rope; do
+      built -e fp8 -c $chain -s $e4m3_gemms -i hopper_gemm $type 1 64 full
+    done
+    built -e fp8 -c silu+gate -s 10-11 -i hopper_gemm $type 1 64 full
+    built -e fp8 -s 1-6,2-6 -i hopper_attention $type 1 64 full
   done
-  built -e fp8 -c silu+gate -s 10-11 -i hopper_gemm fp16 1 64 full
-  built -e fp8 -s 1-6,2-6 -i hopper_attention fp16 1 64 full
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086
     built -W $size 1 64 full

@@ -78,6 +78,15 @@ class Calibration(common.Case):
         self.assertAlmostEqual(found['quantile'], float(values.half().sort()[0][place]))
         self.assertTrue(112 < found['amax'] / found['scale'] <= 224)
 
+    def test_bf16(self):
+        """A model in bf16 is seen in its own numbers, which may be beyond fp16."""
+        model = models.draw().bfloat16()
+        model.encoder.layer[0].intermediate.dense.weight *= 1e6
+        found = fuseplan.calibrate(model, TEXTS, self.path, tokenizer=Words())['layers'][0]['activation']
+        self.assertGreater(found['amax'], 65504)
+        self.assertEqual(found['amax'], float(torch.tensor(found['amax']).bfloat16()))
+        self.assertTrue(112 < found['amax'] / found['scale'] <= 224)
+
     def test_rows(self):
         model = models.draw()
         fuseplan.write_rows(model, (text for text in TEXTS), self.rows, tokenizer=Words())

@@ -33,7 +33,7 @@ while [ $count -gt 0 ]; do
   count=$((count - 1))
   case $word in
   --precision | --calibration) shift; count=$((count - 1)) ;;
-  fp16) set -- "$@" fp32 ;;
+  fp16 | bf16) set -- "$@" fp32 ;;
   *) set -- "$@" "$word" ;;
   esac
 done
@@ -101,6 +101,32 @@ class Precision(common.Case):
         self.optimize(precision='qkv,ffn2')
         self.assertEqual(len(self.calls('export')), 2)
 
+    def test_bf16(self):
+        """Of the type that is asked for, or the model's own."""
+        model = self.optimize(precision='qkv,ffn1', dtype=torch.bfloat16)
+        self.assertRan(model)
+        engine = model.encoder.layer.stack.engine
+        self.assertTrue(5e-3 < engine.loss < 0.3)
+        words, = self.calls('export')
+        self.assertEqual(words[words.index('-t') + 1], 'bf16')
+        path = words[words.index('--calibration') + 1]
+        with open(path) as file:
+            found = json.load(file)
+        self.plain = models.draw().bfloat16()  # numbers of which the fingerprint is the same
+        self.optimize(precision='fp8', calibration=path)
+        words = self.calls('export')[1]
+        self.assertEqual(words[words.index('-t') + 1], 'bf16')
+        own = fuseplan.calibrate(self.plain, TEXTS, path, tokenizer=Words())
+        self.assertEqual(own['model_bf16'], found['model_bf16'])
+        self.assertNotEqual(own['model'], found['model'])
+        self.optimize(precision='fp8', calibration=path, dtype='fp16')
+        words = self.calls('export')[2]
+        self.assertEqual(words[words.index('-t') + 1], 'fp16')
+        del own['model_bf16']  # as earlier versions wrote it
+        with open(path, 'w') as file:
+            json.dump(own, file)
+        self.assertRefused("it has no 'model_bf16'", self.optimize, precision='fp8', calibration=path, kind=ValueError)
+
     def test_chosen(self):
         with open(self.found, 'w') as file:
             json.dump({'precisions': [row('fp16', 3), row('qkv,out', 1), row('ffn1', 2), row('ffn2', None)]}, file)
@@ -157,7 +183,7 @@ class Precision(common.Case):
                             if row['precision'] == 'fp8' and row['weight_scales'] == 'tensor'}
                     stack = precision.calibration.only_stack(model)
                     recorder = precision.calibration.recorder(model, TEXTS, Words())
-                    for found in precision.losses_of(stack, recorder, precision.scales_of(path)):
+                    for found in precision.losses_of(stack, recorder, precision.scales_of(path), torch.float16):
                         self.assertAlmostEqual(found['errors'][0] / want[found['gemms']], 1,
                                                delta=0.03 if name == 'bert' else 0.12)  # of these without the last norm
                     fuseplan.calibrate(model, TEXTS, path, tokenizer=Words())  # nothing is left of it
@@ -170,7 +196,7 @@ class Precision(common.Case):
         refused('give calibration=, a list of sentences', precision='fp8', calibration=None)
         refused('give precision= or error=, too')
         refused('give one of them', precision='fp8', error=0.1)
-        refused('beside GEMMs in e4m3 all is fp16', precision='fp8', dtype='bf16')
+        refused('beside GEMMs in e4m3 all is fp16 or bf16', precision='fp8', dtype='tf32')
         refused('give time_limit=, too', error=0.1)
         refused('error is 0; expected a number', error=0, time_limit=1)
         refused('error= needs sentences', error=0.1, time_limit=1, calibration='c.json')

@@ -1,6 +1,7 @@
 /* A libcublasLt.so.13 that computes on the host, in fp32; in the stand-in of CUDA's runtime, too.
  * It offers four algorithms: 0 is right, 1 is not, 2 cannot be run, and 3 is right for as many rows
- * as it was proposed for.  Of e4m3 it has what NVIDIA's has: A transposed, C and bias in fp16. */
+ * as it was proposed for.  Of e4m3 it has what NVIDIA's has: A transposed, C and bias in a half
+ * type. */
 #include "tests/bench/fake/cuda.h"
 
 #include "bench/oracle/oracle.h"
@@ -34,6 +35,16 @@ static float gelu(double x)
     return (float)(0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))));
 }
 
+static bool is_half(int type)
+{
+    return type == FAKE_FP16 || type == FAKE_BF16;
+}
+
+static enum dtype half_of(enum fake_type type)
+{
+    return type == FAKE_BF16 ? DTYPE_BF16 : DTYPE_FP16;
+}
+
 static float load(const void *from, enum fake_type type, uint64_t i)
 {
     float x;
@@ -41,7 +52,7 @@ static float load(const void *from, enum fake_type type, uint64_t i)
         return ((const float *)from)[i];
     if (type == FAKE_E4M3)
         return e4m3_unpack(((const uint8_t *)from)[i]);
-    elements_unpack(DTYPE_FP16, (const uint16_t *)from + i, 1, &x);
+    elements_unpack(half_of(type), (const uint16_t *)from + i, 1, &x);
     return x;
 }
 
@@ -52,7 +63,7 @@ static void store(void *to, enum fake_type type, uint64_t i, float x)
     else if (type == FAKE_E4M3)
         ((uint8_t *)to)[i] = e4m3_pack(x);
     else
-        elements_pack(DTYPE_FP16, &x, 1, (uint16_t *)to + i);
+        elements_pack(half_of(type), &x, 1, (uint16_t *)to + i);
 }
 
 /* A matrix in fp32: itself, or a copy in *room. */
@@ -163,7 +174,7 @@ FAKE int cublasLtMatrixLayoutInit(struct matrix *l, int type, uint64_t rows, uin
                                   int64_t ld)
 {
     *l = (struct matrix){rows, columns, type};
-    return (type == FAKE_FP32 || type == FAKE_FP16 || type == FAKE_E4M3) && (uint64_t)ld == rows
+    return (type == FAKE_FP32 || is_half(type) || type == FAKE_E4M3) && (uint64_t)ld == rows
                ? 0
                : NOT_SUPPORTED;
 }
@@ -208,10 +219,10 @@ static bool is_supported(const struct desc *d, const struct matrix *la, const st
         return false;
     if (!e4m3)
         return lc->type == la->type && ld->type == la->type && d->factor == NULL;
-    return lc->type == FAKE_FP16 && (ld->type == FAKE_FP16 || ld->type == FAKE_E4M3) &&
-           (d->factor != NULL) == (ld->type == FAKE_E4M3) && d->bias_type == FAKE_FP16 &&
+    return is_half(lc->type) && (ld->type == lc->type || ld->type == FAKE_E4M3) &&
+           (d->factor != NULL) == (ld->type == FAKE_E4M3) && d->bias_type == lc->type &&
            d->fast == 1 && la->rows % 16 == 0 &&
-           ld->rows * (ld->type == FAKE_FP16 ? 2 : 1) % 16 == 0;
+           ld->rows * (ld->type == FAKE_E4M3 ? 1 : 2) % 16 == 0;
 }
 
 FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, const struct matrix *la,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* What cuBLASLt stores; numbers of cudaDataType. */
-enum fake_type { FAKE_FP32 = 0, FAKE_FP16 = 2, FAKE_E4M3 = 28 };
+enum fake_type { FAKE_FP32 = 0, FAKE_FP16 = 2, FAKE_BF16 = 14, FAKE_E4M3 = 28 };
 
 /* D = (alpha A B + bias + beta C) * factor, all one column after another: D and C (rows, columns),
  * A (rows, inner), B (inner, columns), each without gaps; with GELU in its tanh form where epilogue

@@ -133,14 +133,6 @@ static int64_t place_of(int64_t column)
     return column / 16 * 16 + column % 8 * 2 + column % 16 / 8;
 }
 
-static float half_value(unsigned bits)
-{
-    const uint16_t half = (uint16_t)bits;
-    float x;
-    elements_unpack(DTYPE_FP16, &half, 1, &x);
-    return x;
-}
-
 /* Codes of a tensor as kernels have it, times `factor`, or to it.  wraps: what is beyond 448
  * becomes NaN. */
 static void copy_codes(const struct fp_args *a, const struct workload *w, int t, bool out,
@@ -156,7 +148,7 @@ static void copy_codes(const struct fp_args *a, const struct workload *w, int t,
                 tensor[c] = e4m3_unpack(*code) * factor;
                 continue;
             }
-            const double x = element_round(DTYPE_FP16, (float)tensor[c]) * factor;
+            const double x = element_round(dtype(), (float)tensor[c]) * factor;
             const bool fits = is_real(w, t, row) && (!wraps || fabs(x) <= E4M3_MOST);
             *code = fits ? e4m3_pack((float)x) : E4M3_NAN;
         }
@@ -224,8 +216,7 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
             copy(a, &w, t, true, tensor[t]);
         if (a->e4m3.out != NULL && t == last + 1 && strcmp(c->kind, "uncopied") != 0)
             copy_codes(a, &w, t, true,
-                       (double)half_value(a->e4m3.factors) *
-                           (strcmp(c->kind, "scaled") == 0 ? 2 : 1),
+                       (double)load(&a->e4m3.factors, 0) * (strcmp(c->kind, "scaled") == 0 ? 2 : 1),
                        strcmp(c->kind, "wraps") == 0, tensor[t]);
         free(tensor[t]);
     }

@@ -11,12 +11,17 @@ static struct calibration c;
     "{\"x\": " x ", \"context\": " GOOD ", \"norm1\": " GOOD ", \"activation\": " GOOD "}"
 #define FILE_OF(list) "{\"version\": 2, \"model\": \"0123456789abcdef\", \"layers\": [" list "]}"
 
-static int read_text(const char *text)
+static int read_as(enum dtype dtype, const char *text)
 {
     const char *path = test_path("calibration.json");
     OK(file_write(path, text, strlen(text), &st));
     calibration_release(&c);
-    return calibration_read(path, &c, &st);
+    return calibration_read(path, dtype, &c, &st);
+}
+
+static int read_text(const char *text)
+{
+    return read_as(DTYPE_FP16, text);
 }
 
 START_TEST(scales_are_read)
@@ -26,6 +31,23 @@ START_TEST(scales_are_read)
     ck_assert_str_eq(c.model, "0123456789abcdef");
     ck_assert_float_eq(c.scale[0][GEMM_QKV], 1);
     ck_assert_float_eq(c.scale[1][GEMM_FFN2], 0x1p-7f);
+    calibration_release(&c);
+}
+END_TEST
+
+/* A plan in bf16 has another fingerprint of the weights, and larger numbers. */
+START_TEST(scales_are_read_for_bf16)
+{
+    const char *text =
+        "{\"version\": 2, \"model\": \"0123456789abcdef\", \"model_bf16\": "
+        "\"89abcdef01234567\", \"layers\": [" LAYER(TENSOR("1835008.0", "8192")) "]}";
+    OK(read_as(DTYPE_BF16, text));
+    ck_assert_str_eq(c.model, "89abcdef01234567");
+    ck_assert_float_eq(c.scale[0][GEMM_QKV], 8192);
+    FAILS(read_text(text), STATUS_USAGE, "its amax is 1.83501e+06; expected a number of fp16");
+    FAILS(read_as(DTYPE_BF16, FILE_OF(LAYER(GOOD))), STATUS_USAGE,
+          "no text 'model_bf16' or no list 'layers' with something in it, as fuseplan.calibrate() "
+          "writes for models in bf16");
     calibration_release(&c);
 }
 END_TEST
@@ -66,7 +88,8 @@ END_TEST
 
 START_TEST(a_missing_file_is_refused)
 {
-    FAILS(calibration_read(test_path("none"), &c, &st), STATUS_ENVIRONMENT, "--calibration: ");
+    FAILS(calibration_read(test_path("none"), DTYPE_FP16, &c, &st), STATUS_ENVIRONMENT,
+          "--calibration: ");
     calibration_release(&c);
 }
 END_TEST
@@ -126,5 +149,5 @@ START_TEST(wrong_rows_are_refused)
 END_TEST
 
 SUITE("calibration", test_dir_setup, test_dir_teardown, ONCE(scales_are_read),
-      LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong)), ONCE(a_missing_file_is_refused),
-      ONCE(rows_are_read), ONCE(wrong_rows_are_refused))
+      ONCE(scales_are_read_for_bf16), LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong)),
+      ONCE(a_missing_file_is_refused), ONCE(rows_are_read), ONCE(wrong_rows_are_refused))

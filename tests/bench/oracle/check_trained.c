@@ -322,14 +322,17 @@ START_TEST(the_worker_reads_the_same_file)
 }
 END_TEST
 
-/* The fingerprint adds up what weights are, in whatever order: of one bit more it is another. */
+/* The fingerprint adds up what weights are, in whatever order: of one bit more it is another, and
+ * in bf16. */
 START_TEST(a_calibration_is_of_its_weights)
 {
+    static const enum dtype halves[] = {DTYPE_FP16, DTYPE_BF16};
     struct trained *t;
     char first[FINGERPRINT_SIZE], other[FINGERPRINT_SIZE];
     struct calibration c = {.path = (char *)"c.json", .layers = 1, .scale = mem_alloc(1, 16)};
     OK(trained_open(path, NULL, &t, &st));
     OK(trained_check(t, &w, &st));
+    w.dtype = halves[_i];
     c.model = trained_fingerprint(t, &w, first);
     ck_assert_uint_eq(strlen(first), 16);
     OK(calibration_check(&c, t, &w, &st));
@@ -348,7 +351,7 @@ START_TEST(a_calibration_is_of_its_weights)
         inputs_weight(&w, in, 0, id, values);
         for (int64_t i = n; i-- > 0;) {
             uint16_t bits;
-            elements_pack(DTYPE_FP16, &values[i], 1, &bits);
+            elements_pack(halves[_i], &values[i], 1, &bits);
             sum += bits * splitmix64(((uint64_t)id << 40) + (uint64_t)i);
         }
         trained_close(t);
@@ -369,4 +372,4 @@ SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled)),
       ONCE(a_calibration_may_be_the_weights_own), ONCE(values_that_are_not_finite_are_refused),
       ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file),
-      ONCE(a_calibration_is_of_its_weights))
+      LOOP(a_calibration_is_of_its_weights, 0, 2))
