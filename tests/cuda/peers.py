@@ -55,7 +55,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 
 try:
     import torch
-    from fuseplan import calibration
+    from fuseplan import calibration, replace
     import attentions
     import torch_layers
 except ImportError:
@@ -69,8 +69,7 @@ ATTENTION_VARIANTS = ['sdpa', 'flash2', 'cudnn', FLASH4, 'flex', 'flex-flash']
 UNFUSED = ['eager', 'sdpa']  # of layers: without torch.compile
 CALLS = 32  # of attention in a graph: its launch is then small beside them
 OURS = 'fuseplan'
-SAME = 1e-2  # how much outputs may differ, over the norm of the output
-SAME_E4M3 = 0.2  # likewise, where operands of products are e4m3
+SAME_E4M3 = 0.2  # how much outputs may differ, over the norm of the output, where operands of products are e4m3
 DEVICE = 'cuda'
 LAYER_OPTIONS = [['--target'], ['--preset'], ['--model'], ['-H', '--heads'], ['-W', '--head-size'],
                  ['-L', '--layers'], ['--hidden'], ['--ffn'], ['--eps'], ['--norm'], ['--norm-kind'],
@@ -436,7 +435,7 @@ def same_results(dump, results, want, point):
         else:
             expected = want if want.dim() == 4 else want[real]  # of attention; of packed tokens
         difference = torch_layers.relative_error(given.float(), expected)
-        most = SAME_E4M3 if name in (TORCHAO, OURS_E4M3) else SAME
+        most = SAME_E4M3 if name in (TORCHAO, OURS_E4M3) else replace.BOUNDS[point.a.dtype]
         if not difference <= most:
             print(f'peers: {point}: the result of {name} differs by {difference:.2g} of its norm; expected '
                   f'{most} at most', file=sys.stderr)
@@ -447,11 +446,11 @@ def same_results(dump, results, want, point):
 def same_work(directory, point):
     """Whether the layers of torch_layers.py give in fp32 what fuseplan gives; says by how much they differ."""
     dump = torch_layers.Dump(directory, DEVICE, torch.float32)
-    error = torch_layers.recompute_layers(dump)
+    error, most = torch_layers.recompute_layers(dump), replace.BOUNDS[point.a.dtype]
     print(f"peers: {point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result is "
-          f"{'right' if error <= SAME else 'wrong'}: {error:.2g} of its norm away from that in fp32, {SAME} at most "
+          f"{'right' if error <= most else 'wrong'}: {error:.2g} of its norm away from that in fp32, {most} at most "
           'are allowed', file=sys.stderr)
-    return error <= SAME
+    return error <= most
 
 
 def time_variants(a, dump, point, plan, wait=lambda: None):
@@ -587,7 +586,7 @@ def prepare(point, scratch):
     """A directory with what fuseplan computed of a point, and its time; null if it failed or is wrong."""
     directory = tempfile.mkdtemp(dir=scratch)
     own = time_fuseplan(point, directory)
-    if own is None or (point.a.op == 'layer' and not same_work(directory, point.name)):
+    if own is None or (point.a.op == 'layer' and not same_work(directory, point)):
         return None
     torch.cuda.empty_cache()
     return directory, own
