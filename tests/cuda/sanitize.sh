@@ -1,13 +1,17 @@
 #!/bin/sh
 # sanitize.sh BIN [OPTION...]: compute-sanitizer over a segment of each kind of stage, through the worker; first over
-# two planted faults, which it must find.  Slices of the work run side by side, on all visible GPUs in turn.  OPTION, of
+# two planted faults, which it must find.  Slices of the work run side by side, on all visible GPUs in turn, each with
+# two cores: a worker's oracle has a thread for each core that it may use, whatever OMP_NUM_THREADS says.  OPTION, of
 # cuda_segments, makes the layer another one than BERT's, such as -c pre+rms+silu+gate+rope+bias -l sliding.
 set -u
 bin=$1
 shift
 layer=$*
 here=$(cd "$(dirname "$0")" && pwd)
-slices=$((($(nproc) + 3) / 4))
+cores=$(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+  while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)
+core_count=$(echo "$cores" | wc -l)
+slices=$(((core_count + 3) / 4))
 gpus=${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -s -d ,)}
 gpu_count=$(echo "$gpus" | tr ',' '\n' | wc -l)
 started=0
@@ -25,8 +29,9 @@ sanitized() {
   tool=$1 name=$2
   shift 2
   gpu=$(echo "$gpus" | cut -d , -f $((started % gpu_count + 1)))
-  CUDA_VISIBLE_DEVICES=$gpu timeout 400 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
-    --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
+  two=$(for i in 0 1; do echo "$cores" | sed -n "$(((2 * started + i) % core_count + 1))p"; done | paste -s -d ,)
+  CUDA_VISIBLE_DEVICES=$gpu timeout 400 taskset -c "$two" compute-sanitizer --tool "$tool" --target-processes all \
+    --require-cuda-init no --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
 }
 
 # Findings in the logs of one tool, "none" where it never ran.  A finding is a line at the margin of
