@@ -7,7 +7,8 @@
 
 static const struct column first_columns[] = {{"precision", "precision", 0},
                                               {"gemms", "e4m3 GEMMs", 0},
-                                              {"weight_scales", "weights' scales", 0}};
+                                              {"weight_scales", "weights' scales", 0},
+                                              {"beside", "beside", 0}};
 static const struct column last_columns[] = {{"cosine_mean", "cosine, tokens", 5},
                                              {"cosine_least", "least", 5},
                                              {"sentence_cosine", "sentences", 5},
@@ -15,7 +16,7 @@ static const struct column last_columns[] = {{"cosine_mean", "cosine, tokens", 5
                                              {"saturated_most", "saturated at most", 6}};
 
 /* Columns of the errors after some layers, the last among them. */
-enum { ERRORS_MOST = 6, COLUMNS_MOST = 3 + ERRORS_MOST + 5 };
+enum { ERRORS_MOST = 6, COLUMNS_MOST = 4 + ERRORS_MOST + 5 };
 struct columns {
     struct column list[COLUMNS_MOST];
     char keys[ERRORS_MOST][32], titles[ERRORS_MOST][32];
@@ -76,8 +77,9 @@ static json_t *row_json(const struct accuracy *a, int layers)
     for (int l = 0; l < layers; l++)
         json_array_append_new(errors, json_number(a->errors[l]));
     const char *scales = a->gemms == 0 ? NULL : a->by_column ? "column" : "tensor";
-    return json_pack("{ss so ss? so so so so so so so}", "precision", a->precision, "gemms",
-                     gemms_json(a->gemms), "weight_scales", scales, "errors", errors, "cosine_mean",
+    return json_pack("{ss so ss? ss? so so so so so so so}", "precision", a->precision, "gemms",
+                     gemms_json(a->gemms), "weight_scales", scales, "beside",
+                     a->gemms != 0 ? a->beside : NULL, "errors", errors, "cosine_mean",
                      json_number(a->cosine_mean), "cosine_least", json_number(a->cosine_least),
                      "sentence_cosine", json_number(a->sentence_cosine), "agreement",
                      json_number(a->agreement), "saturated_most",
@@ -95,7 +97,7 @@ static void print(const struct options *o, const struct accuracy_list *list, int
     output_end(&out);
 }
 
-/* All that fp8 does not store in e4m3 is fp16, and is as here. */
+/* All that fp8 does not store in e4m3 is of one of these types, and is as here. */
 static void warn_of_overflow(const struct options *o, const struct accuracy_list *list, int layers)
 {
     for (int i = 0; i < list->count; i++) {
@@ -129,8 +131,18 @@ static void warn_of_saturation(const struct options *o, const struct accuracy_li
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+static enum dtype dtype_of(const struct options *o)
+{
+    return options_has(o, OPT(DTYPE)) ? o->dtype : DTYPE_FP16;
+}
+
 static int check(const struct options *o, struct status *st)
 {
+    if (dtypes[dtype_of(o)].bytes != 2)
+        return status_set(st, STATUS_USAGE,
+                          "-t is %s; expected fp16 or bf16, the type of all that fp8 has beside "
+                          "e4m3",
+                          dtypes[o->dtype].name);
     if (o->weights == NULL)
         return status_set(st, STATUS_USAGE,
                           "no weights: drawn ones say nothing about accuracy, because what a model "
@@ -158,9 +170,9 @@ struct read {
 
 static int read_workload(const struct options *o, struct read *r, struct status *st)
 {
-    struct options of = *o; /* of the longest sentence */
+    struct options of = *o; /* of the longest sentence, on no target */
     struct target_name target;
-    of.given |= OPT(BATCH) | OPT(SEQ_LEN);
+    of.given = (of.given | OPT(BATCH) | OPT(SEQ_LEN)) & ~OPT(DTYPE);
     of.batch = 1;
     of.seq_len = r->sentences.longest;
     if (workload_read(&of, &target, &r->w, st) != 0)
@@ -170,7 +182,7 @@ static int read_workload(const struct options *o, struct read *r, struct status 
             st, STATUS_USAGE,
             "--mask: an attention mask of a file is for one sequence length, and sentences have "
             "many; give one by its name");
-    r->w.dtype = DTYPE_FP16; /* in which weights must be finite */
+    r->w.dtype = dtype_of(o); /* in which weights must be finite */
     return trained_check(r->trained, &r->w, st);
 }
 
@@ -217,15 +229,16 @@ const struct command cmd_accuracy = {
     .name = "accuracy",
     .operands = "",
     .summary = "Say what a model loses by fp16, bf16 and fp8, on its weights and real sentences",
-    .options = OPTS_COMMON |
-               (OPTS_WORKLOAD & ~(OPT(BATCH) | OPT(SEQ_LEN) | OPT(DTYPE) | OPT(LENGTHS) |
-                                  OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))) |
-               OPT(WEIGHTS) | OPT(PREFIX) | OPT(INPUT) | OPT(CALIBRATION) | OPT(PRECISION) |
-               OPT(EVENTS),
+    .options =
+        OPTS_COMMON |
+        (OPTS_WORKLOAD &
+         ~(OPT(BATCH) | OPT(SEQ_LEN) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))) |
+        OPT(WEIGHTS) | OPT(PREFIX) | OPT(INPUT) | OPT(CALIBRATION) | OPT(PRECISION) | OPT(EVENTS),
     .about =
         "Runs sentences through all layers in double precision, and again with what plans store\n"
         "rounded to a type: sums stay in double.  fp8: the GEMMs named read input and weight in\n"
-        "e4m3, by one power of two a tensor, or a column of the weight; all else is fp16.\n"
+        "e4m3, by one power of two a tensor, or a column of the weight; all else is fp16, or of\n"
+        "the type of -t.\n"
         "With --precision also the GEMMs that it names: each alone and all four are there anyway.\n"
         "An error is ||out - exact|| / ||exact|| of all tokens' rows after a layer.  Cosines are\n"
         "those of tokens' rows after the last layer, and of their means over each sentence.\n"

@@ -93,10 +93,10 @@ static int run(const struct options *o, struct status *st)
     struct measured_on m = {.x = &x};
     struct plan p;
     int code = -1;
-    if (o->accuracy != NULL && precision_errors_read(o->accuracy, &x.errors, st) != 0)
+    if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
         goto out;
     x.has_errors = o->accuracy != NULL;
-    if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
+    if (x.has_errors && precision_errors_read(o->accuracy, s.workload.dtype, &x.errors, st) != 0)
         goto out;
     x.target = s.target.kind;
     if (open_stored(o, &s, &m, st) != 0 || find_plan(o, &p, st) != 0)

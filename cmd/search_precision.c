@@ -181,7 +181,8 @@ int search_precisions(const struct options *o, struct status *st)
     }
     int code = check(o, st);
     if (code == 0 && o->accuracy != NULL)
-        code = precision_errors_read(o->accuracy, &p->errors, st);
+        code = precision_errors_read(
+            o->accuracy, options_has(o, OPT(DTYPE)) ? o->dtype : DTYPE_FP16, &p->errors, st);
     if (code == 0 && options_has(o, OPT(ERROR)))
         code = choose(o, p, st);
     if (code == 0)

@@ -35,8 +35,9 @@ static int gemms_of(const json_t *text)
     return read ? (int)found : -1;
 }
 
-/* Rows of other types, and of a scale for each column, are left out. */
-static void read_row(const json_t *row, struct precision_errors *out)
+/* Rows of other types, and of a scale for each column, are left out; before there was bf16 beside
+ * e4m3, fp16 was not named. */
+static void read_row(const json_t *row, const char *dtype, struct precision_errors *out)
 {
     const char *precision = json_string_value(json_object_get(row, "precision"));
     const char *scales = json_string_value(json_object_get(row, "weight_scales"));
@@ -44,14 +45,18 @@ static void read_row(const json_t *row, struct precision_errors *out)
     const json_t *last = json_array_get(errors, json_array_size(errors) - 1);
     if (precision == NULL || !json_is_number(last))
         return;
-    if (strcmp(precision, "fp16") == 0)
+    const json_t *named = json_object_get(row, "beside");
+    const char *beside = named != NULL ? json_string_value(named) : dtypes[DTYPE_FP16].name;
+    if (strcmp(precision, dtype) == 0)
         out->measured[0] = json_number_value(last);
-    int gemms = strcmp(precision, "fp8") == 0 ? gemms_of(json_object_get(row, "gemms")) : -1;
+    bool fp8 = strcmp(precision, "fp8") == 0 && beside != NULL && strcmp(beside, dtype) == 0;
+    int gemms = fp8 ? gemms_of(json_object_get(row, "gemms")) : -1;
     if (gemms > 0 && scales != NULL && strcmp(scales, "tensor") == 0)
         out->measured[gemms] = json_number_value(last);
 }
 
-int precision_errors_read(const char *path, struct precision_errors *out, struct status *st)
+int precision_errors_read(const char *path, enum dtype dtype, struct precision_errors *out,
+                          struct status *st)
 {
     enum { MOST = 16 << 20 };
     SCOPED_BUF text = BUF_INIT;
@@ -61,13 +66,13 @@ int precision_errors_read(const char *path, struct precision_errors *out, struct
     int result = file_read_text(path, MOST, &text, st);
     if (result == 0)
         rows = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
-    json_array_foreach(rows, i, row) read_row(row, out);
+    json_array_foreach(rows, i, row) read_row(row, dtypes[dtype].name, out);
     for (int g = 0; g < GEMM_COUNT && result == 0; g++)
         if (isnan(out->measured[1u << g]))
             result = status_set(st, STATUS_USAGE,
-                                "'%s' has no error of %s alone in fp8; expected what 'fuseplan "
-                                "accuracy --calibration FILE --format json' prints",
-                                path, gemm_names[g]);
+                                "'%s' has no error of %s alone in fp8 beside %s; expected what "
+                                "'fuseplan accuracy -t %s --calibration FILE --format json' prints",
+                                path, gemm_names[g], dtypes[dtype].name, dtypes[dtype].name);
     json_decref(rows);
     return result == 0 ? 0 : status_prefix(st, "--accuracy");
 }

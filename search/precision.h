@@ -16,9 +16,10 @@ struct precision_errors {
  * nearly independent (docs/results.md); NaN if one of them was not measured. */
 double precision_error(const struct precision_errors *e, unsigned precision);
 
-/* Reads what `fuseplan accuracy --format json` printed: one scale a tensor.  STATUS_USAGE if it is
- * not that, or lacks a GEMM alone. */
-int precision_errors_read(const char *path, struct precision_errors *out, struct status *st);
+/* Reads what `fuseplan accuracy -t DTYPE --format json` printed: one scale a tensor.  STATUS_USAGE
+ * if it is not that, or lacks a GEMM alone. */
+int precision_errors_read(const char *path, enum dtype dtype, struct precision_errors *out,
+                          struct status *st);
 
 /* Writes those precisions of at most this error that the target has plans for and that are in no
  * other such, and returns their number: a plan gains by each further GEMM. */

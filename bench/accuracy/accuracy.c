@@ -8,12 +8,12 @@ static const struct kind kinds[ACCURACY_MAX] = {
     {"fp32", DTYPE_FP32, 0, false},
     {"fp16", DTYPE_FP16, 0, false},
     {"bf16", DTYPE_BF16, 0, false},
-    {"fp8", DTYPE_FP16, 1 << GEMM_QKV, false},
-    {"fp8", DTYPE_FP16, 1 << GEMM_OUT, false},
-    {"fp8", DTYPE_FP16, 1 << GEMM_FFN1, false},
-    {"fp8", DTYPE_FP16, 1 << GEMM_FFN2, false},
-    {"fp8", DTYPE_FP16, GEMM_ALL, false},
-    {"fp8", DTYPE_FP16, GEMM_ALL, true},
+    {"fp8", DTYPE_COUNT, 1 << GEMM_QKV, false},
+    {"fp8", DTYPE_COUNT, 1 << GEMM_OUT, false},
+    {"fp8", DTYPE_COUNT, 1 << GEMM_FFN1, false},
+    {"fp8", DTYPE_COUNT, 1 << GEMM_FFN2, false},
+    {"fp8", DTYPE_COUNT, GEMM_ALL, false},
+    {"fp8", DTYPE_COUNT, GEMM_ALL, true},
 };
 
 /* Whether no row above has this precision. */
@@ -86,7 +86,7 @@ static void read_weights(struct run *r, const struct variant *v, int layer, floa
 static void run_layer(struct run *r, struct variant *v, int layer)
 {
     const struct chain *c = r->w.chain;
-    struct rounding rounding = {.dtype = v->kind->dtype,
+    struct rounding rounding = {.dtype = v->dtype,
                                 .stored = v->kind->name != NULL ? rounding_stored(c) : 0};
     struct flow next;
     float *weight[WEIGHT_MAX];
@@ -153,7 +153,7 @@ static int open_group(struct run *r, int first, struct status *st)
 static void enter(struct run *r, struct variant *v)
 {
     const int columns = r->sentences->columns;
-    set_dtype(&r->w, v->kind->dtype);
+    set_dtype(&r->w, v->dtype);
     flow_init(&v->flow, &r->w);
     for (int b = 0; b < r->w.batch; b++) {
         int sentence = r->order[r->first + b];
@@ -212,6 +212,7 @@ static void variant_init(const struct run *r, const struct kind *kind, struct va
 {
     size_t layers = (size_t)r->model->layers;
     *v = (struct variant){.kind = kind, .least = 1};
+    v->dtype = kind->gemms != 0 ? r->model->dtype : kind->dtype;
     v->pooled =
         mem_alloc((size_t)r->sentences->count * (size_t)r->sentences->columns, sizeof(*v->pooled));
     v->off = mem_alloc(layers, sizeof(*v->off));
@@ -236,7 +237,7 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
                     .sentences = sentences,
                     .calibration = calibration,
                     .listener = listener,
-                    .also = {"fp8", DTYPE_FP16, also, false}};
+                    .also = {"fp8", DTYPE_COUNT, also, false}};
     *out = (struct accuracy_list){.count = 0};
     if (sentences->columns != workload_hidden(w))
         return status_set(st, STATUS_USAGE,
@@ -257,8 +258,10 @@ int accuracy_run(const struct workload *w, struct inputs in, const struct senten
         for (int i = 1; i < r.count; i++) {
             tell(&r, (struct step){"finding the nearest sentences", i - 1, r.count - 1, NAN});
             const struct kind *kind = r.variants[i].kind;
-            out->items[out->count] = (struct accuracy){
-                .precision = kind->name, .gemms = kind->gemms, .by_column = kind->by_column};
+            out->items[out->count] = (struct accuracy){.precision = kind->name,
+                                                       .gemms = kind->gemms,
+                                                       .beside = dtypes[r.variants[i].dtype].name,
+                                                       .by_column = kind->by_column};
             summarise(&r, &r.variants[i], nearest, &out->items[out->count++]);
         }
     }

@@ -14,7 +14,8 @@ enum { ACCURACY_MAX = 10 };
 /* Errors and cosines are NaN or infinite where a rounded value is one. */
 struct accuracy {
     const char *precision;  /* "fp32", "fp16", "bf16", "fp8" */
-    unsigned gemms;         /* bits: of e4m3 operands; all else is fp16 then */
+    unsigned gemms;         /* bits: of e4m3 operands */
+    const char *beside;     /* the type of all else */
     bool by_column;         /* their weights have a scale for each column */
     double *errors;         /* (layers), owned: ||out - exact|| / ||exact|| after each layer */
     double cosine_mean;     /* of the tokens' rows after the last layer to the exact ones */
@@ -33,9 +34,10 @@ struct accuracy_list {
 
 /* Runs fp32, fp16, bf16, and with a calibration fp8: each GEMM alone, all four, all four with
  * scales by column, and the GEMMs of `also`, unless these are among the others.  w: the model's
- * layers, checked; its batch and seq_len do not matter.  The weights are those of in.trained,
- * checked as all else.  Takes seconds for each 1000 tokens of a small model: listener may be null.
- * STATUS_USAGE if the mask does not fit the sentences.  Release *out in any case. */
+ * layers, checked; its dtype is what is beside e4m3, its batch and seq_len do not matter.  The
+ * weights are those of in.trained, checked as all else.  Takes seconds for each 1000 tokens of a
+ * small model: listener may be null. STATUS_USAGE if the mask does not fit the sentences.  Release
+ * *out in any case. */
 int accuracy_run(const struct workload *w, struct inputs in, const struct sentences *sentences,
                  const struct calibration *calibration, unsigned also,
                  const struct listener *listener, struct accuracy_list *out, struct status *st);

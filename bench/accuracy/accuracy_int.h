@@ -6,7 +6,7 @@
 
 struct kind {
     const char *name; /* null: exact */
-    enum dtype dtype;
+    enum dtype dtype; /* of one without GEMMs in e4m3 */
     unsigned gemms;
     bool by_column;
 };
@@ -14,6 +14,7 @@ struct kind {
 /* One of the kinds: what it has computed so far. */
 struct variant {
     const struct kind *kind;
+    enum dtype dtype; /* of all that is not e4m3 */
     struct flow flow;
     float *pooled; /* (sentences, columns): the mean of each sentence's rows, of length 1 */
     double *off;   /* (layers) squares of the differences */

@@ -209,7 +209,8 @@ def losses_of(stack, record, scales, half):
             got = record()
         error = math.sqrt(sum(_squares(b.y.double() - a.y.double()) for a, b in zip(want, got)) /
                           sum(_squares(a.y.double()) for a in want))
-        rows.append({"precision": "fp8", "gemms": " ".join(gemms), "weight_scales": "tensor", "errors": [error]})
+        rows.append({"precision": "fp8", "gemms": " ".join(gemms), "weight_scales": "tensor",
+                     "beside": "bf16" if half is torch.bfloat16 else "fp16", "errors": [error]})
     return rows
 
 
@@ -222,7 +223,7 @@ def choose(found):
             if row["median_ms"] is not None:
                 times.setdefault(row["precision"], []).append(math.log(row["median_ms"]))
     means = {name: sum(logs) for name, logs in times.items() if len(logs) == len(found)}
-    best = min(means, key=means.get) if means else "fp16"
-    return "" if best == "fp16" else best
+    best = min(means, key=means.get) if means else ""
+    return "" if best in ("fp16", "bf16") else best
 
 

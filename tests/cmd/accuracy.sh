@@ -22,8 +22,8 @@ END
 # calibrate MODEL LAYERS SCALE
 calibrate() {
   jq -n --arg model "$1" --argjson layers "$2" --argjson scale "$3" '{amax: ($scale * 224), quantile: 1, rms: 1,
-    scale: $scale} as $t | {version: 2, model: $model, layers: [range($layers) | {x: $t, context: $t, norm1: $t,
-    activation: $t}]}' >calibration.json
+    scale: $scale} as $t | {version: 2, model: $model, model_bf16: $model,
+    layers: [range($layers) | {x: $t, context: $t, norm1: $t, activation: $t}]}' >calibration.json
 }
 
 model() {
@@ -65,6 +65,18 @@ grep -q warning said && fail "warned of saturation"
 jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2", "qkv out ffn1 ffn2",
   "qkv out ffn1 ffn2"] and all(.[]; .errors | length == 2) and .[0].errors[1] < 1e-6 and .[1].errors[1] < 2e-3 and
   .[7].errors[1] > 5 * .[1].errors[1] and .[7].errors[1] < 0.2' out.json >jq.txt || fail "errors"
+
+# Beside bf16: errors of eight times those of fp16 come on top.
+refused 'expected fp16 or bf16' accuracy -t tf32
+calibrate 0000000000000000 2 0.015625
+refused 'of another model; calibrate the model' accuracy -t bf16 --calibration calibration.json
+calibrate "$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)" 2 0.015625
+jq -e 'map(.beside) == [null, null, null, "fp16", "fp16", "fp16", "fp16", "fp16", "fp16"]' out.json >jq.txt ||
+  fail "what is beside"
+accuracy -t bf16 --calibration calibration.json --format json -q >bf16.json
+"$check_json" "$schemas/accuracy.json" bf16.json || fail "schema beside bf16"
+jq -e --slurpfile of out.json '.[:3] == $of[0][:3] and all(.[3:][]; .beside == "bf16") and
+  (.[3:] | map(.errors)) != ($of[0][3:] | map(.errors)) and .[7].errors[1] < 0.2' bf16.json >jq.txt || fail "beside bf16"
 
 # Scales that are too small saturate, which is said; without a calibration there is no fp8.
 calibrate "$right" 2 0.0009765625

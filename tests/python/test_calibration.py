@@ -38,10 +38,11 @@ class Calibration(common.Case):
         self.path = os.path.join(self.directory, 'calibration.json')
         self.rows = os.path.join(self.directory, 'rows.safetensors')
 
-    def accuracy(self, model, calibrated=True):
+    def accuracy(self, model, calibrated=True, dtype='fp16'):
         model.save_pretrained(self.directory)
         fuseplan.write_rows(model, TEXTS, self.rows, tokenizer=Words())
-        command = [program.find(), 'accuracy', '--model', self.directory, '--input', self.rows, '--format', 'json', '-q']
+        command = [program.find(), 'accuracy', '--model', self.directory, '--input', self.rows, '-t', dtype,
+                   '--format', 'json', '-q']
         command += ['--calibration', self.path] if calibrated else []
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -62,6 +63,7 @@ class Calibration(common.Case):
                 self.assertLess(rows['fp32', '']['errors'][-1], 2e-6)
                 self.assertLess(rows['fp8', 'qkv out ffn1 ffn2']['errors'][-1], 0.3)
                 self.assertEqual(rows['fp8', 'qkv out ffn1 ffn2']['saturated_most'], 0)
+                self.assertEqual(self.accuracy(model, dtype='bf16')[3]['beside'], 'bf16')  # which knows these weights
 
     def test_numbers(self):
         model, seen = models.draw(), []

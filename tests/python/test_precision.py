@@ -135,8 +135,8 @@ class Precision(common.Case):
         words, = self.calls('search')
         self.assertEqual(words[words.index('--error') + 1], '0.125')
         with open(words[words.index('--accuracy') + 1]) as file:
-            self.assertEqual([found['gemms'] for found in json.load(file)],
-                             ['qkv', 'out', 'ffn1', 'ffn2', 'qkv out ffn1 ffn2'])
+            self.assertEqual([(found['gemms'], found['beside']) for found in json.load(file)],
+                             [(gemms, 'fp16') for gemms in ('qkv', 'out', 'ffn1', 'ffn2', 'qkv out ffn1 ffn2')])
         words, = self.calls('export')
         self.assertEqual(words[words.index('--precision') + 1], 'qkv,out')
         model(input_ids=torch.ones(4, 8).long())
@@ -156,6 +156,8 @@ class Precision(common.Case):
         self.assertEqual(precision.choose([[row('fp16', 4), row('fp8', 2)], [row('fp16', 1), row('fp8', 1.5)]]), 'fp8')
         self.assertEqual(precision.choose([[row('fp16', 4), row('fp8', 2)], [row('fp16', 1), row('fp8', None)]]), '')
         self.assertEqual(precision.choose([]), '')
+        self.assertEqual(precision.choose([[row('bf16', 1), row('fp8', 2)]]), '')
+        self.assertEqual(precision.choose([[row('bf16', 2), row('qkv', 1)]]), 'qkv')
 
     def test_wrong(self):
         from fuseplan import pack

@@ -16,7 +16,7 @@ static struct precision_errors read_errors(const char *text)
 {
     struct precision_errors e;
     OK(file_write(test_path("errors.json"), text, strlen(text), &st));
-    OK(precision_errors_read(test_path("errors.json"), &e, &st));
+    OK(precision_errors_read(test_path("errors.json"), DTYPE_FP16, &e, &st));
     return e;
 }
 
@@ -37,6 +37,31 @@ START_TEST(errors_add_up_as_squares)
 }
 END_TEST
 
+/* Of rows beside bf16, those of plans in bf16. */
+START_TEST(errors_are_of_the_type_beside)
+{
+#define BESIDE(type, gemms, last)                                                                  \
+    "{\"precision\":\"fp8\",\"gemms\":\"" gemms "\",\"weight_scales\":\"tensor\","                 \
+    "\"beside\":\"" type "\",\"errors\":[" #last "]}"
+    struct precision_errors e = read_errors(
+        "[" ROW("fp16", "\"\"", "null", 0.001) "," SINGLES "," BESIDE("bf16", "qkv", 0.5) "]");
+    ck_assert_double_eq(e.measured[0], 0.001);
+    ck_assert_double_eq(e.measured[1 << GEMM_QKV], 0.012);
+    FAILS(precision_errors_read(test_path("errors.json"), DTYPE_BF16, &e, &st), STATUS_USAGE,
+          "has no error of out alone in fp8 beside bf16; expected what 'fuseplan accuracy -t bf16");
+    const char *text =
+        "[" ROW("fp16", "\"\"", "null", 0.001) "," ROW("bf16", "\"\"", "null", 0.01) "," BESIDE(
+            "bf16", "qkv", 0.2) "," BESIDE("bf16", "out",
+                                           0.1) "," BESIDE("bf16", "ffn1",
+                                                           0.1) "," BESIDE("bf16", "ffn2", 0.1) "]";
+    OK(file_write(test_path("errors.json"), text, strlen(text), &st));
+    OK(precision_errors_read(test_path("errors.json"), DTYPE_BF16, &e, &st));
+    ck_assert_double_eq(e.measured[0], 0.01);
+    ck_assert_double_eq(e.measured[1 << GEMM_QKV], 0.2);
+#undef BESIDE
+}
+END_TEST
+
 START_TEST(other_files_are_no_errors)
 {
     static const char *const texts[] = {
@@ -50,8 +75,8 @@ START_TEST(other_files_are_no_errors)
     struct precision_errors e;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         OK(file_write(test_path("errors.json"), texts[i], strlen(texts[i]), &st));
-        FAILS(precision_errors_read(test_path("errors.json"), &e, &st), STATUS_USAGE,
-              "expected what 'fuseplan accuracy --calibration FILE --format json' prints");
+        FAILS(precision_errors_read(test_path("errors.json"), DTYPE_FP16, &e, &st), STATUS_USAGE,
+              "expected what 'fuseplan accuracy -t fp16 --calibration FILE --format json' prints");
     }
 }
 END_TEST
@@ -185,5 +210,6 @@ START_TEST(precisions_are_compared)
 END_TEST
 
 SUITE("search/precision", setup, teardown, ONCE(errors_add_up_as_squares),
-      ONCE(other_files_are_no_errors), ONCE(largest_precisions_within_an_error),
-      ONCE(a_search_has_one_precision), ONCE(precisions_are_compared))
+      ONCE(errors_are_of_the_type_beside), ONCE(other_files_are_no_errors),
+      ONCE(largest_precisions_within_an_error), ONCE(a_search_has_one_precision),
+      ONCE(precisions_are_compared))

@@ -15,7 +15,7 @@ struct run {
 };
 
 /* Sentences of 1 to 14 tokens, not by their lengths; all layers are local but the first. */
-static void prepare(struct run *r, const char *chain, float scale)
+static void prepare(struct run *r, const char *chain, enum dtype dtype, float scale)
 {
     *r = (struct run){.sentences = {.count = SENTENCES, .columns = COLUMNS, .longest = SENTENCES}};
     workload_init(&r->w);
@@ -26,6 +26,7 @@ static void prepare(struct run *r, const char *chain, float scale)
     r->w.head_size = COLUMNS / 2;
     r->w.ffn = 24;
     r->w.layers = LAYERS;
+    r->w.dtype = dtype;
     r->w.rope_theta = chain_functions(r->w.chain).rope ? 100 : 0;
     OK(workload_add_local(&r->w, "sliding:w=2", r->w.rope_theta, 2, &st));
     workload_ready(&r->w, "causal", NULL, NULL);
@@ -85,7 +86,7 @@ START_TEST(errors_are_those_of_sentences_alone)
 {
     struct run r;
     double off = 0, norm = 0;
-    prepare(&r, chains[_i], 0x1p-4f);
+    prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
     for (int i = 0; i < SENTENCES; i++) {
         struct oracle_layer exact, half;
         run_alone(&r, i, DTYPE_FP32, false, &exact);
@@ -108,7 +109,7 @@ END_TEST
 START_TEST(types_and_gemms_cost_what_they_should)
 {
     struct run r;
-    prepare(&r, chains[_i], 0x1p-4f);
+    prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
     const struct accuracy *a = r.list.items;
     for (int l = 0; l < LAYERS; l++) {
         double squares = 0;
@@ -135,14 +136,17 @@ START_TEST(types_and_gemms_cost_what_they_should)
 }
 END_TEST
 
-/* What is beyond 448 * scale is counted of the GEMMs in e4m3, and of no others. */
+/* What is beyond 448 * scale is counted of the GEMMs in e4m3, and of no others, from what the type
+ * beside stores. */
 START_TEST(saturation_is_counted)
 {
     struct run r;
     int64_t beyond = 0;
-    prepare(&r, "bert", 0x1p-9f); /* 448 becomes 0.875 */
+    const enum dtype dtype = _i == 0 ? DTYPE_FP16 : DTYPE_BF16;
+    prepare(&r, "bert", dtype, 0x1p-9f); /* 448 becomes 0.875 */
+    ck_assert_str_eq(r.list.items[7].beside, dtypes[dtype].name);
     for (int64_t i = 0; i < r.sentences.tokens * COLUMNS; i++)
-        beyond += fabsf(element_round(DTYPE_FP16, r.sentences.rows[i])) > 0.875f ? 1 : 0;
+        beyond += fabsf(element_round(dtype, r.sentences.rows[i])) > 0.875f ? 1 : 0;
     double share = (double)beyond / (double)(r.sentences.tokens * COLUMNS);
     ck_assert(share > 0.2 && share < 0.6);
     ck_assert_double_eq_tol(r.list.items[7].saturated[0][GEMM_QKV], share, 1e-12);
@@ -160,7 +164,7 @@ START_TEST(rows_of_another_size_are_refused)
 {
     struct run r;
     struct accuracy_list list;
-    prepare(&r, "bert", 1);
+    prepare(&r, "bert", DTYPE_FP16, 1);
     r.sentences.columns = COLUMNS + 1;
     FAILS(accuracy_run(&r.w, (struct inputs){.seed = 0}, &r.sentences, NULL, 0, NULL, &list, &st),
           STATUS_USAGE, "rows have 17 columns, and the layers 16");
@@ -212,5 +216,5 @@ END_TEST
 
 SUITE("accuracy", NULL, NULL, LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains)),
       LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains)),
-      ONCE(saturation_is_counted), ONCE(rows_of_another_size_are_refused),
+      LOOP(saturation_is_counted, 0, 2), ONCE(rows_of_another_size_are_refused),
       ONCE(neighbours_are_the_nearest), ONCE(few_rows_have_few_neighbours))
