@@ -13,6 +13,7 @@ __version__ = "0.2.0"  # also of the program: CMakeLists.txt reads it
 _FROM = {"optimize": "replace", "restore": "replace", "explain": "replace", "stats": "replace",
          "doctor": "machine", "Wrong": "replace", "encode": "sentences", "tune": "tuning",
          "tune_in_background": "tuning", "calibrate": "calibration", "write_rows": "calibration",
+         "saturation": "calibration",
          "Unsupported": "finder", "ProgramError": "program"}
 __all__ = list(_FROM)
 

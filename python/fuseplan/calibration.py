@@ -1,9 +1,11 @@
-"""calibrate(), write_rows(): what the program must know of real sentences, which it has no tokenizer for."""
+"""calibrate(), saturation(), write_rows(): what the program must know of real sentences, which it has no tokenizer
+for."""
 
 import contextlib
 import json
 import math
 import os
+import warnings
 
 import numpy as np
 import torch
@@ -18,6 +20,7 @@ WEIGHTS = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2"
 VERSION = 2
 MODELS = {torch.float16: "model", torch.bfloat16: "model_bf16"}  # keys of the weights' fingerprints, by what packs them
 _BATCH = 64
+_MOST, _SATURATED = 448, 1e-4  # of e4m3; a share of a tensor that is worth a warning
 
 
 def calibrate(model, sentences, path, *, tokenizer=None):
@@ -28,7 +31,36 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     sentences: some hundred strings, of the kind that the model will get."""
     sentences = as_strings("sentences", sentences)
     arguments.check_kind("path", path, (str, os.PathLike), "the name of the file to write")
-    base, stack, tokenizer, most = _open(model, tokenizer)
+    base, stack, *with_what = _open(model, tokenizer)
+    seen, tokens = _see(base, stack, sentences, *with_what)
+    models = {key: fingerprint(pack_layers(stack, dtype)) for dtype, key in MODELS.items()}
+    found = {"version": VERSION, **models, "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
+             "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
+    write(path, (json.dumps(found, indent=1) + "\n").encode())
+    return found
+
+
+def saturation(model, sentences, path, *, tokenizer=None):
+    """Counts what of sentences is beyond the range that a calibration gives e4m3, and warns where that is more than
+    1e-4 of a GEMM's input.  Returns the shares, of each layer by the names of TENSORS.
+
+    model: as that of calibrate().  path: the file of calibrate()."""
+    sentences = as_strings("sentences", sentences)
+    base, stack, *with_what = _open(model, tokenizer)
+    check_whose(path, stack, path, half_of(None, stack))
+    seen, _ = _see(base, stack, sentences, *with_what)
+    shares = [{name: one.beyond(_MOST * scale) for (name, one), scale in zip(of.items(), scales)}
+              for of, scales in zip(seen, scales_of(path))]
+    for i, layer in enumerate(shares):
+        for name, share in layer.items():
+            if share > _SATURATED:
+                warnings.warn(f"layer {i}: {share:.2g} of '{name}' is beyond e4m3's range; calibrate with sentences that "
+                              "are more like these", stacklevel=2)
+    return shares
+
+
+def _see(base, stack, sentences, tokenizer, most):
+    """What the inputs of GEMMs are, by layer and name, and how many tokens there were."""
     half = half_of(None, stack)
     seen = [{name: _Seen(f"layer {i}: {name}", half) for name in TENSORS} for i in range(len(stack.layers))]
     hooks, tokens = [], 0
@@ -43,11 +75,7 @@ def calibrate(model, sentences, path, *, tokenizer=None):
     finally:
         for hook in hooks:
             hook.remove()
-    models = {key: fingerprint(pack_layers(stack, dtype)) for dtype, key in MODELS.items()}
-    found = {"version": VERSION, **models, "chain": stack.chain, "sentences": len(sentences), "tokens": tokens,
-             "layers": [{name: one.summary() for name, one in of.items()} for of in seen]}
-    write(path, (json.dumps(found, indent=1) + "\n").encode())
-    return found
+    return seen, tokens
 
 
 def write_rows(model, sentences, path, *, tokenizer=None):
@@ -97,11 +125,19 @@ class _Seen:
         self.counts += torch.bincount(bits, minlength=1 << 15).cpu()
         self.squares += float(t.detach().double().square().sum())
 
-    def summary(self):
+    def _all(self):
+        """How many there were, and the magnitude of each count."""
         n = int(self.counts.sum())
         if n == 0:
             raise Unsupported(f"{self.name}: no call of the model reached it")
-        values = torch.arange(1 << 15, dtype=torch.int16).view(self.half).double()
+        return n, torch.arange(1 << 15, dtype=torch.int16).view(self.half).double()
+
+    def beyond(self, most):
+        n, values = self._all()
+        return int(self.counts[~(values <= most)].sum()) / n
+
+    def summary(self):
+        n, values = self._all()
         if int(self.counts[~values.isfinite()].sum()) > 0:
             raise Unsupported(f"{self.name} has values that are not finite in {self.half}, from which e4m3 is rounded: "
                               "calibrate the model in torch.bfloat16, whose numbers are larger")
@@ -192,6 +228,38 @@ def _run(base, batch):
     ids = torch.tensor([ids for _, ids in batch], device=device)
     with torch.no_grad():
         probe.run_model(base, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+
+
+# ---- files -----------------------------------------------------------------------------------------
+
+
+def read(path, name, key="model"):
+    """Whose a calibration is, and its scales, of each layer and GEMM."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        if found["version"] != VERSION:
+            raise ValueError(f"it has version {found['version']!r}, not {VERSION}")
+        if key not in found:
+            raise ValueError(f"it has no '{key}', as those for plans in bf16 have: calibrate the model again")
+        return found[key], [[float(layer[tensor]["scale"]) for tensor in TENSORS] for layer in found["layers"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"calibration: '{name}' is none that fuseplan.calibrate() wrote: {error!r}") from None
+
+
+def check_whose(path, stack, name, half):
+    model, scales = read(path, name, MODELS[half])
+    if len(scales) != len(stack.layers):
+        raise Unsupported(f"calibration: '{name}' has {len(scales)} layers, and the model {len(stack.layers)}: "
+                          "calibrate this model")
+    own = fingerprint(pack_layers(stack, half))
+    if model != own:
+        raise Unsupported(f"calibration: '{name}' is of the weights {model}, and the model's are {own}: it is of "
+                          "another model: calibrate this one")
+
+
+def scales_of(path):
+    return read(path, path)[1]
 
 
 # ---- whose weights these are -----------------------------------------------------------------------

@@ -11,9 +11,7 @@ import tempfile
 import torch
 
 from . import cache, calibration, finder, probe
-from .calibration import TENSORS
 from .finder import Unsupported
-from .pack import pack_layers
 
 GEMMS = ("qkv", "out", "ffn1", "ffn2")  # whose inputs are calibration.TENSORS
 _SHOWN = 64  # sentences on which errors are measured
@@ -32,7 +30,7 @@ class Wish:
 
     def request(self):
         """What the cache knows it by."""
-        return {"precision": self.gemms or self.error, "calibration": _read(self.path, self.path)}
+        return {"precision": self.gemms or self.error, "calibration": calibration.read(self.path, self.path)}
 
     def search_words(self):
         if self.gemms:
@@ -107,7 +105,7 @@ def make_wish(model, gemms, given, error, tokenizer, dtype):
         with open(given, "rb") as file:
             text = file.read()
         path = _keep(text)
-        _check_whose(path, stack, given, half)
+        calibration.check_whose(path, stack, given, half)
         return Wish(gemms, path)
     sentences = calibration.as_strings("calibration", given)
     with tempfile.TemporaryDirectory() as directory:
@@ -117,7 +115,7 @@ def make_wish(model, gemms, given, error, tokenizer, dtype):
             path = _keep(file.read())
     if gemms:
         return Wish(gemms, path)
-    losses = losses_of(stack, calibration.recorder(model, sentences[:_SHOWN], tokenizer), scales_of(path), half)
+    losses = losses_of(stack, calibration.recorder(model, sentences[:_SHOWN], tokenizer), calibration.scales_of(path), half)
     return Wish("", path, error, _keep(json.dumps(losses).encode()))
 
 
@@ -126,35 +124,6 @@ def _keep(text):
     path = os.path.join(cache.directory(), hashlib.sha256(text).hexdigest()[:32] + ".e4m3.json")
     calibration.write(path, text)
     return path
-
-
-def _read(path, name, key="model"):
-    """Whose a calibration is, and its scales, of each layer and GEMM."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-        if found["version"] != calibration.VERSION:
-            raise ValueError(f"it has version {found['version']!r}, not {calibration.VERSION}")
-        if key not in found:
-            raise ValueError(f"it has no '{key}', as those for plans in bf16 have: calibrate the model again")
-        return found[key], [[float(layer[tensor]["scale"]) for tensor in TENSORS] for layer in found["layers"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"calibration: '{name}' is none that fuseplan.calibrate() wrote: {error!r}") from None
-
-
-def _check_whose(path, stack, name, half):
-    model, scales = _read(path, name, calibration.MODELS[half])
-    if len(scales) != len(stack.layers):
-        raise Unsupported(f"calibration: '{name}' has {len(scales)} layers, and the model {len(stack.layers)}: "
-                          "calibrate this model")
-    own = calibration.fingerprint(pack_layers(stack, half))
-    if model != own:
-        raise Unsupported(f"calibration: '{name}' is of the weights {model}, and the model's are {own}: it is of "
-                          "another model: calibrate this one")
-
-
-def scales_of(path):
-    return _read(path, path)[1]
 
 
 # ---- the model's layers in PyTorch, with operands rounded to e4m3 -----------------------------------

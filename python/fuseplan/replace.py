@@ -8,7 +8,7 @@ import weakref
 import torch
 
 from . import arguments, capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe
-from .calibration import half_of
+from .calibration import half_of, scales_of
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
 
@@ -156,7 +156,7 @@ def _make(model, stack, calls, again, shapes, dtype, wanted):
     name = library.type_name(half if wish else dtype or stack.place[1])
     module, about = library.get(stack, name, _shapes_of(model, calls, shapes), **wanted)
     if about.get("precision"):
-        with _precision.rounded(stack, _precision.scales_of(wish.path), _precision.names_of(about["precision"]), half):
+        with _precision.rounded(stack, scales_of(wish.path), _precision.names_of(about["precision"]), half):
             loss = _precision.loss(calls, again())
     made = Stack(stack, None, calls)
     made.mean_length = wanted["mean_length"]

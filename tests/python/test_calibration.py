@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 import torch
 from safetensors.torch import load_file
@@ -103,6 +104,30 @@ class Calibration(common.Case):
     def test_scales(self):
         for amax, scale in (0, 1), (224, 1), (224.1, 2), (112, 0.5), (1.75, 2 ** -7), (2 ** -20, 2 ** -15):
             self.assertEqual(calibration.scale_of(amax), scale)
+
+    def test_saturation(self):
+        """What the calibration has seen is within its range, and what is larger is counted as `accuracy` does."""
+        model = models.draw()
+        fuseplan.calibrate(model, TEXTS, self.path, tokenizer=Words())
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            shares = fuseplan.saturation(model, TEXTS, self.path, tokenizer=Words())
+        self.assertEqual(shares, [dict.fromkeys(calibration.TENSORS, 0.0)] * 3)
+        with open(self.path) as file:
+            found = json.load(file)
+        found['layers'][1]['norm1'].update(amax=0.5, scale=calibration.scale_of(0.5))
+        with open(self.path, 'w') as file:
+            json.dump(found, file)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter('always')
+            shares = fuseplan.saturation(model, TEXTS, self.path, tokenizer=Words())
+        self.assertRegex(' '.join(str(one.message) for one in said),
+                         "^layer 1: 0.[0-9]* of 'norm1' is beyond e4m3's range; calibrate with [a-z ]*$")
+        row = next(row for row in self.accuracy(model) if row['gemms'] == 'ffn1')
+        self.assertAlmostEqual(shares[1]['norm1'], row['saturated'][1]['norm1'], delta=0.002)
+        self.assertEqual(sum(sum(layer.values()) for layer in shares), shares[1]['norm1'])
+        model.encoder.layer[2].output.dense.weight[0, 0] += 1
+        self.assertRefused('of another model', fuseplan.saturation, model, TEXTS, self.path, tokenizer=Words())
 
     def test_another_model(self):
         model = models.draw()

@@ -185,7 +185,7 @@ class Precision(common.Case):
                             if row['precision'] == 'fp8' and row['weight_scales'] == 'tensor'}
                     stack = precision.calibration.only_stack(model)
                     recorder = precision.calibration.recorder(model, TEXTS, Words())
-                    for found in precision.losses_of(stack, recorder, precision.scales_of(path), torch.float16):
+                    for found in precision.losses_of(stack, recorder, precision.calibration.scales_of(path), torch.float16):
                         self.assertAlmostEqual(found['errors'][0] / want[found['gemms']], 1,
                                                delta=0.03 if name == 'bert' else 0.12)  # of these without the last norm
                     fuseplan.calibrate(model, TEXTS, path, tokenizer=Words())  # nothing is left of it
