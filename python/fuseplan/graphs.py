@@ -19,7 +19,7 @@ _SEEN = 4096  # sizes that are counted at most
 _GRAPHS = 64  # of a model at most; the one that was replayed longest ago makes room
 _BYTES = 256 << 20  # that inputs and results of a model's graphs take at most
 _SMALL = 1 << 20  # bytes of a result that a graph copies itself: of larger ones the copy takes longer than a launch
-_TOKENS = 16384  # of a call at most: in a larger one the GPU takes longer than the host
+_TOKENS = 32768  # of a call at most, padding too: in a larger one the GPU takes longer than the host
 
 _TENSORS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values", "input_features", "input_values"}
 _OPTIONS = {"return_dict", "use_cache", "output_hidden_states", "output_attentions"}
