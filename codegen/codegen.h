@@ -61,6 +61,7 @@ struct build_target {
     int arch;     /* of a GPU: 90 for sm_90; 0: unknown, any architecture's code is allowed */
     bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
     bool ordered; /* the workload's masks have covers, or are not built */
+    bool joined;  /* tiles of them may have rows of several sequences, or they are not built */
     const struct workload *workload; /* which schedules are expected to be fast; null: unknown */
     unsigned precision;              /* GEMMs whose operands are e4m3, as bits 1 << GEMM_QKV, ... */
 };

@@ -149,6 +149,8 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
     struct cuda_launch launch;
     struct query_tiles tiles;
     hopper_attention_launch(c, w, &launch);
+    if (launch.tiling.joined)
+        return NAN; /* not among the times that the model was fitted to */
     query_tiles_build(w, &launch.tiling, &tiles);
     int64_t entries = 0, longest = 0, empty = 0;
     for (int i = 0; i < tiles.count; i++) {

@@ -117,7 +117,11 @@ enum hopper_attention_knob {
     HOPPER_ATTENTION_KNOB_COVER, /* enum hopper_attention_cover */
     HOPPER_ATTENTION_KNOB_COUNT
 };
-enum hopper_attention_cover { HOPPER_COVER_PLAIN, HOPPER_COVER_ORDERED };
+enum hopper_attention_cover {
+    HOPPER_COVER_PLAIN,
+    HOPPER_COVER_ORDERED,
+    HOPPER_COVER_JOINED /* tiles of neighbouring token rows, of several sequences */
+};
 
 /* Its shapes, named by the query rows of a tile. */
 enum hopper_attention_row {

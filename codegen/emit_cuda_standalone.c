@@ -1,9 +1,19 @@
 #include "codegen/cuda_int.h"
 
+#include "kernels/cuda/joined.h"
+
 static void add_tiling(const struct workload *w, const struct tiling *t, const char *prefix,
                        struct buf *out)
 {
     struct query_tiles q;
+    if (t->joined) {
+        buf_addf(out,
+                 "static const struct plan_tiles %squery_tiles = {\n    .count = %lld, .parts = 1, "
+                 ".left = %d, .right = %d, .most = %d};\n",
+                 prefix, (long long)ceil_div((int64_t)w->batch * w->seq_len, MASK_BLOCK),
+                 w->band[0], w->band[1], fp_joined_entries(w->band[0], w->band[1]));
+        return;
+    }
     query_tiles_build(w, t, &q);
     bool ordered = q.words != NULL;
     int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
@@ -25,8 +35,8 @@ static void add_tiling(const struct workload *w, const struct tiling *t, const c
         buf_addf(out, "%stile_words, %squery_token, %skey_token", prefix, prefix, prefix);
     else
         buf_adds(out, "0, 0, 0");
-    buf_addf(out, ", %lld, %lld, %lld};\n", (long long)q.rest_count, (long long)q.word_blocks,
-             (long long)tokens);
+    buf_addf(out, ", %lld, %lld, %lld, 0, 0, 0};\n", (long long)q.rest_count,
+             (long long)q.word_blocks, (long long)tokens);
     query_tiles_release(&q);
 }
 

@@ -31,6 +31,7 @@ bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_at
     *out = shapes[head_size > 64][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
     out->kernel.head_size = head_size;
     out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
+    out->kernel.joined = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_JOINED;
     out->kernel.out_e4m3 = c->schedule.precision != 0;
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
         if (head_sizes[i] == head_size)
@@ -44,6 +45,24 @@ static bool whole_attention(const struct choice *c)
     struct stage stages[OP_COUNT];
     return lower_segment(c->chain, c->segment, LOWERING_TILED, stages) == 1 &&
            stage_has(&stages[0], KIND_SCORES) && stage_has(&stages[0], KIND_CONTEXT);
+}
+
+/* What keeps joined tiles from being taken; null: nothing. */
+static const char *why_not_joined(const struct choice *c, const struct build_target *t,
+                                  const struct fp_hopper_attention *k)
+{
+    const struct op *first = &c->chain->ops[c->segment.first];
+    if (k->rows > 1 || !k->draws)
+        return "joined rows come in tiles of 64 that thread blocks draw: shape=64";
+    if (tensor_layout(c->chain, first->input) != LAYOUT_TOKENS ||
+        tensor_layout(c->chain, TENSOR_OF(c->segment.last)) != LAYOUT_TOKENS)
+        return "rows of several sequences are neighbours in tensors of tokens alone: in 1-6";
+    if (chain_functions(c->chain).score_bias)
+        return "joined tokens have no distance by their places";
+    if (!t->joined)
+        return "joined rows want an attention mask that keeps some neighbours on each side, so few "
+               "that a tile has at most 32 blocks of keys";
+    return NULL;
 }
 
 bool hopper_attention_applicable(const struct choice *c, const struct build_target *t,
@@ -75,6 +94,8 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.kernel.ordered && h.kernel.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
+    if (h.kernel.joined && why_not_joined(c, t, &h.kernel) != NULL)
+        return inapplicable(why, why_not_joined(c, t, &h.kernel));
     if (h.kernel.out_e4m3 && t->head_size % 16 != 0)
         return inapplicable(why, "e4m3 is stored in groups of 16 columns");
     if (fp_hopper_attention_shared(h.kernel, f.score_bias) > arch_shared_bytes(t->arch))
@@ -93,10 +114,12 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
         .threads = fp_hopper_attention_threads(*k),
         .shared_bytes = fp_hopper_attention_shared(*k, chain_functions(c->chain).score_bias),
         .persistent = k->draws,
-        .tiling = {.rows = k->rows, .ordered = k->ordered},
+        .tiling = {.rows = k->rows, .ordered = k->ordered, .joined = k->joined},
         .sync_words = FP_SYNC_TILES};
     int64_t parts = tiling_parts(&out->tiling, w);
     out->tiles = parts * heads * ceil_div(blocks, k->rows) * k->cluster;
+    if (k->joined)
+        out->tiles = w->heads * ceil_div((int64_t)w->batch * w->seq_len, MASK_BLOCK);
     if (parts == 1)
         return;
     out->sync_words += heads;

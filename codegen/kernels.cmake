@@ -13,8 +13,8 @@ set(cuda_kernels abi.h attention.cuh attention.h attention_rows.cuh attention_sc
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh
   hopper_gemm_norm.cuh hopper_gemm_norm_swap.cuh hopper_gemm_pingpong.cuh hopper_gemm_split.cuh
   hopper_gemm_pairs.cuh hopper_gemm_store.cuh hopper_gemm_work.cuh mma.cuh tokens.cuh wgmma.cuh)
-set(cuda_library device.c e4m3.c embed.cu graphs.c launch.c launch.h lengths.cu maps.c mask.c memory.c
-  normalise.cu quantise.cu segment.h)
+set(cuda_library device.c e4m3.c embed.cu graphs.c joined.h launch.c launch.h lengths.cu maps.c mask.c memory.c
+  normalise.cu quantise.cu rows.c segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
 set(cuda_stamps stamps.h)

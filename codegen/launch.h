@@ -12,6 +12,8 @@ struct choice;
 struct tiling {
     int rows;     /* query blocks of a tile, 1 to 3; 0: it reads no tiles */
     bool ordered; /* the tiles of the workload's cover, if it has one; else of the plain lists */
+    bool joined;  /* the tiles of all token rows, see below */
+    bool packed;  /* token rows are, where tiles are joined: those of real tokens alone */
 };
 
 /* A matrix that a kernel copies by TMA: what cuTensorMapEncodeTiled() needs beside its address. All
@@ -91,7 +93,10 @@ void choice_product(const struct choice *c, struct cuda_product *out);
  * An entry is a key block followed by one word for each of the tile's query blocks: TILE_FULL,
  * TILE_SKIP, or the index of its 64 row words.
  * Tiles are in parts, the parts of the workload's cover.  Every kept element of the mask is in
- * exactly one word of one part.  The kernel joins the results of two parts. */
+ * exactly one word of one part.  The kernel joins the results of two parts.
+ * Joined tiles are of 64 neighbouring token rows of the whole batch, which may belong to several
+ * sequences, and list 0 has them all: the batch is one sequence whose tokens keep keys of their own
+ * one alone.  The mask is a band. */
 
 enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_INTS = 4 };
 

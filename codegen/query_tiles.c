@@ -1,5 +1,8 @@
 #include "codegen/codegen.h"
 
+#include "codegen/cuda_int.h"
+#include "kernels/cuda/joined.h"
+
 struct part {
     const struct block_lists *lists;
     int number;
@@ -26,11 +29,27 @@ int tiling_parts(const struct tiling *t, const struct workload *w)
     return is_ordered(t, w) ? w->cover.parts : 1;
 }
 
+static int64_t entries_of(const struct query_tiles *q)
+{
+    int64_t entries = 0;
+    for (int i = 0; i < q->count; i++)
+        entries += q->tile[(ptrdiff_t)i * TILE_INTS + 2];
+    return entries;
+}
+
 static int64_t blocks_of(const struct choice *c, const struct workload *w)
 {
     struct cuda_launch launch = {.tiling = {.rows = 0}}; /* of a CPU */
     if (c->impl->launch != NULL)
         choice_launch(c, w, &launch);
+    if (launch.tiling.joined) {
+        struct query_tiles q;
+        launch.tiling.packed = w->lengths != NULL;
+        query_tiles_build(w, &launch.tiling, &q);
+        const int64_t entries = entries_of(&q);
+        query_tiles_release(&q);
+        return entries;
+    }
     return is_ordered(&launch.tiling, w) ? cover_entries(&w->cover)
                                          : w->blocks.blocks_full + w->blocks.blocks_partial;
 }
@@ -157,8 +176,40 @@ static void copy_cover(const struct workload *w, struct query_tiles *q)
     }
 }
 
+static void build_joined(const struct workload *w, bool packed, struct query_tiles *out)
+{
+    struct fp_join_tiles c = {.batch = w->batch,
+                              .seq_len = w->seq_len,
+                              .left = w->band[0],
+                              .right = w->band[1],
+                              .lengths = w->lengths};
+    SCOPED int *offset = mem_alloc((size_t)w->batch + 1, sizeof(*offset));
+    offset[0] = 0;
+    for (int b = 0; b < w->batch; b++)
+        offset[b + 1] = offset[b] + (w->lengths != NULL ? w->lengths[b] : w->seq_len);
+    c.offset = packed ? offset : NULL;
+    c.most = fp_joined_entries(c.left, c.right);
+    const int count = (int)ceil_div(fp_joined_rows(&c), MASK_BLOCK);
+    *out = (struct query_tiles){.rows = 1, .parts = 1, .count = count, .entry_ints = 2};
+    out->word_blocks = (int64_t)count * c.most;
+    out->tile = c.tile = mem_alloc((size_t)count, TILE_INTS * sizeof(int));
+    out->head = c.head = mem_alloc((size_t)count * TILE_HEAD, 2 * sizeof(int));
+    out->rest = mem_alloc(TILE_HEAD, 2 * sizeof(int));
+    out->words = mem_alloc((size_t)out->word_blocks, MASK_BLOCK * sizeof(*out->words));
+    c.words = (fp_word *)out->words;
+    memset(out->head, 0, (size_t)count * TILE_HEAD * 2 * sizeof(int));
+    memset(out->rest, 0, TILE_HEAD * 2 * sizeof(int));
+    memset(out->words, 0, (size_t)out->word_blocks * MASK_BLOCK * sizeof(*out->words));
+    for (int i = 0; i < count * MASK_BLOCK; i++)
+        fp_join_row(&c, i / MASK_BLOCK, i % MASK_BLOCK);
+}
+
 void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out)
 {
+    if (t->joined) {
+        build_joined(w, t->packed, out);
+        return;
+    }
     int blocks = w->blocks.blocks, each = w->blocks.lists * ((blocks + t->rows - 1) / t->rows);
     *out = (struct query_tiles){
         .rows = t->rows, .parts = tiling_parts(t, w), .entry_ints = t->rows == 1 ? 2 : 4};

@@ -1,5 +1,7 @@
 #include "codegen/codegen.h"
 
+#include "kernels/cuda/joined.h"
+
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
@@ -9,6 +11,17 @@ static bool has_covers(const struct workload *w)
     if (w->blocks.start == NULL)
         return true;
     return w->cover.parts > 0 && (w->local == NULL || w->local->cover.parts == w->cover.parts);
+}
+
+/* Whether each kind's mask is a band so narrow that a tile of joined rows has room for its keys. */
+static bool has_bands(const struct workload *w)
+{
+    for (int kind = 0; kind < workload_kinds(w) && w->blocks.start != NULL; kind++) {
+        const struct workload *of = workload_of_kind(w, kind);
+        if (!of->has_band || fp_joined_entries(of->band[0], of->band[1]) > TILE_HEAD)
+            return false;
+    }
+    return true;
 }
 
 struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
@@ -24,6 +37,7 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                      gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0,
                                  .library = kind == TARGET_CUDA && library,
                                  .ordered = has_covers(w),
+                                 .joined = has_bands(w),
                                  .workload = w};
 }
 

@@ -52,6 +52,10 @@ void mask_release(struct mask *m);
 size_t mask_bytes(const struct mask *m); /* of its bits */
 bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 
+/* If each query i keeps the keys from i - left to i + right, as far as they exist, and one matrix
+ * holds for the whole batch: returns true with the least such numbers. */
+bool mask_band(const struct mask *m, int *left, int *right);
+
 /* For --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
 int mask_kind_count(void);
 void mask_kind_info(int index, const char **name, const char **usage, struct buf *summary);

@@ -109,7 +109,8 @@ int cuda_tiles_find(struct device *d, int kind, const struct tiling *t, struct f
     for (int i = 0; i < d->tiles_count; i++) {
         const struct tiles *known = &d->tiles[i];
         if (known->kind == kind && known->tiling.rows == t->rows &&
-            known->tiling.ordered == t->ordered) {
+            known->tiling.ordered == t->ordered && known->tiling.joined == t->joined &&
+            known->tiling.packed == t->packed) {
             *out = known->at;
             return 0;
         }

@@ -131,6 +131,7 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     struct workload w = *workload_of_kind(d->w, l->kind);
     w.lengths = NULL; /* memory has room for all rows */
     choice_launch(l->choice, &w, &how);
+    how.tiling.packed = how.tiling.joined && l->packed;
     if (lay_out(d, l->function, &how, out, st) != 0 ||
         (how.tiling.rows > 0 &&
          cuda_tiles_find(d, l->kind, &how.tiling, &out->args.tiles, st) != 0) ||

@@ -17,6 +17,7 @@ struct fp_hopper_attention {
     bool q_in_registers; /* as an operand; else in shared memory */
     bool ordered;        /* the tiles are those of a cover */
     bool out_e4m3;       /* the merged context is stored in e4m3 */
+    bool joined;         /* a tile has rows of several sequences: the batch is one sequence */
 };
 
 FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)

@@ -8,9 +8,10 @@
 namespace fp::hopper_attention
 {
 
-/* Sums of two pairs, rounded once. */
+/* Sums of two pairs, rounded once; bits of exponents, and what makes a carry of full ones. */
 template <class D> struct pairs;
 template <> struct pairs<fp16> {
+    static constexpr u32 EXPONENTS = 0x7c007c00, LOWEST = 0x04000400;
     static FP_DEVICE u32 add(u32 x, u32 y)
     {
         u32 r;
@@ -19,6 +20,7 @@ template <> struct pairs<fp16> {
     }
 };
 template <> struct pairs<bf16> {
+    static constexpr u32 EXPONENTS = 0x7f807f80, LOWEST = 0x00800080;
     static FP_DEVICE u32 add(u32 x, u32 y)
     {
         u32 r;
@@ -37,6 +39,8 @@ template <class S> struct block_rows {
     fragment<D, S::W> o;
     u32 p[4][4];
     float rescale[2];
+    bool masked; /* of the key block at hand some keys are; which ones the lane's rows keep */
+    u32 kept;
 };
 
 /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
@@ -228,10 +232,69 @@ template <class S> struct compute {
     /* Adds the score bias, if there is one, and masks. */
     FP_DEVICE void mask(rows &r) const
     {
+        r.masked = (partial & 1) != 0;
         if constexpr (S::SCORE_BIAS)
             softmax<S>::add_score_bias(r.c, at(&smem::token) + slot * (S::DISTANCES * 4), group);
         if (partial & 1)
-            softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
+            r.kept = softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
+    }
+
+    /* Joined rows: what is not finite in v of one sequence must not reach another one, although 0
+     * times NaN is NaN.  Such rows of v become zeros, and the context of who keeps them NaN. */
+    FP_DEVICE void contain(rows &r, u32 held) const
+    {
+        constexpr u32 EXPONENTS = pairs<D>::EXPONENTS, LOWEST = pairs<D>::LOWEST;
+        const u32 tid = threadIdx.x % FOUR_WARPS, row = tid / 2;
+        unsigned char *line = s.v[held] + row * S::LINE;
+        u32 sums = 0;
+#pragma unroll
+        for (int j = 0; j < S::PANELS * 4; j++) {
+            const u32 chunk = j % 4 * 2 + tid % 2;
+            if (S::has(j / 4, chunk)) {
+                const uint4 x =
+                    *reinterpret_cast<const uint4 *>(line + j / 4 * PANEL + (chunk ^ row % 8) * 16);
+                sums |= ((x.x & EXPONENTS) + LOWEST) | ((x.y & EXPONENTS) + LOWEST) |
+                        ((x.z & EXPONENTS) + LOWEST) | ((x.w & EXPONENTS) + LOWEST);
+            }
+        }
+        u32 bad = sums & 0x80008000, any;
+        bad |= __shfl_xor_sync(0xffffffffu, bad, 1);
+        asm volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; "
+                     "selp.u32 %0, 1, 0, q;}"
+                     : "=r"(any)
+                     : "r"(bad), "n"(FOUR_WARPS)
+                     : "memory");
+        if (any != 0)
+            clear_values(r, line, row, bad != 0);
+    }
+
+    /* row: of v, by two threads; `bad` ones are cleared.  Keys are dealt out (block_copy::place).
+     */
+    FP_DEVICE void clear_values(rows &r, unsigned char *line, u32 row, bool bad) const
+    {
+        u32 *keys = &s.later[0][0][0]; /* a bit each: joined tiles have at most 32 entries */
+        const u32 tid = threadIdx.x % FOUR_WARPS, key = row % 8 / 2 * 16 + row / 8 * 2 + row % 2;
+        if (tid < 2)
+            keys[tid] = 0;
+        S::meet(group);
+        if (bad && tid % 2 == 0)
+            atomicOr(keys + key / 32, 1u << key % 32);
+        for (int j = 0; bad && j < S::PANELS * 4; j++)
+            *reinterpret_cast<uint4 *>(line + j / 4 * PANEL + (j % 4 * 2 + tid % 2) * 16) =
+                make_uint4(0, 0, 0, 0);
+        proxy_fence();
+        S::meet(group);
+        const u32 of_lane = keys[tid % 4 / 2] >> tid % 2 * 16 & 0xffff;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            u32 kept = r.kept >> 16 * i & of_lane;
+            kept |= __shfl_xor_sync(0xffffffffu, kept, 1);
+            kept |= __shfl_xor_sync(0xffffffffu, kept, 2);
+#pragma unroll
+            for (int p = 0; p < W / 8; p++)
+                if (kept != 0)
+                    r.o[p][i][0] = r.o[p][i][1] = __int_as_float(0x7fffffff);
+        }
     }
 
     /* The probabilities of the key block at hand; nothing runs beside it. */
@@ -255,6 +318,9 @@ template <class S> struct compute {
     FP_DEVICE void context_block(rows &r, u32 held, u32 held_phase) const
     {
         mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
+        if constexpr (S::JOINED)
+            if (r.masked)
+                contain(r, held);
         proxy_fence();
         issue_context(r, held);
         wgmma_wait<0>();

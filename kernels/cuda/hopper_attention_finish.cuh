@@ -125,7 +125,7 @@ template <class S> struct store {
     {
         const int block = item.block + group;
         return {ORDERED ? shared_address(&s.token[tile][group * BLOCK]) : 0, block * BLOCK,
-                block < a.mask.blocks ? item.length : 0};
+                S::JOINED || block < a.mask.blocks ? item.length : 0};
     }
 
     /* ---- joining two parts ------------------------------------------------------------------- */

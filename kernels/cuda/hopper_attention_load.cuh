@@ -148,7 +148,7 @@ template <class S> struct load {
     {
         const int hidden = a.heads * W, col = static_cast<int>(threadIdx.x) % 8 * 8;
         head_rows r;
-        r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
+        r.length = S::JOINED ? live_tokens(a) : a.lengths ? a.lengths[t.batch] : a.seq_len;
         if constexpr (S::SPLIT) {
             r.pitch = 6 * hidden;
             r.q = reinterpret_cast<const unsigned char *>(

@@ -53,18 +53,22 @@ template <class S> struct softmax {
         }
     }
 
-    /* at: the group's row words.  A lane's 16 keys are neighbours (block_copy::place). */
-    static FP_DEVICE void mask(fragment<D, BLOCK> &c, u32 at)
+    /* at: the group's row words.  A lane's 16 keys are neighbours (block_copy::place).  Returns
+     * their bits of the first row, and above them of the second. */
+    static FP_DEVICE u32 mask(fragment<D, BLOCK> &c, u32 at)
     {
         const u32 tid = threadIdx.x;
+        u32 all = 0;
         at += tid % FOUR_WARPS / 32 * (WARP_ROWS * 8) + tid % 32 / 4 * 8 + tid % 4 * 2;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const u32 kept = load_shared_16(at + 64 * r);
+            all |= kept << 16 * r;
 #pragma unroll
             for (int i = 0; i < 16; i++)
                 c[i / 2][r][i % 2] = kept & (1u << i) ? c[i / 2][r][i % 2] : MASKED;
         }
+        return all;
     }
 
     /* Whether the maximum of any of the warp's rows grew by more than LAZY; then rescale[r] is what

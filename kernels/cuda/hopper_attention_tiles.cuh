@@ -45,7 +45,7 @@ template <class S> struct tile_order {
      * all batch rows and heads. */
     FP_DEVICE int tiles_of_row() const
     {
-        return a.mask.lists == 1 ? a.batch * a.heads : a.heads;
+        return a.mask.lists == 1 && !S::JOINED ? a.batch * a.heads : a.heads;
     }
 
     /* The first tile of this thread block.  The thread blocks of a cluster have the same tile. */
@@ -56,7 +56,8 @@ template <class S> struct tile_order {
 
     FP_DEVICE int count() const
     {
-        return a.tiles.count * tiles_of_row();
+        const int rows = S::JOINED ? (live_tokens(a) + BLOCK - 1) / BLOCK : a.tiles.count;
+        return rows * tiles_of_row();
     }
 
     FP_DEVICE int draw() const
@@ -73,7 +74,7 @@ template <class S> struct tile_order {
         constexpr int SHORT = 8, L2_BITS = 24; /* entries; 16 MB */
         const i64 bytes = static_cast<i64>(heads) * a.seq_len * (4 * S::W);
         const int groups = static_cast<int>((bytes - 1) >> L2_BITS) + 1, rows = a.tiles.count;
-        if (S::ORDERED || groups == 1)
+        if (S::ORDERED || S::JOINED || groups == 1)
             return heads;
         const int longest = a.tiles.tile[2], median = a.tiles.tile[rows / 2 * 4 + 2];
         const bool late = 3ll * longest * gridDim.x > static_cast<i64>(median) * rows * heads;
@@ -101,7 +102,7 @@ template <class S> struct tile_order {
     /* Tile number n, and this lane's entry of its first 32. */
     FP_DEVICE void find(int n, tile &t, entry &e) const
     {
-        const bool shared_list = a.mask.lists == 1;
+        const bool shared_list = a.mask.lists == 1 && !S::JOINED;
         const int2 at = locate(n);
         const int row = at.x, pair = at.y;
         int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];

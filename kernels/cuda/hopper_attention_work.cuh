@@ -35,7 +35,7 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE,
                           SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
-                          ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3;
+                          ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3, JOINED = A.joined;
     static_assert(is_half<D> && W % 8 == 0 && W <= 128, "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
@@ -47,6 +47,9 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(!ORDERED || DRAWS, "a part waits for tiles that were drawn before its own");
     static_assert(!(OPS & FP_ROPE), "q and k come turned");
     static_assert(!ORDERED || !SCORE_BIAS, "ordered tokens have no distance by their places");
+    static_assert(!JOINED || (SPLIT && MERGE && !ORDERED && !SCORE_BIAS),
+                  "rows of several sequences are neighbours in tensors of tokens");
+    static_assert(!JOINED || (C == 1 && DRAWS && !OVERLAP), "each warpgroup looks through v");
 
     /* A line has 64 columns, of the last panel perhaps fewer.  Products take steps of 16: columns
      * behind a head's are zeros up to there, and nothing beyond. */
@@ -78,7 +81,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
                                                  : 4];
         tile_item item[TILES];
         u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
-        u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
+        u32 later[2][2][G];     /* of the 32 entries after those, in two buffers; JOINED: [0] has
+                                   bits of keys */
         int drawn[2];
         u64 full_k[STAGES], full_v[STAGES], empty_k[STAGES], empty_v[STAGES];
         u64 full_q[TILES], empty_q[TILES];

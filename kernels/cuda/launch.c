@@ -9,7 +9,10 @@ int encoder_begin(struct run *r)
         r->masks[kind].lists = masks[kind].lists;
         r->masks[kind].tiles = masks[kind].tiles;
     }
-    return r->padded ? encoder_lengths_begin(r) : encoder_clear(r);
+    if (r->padded)
+        return encoder_lengths_begin(r);
+    int status = encoder_clear(r);
+    return status == ENCODER_OK ? encoder_joined_begin(r) : status;
 }
 
 static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a)

@@ -64,8 +64,16 @@ int encoder_check(cudaError_t error, const char *what);
 
 int encoder_mask_open(const struct plan_mask *m, struct device_mask *out);
 
+/* Launches a kernel that is no segment's.  Behind the segments it may begin before the last one has
+ * ended, and waits by itself. */
+int encoder_launch_outside(const struct run *r, const void *kernel, void *argument, int blocks,
+                           int threads);
+
 /* Clears the counters of a call that is not padded. */
 int encoder_clear(const struct run *r);
+
+/* Makes the tiles of joined rows, where a plan has any. */
+int encoder_joined_begin(struct run *r);
 
 /* Hands lengths in host memory over to the device, where encoder_lengths_begin() finds them. */
 int encoder_lengths_take(const struct run *r);
@@ -88,7 +96,7 @@ float encoder_scale_of_output(const struct encoder *e, int layer, int gemm);
 /* What a segment of a layer is told of them. */
 struct fp_e4m3 encoder_e4m3_of(const struct run *r, int layer, const struct plan_e4m3 *of);
 
-/* Rounds what the first layer's first GEMM reads; mask.c. */
+/* Rounds what the first layer's first GEMM reads; rows.c. */
 int encoder_quantise(const struct run *r, const struct plan_e4m3 *of);
 
 /* ---- graphs.c: the launches of a call as one ------------------------------------------------- */

@@ -189,3 +189,10 @@ extern "C" __global__ void encoder_cut_tiles(const __grid_constant__ fp_cut_tile
          i += (int)(gridDim.x * blockDim.x))
         fp_cut_tile(&c, i / each, i);
 }
+
+/* A tile a thread block, a row a thread. */
+extern "C" __global__ void encoder_join_tiles(const __grid_constant__ fp_join_tiles c)
+{
+    for (int r = (int)threadIdx.x; r < FP_BLOCK; r += (int)blockDim.x)
+        fp_join_row(&c, (int)blockIdx.x, r);
+}

@@ -1,5 +1,4 @@
-/* The mask on the device: once for sequences without padding, and in each call with lengths.  What
- * else kernels outside the segments do. */
+/* The mask on the device: once for sequences without padding, and in each call with lengths. */
 #include "launch.h"
 
 #include <stdlib.h>
@@ -43,6 +42,8 @@ static void upload_tiles(struct upload *u, const struct plan_tiles *t,
     size_t entry = (size_t)t->entry_ints * sizeof(int);
     out->count = t->count;
     out->parts = t->parts;
+    if (t->most > 0)
+        return;
     out->tile = upload(u, t->tile, t->count, 4 * sizeof(int));
     out->head = upload(u, t->head, (long)t->count * HEAD, entry);
     out->rest = upload(u, t->rest, t->rest_entries + HEAD, entry);
@@ -130,6 +131,13 @@ static void carve_tiles(const struct plan_mask *m, int batch, struct carving *c,
     out->words = encoder_carve(c, words * FP_BLOCK * sizeof(fp_word));
 }
 
+static void carve_joined(const struct plan_tiles *t, struct carving *c, struct fp_join_tiles *out)
+{
+    out->tile = encoder_carve(c, (size_t)t->count * 4 * sizeof(int));
+    out->head = encoder_carve(c, (size_t)t->count * HEAD * 2 * sizeof(int));
+    out->words = encoder_carve(c, (size_t)t->count * (size_t)t->most * FP_BLOCK * sizeof(fp_word));
+}
+
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
 {
     long sync_words = 1, workspace_bytes = 1;
@@ -150,13 +158,15 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
     for (int kind = 0; kind < encoder_kinds(); kind++) {
         const struct plan_mask *m = &p->masks[kind];
         carve_lists(m, p->about.batch, c, &r->masks[kind].cut_lists);
-        if (m->tiles != NULL)
+        if (m->tiles != NULL && m->tiles->most > 0)
+            carve_joined(m->tiles, c, &r->masks[kind].join_tiles);
+        else if (m->tiles != NULL)
             carve_tiles(m, p->about.batch, c, &r->masks[kind].cut_tiles);
     }
 }
 
-/* Behind the segments a kernel may begin before the last one has ended, and waits by itself. */
-static int launch(const struct run *r, const void *kernel, void *argument, int blocks, int threads)
+int encoder_launch_outside(const struct run *r, const void *kernel, void *argument, int blocks,
+                           int threads)
 {
     void *parameters[] = {argument};
     struct cudaLaunchAttribute_st attribute = {
@@ -186,10 +196,7 @@ void encoder_take_lengths(void);
 void encoder_read_mask(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
-void encoder_move_rows(void);
-void encoder_embed_rows(void);     /* embed.cu */
-void encoder_normalise_rows(void); /* normalise.cu */
-void encoder_quantise_rows(void);  /* quantise.cu */
+void encoder_join_tiles(void);
 
 static struct fp_clearing clearing_of(const struct run *r)
 {
@@ -199,7 +206,8 @@ static struct fp_clearing clearing_of(const struct run *r)
 int encoder_clear(const struct run *r)
 {
     struct fp_clearing c = clearing_of(r);
-    return launch(r, (const void *)encoder_clear_words, &c, 1, c.count < 1024 ? 128 : 1024);
+    return encoder_launch_outside(r, (const void *)encoder_clear_words, &c, 1,
+                                  c.count < 1024 ? 128 : 1024);
 }
 
 int encoder_lengths_take(const struct run *r)
@@ -210,7 +218,7 @@ int encoder_lengths_take(const struct run *r)
         c.count = c.count < FP_LENGTHS_CHUNK ? c.count : FP_LENGTHS_CHUNK;
         for (int i = 0; i < c.count; i++)
             c.value[i] = encoder_length(r, first + i);
-        status = launch(r, (const void *)encoder_take_lengths, &c, 1, 128);
+        status = encoder_launch_outside(r, (const void *)encoder_take_lengths, &c, 1, 128);
     }
     return status;
 }
@@ -257,7 +265,7 @@ static int cut_lists(struct run *r, int kind)
     int blocks = c->unpacked == NULL ? 1 : c->batch < LISTING_BLOCKS ? c->batch : LISTING_BLOCKS;
     int status = copy_words(r, c->words, c->from.words, m->words);
     if (status == ENCODER_OK)
-        status = launch(r, (const void *)encoder_cut_lists, c, blocks, THREADS);
+        status = encoder_launch_outside(r, (const void *)encoder_cut_lists, c, blocks, THREADS);
     mask->lists = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
                                      c->key_block, c->bits,        c->words, NULL};
     return status;
@@ -283,8 +291,8 @@ static int cut_tiles(struct run *r, int kind)
     int count = t->count * sequences(m, c->batch);
     int status = copy_words(r, c->words, c->from.words, tile_words(m));
     if (status == ENCODER_OK)
-        status =
-            launch(r, (const void *)encoder_cut_tiles, c, (count + THREADS - 1) / THREADS, THREADS);
+        status = encoder_launch_outside(r, (const void *)encoder_cut_tiles, c,
+                                        (count + THREADS - 1) / THREADS, THREADS);
     mask->tiles = (struct fp_tiles){.count = count,
                                     .parts = t->parts,
                                     .tile = c->tile,
@@ -296,75 +304,30 @@ static int cut_tiles(struct run *r, int kind)
     return status;
 }
 
-static int move_rows(const struct run *r, bool in, void *call, void *layers)
+static int join_tiles(struct run *r, int kind)
 {
-    enum { THREADS = 128, ROWS = THREADS / 32, COPY_BLOCKS = 4096, ZERO_BLOCKS = 1024 };
-    const struct encoder_info *l = &encoder_library;
-    struct fp_moving c = {.batch = r->call->batch,
-                          .seq_len = r->call->seq_len,
-                          .pieces = l->hidden * l->element_bytes / 16,
-                          .in = in,
-                          .lengths = r->space.lengths,
-                          .offset = r->packed ? r->space.offset : NULL,
-                          .place = r->call->device_mask != NULL ? r->space.place : NULL,
-                          .pitch = r->plan->about.seq_len,
-                          .call = call,
-                          .layers = layers};
-    int blocks = (c.batch * c.seq_len + ROWS - 1) / ROWS;
-    int most = call == layers ? ZERO_BLOCKS : COPY_BLOCKS;
-    return launch(r, (const void *)encoder_move_rows, &c, blocks < most ? blocks : most, THREADS);
+    enum { THREADS = FP_BLOCK };
+    const struct plan_tiles *t = r->plan->masks[kind].tiles;
+    struct fp_join_tiles *c = &r->masks[kind].join_tiles;
+    c->batch = r->plan->about.batch;
+    c->seq_len = r->plan->about.seq_len;
+    c->left = t->left;
+    c->right = t->right;
+    c->most = t->most;
+    c->lengths = r->padded ? r->space.lengths : NULL;
+    c->offset = r->packed ? r->space.offset : NULL;
+    r->masks[kind].tiles = (struct fp_tiles){
+        .count = t->count, .parts = 1, .tile = c->tile, .head = c->head, .words = c->words};
+    return encoder_launch_outside(r, (const void *)encoder_join_tiles, c, t->count, THREADS);
 }
 
-int encoder_launch_embed(const struct encoder_embedding *e)
+int encoder_joined_begin(struct run *r)
 {
-    enum { THREADS = 128, ROWS = THREADS / 32 };
-    struct fp_embedding c = {*e, encoder_library.hidden, encoder_library.dtype};
-    const struct run r = {.stream = e->stream};
-    return launch(&r, (const void *)encoder_embed_rows, &c,
-                  (e->batch * e->seq_len + ROWS - 1) / ROWS, THREADS);
-}
-
-int encoder_take_x(const struct run *r)
-{
-    return move_rows(r, true, (void *)(uintptr_t)r->call->x, r->x);
-}
-
-int encoder_give(const struct run *r, void *from, void *to)
-{
-    return move_rows(r, false, to, from);
-}
-
-int encoder_normalise(const struct run *r, const void *x, void *n)
-{
-    enum { THREADS = 128, BLOCKS = 4096 };
-    const struct encoder_info *l = &encoder_library;
-    struct fp_normalising c = {.rows = r->args.tokens,
-                               .columns = l->hidden,
-                               .dtype = (int)l->dtype,
-                               .rms = encoder_has(ENCODER_RMS),
-                               .eps = r->args.eps,
-                               .live = r->args.live,
-                               .x = x,
-                               .gamma = r->e->weight[FIRST_GAMMA],
-                               .beta = r->e->weight[FIRST_BETA],
-                               .n = n};
-    return launch(r, (const void *)encoder_normalise_rows, &c, c.rows < BLOCKS ? c.rows : BLOCKS,
-                  THREADS);
-}
-
-int encoder_quantise(const struct run *r, const struct plan_e4m3 *of)
-{
-    enum { THREADS = 128, BLOCKS = 4096 };
-    const int tensor = encoder_has(ENCODER_PRE) ? TENSOR_N : TENSOR_X;
-    struct fp_quantising c = {.rows = r->args.tokens,
-                              .columns = encoder_library.hidden,
-                              .dtype = (int)encoder_library.dtype,
-                              .live = r->args.live,
-                              .inverse = 1 / encoder_scales.in[0][of->in],
-                              .x = r->args.tensor[tensor],
-                              .codes = r->places + 2 * of->in_at};
-    return launch(r, (const void *)encoder_quantise_rows, &c, c.rows < BLOCKS ? c.rows : BLOCKS,
-                  THREADS);
+    int status = ENCODER_OK;
+    for (int kind = 0; kind < encoder_kinds() && status == ENCODER_OK; kind++)
+        if (r->plan->masks[kind].tiles != NULL && r->plan->masks[kind].tiles->most > 0)
+            status = join_tiles(r, kind);
+    return status;
 }
 
 static int read_mask(const struct run *r)
@@ -376,7 +339,7 @@ static int read_mask(const struct run *r)
                            .mask = r->call->device_mask,
                            .lengths = r->space.lengths,
                            .place = r->space.place};
-    return launch(r, (const void *)encoder_read_mask, &c, c.count, THREADS);
+    return encoder_launch_outside(r, (const void *)encoder_read_mask, &c, c.count, THREADS);
 }
 
 int encoder_lengths_begin(struct run *r)
@@ -384,9 +347,12 @@ int encoder_lengths_begin(struct run *r)
     int status = r->call->device_mask != NULL ? read_mask(r) : ENCODER_OK;
     for (int kind = 0; kind < encoder_kinds() && status == ENCODER_OK; kind++) {
         status = cut_lists(r, kind);
-        if (status == ENCODER_OK && r->plan->masks[kind].tiles != NULL)
+        const struct plan_tiles *tiles = r->plan->masks[kind].tiles;
+        if (status == ENCODER_OK && tiles != NULL && tiles->most == 0)
             status = cut_tiles(r, kind);
     }
+    if (status == ENCODER_OK)
+        status = encoder_joined_begin(r);
     r->args.lengths = r->space.lengths;
     if (r->packed) {
         r->args.unpacked = r->space.unpacked;

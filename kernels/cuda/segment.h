@@ -4,12 +4,11 @@
 
 #include "abi.h"
 #include "encoder.h"
+#include "joined.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef unsigned long long fp_word; /* of the mask */
 
 /* The mask by tiles of query blocks, see fp_tiles of abi.h.  Null words: the words of the mask. */
 struct plan_tiles {
@@ -18,6 +17,8 @@ struct plan_tiles {
     const fp_word *words;
     const int *query_token, *key_token;
     long rest_entries, word_blocks, tokens;
+    /* Of joined rows, whose tiles are made in each call; most = 0: there are none. */
+    int left, right, most; /* keys that a token keeps on each side; the most entries of a tile */
 };
 
 /* A matrix that a kernel copies by TMA.  size[0] = 0: none. */
@@ -183,6 +184,7 @@ struct run_mask {
     struct fp_tiles tiles;  /* likewise */
     struct fp_cut_lists cut_lists;
     struct fp_cut_tiles cut_tiles;
+    struct fp_join_tiles join_tiles;
 };
 
 /* Lengths go to the device as arguments of a kernel, so that a call neither copies from memory that

@@ -202,7 +202,8 @@ static void check_tiles(const struct workload *with, const struct workload *full
 /* _i: a shape.  In the large one tiles have more entries than their heads. */
 START_TEST(tiles_keep_what_lengths_leave)
 {
-    static const struct tiling tilings[] = {{1, false}, {2, false}, {1, true}, {2, true}};
+    static const struct tiling tilings[] = {
+        {.rows = 1}, {.rows = 2}, {.rows = 1, .ordered = true}, {.rows = 2, .ordered = true}};
     bool large = shapes[_i].seq_len > 2000;
     for (size_t m = 0; m < ARRAY_LEN(mask_names); m += large ? ARRAY_LEN(mask_names) : 1) {
         struct workload with, full;
@@ -215,5 +216,70 @@ START_TEST(tiles_keep_what_lengths_leave)
 }
 END_TEST
 
-SUITE("lengths", NULL, NULL, LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)),
+/* ---- tiles of joined rows -------------------------------------------------------------------- */
+
+/* Which sequence a row of the batch is of, and which token of it; -1: padding. */
+static int token_of(const struct workload *w, bool packed, int row, int *b)
+{
+    for (*b = 0; packed && row >= length_of(w, *b); ++*b)
+        row -= length_of(w, *b);
+    if (!packed)
+        *b = row / w->seq_len, row %= w->seq_len;
+    return row < length_of(w, *b) ? row : -1;
+}
+
+static void ck_joined(const struct workload *w, bool packed)
+{
+    const struct tiling t = {.rows = 1, .joined = true, .packed = packed};
+    struct query_tiles q;
+    query_tiles_build(w, &t, &q);
+    int rows = 0;
+    for (int b = 0; b < w->batch; b++)
+        rows += packed ? length_of(w, b) : w->seq_len;
+    ck_assert_int_eq(q.count, (rows + MASK_BLOCK - 1) / MASK_BLOCK);
+    SCOPED uint64_t *found = mem_alloc((size_t)q.count, sizeof(*found));
+    for (int row = 0; row < rows; row++) {
+        const int *tile = q.tile + row / MASK_BLOCK * TILE_INTS, i = row % MASK_BLOCK;
+        ck_assert_int_eq(tile[0], 0);
+        ck_assert_int_eq(tile[1], row / MASK_BLOCK);
+        ck_assert_int_le(tile[2], TILE_HEAD);
+        memset(found, 0, (size_t)q.count * sizeof(*found));
+        for (int e = 0; e < tile[2]; e++) {
+            const int *entry = q.head + (row / MASK_BLOCK * TILE_HEAD + e) * 2;
+            ck_assert(e == 0 || entry[0] > entry[-2]);
+            found[entry[0]] =
+                entry[1] == TILE_FULL ? ~(uint64_t)0 : q.words[entry[1] * MASK_BLOCK + i];
+        }
+        int b, of, query = token_of(w, packed, row, &b);
+        for (int key = 0; key < q.count * MASK_BLOCK; key++) {
+            bool kept = (found[key / MASK_BLOCK] >> key % MASK_BLOCK & 1) != 0, wanted = false;
+            if (key < rows && query >= 0) {
+                int k = token_of(w, packed, key, &of);
+                wanted = of == b && k >= 0 && mask_keep(&w->mask, 0, query, k);
+            }
+            ck_assert(kept == wanted);
+        }
+    }
+    query_tiles_release(&q);
+}
+
+/* _i: a shape with at most 500 tokens.  Packed and not; also where one row of padding has no key.
+ */
+START_TEST(joined_tiles_keep_the_keys_of_their_sequences)
+{
+    static const char *const bands[] = {"full", "causal", "sliding:w=3", "sliding_causal:w=70"};
+    for (size_t m = 0; m < ARRAY_LEN(bands); m++) {
+        struct workload with, full;
+        build(&with, &full, bands[m], _i);
+        ck_joined(&with, true);
+        ck_joined(&with, false);
+        ck_joined(&full, false);
+        workload_release(&with);
+        workload_release(&full);
+    }
+}
+END_TEST
+
+SUITE("lengths", NULL, NULL, LOOP(joined_tiles_keep_the_keys_of_their_sequences, 0, 3),
+      LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)),
       LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)))

@@ -27,7 +27,7 @@ build() {
     object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
   done
   compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
-  for file in "$stand_in/stubs.c" "$where"/[cdglmp]*.c "$where/e4m3.c"; do
+  for file in "$stand_in/stubs.c" "$where"/[cdglmpr]*.c "$where/e4m3.c"; do
     # shellcheck disable=SC2086
     object $compile "$file"
   done

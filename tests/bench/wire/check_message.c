@@ -1,5 +1,6 @@
 #include "bench/wire/wire.h"
 #include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <sys/socket.h>
 
@@ -48,6 +49,26 @@ START_TEST(sending_to_nobody_fails)
     close(ends[1]);
     ck_assert(!message_send(ends[0], message)); /* and no signal */
     close(ends[0]);
+}
+END_TEST
+
+/* What the worker makes of the bits is what the parent has. */
+START_TEST(masks_survive_the_journey)
+{
+    static const char *const masks[] = {"sliding:w=3", "strided", "bigbird"};
+    struct workload w, back;
+    workload_init(&w);
+    w.batch = 1;
+    w.seq_len = 200;
+    workload_ready(&w, masks[_i], NULL, NULL);
+    json_auto_t *m = message_of_workload(&w);
+    OK(message_to_workload(m, w.mask.bits, &back, &st));
+    ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
+    ck_assert_int_eq(back.cover.parts, w.cover.parts);
+    ck_assert(back.has_band == w.has_band && w.has_band == (_i == 0));
+    ck_assert(back.band[0] == w.band[0] && back.band[1] == w.band[1]);
+    workload_release(&back);
+    workload_release(&w);
 }
 END_TEST
 
@@ -121,5 +142,6 @@ END_TEST
 
 SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
-      ONCE(trial_survives_the_journey), LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies)),
+      LOOP(masks_survive_the_journey, 0, 3), ONCE(trial_survives_the_journey),
+      LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies)),
       LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1))

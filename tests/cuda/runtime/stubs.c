@@ -16,6 +16,7 @@ KERNEL(take_lengths, fp_lengths_chunk)
 KERNEL(read_mask, fp_reading)
 KERNEL(cut_lists, fp_cut_lists)
 KERNEL(cut_tiles, fp_cut_tiles)
+KERNEL(join_tiles, fp_join_tiles)
 KERNEL(move_rows, fp_moving)
 KERNEL(embed_rows, fp_embedding) /* of the file of its verb, as all below */
 KERNEL(normalise_rows, fp_normalising)
@@ -38,6 +39,7 @@ const struct stub stubs[] = {
     {(const void *)encoder_read_mask, sizeof(struct fp_reading), read_mask, 0, 0},
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
+    {(const void *)encoder_join_tiles, sizeof(struct fp_join_tiles), join_tiles, 0, 0},
     {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
     {(const void *)encoder_embed_rows, sizeof(struct fp_embedding), embed_rows, 0, 0},
     {(const void *)encoder_normalise_rows, sizeof(struct fp_normalising), normalise_rows, 0, 0},
