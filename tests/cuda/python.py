@@ -1,10 +1,11 @@
 """The Python package on a GPU.
 
-    python.py [--families [NAME...] | --graphs | --calls] [--times [--ours] [--search SECONDS]]
+    python.py [--families [NAME...] | --graphs | --calls | --e4m3] [--times [--ours] [--search SECONDS]]
 
 Without --times: models of each family, in fp16 and bf16, beside the same in fp32, from which none may be farther than
 PyTorch in the type, or DIFFERENCE_MAX; then what a user does: other streams, CUDA graphs with a mask and without one,
-torch.compile, two models, a second GPU where there is one, restore; CUDA graphs of whole calls, also alone by --graphs.
+torch.compile, two models, a second GPU where there is one, restore; on Hopper GPUs GEMMs in e4m3, also alone by --e4m3;
+CUDA graphs of whole calls, also alone by --graphs.
 --calls: a minute's part: calls of BERT-base by graphs beside those without and PyTorch's, then what a call costs.
 --families: models of each family alone, or of those that are named; without a GPU on the CPU, in fp32.
 --times: microseconds of model(**batch) on the host's clock, of BERT-base with weights that are drawn, beside PyTorch's.
@@ -30,6 +31,7 @@ import transformers  # noqa: E402
 import fuseplan  # noqa: E402
 import models  # noqa: E402
 from fuseplan import probe  # noqa: E402
+from test_calibration import TEXTS, Words  # noqa: E402
 
 SHAPES = [(4, 64)]
 TIMED = [(1, 32), (1, 128), (8, 512), (32, 128)]
@@ -182,6 +184,20 @@ def check_use():
     expect('layers in fp16 of a model in fp32', difference(hidden(half16, inputs)[real], want) < 1e-2)
     fuseplan.restore(ours)
     expect('restore', torch.equal(hidden(ours, inputs)[real], want))
+
+
+def check_e4m3():
+    """optimize() itself compares with the layers, whose operands are rounded likewise."""
+    for dtype in torch.float16, torch.bfloat16:
+        model = draw('bert').to(dtype)
+        try:
+            fuseplan.optimize(model, SHAPES, precision='fp8', calibration=TEXTS, tokenizer=Words())
+        except (fuseplan.Wrong, fuseplan.ProgramError, ValueError, RuntimeError) as error:
+            expect(f'e4m3 beside {dtype}: {type(error).__name__}: {error}', False)
+            continue
+        engine = model.encoder.layer.stack.engine
+        expect(f'{engine.precision}: {engine.error:.1e} from the model, which loses {engine.loss:.1e} by rounding',
+               engine.loss > 1e-3 and engine.module._dtype is dtype)
 
 
 # ---- CUDA graphs of whole calls --------------------------------------------------------------------
@@ -577,6 +593,7 @@ def main():
                    help='models of each family alone, or of these; on a CPU where there is no GPU')
     p.add_argument('--graphs', action='store_true', help='of the checks those of CUDA graphs of whole calls alone')
     p.add_argument('--calls', action='store_true', help='calls of BERT-base alone, and what one costs')
+    p.add_argument('--e4m3', action='store_true', help='of the checks those of GEMMs in e4m3 alone')
     p.add_argument('--ours', action='store_true', help='with --times: calls of our models alone')
     p.add_argument('--theirs', nargs=4, metavar=('WAY', 'B', 'S', 'PADDED'), help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -605,10 +622,14 @@ def main():
         check_whole_graphs()
     elif a.calls:
         check_calls()
+    elif a.e4m3:
+        check_e4m3()
     else:
         check_families(models.MODELS)
         check_bad_masks()
         check_use()
+        if torch.cuda.get_device_capability() == (9, 0):
+            check_e4m3()
         check_whole_graphs()
     print('\n'.join(['FAILED:', *failures]) if failures else 'all well')
     sys.exit(1 if failures else 0)
