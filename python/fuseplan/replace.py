@@ -329,6 +329,8 @@ def explain(model):
                                         "the library, without rows of padding"),
                   f"  plans: {'searched for %g s' % searched if searched else 'best known, or default'}",
                   f"  library: {engine.module._path}"]
+        if engine.has_old_weights():
+            lines.append(f"  weights: {_OLD}")
         for i, (batch, seq_len) in enumerate(engine.sizes):
             plan = engine.module._lib.encoder_plan_at(i).contents
             where = plan.measured_on.decode() if plan.measured_on else "never measured"
@@ -340,6 +342,14 @@ def explain(model):
     for path, why in _done.get(finder.unwrap(model), {}).items():
         lines.append(f"{path}: not replaced: {why}")
     return "\n".join(lines)
+
+
+_OLD = "the model's have changed since optimize() copied them: call it again"
+
+
+def refuse_old_weights(stack):
+    if stack.engine.has_old_weights():
+        raise ValueError(f"{stack.description.path}: {_OLD}")
 
 
 def lengths_of(engine, shape):

@@ -507,6 +507,11 @@ def expected(plan):
     return "" if us is None else f", {us:.3g} us a layer"
 
 
+def _marks_of(description):
+    return [(id(t), t.data_ptr(), None if t.is_inference() else t._version)
+            for layer in description.layers for t in layer.parameters()]
+
+
 class Engine:
     """A library with the weights of a stack.  module: encoder.py beside the library; about: what the cache knows."""
 
@@ -521,12 +526,17 @@ class Engine:
         self.longest = max(seq_len for _, seq_len in self.sizes)
         with open(os.path.join(os.path.dirname(module._path), "manifest.json"), encoding="utf-8") as file:
             self.plans = json.load(file)["plans"]  # of the sizes
+        self._description, self._marks = description, _marks_of(description)
         self.layers = module.Layers(pack_layers(description, self.dtype), description.eps,
                                     **pack_shared(description, model, self.dtype, module.info.seq_len))
         self.calls = collections.Counter()
         self.replays = collections.Counter()  # calls among them
         self.seconds = collections.Counter()
         self.lengths = {}  # of the newest call of each shape, or its mask, see masks.read(); None: no padding
+
+    def has_old_weights(self):
+        """Whether the layers' own, which the library has copied, have changed.  What .data changes does not show."""
+        return self._marks != _marks_of(self._description)
 
     def run(self, x, lengths, order, ran=None, every=False):
         """A list of the output y (B,S,D) of the last layer, or with every of all.  x: of any type, as y is, its real

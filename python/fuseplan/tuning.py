@@ -3,7 +3,7 @@
 import threading
 
 from . import arguments, finder, graphs, library, precision
-from .replace import _stacks_of, lengths_of, made_engine
+from .replace import _stacks_of, lengths_of, made_engine, refuse_old_weights
 
 
 def learned(stack, most):
@@ -44,6 +44,7 @@ def tune(model, time_limit=60, most=4, progress=True):
         new = learned(stack, most)
         if not new:
             continue
+        refuse_old_weights(stack)
         engine, all_shapes = stack.engine, [*stack.engine.sizes, *new]
         mean = stack.mean_length or mean_length(stack)
         mean = mean and min(mean, *(seq_len for _, seq_len in all_shapes))

@@ -166,6 +166,19 @@ class Calls(common.Case):
         self.ours.float().to('cpu')
         self.assertSame()
 
+    def test_weights_that_change(self):
+        """The library has copied them: explain() and tune() say so."""
+        self.assertSame()
+        self.assertNotIn('weights:', explain(self.ours))
+        for model in self.plain, self.ours:
+            model.state_dict()['encoder.layer.1.output.dense.bias'].add_(1)
+        why = "the model's have changed since optimize() copied them: call it again"
+        self.assertIn(f'weights: {why}', explain(self.ours))
+        self.assertRefused(f'encoder.layer: {why}', fuseplan.tune, self.ours, progress=False, kind=ValueError)
+        optimize(self.ours, SHAPES)
+        self.assertSame()
+        self.assertNotIn('weights:', explain(self.ours))
+
     def test_copies(self):
         memory = io.BytesIO()
         torch.save(self.ours, memory)
