@@ -504,7 +504,7 @@ class Stack(torch.nn.Module):
 def expected(plan):
     """", 12.3 us a layer" of a manifest's plan that was measured on this device, else nothing."""
     us = plan["us_per_layer"]
-    return "" if us is None else f", {us:.3g} us a layer"
+    return "" if us is None else f", {us:.1f} us a layer"
 
 
 def _marks_of(description):

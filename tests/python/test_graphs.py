@@ -329,7 +329,7 @@ class Models(Case):
         for _ in range(4):
             self.assertSame()
         self.assertEqual(self.replays(self.ours), 2)
-        self.assertRefused('dtype is', optimize, self.ours, SHAPES, dtype=torch.int8, kind=ValueError)
+        self.assertRefused('mean_length is 65', optimize, self.ours, SHAPES, mean_length=65, kind=ValueError)
         for _ in range(4):
             self.assertSame()
         self.assertEqual(self.replays(self.ours), 4)
