@@ -1,6 +1,8 @@
 """encode(): embeddings of many sentences, without padding and without waiting for the tokenizer."""
 
 import contextlib
+import itertools
+import operator
 import queue
 import threading
 
@@ -11,6 +13,8 @@ from . import arguments, finder, graphs
 from .stack import Layers, asking
 
 _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
+_COMPARED = 8  # of these by the tokenizer's own call, too
+_NUMBERS = {"input_ids": operator.attrgetter("ids"), "token_type_ids": operator.attrgetter("type_ids")}
 
 
 def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddings=False, convert_to_tensor=False,
@@ -36,15 +40,16 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     out = None
     with _ahead(lambda: _tokenise(model, prompt, texts, order)) as windows, torch.inference_mode():
         done = 0
-        for places, rows in windows:
-            for batch in _split(stack, [len(row["input_ids"]) for row in rows], batch_size):
-                found = _run(model, stack, [rows[i] for i in batch], prompt, alone=len(batch) == len(texts))
+        for window in windows:
+            for batch in _split(stack, window.lengths, batch_size):
+                found = _run(model, stack, window, batch, prompt, alone=len(batch) == len(texts))
                 found = found[:, :columns]
                 if normalize_embeddings:
                     found = torch.nn.functional.normalize(found, dim=1)
                 if out is None:
                     out = found.new_empty(len(texts), found.shape[1])
-                out[torch.tensor([places[i] for i in batch], device=out.device)] = found
+                out[_pin(out.device, torch.from_numpy(window.places[batch.start:batch.stop])).to(
+                    out.device, non_blocking=True)] = found
                 done += len(batch)
                 if progress:
                     print(f"\r{done} of {len(texts)} sentences", end="" if done < len(texts) else "\n", flush=True)
@@ -122,23 +127,66 @@ def _ahead(produce):
         thread.join()
 
 
+class _Window:
+    """Tokenised sentences, the longest first: places in the texts, lengths, and by name the numbers of all tokens, one
+    sentence behind the other."""
+
+    def __init__(self, places, rows):
+        """rows: by name, the numbers of each sentence; in the order of places."""
+        lengths = np.array([len(row) for row in rows["input_ids"]])
+        by_length = np.argsort(-lengths, kind="stable")
+        self.places, self.lengths = np.array(places)[by_length], lengths[by_length]
+        self.first = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.columns = {name: np.fromiter(itertools.chain.from_iterable(of[i] for i in by_length), dtype=np.int64,
+                                          count=self.first[-1]) for name, of in rows.items()}
+
+    def pad(self, name, batch, longest, filler):
+        """(n,longest) of the sentences of a range."""
+        out = np.full((len(batch), longest), filler, dtype=np.int64)
+        real = np.arange(longest) < self.lengths[batch.start:batch.stop, None]
+        out[real] = self.columns[name][self.first[batch.start]:self.first[batch.stop]]
+        return torch.from_numpy(out)
+
+
 def _tokenise(model, prompt, texts, order):
-    """(places in texts, rows of tokens), the longest first."""
-    tokenizer = model.tokenizer
+    """Windows of sentences, the longest sentences first."""
     lower = getattr(model[0], "do_lower_case", False)
     strips = not hasattr(model[0], "preprocess")  # sentence-transformers before 6
     for begin in range(0, len(order), _WINDOW):
         places = order[begin:begin + _WINDOW]
         chosen = [prompt + (texts[i].strip() if strips else texts[i]) for i in places]
         chosen = [text.lower() for text in chosen] if lower else chosen
-        found = tokenizer(chosen, truncation="longest_first", max_length=model.max_seq_length, padding=False,
-                          return_attention_mask=False)
-        rows = [{name: values[i] for name, values in found.items()} for i in range(len(places))]
-        for i, row in zip(places, rows):
-            if not row["input_ids"]:
-                raise ValueError(f"sentence {i} has no tokens: the tokenizer adds none of its own; leave it out")
-        by_length = sorted(range(len(places)), key=lambda i: -len(rows[i]["input_ids"]))
-        yield [places[i] for i in by_length], [rows[i] for i in by_length]
+        window = _Window(places, _tokens_of(model, chosen))
+        if window.lengths[-1] == 0:
+            raise ValueError(f"sentence {window.places[-1]} has no tokens: the tokenizer adds none of its own; leave "
+                             "it out")
+        yield window
+
+
+def _tokens_of(model, texts):
+    """By name, the numbers of each text.  A tokenizer of the library `tokenizers` is asked itself: to make dictionaries
+    of all that it knows takes longer than to tokenise.  The tokenizer's own call sets how it truncates, and must give
+    the same for some of the texts."""
+    def call(some):
+        return dict(model.tokenizer(some, truncation="longest_first", max_length=model.max_seq_length, padding=False,
+                                    return_attention_mask=False))
+    first = call(texts[:_COMPARED])
+    if len(texts) <= _COMPARED:
+        return first
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    encode = getattr(backend, "encode_batch_fast", None) or getattr(backend, "encode_batch", None)
+    if encode and set(first) <= set(_NUMBERS) and _calls_alone(model.tokenizer):
+        found = encode(texts)
+        rows = {name: [_NUMBERS[name](of) for of in found] for name in first}
+        if all(rows[name][:len(of)] == of for name, of in first.items()):
+            return rows
+    return call(texts)
+
+
+def _calls_alone(tokenizer):
+    """Whether its call hands texts on as they are: its class has no call of its own."""
+    calls = (getattr(type(tokenizer), name, None) for name in ("__call__", "_encode_plus", "_batch_encode_plus"))
+    return all(call is None or call.__module__.startswith("transformers.tokenization_utils") for call in calls)
 
 
 def _split(stack, lengths, batch_size):
@@ -154,19 +202,20 @@ def _split(stack, lengths, batch_size):
 # ---- a batch ---------------------------------------------------------------------------------------
 
 
-def _run(model, stack, rows, prompt, alone):
-    """(n,D) of n rows of tokens, the longest first.  alone: no other batch comes; else the GPU is busy meanwhile, and
-    what a graph would save of the host's time is not missing."""
-    device, longest = stack.description.place[0], len(rows[0]["input_ids"])
-    lengths = _pin(device, torch.tensor([len(row["input_ids"]) for row in rows], dtype=torch.int32))
+def _run(model, stack, window, batch, prompt, alone):
+    """(n,D) of a range of n sentences, the longest first.  alone: no other batch comes; else the GPU is busy meanwhile,
+    and what a graph would save of the host's time is not missing."""
+    device, longest = stack.description.place[0], int(window.lengths[batch.start])
+    lengths = _pin(device, torch.from_numpy(window.lengths[batch.start:batch.stop].astype(np.int32)))
     base = finder.unwrap(model)
     skipped = 0  # tokens of the prompt, in pooling
     if prompt and not getattr(model[1], "include_prompt", True):
         skipped = _prompt_tokens(model, prompt)
     around = graphs.graphs_around(model, base, [stack])
-    wide = alone and around and around.can() and around.widen(len(rows), longest)
-    inputs = {name: _pin(device, _pad(name, rows, wide or longest, model.tokenizer)).to(device, non_blocking=True)
-              for name in rows[0]}
+    wide = alone and around and around.can() and around.widen(len(batch), longest)
+    fillers = {"input_ids": model.tokenizer.pad_token_id}
+    inputs = {name: _pin(device, window.pad(name, batch, wide or longest, fillers.get(name, 0))).to(
+        device, non_blocking=True) for name in window.columns}
     if wide:
         moved = lengths.to(device, non_blocking=True)
         found = _replay(around, model, base, stack, {**inputs, "lengths": moved}, skipped)
@@ -203,14 +252,6 @@ def _embed(model, base, inputs, lengths, skipped):
     for module in list(model)[1:]:
         features = module(features)
     return features["sentence_embedding"]
-
-
-def _pad(name, rows, longest, tokenizer):
-    filler = tokenizer.pad_token_id if name == "input_ids" else 0
-    out = np.full((len(rows), longest), filler, dtype=np.int64)
-    for i, row in enumerate(rows):
-        out[i, :len(row[name])] = row[name]
-    return torch.from_numpy(out)
 
 
 def _pin(device, t):

@@ -15,7 +15,6 @@ import contextlib
 import copy
 import functools
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -117,10 +116,10 @@ def write_model(name, directory):
             shutil.copy(os.path.join(find_minilm(), file), directory)
     else:
         words = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'] + [f'w{i}' for i in range(25000)]
-        with open(os.path.join(directory, 'vocab.txt'), 'w', encoding='utf-8') as file:
+        vocabulary = os.path.join(directory, 'vocab.txt')
+        with open(vocabulary, 'w', encoding='utf-8') as file:
             file.write('\n'.join(words) + '\n')
-        with open(os.path.join(directory, 'tokenizer_config.json'), 'w', encoding='utf-8') as file:
-            json.dump({'tokenizer_class': 'BertTokenizer', 'model_max_length': 128}, file)
+        transformers.BertTokenizerFast(vocabulary, model_max_length=128).save_pretrained(directory)
     traffic.draw(name).save_pretrained(directory)
 
 

@@ -128,6 +128,29 @@ class Sentences(common.Case):
         setattr(ours[0], name, PreTrainedTokenizerFast(tokenizer_object=made, pad_token='[PAD]', model_max_length=32))
         self.assertRefused('sentence 5 has no tokens', fuseplan.encode, ours, texts, kind=ValueError)
 
+    def test_tokens(self):
+        """Of the tokenizer itself, or by its call where its class has one of its own, or gives others."""
+        model = draw_sentence_transformer()
+        model.max_seq_length = 16
+        tokenizer, texts = model.tokenizer, [*TEXTS, 'w1 W2 unknown']
+
+        def call():
+            return dict(tokenizer(texts, truncation=True, max_length=16, return_attention_mask=False))
+        want = call()
+        with mock.patch.object(type(tokenizer), '_convert_encoding', autospec=True,
+                               side_effect=type(tokenizer)._convert_encoding) as converted:
+            self.assertEqual(sentences._tokens_of(model, texts), want)
+            self.assertEqual(converted.call_count, sentences._COMPARED)
+
+        class Reversed(type(tokenizer)):
+            def __call__(self, text, **kwargs):
+                return super().__call__([' '.join(reversed(t.split())) for t in text], **kwargs)
+        tokenizer.__class__ = Reversed
+        self.assertNotEqual(call(), want)
+        for alone in sentences._calls_alone, lambda _: True:
+            with mock.patch.object(sentences, '_calls_alone', alone):
+                self.assertEqual(sentences._tokens_of(model, texts), call())
+
     def test_longer_sentences(self):
         plain = draw_sentence_transformer()
         ours = optimize(copy.deepcopy(plain), [(8, 16)])
