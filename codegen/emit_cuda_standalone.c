@@ -11,7 +11,8 @@ static void add_tiling(const struct workload *w, const struct tiling *t, const c
                  "static const struct plan_tiles %squery_tiles = {\n    .count = %lld, .parts = 1, "
                  ".left = %d, .right = %d, .most = %d};\n",
                  prefix, (long long)ceil_div((int64_t)w->batch * w->seq_len, MASK_BLOCK),
-                 w->band[0], w->band[1], fp_joined_entries(w->band[0], w->band[1]));
+                 w->blocks.band[0], w->blocks.band[1],
+                 fp_joined_entries(w->blocks.band[0], w->blocks.band[1]));
         return;
     }
     query_tiles_build(w, t, &q);

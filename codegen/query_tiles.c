@@ -180,8 +180,8 @@ static void build_joined(const struct workload *w, bool packed, struct query_til
 {
     struct fp_join_tiles c = {.batch = w->batch,
                               .seq_len = w->seq_len,
-                              .left = w->band[0],
-                              .right = w->band[1],
+                              .left = w->blocks.band[0],
+                              .right = w->blocks.band[1],
                               .lengths = w->lengths};
     SCOPED int *offset = mem_alloc((size_t)w->batch + 1, sizeof(*offset));
     offset[0] = 0;

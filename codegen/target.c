@@ -18,7 +18,8 @@ static bool has_bands(const struct workload *w)
 {
     for (int kind = 0; kind < workload_kinds(w) && w->blocks.start != NULL; kind++) {
         const struct workload *of = workload_of_kind(w, kind);
-        if (!of->has_band || fp_joined_entries(of->band[0], of->band[1]) > TILE_HEAD)
+        if (!of->blocks.has_band ||
+            fp_joined_entries(of->blocks.band[0], of->blocks.band[1]) > TILE_HEAD)
             return false;
     }
     return true;

@@ -164,6 +164,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths, stru
     }
     lists_close(&to, batch);
     panel_release(&p);
+    out->has_band = mask_band(m, &out->band[0], &out->band[1]);
 }
 
 void block_lists_release(struct block_lists *l)

@@ -152,8 +152,6 @@ struct workload {
     struct mask mask;          /* set by workload_build_mask() */
     struct block_lists blocks; /* set by workload_build_mask() */
     struct cover cover;        /* set by workload_build_mask(); no part if none is better */
-    bool has_band;             /* likewise: see mask_band() */
-    int band[2];               /* keys before and behind a query's own */
     /* Layers may be of two kinds.  Layers 0, every, 2 every, ... are as above, and the others as
      * `local`: its mask and rope_theta are its own, all else is the same. */
     int every;              /* at least 2; 0 where all layers are of one kind */
@@ -182,9 +180,6 @@ int workload_check(struct workload *w, struct status *st);
 /* Builds the mask, its block lists and its cover of a workload that was checked, for each kind of
  * layers.  npy as for mask_build(), of the first kind. */
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st);
-
-/* What follows from w->mask alone, of this kind of layers: block lists, cover and band. */
-void workload_list_mask(struct workload *w);
 /* Which pairs are kept and no padding: bytes 0 or 1, (S,S), or (B,S,S) with lengths or if the batch
  * rows' masks differ.  Returns the number of dimensions; the caller frees *out. */
 int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **out);

@@ -155,22 +155,3 @@ void mask_kind_info(int index, const char **name, const char **usage, struct buf
     }
     buf_adds(summary, kind->params[0].key != NULL ? ")" : "");
 }
-
-bool mask_band(const struct mask *m, int *left, int *right)
-{
-    const int last = m->seq_len - 1;
-    const size_t row_bytes = (size_t)m->row_words * sizeof(*m->bits);
-    SCOPED uint64_t *row = mem_alloc((size_t)m->row_words, sizeof(*row));
-    *left = *right = 0;
-    while (*right < last && mask_keep(m, 0, 0, *right + 1))
-        ++*right;
-    while (*left < last && mask_keep(m, 0, last, last - *left - 1))
-        ++*left;
-    for (int i = 0; i <= last; i++) {
-        memset(row, 0, row_bytes);
-        keep_range(row, i - *left, i + *right + 1, m->seq_len);
-        if (memcmp(m->bits + (int64_t)i * m->row_words, row, row_bytes) != 0)
-            return false;
-    }
-    return m->matrices == 1;
-}

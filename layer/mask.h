@@ -75,6 +75,8 @@ struct block_lists {
     int *bits;          /* (entries) row of words, -1 for a full block */
     uint64_t *words;    /* (bit_blocks, 64): bit c of word r keeps key c for query row r */
     int64_t bit_blocks; /* partial entries */
+    bool has_band;      /* the mask without lengths keeps a band: see mask_band() */
+    int band[2];        /* how many keys before a query's own, and behind it */
     /* Summed over the batch: kept elements, and blocks; blocks_all counts empty ones too. */
     int64_t kept, blocks_full, blocks_partial, blocks_all;
 };

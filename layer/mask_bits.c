@@ -132,3 +132,30 @@ bool mask_keep(const struct mask *m, int batch_row, int i, int j)
 {
     return (row_of(m, m->matrices == 1 ? 0 : batch_row, i)[j / 64] >> j % 64 & 1) != 0;
 }
+
+/* Bits first..end-1 of a row, as far as they are in a word. */
+static uint64_t bits_of(int first, int end, int word)
+{
+    const int lo = first > 64 * word ? first - 64 * word : 0, hi = end - 64 * word;
+    if (lo >= 64 || hi <= lo)
+        return 0;
+    return (~(uint64_t)0 << lo) & (hi < 64 ? ((uint64_t)1 << hi) - 1 : ~(uint64_t)0);
+}
+
+bool mask_band(const struct mask *m, int *left, int *right)
+{
+    const int last = m->seq_len - 1;
+    *left = *right = 0;
+    while (*right < last && mask_keep(m, 0, 0, *right + 1))
+        ++*right;
+    while (*left < last && mask_keep(m, 0, last, last - *left - 1))
+        ++*left;
+    for (int i = 0; i <= last; i++) {
+        const int first = i > *left ? i - *left : 0,
+                  end = i + *right < last ? i + *right + 1 : last + 1;
+        for (int word = 0; word < m->row_words; word++)
+            if (row_of(m, 0, i)[word] != bits_of(first, end, word))
+                return false;
+    }
+    return m->matrices == 1;
+}

@@ -293,13 +293,6 @@ int workload_check(struct workload *w, struct status *st)
     return check_local(w, st);
 }
 
-void workload_list_mask(struct workload *w)
-{
-    block_lists_build(&w->mask, w->batch, w->lengths, &w->blocks);
-    cover_build(&w->mask, w->batch, w->lengths, &w->blocks, &w->cover);
-    w->has_band = mask_band(&w->mask, &w->band[0], &w->band[1]);
-}
-
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st)
 {
     mask_release(&w->mask);
@@ -307,7 +300,8 @@ int workload_build_mask(struct workload *w, const struct buf *npy, struct status
     cover_release(&w->cover);
     if (mask_build(&w->mask_spec, w->batch, w->seq_len, npy, &w->mask, st) != 0)
         return -1;
-    workload_list_mask(w);
+    block_lists_build(&w->mask, w->batch, w->lengths, &w->blocks);
+    cover_build(&w->mask, w->batch, w->lengths, &w->blocks, &w->cover);
     return w->local != NULL ? workload_build_mask(w->local, NULL, st) : 0;
 }
 

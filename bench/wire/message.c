@@ -162,7 +162,8 @@ int message_to_workload(const json_t *m, uint64_t *bits, struct workload *out, s
     mask->empty_rows = empty_rows;
     mask->bits = bits;
     mask->borrowed = true;
-    workload_list_mask(out);
+    block_lists_build(mask, out->batch, out->lengths, &out->blocks);
+    cover_build(mask, out->batch, out->lengths, &out->blocks, &out->cover);
     if (local == NULL)
         return 0;
     out->local = mem_alloc(1, sizeof(*out->local));

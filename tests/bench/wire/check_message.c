@@ -65,8 +65,8 @@ START_TEST(masks_survive_the_journey)
     OK(message_to_workload(m, w.mask.bits, &back, &st));
     ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
     ck_assert_int_eq(back.cover.parts, w.cover.parts);
-    ck_assert(back.has_band == w.has_band && w.has_band == (_i == 0));
-    ck_assert(back.band[0] == w.band[0] && back.band[1] == w.band[1]);
+    ck_assert(back.blocks.has_band == w.blocks.has_band && w.blocks.has_band == (_i == 0));
+    ck_assert(back.blocks.band[0] == w.blocks.band[0] && back.blocks.band[1] == w.blocks.band[1]);
     workload_release(&back);
     workload_release(&w);
 }
