@@ -142,8 +142,8 @@ static bool e4m3_applicable(const struct fp_hopper_gemm *g, const struct cuda_st
                             const struct workload *w, const char **why)
 {
     enum { GROUP = 16 }; /* columns: 16 bytes, and what changes its order */
-    if (g->swap || g->split > 1)
-        return inapplicable(why, "e4m3 goes without swapped operands and parts of sums");
+    if (g->swap)
+        return inapplicable(why, "e4m3 goes without swapped operands");
     if (g->out_e4m3 && fp_hopper_gemm_panel(*g) < 64)
         return inapplicable(why, "warps store e4m3 in panels of 64 columns");
     if (w != NULL &&
@@ -241,7 +241,7 @@ static void describe(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
         out->maps[CUDA_MAP_OUT] = rows;
     if (g->out_e4m3) {
         out->maps[CUDA_MAP_E4M3] = rows;
-        out->maps[CUDA_MAP_E4M3].e4m3 = true;
+        out->maps[CUDA_MAP_E4M3].e4m3 = out_rows;
     }
     if (g->keeps) {
         out->maps[CUDA_MAP_SUM] = rows;

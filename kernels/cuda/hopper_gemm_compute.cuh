@@ -65,9 +65,10 @@ template <class W> struct compute {
 #pragma unroll
         for (int p = 0; p < BN / 8; p++) {
             float pair[2] = {};
-            if (S::SPLIT == 1)
+            if (S::SPLIT == 1) {
                 D::unpack(__shfl_sync(~0u, bias[p / 8], p % 8 * 4 + lane % 4), pair[0], pair[1]);
-            pair[0] = as_sum(w, pair[0]), pair[1] = as_sum(w, pair[1]);
+                pair[0] = as_sum(w, pair[0]), pair[1] = as_sum(w, pair[1]);
+            }
             pin(pair); /* else bf16's bits make all sums integers, and products copy them */
 #pragma unroll
             for (int i = 0; i < MI; i++) {

@@ -157,9 +157,31 @@ template <class W> struct split {
             if constexpr (W::TURNED > 0)
                 turn(w, v[i], min(m0 + i * BELOW, w.a.tokens - 1), column);
             w.end.activation.at(0, 0, v[i]);
-            if (i * BELOW < stored)
-                w.end.store.at(m0 + i * BELOW, column, v[i]);
+            if constexpr (S::OUT_E4M3)
+                store_e4m3(w, v[i], at + i * BELOW * w.n, i * BELOW < stored);
+            if constexpr (!S::OUT_E4M3 || S::OUT_BOTH)
+                if (i * BELOW < stored)
+                    w.end.store.at(m0 + i * BELOW, column, v[i]);
         }
+    }
+
+    /* Two lanes have 16 columns, and store 8 bytes each: columns 0..3 with 8..11, 4..7 with 12..15,
+     * in the order of hopper_gemm_pairs.cuh. */
+    static FP_DEVICE void store_e4m3(const W &w, const float (&v)[VEC<D>], i64 at, bool stores)
+    {
+        const u32 own[4] = {D::pack(v[0], v[1]), D::pack(v[2], v[3]), D::pack(v[4], v[5]),
+                            D::pack(v[6], v[7])};
+        const bool odd = S::lane() % 2 != 0;
+        u32 r[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const u32 mine = odd ? own[2 + i] : own[i],
+                      other = __shfl_xor_sync(~0u, odd ? own[i] : own[2 + i], 1);
+            r[i] = e4m3::pack<D>(odd ? other : mine, odd ? mine : other, w.a.e4m3.factors);
+        }
+        if (stores)
+            *reinterpret_cast<uint2 *>(static_cast<unsigned char *>(w.a.e4m3.out) + at) =
+                make_uint2(r[0], r[1]);
     }
 
     /* Another lane has the other halves of the pairs of 16 bytes of a row. */
@@ -177,6 +199,7 @@ template <class W> struct split {
     /* What all thread blocks of the cluster have summed of 16 bytes of a row. */
     static FP_DEVICE void add_sums(const W &w, float (&v)[VEC<D>], int row, int column)
     {
+        const float alpha = S::E4M3 ? w.a.e4m3.alpha : 1.0f;
 #pragma unroll
         for (int from = 0; from < SPLIT; from++) {
             const u32 sums =
@@ -188,7 +211,8 @@ template <class W> struct split {
                              : "=f"(y.x), "=f"(y.y), "=f"(y.z), "=f"(y.w)
                              : "r"(sums + (row * LDS + column + e) * 4)
                              : "memory");
-                v[e] += y.x, v[e + 1] += y.y, v[e + 2] += y.z, v[e + 3] += y.w;
+                v[e] += y.x * alpha, v[e + 1] += y.y * alpha;
+                v[e + 2] += y.z * alpha, v[e + 3] += y.w * alpha;
             }
         }
     }

@@ -53,7 +53,8 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                           E4M3 = G.e4m3, OUT_E4M3 = G.out_e4m3, OUT_BOTH = G.out_both,
                           BETWEEN = fp_hopper_gemm_between(G), BY_WARPS = !SWAP && SPLIT == 1,
                           PAIRS = OUT_E4M3 && NORM == FP_NORM_NONE, /* sums become e4m3 */
-        UNSCALED = E4M3 && NORM != FP_NORM_NONE && !KEEPS, /* norms take sums as they are */
+        UNSCALED =
+            E4M3 && NORM != FP_NORM_NONE && !KEEPS && SPLIT == 1, /* norms take sums as they are */
         STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
@@ -90,8 +91,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != FP_NORM_CLUSTER),
                   "a cluster shares one thing");
     static_assert(!E4M3 || BN <= 256, "the weight comes in one box");
-    static_assert(!E4M3 || SPLIT == 1, "parts of sums are not scaled");
-    static_assert(!OUT_E4M3 || (BY_WARPS && PANEL == 64), "warps store whole panels");
+    static_assert(!OUT_E4M3 || (!SWAP && PANEL == 64), "warps store whole panels");
     static_assert(!OUT_BOTH || (OUT_E4M3 && NORM != FP_NORM_NONE), "of norms alone");
     static_assert((E4M3 ? BN : BK) % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");

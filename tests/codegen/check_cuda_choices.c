@@ -135,6 +135,8 @@ static const struct {
     {&bf16, "library", {12, 13}, "algorithm=0 e4m3=ffn2", NULL},
     {&tf32, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "beside e4m3 it has fp16 and bf16 alone"},
     {&bf16, "hopper_gemm", {12, 14}, "e4m3=qkv+ffn2", NULL},
+    {&usual, "hopper_gemm", {12, 14}, "tile=64x64 split=4 norm=memory e4m3=qkv+ffn2", NULL},
+    {&usual, "hopper_gemm", {12, 13}, "tile=96x128_swap e4m3=ffn2", "without swapped operands"},
     {&bf16, "hopper_attention", {1, 6}, "e4m3=out", NULL},
     {&sm_80, "library", {12, 13}, "algorithm=0 e4m3=ffn2", "from sm_89 on"},
     {&uneven, "library", {10, 11}, "algorithm=0 e4m3=ffn1", NULL},

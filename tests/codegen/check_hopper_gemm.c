@@ -194,6 +194,10 @@ static const struct {
       {false, TENSOR_OF(9), {128, 195}, {64, 64}, false},
       {0},
       {false, TENSOR_OF(14), {128, 195}, {64, 16}, true}}},
+    {{12, 14}, /* threads store what a cluster has summed */
+     "tile=64x64 split=4 norm=memory e4m3=qkv+ffn2",
+     {{false, TENSOR_OF(11), {136, 195}, {128, 64}, true},
+      {true, WEIGHT_W2, {136, 128}, {128, 64}, true}}},
     {{0, 1},
      "e4m3=qkv",
      {{false, TENSOR_X, {128, 195}, {128, 128}, true},

@@ -13,7 +13,7 @@ struct cuda_source {
 };
 
 /* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
-enum { CUDA_GOLDEN_COUNT = 12 };
+enum { CUDA_GOLDEN_COUNT = 14 };
 
 static inline struct cuda_source cuda_golden(int i)
 {
@@ -34,7 +34,19 @@ static inline struct cuda_source cuda_golden(int i)
         {{12, 13}, "hopper_gemm", "tile=64x64 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "hopper_gemm", "tile=128x128 norm=memory", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
-        {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
+        {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
+        {{10, 11},
+         "hopper_gemm",
+         "tile=64x128 split=2 e4m3=ffn1+ffn2",
+         DTYPE_BF16,
+         64,
+         CUDA_ARCH_HOPPER},
+        {{12, 14},
+         "hopper_gemm",
+         "tile=64x64 split=4 norm=memory e4m3=qkv+ffn2",
+         DTYPE_FP16,
+         64,
+         CUDA_ARCH_HOPPER}};
     struct cuda_source s = {{.chain = &chain_bert,
                              .kind = TARGET_CUDA,
                              .dtype = golden[i].dtype,

@@ -285,8 +285,8 @@ int main(int argc, char **argv)
         write_gemms(10, 11, 2);
         write_gemms(6, 9, 2);
         write_turned();
-        write_e4m3("bert", DTYPE_FP16, E4M3_ALL, 1);
-        write_e4m3("bert", DTYPE_BF16, E4M3_ROUND, 1);
+        write_e4m3("bert", DTYPE_FP16, E4M3_ALL, 3);
+        write_e4m3("bert", DTYPE_BF16, E4M3_ROUND, 3);
     }
     return EXIT_SUCCESS;
 }

@@ -33,13 +33,15 @@ few_steps() {
 }
 
 # GEMMs in e4m3, half to three steps of 128; of the last one of 208 there are 80 columns.  What attention stores.  A
-# norm before a sublayer is stored in e4m3 alone.
+# norm before a sublayer is stored in e4m3 alone.  Of few rows a norm may follow sums that are split.
 e4m3() {
   for type in fp16 bf16; do
     for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
       echo "-e fp8 -s $e4m3_gemms -i hopper_gemm -i library $size $type 400 125 full"
       echo "-e fp8 -c pre+rms+relu+rope -s $e4m3_gemms -i hopper_gemm -i library $size -a 60 $type 400 125 full"
       echo "-e fp8 -c silu+gate -s 10-11 -i hopper_gemm $size $type 400 125 full"
+      echo "-e fp8 -s $e4m3_gemms -i hopper_gemm $size $type 2 100 full"
+      echo "-e fp8 -c pre+rms+relu+rope -s 7-9,12-14 -i hopper_gemm $size -a 60 $type 2 100 full"
     done
     for size in 32 48 64 80 96 128; do
       for mask in strided bigbird document; do
