@@ -25,18 +25,22 @@ unset FUSEPLAN_DB FUSEPLAN_CACHE FUSEPLAN_CONFIG FUSEPLAN_CC CC XDG_DATA_HOME XD
 
 tools=$root/tools
 mkdir "$tools"
+# link TOOL: Debian's own, not ccache under its name, which would look for it on PATH
+link() {
+  ln -sf "$(PATH=/usr/bin:/bin && command -v "$1")" "$tools/$1"
+}
 for tool in bash sh awk basename cat cmp cp cut date diff dirname env expr false find grep gzip head hostname id ln ls mkdir mktemp \
   mv nproc printf pwd readlink rm rmdir sed seq sh sleep sort stat tail tee test touch tr true uname wc xargs \
   gcc cc as ld ar; do # of gcc and its binutils
-  ln -sf "$(command -v "$tool")" "$tools/$tool"
+  link "$tool"
 done
 # shellcheck disable=SC2016
 packages=$(sed -n '/^PACKAGES=/,/^.$/p; /^GUIDE_PACKAGES=/,/^.$/p' "$source/run")
 for tool in make jq; do
-  if echo "$packages" | grep -q "/usr/bin/$tool\$"; then ln -s "$(command -v "$tool")" "$tools/$tool"; fi
+  if echo "$packages" | grep -q "/usr/bin/$tool\$"; then link "$tool"; fi
 done
 export MAKEFLAGS='CFLAGS=-O0\ -march=native\ -fopenmp'
-ln -s "$(command -v sqlite3)" "$tools/" # docs/database.md says that its queries need it
+link sqlite3 # docs/database.md says that its queries need it
 cat >"$tools/fuseplan" <<END
 #!/bin/sh
 case " \$* " in
