@@ -51,7 +51,7 @@ static void use_rope(struct chain *c)
 {
     struct op *op = &c->ops[1];
     op->name = "qkv_bias_rope_split";
-    op->computes = "+ bqkv, split into q, k, v, each to heads; q and k turned by their place";
+    op->computes = "+ bqkv, split into q, k, v, each to heads; q, k turned by place";
     op->function = FUNCTION_BIAS_ROPE_SPLIT_HEADS;
     op->weight[ROLE_TABLE] = WEIGHT_ROPE;
     c->weights[WEIGHT_ROPE] = (struct weight){"rope", DIM_S, DIM_W, WEIGHT_ROTATION, true};

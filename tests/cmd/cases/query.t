@@ -156,6 +156,11 @@ $ fuseplan explain 32769 --target cpu -b 2 -s 64 -m strided:t=8 --lengths 64,40 
 | writes    layernorm2 312.0 KiB                                                                 |
 +------------------------------------------------------------------------------------------------+
 ! fuseplan: no times of this workload are stored; 'fuseplan search -b 2 -s 64 -m strided:t=8 --lengths 64,40 --target cpu' measures it
+## What the longest lines say fits their boxes.
+$ fuseplan explain 43690 --target cpu -b 1 -s 64 --rope 100 --score-bias --activation quick_gelu --gate -q | grep '^|  *\(1\|3\|11\) '
+|  1 qkv_bias_rope_split  + bqkv, split into q, k, v, each to heads; q, k turned by place        |
+|  3 bias_mask           + bias of head and distance, drop the keys that the mask does not keep  |
+| 11 ffn1_bias_quick_gelu_gate  + b1, quick_gelu(even columns) * odd columns                     |
 === small times
 ## Times below 1 ms have five decimals in tables; commands on a page name the inputs that are not the usual ones.
 $ cat >small.txt <<'END'
