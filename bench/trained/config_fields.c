@@ -55,7 +55,7 @@ static const char *const suspect[] = {
     "rotary_emb_interleaved", "rotary_emb_scale", "logn", "softcap", "scale_attn_by", "qk_", "parallel",
     "experts", "moe_", "cross_attention", "use_alibi", "sliding_window", "local_attention", "layer_types",
     "causal", "is_decoder", "prenorm", "use_rms_norm", "apply_residual_connection_post",
-    "adapter_attn_dim", "pruned_heads", "attn_scale", "residual_scale", "multiplier",
+    "adapter_attn_dim", "pruned_heads", "attn_scale", "pre_attn", "residual_scale", "multiplier",
 };
 /* clang-format on */
 

@@ -66,6 +66,7 @@ static const struct {
     {"eurobert", "attn_logit_softcapping", "50.0", "'attn_logit_softcapping' is 50.0"},
     {"eurobert", "use_qk_norm", "true", "'use_qk_norm' is true"},
     {"bert", "attention_multiplier", "0.5", "'attention_multiplier' is 0.5"},
+    {"bert", "query_pre_attn_scalar", "256", "'query_pre_attn_scalar' is 256"}, /* Gemma's */
     {"vit", "residual_scale", "0.5", "'residual_scale' is 0.5"},
     {"eurobert", "num_experts", "8", "'num_experts' is 8"},
     {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "'scale_attn_by_inverse_layer_idx' is"},
