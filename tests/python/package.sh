@@ -8,6 +8,9 @@ cd "$2/tests/python"
 export FUSEPLAN PYTHONDONTWRITEBYTECODE=1
 [ $# -gt 2 ] || export PYTHONPATH="$2/python${PYTHONPATH:+:$PYTHONPATH}"
 "$python" without_torch.py
+if "$python" -c 'import numpy, safetensors' 2>/dev/null; then
+  "$python" ../data/families.py # golden files and identities
+fi
 "$python" -c 'import torch, transformers' 2>/dev/null || {
   echo "skipped: $python has no torch and transformers; './run check-python' makes one that has"
   exit 77
