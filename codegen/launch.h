@@ -107,7 +107,8 @@ struct query_tiles {
                   first: list; first query block, plus `blocks` for each part before;
                   entries; the place in `rest` of entry TILE_HEAD */
     int *head; /* (count, TILE_HEAD, entry_ints): a tile's first entries */
-    int *rest; /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
+    int *rest; /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros; null: joined
+                  tiles have none */
     int64_t rest_count;
 
     /* Of a cover; null for the plain lists, whose row words the workload's lists have. */

@@ -194,11 +194,9 @@ static void build_joined(const struct workload *w, bool packed, struct query_til
     out->word_blocks = (int64_t)count * c.most;
     out->tile = c.tile = mem_alloc((size_t)count, TILE_INTS * sizeof(int));
     out->head = c.head = mem_alloc((size_t)count * TILE_HEAD, 2 * sizeof(int));
-    out->rest = mem_alloc(TILE_HEAD, 2 * sizeof(int));
     out->words = mem_alloc((size_t)out->word_blocks, MASK_BLOCK * sizeof(*out->words));
     c.words = (fp_word *)out->words;
     memset(out->head, 0, (size_t)count * TILE_HEAD * 2 * sizeof(int));
-    memset(out->rest, 0, TILE_HEAD * 2 * sizeof(int));
     memset(out->words, 0, (size_t)out->word_blocks * MASK_BLOCK * sizeof(*out->words));
     for (int i = 0; i < count * MASK_BLOCK; i++)
         fp_join_row(&c, i / MASK_BLOCK, i % MASK_BLOCK);

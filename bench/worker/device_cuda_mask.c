@@ -76,11 +76,12 @@ static int copy_tiles(struct device *d, int kind, const struct query_tiles *q, s
                       struct status *st)
 {
     size_t entry = (size_t)q->entry_ints * sizeof(int), count = (size_t)q->count;
+    size_t rest = q->rest == NULL ? 0 : ((size_t)q->rest_count + TILE_HEAD) * entry;
     size_t places = (size_t)q->parts * (size_t)d->w->blocks.blocks * MASK_BLOCK * sizeof(int);
     struct array arrays[] = {
         {q->tile, count * TILE_INTS * sizeof(int), 0},
         {q->head, count * TILE_HEAD * entry, 0},
-        {q->rest, ((size_t)q->rest_count + TILE_HEAD) * entry, 0},
+        {q->rest, rest, 0},
         {q->words, (size_t)q->word_blocks * MASK_BLOCK * sizeof(uint64_t), 0},
         {q->query_token, q->query_token == NULL ? 0 : places, 0},
         {q->key_token, q->key_token == NULL ? 0 : places, 0},

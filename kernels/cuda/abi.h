@@ -36,7 +36,7 @@ struct fp_tiles {
     const int *tile;  /* (count, 4): list; query block, plus `blocks` for each part before; entries;
                          place in `rest` of entry 32 */
     const int *head;  /* (count, 32, entry): the first entries of each tile */
-    const int *rest;  /* those behind them */
+    const int *rest;  /* those behind them; null: joined tiles have none */
     const unsigned long long *words; /* (n, 64): as in fp_blocks */
     const int *query_token; /* (parts, blocks*64) the token of each row, -1: none; null: in order */
     const int *key_token;   /* (parts, blocks*64) likewise, of each key */

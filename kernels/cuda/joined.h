@@ -81,8 +81,6 @@ FP_JOINED void fp_join_row(const struct fp_join_tiles *c, int t, int r)
 {
     enum { HEAD = 32 };
     int rows = fp_joined_rows(c), first = t * FP_BLOCK;
-    if (first >= rows)
-        return;
     int last = first + FP_BLOCK <= rows ? first + FP_BLOCK - 1 : rows - 1;
     struct fp_key_rows keys = {0, 0}, of_first = fp_keys_of(c, first),
                        of_last = fp_keys_of(c, last);

@@ -193,6 +193,8 @@ extern "C" __global__ void encoder_cut_tiles(const __grid_constant__ fp_cut_tile
 /* A tile a thread block, a row a thread. */
 extern "C" __global__ void encoder_join_tiles(const __grid_constant__ fp_join_tiles c)
 {
-    for (int r = (int)threadIdx.x; r < FP_BLOCK; r += (int)blockDim.x)
-        fp_join_row(&c, (int)blockIdx.x, r);
+    const int tiles = (fp_joined_rows(&c) + FP_BLOCK - 1) / FP_BLOCK;
+    for (int t = (int)blockIdx.x; t < tiles; t += (int)gridDim.x)
+        for (int r = (int)threadIdx.x; r < FP_BLOCK; r += (int)blockDim.x)
+            fp_join_row(&c, t, r);
 }

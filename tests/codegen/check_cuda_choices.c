@@ -56,6 +56,12 @@ static const struct build_target usual = TARGET(FP16, 64, 90, true, true),
                                  no_library = TARGET(FP16, 64, 90, false, true),
                                  no_cover = TARGET(FP16, 64, 90, true, false);
 #undef TARGET
+static const struct build_target joins = {.chain = &chain_bert,
+                                          .kind = TARGET_CUDA,
+                                          .dtype = DTYPE_FP16,
+                                          .head_size = 72,
+                                          .arch = 90,
+                                          .joined = true};
 
 /* Rows of ffn have half of 16 columns left. */
 static const struct workload of_uneven = {
@@ -116,6 +122,12 @@ static const struct {
     {&no_cover, "hopper_attention", {1, 6}, "cover=ordered", "no order of tokens"},
     {&usual, "hopper_attention", {1, 6}, "shape=64_overlap cover=ordered", "this shape draws none"},
     {&usual, "hopper_attention", {1, 6}, "shape=192 cover=ordered", "have no registers"},
+    {&joins, "hopper_attention", {1, 6}, "cover=joined", NULL},
+    {&joins, "hopper_attention", {1, 5}, "cover=joined", "tensors of tokens alone"},
+    {&joins, "hopper_attention", {2, 6}, "cover=joined", "tensors of tokens alone"},
+    {&joins, "hopper_attention", {1, 6}, "shape=128 cover=joined", "shape=64"},
+    {&joins, "hopper_attention", {1, 6}, "shape=64_split cover=joined", "shape=64"},
+    {&usual, "hopper_attention", {1, 6}, "cover=joined", "some neighbours on each side"},
     {&sm_80, "hopper_attention", {1, 6}, "", "wgmma is an instruction of sm_90a alone"},
     {&tf32, "hopper_attention", {1, 6}, "", "in fp16 and bf16 alone"},
     {&narrow, "hopper_attention", {1, 6}, "cover=ordered", NULL},

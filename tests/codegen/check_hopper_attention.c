@@ -5,7 +5,7 @@
 #include "tests/workload.h"
 
 /* 65 tokens are 2 query blocks in each of 3 * 2 heads; a tile has 1 to 3 of them, and 1 or 2 thread
- * blocks. */
+ * blocks.  As joined rows they are 4 tiles of 195 in each of 2 heads. */
 static const struct {
     const char *schedule;
     int rows, tiles;
@@ -15,7 +15,8 @@ static const struct {
                {"shape=64_split", 1, 12, false},
                {"shape=64_cluster", 1, 24, false},
                {"shape=128", 2, 6, true},
-               {"shape=192", 3, 6, true}};
+               {"shape=192", 3, 6, true},
+               {"cover=joined", 1, 8, true}};
 
 static struct cuda_launch launch_of(const char *schedule, const struct workload *w)
 {
@@ -70,6 +71,33 @@ START_TEST(a_cover_in_parts_needs_counters_and_sums)
 }
 END_TEST
 
+/* A tile has room for 32 blocks of keys. */
+START_TEST(narrow_bands_may_be_joined)
+{
+    static const struct {
+        const char *mask, *local;
+        int seq_len;
+        bool joined;
+    } cases[] = {{"full", NULL, 961, true},           {"full", NULL, 962, false},
+                 {"sliding:w=960", NULL, 2000, true}, {"causal", NULL, 1922, false},
+                 {"causal", "strided", 300, false},   {"causal", "sliding:w=3", 300, true},
+                 {"strided", "causal", 300, false},   {"causal", NULL, 1921, true}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct workload w;
+        workload_init(&w);
+        w.batch = 1;
+        w.layers = 2;
+        w.seq_len = cases[i].seq_len;
+        if (cases[i].local != NULL)
+            OK(workload_add_local(&w, cases[i].local, 0, 2, &st));
+        workload_ready(&w, cases[i].mask, NULL, NULL);
+        ck_assert_msg(build_target_of(TARGET_CUDA, "sm_90", false, &w).joined == cases[i].joined,
+                      "%s", cases[i].mask);
+        workload_release(&w);
+    }
+}
+END_TEST
+
 SUITE("hopper_attention", NULL, NULL,
       LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings)),
-      ONCE(a_cover_in_parts_needs_counters_and_sums))
+      ONCE(a_cover_in_parts_needs_counters_and_sums), ONCE(narrow_bands_may_be_joined))

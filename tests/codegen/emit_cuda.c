@@ -214,7 +214,8 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
                                    .dtype = DTYPE_FP16,
                                    .head_size = head_size,
                                    .arch = CUDA_ARCH_HOPPER,
-                                   .ordered = true};
+                                   .ordered = true,
+                                   .joined = true};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {

@@ -183,6 +183,27 @@ exported_e4m3() {
   done
 }
 
+# Attention by tiles of joined rows, on Hopper GPUs: the schedule that bench stores becomes this one, which bench then
+# verifies.  With lengths rows are packed.
+exported_joined() (
+  export FUSEPLAN_DB="$scratch/joined.db"
+  for lengths in '' 37,30; do
+    plan="48920 --target cuda -b 2 -s 100 ${lengths:+--lengths $lengths} -H 2 -W 64 --ffn 256 -L 3"
+    place=$scratch/joined$lengths
+    rm -f "$FUSEPLAN_DB"
+    say "$bin/fuseplan" bench $plan -q --baseline none && python3 - "$FUSEPLAN_DB" <<'END' || return 1
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("UPDATE schedule SET knobs = 'shape=64 cover=joined' WHERE impl = 'hopper_attention'")
+db.execute('VACUUM')
+END
+    say "$bin/fuseplan" bench $plan -q --baseline none && say "$bin/fuseplan" export $plan -q -o "$place" &&
+      grep -q '\.most = ' "$place"/plan_*.c && say make -s -j "$(nproc)" -C "$place" && with_library "$place" cuda/joined &&
+      say "$place/joined" || return 1
+    ! command -v compute-sanitizer >/dev/null || sanitized "$place/joined" || return 1
+  done
+)
+
 # Embeddings by libraries of each type.
 embedded() {
   for type in fp32 fp16 bf16; do
@@ -202,7 +223,7 @@ exported() {
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5 && embedded || return 1
   case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
-  9.0*) exported_e4m3 ;;
+  9.0*) exported_e4m3 && exported_joined ;;
   esac
 }
 

@@ -47,6 +47,7 @@ e4m3() {
       for mask in strided bigbird document; do
         echo "-e fp8 -s 1-6,2-6 -i hopper_attention -W $size -a 200 $type 2 333 $mask"
       done
+      echo "-e fp8 -s 1-6 -i hopper_attention -W $size -a 20 $type 9 45 full"
     done
   done
 }
@@ -128,6 +129,7 @@ workloads() {
         echo "-s $attention -W $size -a 200 $type 2 333 $mask"
         echo "-c bias -s $attention -W $size -a 200 $type 2 333 $mask"
       done
+      echo "-s 1-6 -i hopper_attention -W $size -a 20 $type 9 45 sliding_causal:w=9"
     done
   done
 }

@@ -125,6 +125,55 @@ static void load_weights(const struct fp_args *a, const struct workload *w, floa
     }
 }
 
+/* ---- tiles of joined rows -------------------------------------------------------------------- */
+
+/* Whether entries, of so many ints from key blocks to row words, keep a key for row r of their
+ * rows. */
+static bool keeps(const int *block, const int *bits, int ints, int count,
+                  const unsigned long long *words, int r, int key)
+{
+    for (int e = 0; e < count; e++, block += ints, bits += ints)
+        if (*block == key / FP_BLOCK)
+            return *bits < 0 || (words[(ptrdiff_t)*bits * FP_BLOCK + r] >> key % FP_BLOCK & 1) != 0;
+    return false;
+}
+
+static bool is_listed(const struct fp_blocks *m, int b, int token, int key)
+{
+    const int block = (m->lists > 1 ? b : 0) * m->blocks + token / FP_BLOCK, at = m->start[block];
+    return keeps(m->key_block + at, m->bits + at, 1, m->start[block + 1] - at, m->words,
+                 token % FP_BLOCK, key);
+}
+
+static bool is_joined(const struct fp_tiles *t, int row, int key)
+{
+    enum { HEAD = 32 };
+    const int tile = row / FP_BLOCK, *head = t->head + (ptrdiff_t)tile * HEAD * 2,
+              *of = t->tile + 4 * (ptrdiff_t)tile;
+    return of[0] == 0 && of[1] == tile && of[2] <= HEAD &&
+           keeps(head, head + 1, 2, of[2], t->words, row % FP_BLOCK, key);
+}
+
+/* Tiles of joined rows keep what the lists keep of a token's sequence, and nothing of another. */
+static bool joins_as_listed(const struct fp_args *a)
+{
+    const int sequences = a->tiles.tile != NULL && a->tiles.rest == NULL ? a->batch : 0;
+    bool right = true;
+    for (int s = 0; s < sequences * sequences; s++) {
+        const int b = s / sequences, of = s % sequences;
+        const int real = a->lengths != NULL ? a->lengths[b] : a->seq_len,
+                  keys = a->lengths != NULL ? a->lengths[of] : a->seq_len,
+                  rows = a->offset != NULL ? keys : a->seq_len;
+        const int begin = a->offset != NULL ? a->offset[b] : b * a->seq_len,
+                  begin_of = a->offset != NULL ? a->offset[of] : of * a->seq_len;
+        for (int i = 0; i < real; i++)
+            for (int k = 0; k < rows; k++)
+                right = right && is_joined(&a->tiles, begin + i, begin_of + k) ==
+                                     (b == of && k < keys && is_listed(&a->mask, b, i, k));
+    }
+    return right;
+}
+
 /* ---- e4m3 ------------------------------------------------------------------------------------ */
 
 /* Byte 2i of each 16 columns is column i, byte 2i + 1 column i + 8. */
@@ -291,7 +340,7 @@ int fake_code_run(struct fake_code *c, const struct fp_args *a)
         return fault();
     while (is(c, "hang"))
         pause();
-    if (!is(c, "nothing"))
+    if (!is(c, "nothing") && joins_as_listed(a))
         compute(c, a);
     return 0;
 }
