@@ -249,7 +249,7 @@ template <class S> struct compute {
         u32 sums = 0;
 #pragma unroll
         for (int j = 0; j < S::PANELS * 4; j++) {
-            const u32 chunk = j % 4 * 2 + tid % 2;
+            const u32 chunk = tid % 2 * 4 + j % 4; /* eight threads: all banks */
             if (S::has(j / 4, chunk)) {
                 const uint4 x =
                     *reinterpret_cast<const uint4 *>(line + j / 4 * PANEL + (chunk ^ row % 8) * 16);

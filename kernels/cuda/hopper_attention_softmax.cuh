@@ -95,6 +95,10 @@ template <class S> struct softmax {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             top[r] = fmaxf(state.top[r], lanes_max<4>(top[r]));
+            if (S::JOINED && !(top[r] > state.top[r] + LAZY / S::unit)) {
+                rescale[r] = 1.0f; /* that others grew, of another sequence, changes no bit */
+                continue;
+            }
             rescale[r] = exp2_fast(state.top[r] * S::unit - S::shift(top[r]));
             state.top[r] = top[r];
             state.sum[r] *= rescale[r];
