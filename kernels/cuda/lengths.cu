@@ -5,14 +5,16 @@
 
 enum { THREADS_MAX = 1024 };
 
+/* By all thread blocks: plans have up to megabytes of counters. */
 static __device__ void clear(const fp_clearing &c)
 {
-    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x)
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < c.count;
+         i += (int)(gridDim.x * blockDim.x))
         c.words[i] = 0;
 }
 
-/* One thread block.  A kernel, so that a graph of a call has kernels alone where it can: CUDA
- * launches such graphs fastest. */
+/* A kernel, so that a graph of a call has kernels alone where it can: CUDA launches such graphs
+ * fastest. */
 extern "C" __global__ void encoder_clear_words(const __grid_constant__ fp_clearing c)
 {
     clear(c);
@@ -119,17 +121,18 @@ extern "C" __global__ void encoder_read_mask(const __grid_constant__ fp_reading 
     }
 }
 
-/* All thread blocks list tokens, where they are packed; the first one does all else. */
+/* All thread blocks clear counters, and list tokens, where they are packed; the first one does all
+ * else. */
 extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_lists c)
 {
     __shared__ int sums[THREADS_MAX];
     const int blocks = c.from.blocks, rows = c.batch * blocks;
     int before = 0;
+    clear(c.clearing);
     if (c.unpacked != nullptr)
         list_tokens(c, sums);
     if (blockIdx.x != 0)
         return;
-    clear(c.clearing);
     copy_lengths(c);
     __syncthreads();
     for (int first = 0; first < rows; first += (int)blockDim.x) {

@@ -203,11 +203,21 @@ static struct fp_clearing clearing_of(const struct run *r)
     return (struct fp_clearing){r->args.sync, (int)(r->space.sync_bytes / sizeof(unsigned))};
 }
 
+/* Thread blocks of the kernels that clear counters and list tokens: one for so many counters or
+ * sequences. */
+static int blocks_for(int count, int each)
+{
+    enum { MOST = 128 };
+    int blocks = (count + each - 1) / each;
+    return blocks < MOST ? blocks : MOST;
+}
+
 int encoder_clear(const struct run *r)
 {
     struct fp_clearing c = clearing_of(r);
-    return encoder_launch_outside(r, (const void *)encoder_clear_words, &c, 1,
-                                  c.count < 1024 ? 128 : 1024);
+    const int threads = c.count < 1024 ? 128 : 1024;
+    return encoder_launch_outside(r, (const void *)encoder_clear_words, &c,
+                                  blocks_for(c.count, threads), threads);
 }
 
 int encoder_lengths_take(const struct run *r)
@@ -243,7 +253,7 @@ static int real_tokens(const struct run *r)
  * mask decides these. */
 static int cut_lists(struct run *r, int kind)
 {
-    enum { THREADS = 1024, LISTING_BLOCKS = 128 };
+    enum { THREADS = 1024 };
     const struct plan_mask *m = &r->plan->masks[kind];
     struct run_mask *mask = &r->masks[kind];
     struct fp_cut_lists *c = &mask->cut_lists;
@@ -262,7 +272,9 @@ static int cut_lists(struct run *r, int kind)
     c->lengths = r->space.lengths;
     c->from = mask->lists;
     c->from_words = (int)m->words;
-    int blocks = c->unpacked == NULL ? 1 : c->batch < LISTING_BLOCKS ? c->batch : LISTING_BLOCKS;
+    const int clearing = blocks_for(c->clearing.count, THREADS);
+    const int listing = c->unpacked == NULL ? 1 : blocks_for(c->batch, 1);
+    const int blocks = clearing > listing ? clearing : listing;
     int status = copy_words(r, c->words, c->from.words, m->words);
     if (status == ENCODER_OK)
         status = encoder_launch_outside(r, (const void *)encoder_cut_lists, c, blocks, THREADS);
