@@ -226,8 +226,8 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
         buf_addf(out, "constexpr fp_hopper_attention shape_%d_%d = ", head_size, i);
         add_hopper_attention(&h.kernel, out);
         buf_addf(out,
-                 ";\nstatic_assert(sizeof(fp::hopper_attention::shape<fp::fp16, 0, shape_%d_%d>) > "
-                 "0);\n",
+                 ";\nstatic_assert(sizeof(fp::hopper_attention::shape<fp::fp16, FP_SPLIT | "
+                 "FP_MERGE, shape_%d_%d>) > 0);\n",
                  head_size, i);
     }
 }
