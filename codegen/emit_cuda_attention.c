@@ -69,12 +69,12 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
 
 void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
 {
-    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s%s}", k->head_size, k->consumers, k->rows,
+    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s", k->head_size, k->consumers, k->rows,
              k->ring, k->producers, k->cluster, truth(k->draws), truth(k->overlap),
-             truth(k->q_in_registers), truth(k->ordered),
-             k->joined     ? k->out_e4m3 ? ", true, true" : ", false, true"
-             : k->out_e4m3 ? ", true"
-                           : "");
+             truth(k->q_in_registers), truth(k->ordered));
+    if (k->out_e4m3 || k->joined)
+        buf_addf(out, ", %s", truth(k->out_e4m3));
+    buf_adds(out, k->joined ? ", true}" : "}");
 }
 
 void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out)

@@ -146,6 +146,8 @@ bool mask_band(const struct mask *m, int *left, int *right)
 {
     const int last = m->seq_len - 1;
     *left = *right = 0;
+    if (m->matrices != 1)
+        return false;
     while (*right < last && mask_keep(m, 0, 0, *right + 1))
         ++*right;
     while (*left < last && mask_keep(m, 0, last, last - *left - 1))
@@ -157,5 +159,5 @@ bool mask_band(const struct mask *m, int *left, int *right)
             if (row_of(m, 0, i)[word] != bits_of(first, end, word))
                 return false;
     }
-    return m->matrices == 1;
+    return true;
 }

@@ -17,7 +17,7 @@
 
 typedef unsigned long long fp_word; /* of the mask */
 
-/* They go to fp_tiles. */
+/* What tiles are made of, and where: tile, head and words become those of struct fp_tiles. */
 struct fp_join_tiles {
     int batch, seq_len;
     int left, right, most; /* as in plan_tiles */
@@ -64,13 +64,13 @@ FP_JOINED struct fp_key_rows fp_keys_of(const struct fp_join_tiles *c, int row)
         b = row / c->seq_len;
     int begin = c->offset != NULL ? c->offset[b] : b * c->seq_len;
     int end = begin + (c->lengths != NULL ? c->lengths[b] : c->seq_len);
-    int left = row < end ? begin : end, right = row + c->right + 1;
-    left = row - c->left > left ? row - c->left : left;
+    struct fp_key_rows keys = {row < end ? begin : end, row + c->right + 1};
+    if (row - c->left > keys.first)
+        keys.first = row - c->left;
     if (row >= end)
-        right = left;
-    else if (right > end)
-        right = end;
-    struct fp_key_rows keys = {left, right};
+        keys.end = keys.first;
+    else if (keys.end > end)
+        keys.end = end;
     return keys;
 }
 
