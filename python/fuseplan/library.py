@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import sys
+import warnings
 
 import torch
 
@@ -94,17 +95,17 @@ def _search(parts, time_limit, progress, wish):
     precisions have."""
     found = []
     for i, words in enumerate(parts):
-        bar = program.Bar(f"fuseplan search, size {i + 1} of {len(parts)}") if progress is True else progress or None
+        which, limit = f"size {i + 1} of {len(parts)}", max(time_limit / len(parts), 1)
         try:
-            out = program.run("search", *words, *(wish.search_words() if wish else []), "--time-limit",
-                              max(time_limit / len(parts), 1), "--format", "json", "-q", progress=bar)
+            with program.reported(f"fuseplan search, {which}", progress) as report:
+                out = program.run("search", *words, *(wish.search_words() if wish else []), "--time-limit", limit,
+                                  "--format", "json", "-q", progress=report)
             found.append(json.loads(out)["precisions"] if wish else [])
         except program.ProgramError as error:
-            if error.status != program.NOTHING_KNOWN:  # else the time was too short
+            if error.status != program.NOTHING_KNOWN:
                 raise
-        finally:
-            if isinstance(bar, program.Bar):
-                bar.close()
+            warnings.warn(f"the search for {which} found no plan in {limit:g} s, and the best one known runs, or the "
+                          "default one: give it a longer time_limit", stacklevel=2)
     return found
 
 

@@ -110,6 +110,17 @@ def version():
     return f"{run('--version').strip()} {place.st_size} {place.st_mtime_ns}"
 
 
+@contextlib.contextmanager
+def reported(what, progress):
+    """What is to be called with each event, or None.  progress: see optimize()."""
+    bar = Bar(what) if progress is True else progress or None
+    try:
+        yield bar
+    finally:
+        if isinstance(bar, Bar):
+            bar.close()
+
+
 class Bar:
     """A line of progress on stderr, which notebooks show, too; rewritten, or where it cannot be every 10 s anew."""
 

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import torch
 
-from . import arguments, finder, graphs
+from . import arguments, finder, graphs, program
 from .stack import Layers, asking
 
 _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
@@ -27,10 +27,11 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     right even where the tokenizer pads on the left, so a sentence has the embedding that it has alone. Sentences of
     about the same length run together, as many as the largest plan for that length takes, or batch_size; no mask is
     read, and layers compute no rows of padding if the library is packed. On a GPU one small batch alone, whose size
-    comes again, runs as a CUDA graph."""
+    comes again, runs as a CUDA graph. progress: True: a line on stderr; or a function that is called with each event, a
+    dict of the numbers of sentences `done` and `total`."""
     one = isinstance(sentences, str)
     texts = [sentences] if one else arguments.strings_of("sentences", sentences)
-    arguments.check(None, None, batch_size=batch_size, truncate_dim=truncate_dim)
+    arguments.check(None, progress, batch_size=batch_size, truncate_dim=truncate_dim)
     arguments.check_kind("prompt", prompt, (str, type(None)), "a str")
     arguments.check_kind("prompt_name", prompt_name, (str, type(None)), "a str")
     stack = _stack_of(model)
@@ -38,7 +39,8 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     columns = getattr(model, "truncate_dim", None) if truncate_dim is None else truncate_dim
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
     out = None
-    with _ahead(lambda: _tokenise(model, prompt, texts, order)) as windows, torch.inference_mode():
+    with (_ahead(lambda: _tokenise(model, prompt, texts, order)) as windows, torch.inference_mode(),
+          program.reported("fuseplan encode", progress) as report):
         done = 0
         for window in windows:
             for batch in _split(stack, window.lengths, batch_size):
@@ -51,8 +53,8 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
                 out[_pin(out.device, torch.from_numpy(window.places[batch.start:batch.stop])).to(
                     out.device, non_blocking=True)] = found
                 done += len(batch)
-                if progress:
-                    print(f"\r{done} of {len(texts)} sentences", end="" if done < len(texts) else "\n", flush=True)
+                if report:
+                    report({"event": "step", "phase": "sentences", "done": done, "total": len(texts)})
     if out is None:
         out = torch.empty(0, 0)
     out = out if convert_to_tensor else _to_numpy(out)

@@ -1,8 +1,10 @@
 """SentenceTransformer and CrossEncoder objects, encode(), and all-MiniLM-L6-v2 with its own weights."""
 
+import contextlib
 import copy
 import importlib.util
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -89,6 +91,13 @@ class Sentences(common.Case):
         self.assertSame(fuseplan.encode(ours, TEXTS, batch_size=5, convert_to_tensor=True), plain.encode(TEXTS))
         self.assertSame(fuseplan.encode(ours, 'w7 w8'), plain.encode('w7 w8'))
         self.assertEqual(len(fuseplan.encode(ours, [])), 0)
+        events = []
+        fuseplan.encode(ours, TEXTS[:9], batch_size=5, progress=events.append)
+        self.assertEqual([(event['done'], event['total']) for event in events], [(5, 9), (9, 9)])
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            with mock.patch.object(sentences.program.time, 'monotonic', side_effect=itertools.count(0, 20)):
+                fuseplan.encode(ours, TEXTS[:9], progress=True)
+        self.assertEqual((out.getvalue(), err.getvalue()), ('', 'fuseplan encode: sentences 9 of 9, 20 s\n'))
         self.assertEqual(fuseplan.stats(ours)['encoder.layer']['plain'], {})
         self.assertRefused("prompt_name is 'no'", fuseplan.encode, ours, TEXTS, prompt_name='no', kind=ValueError)
         self.assertRefused('call optimize() first', fuseplan.encode, plain, TEXTS)
@@ -96,7 +105,8 @@ class Sentences(common.Case):
         self.assertRefused('sentences is a int; expected a list of str', fuseplan.encode, ours, 5, kind=TypeError)
         self.assertRefused('the model is a builtins.NoneType', fuseplan.encode, None, TEXTS)
         for name, value, kind in (('batch_size', 'a', ValueError), ('truncate_dim', -1, ValueError),
-                                  ('prompt', 5, TypeError), ('prompt_name', [], TypeError)):
+                                  ('prompt', 5, TypeError), ('prompt_name', [], TypeError),
+                                  ('progress', 5, ValueError)):
             self.assertRefused(f'{name} is ', fuseplan.encode, ours, TEXTS, **{name: value}, kind=kind)
         plain[0] = torch.nn.Identity()
         self.assertRefused('the model is a SentenceTransformer that begins with a Identity', optimize, plain)
