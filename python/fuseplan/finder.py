@@ -20,7 +20,7 @@ class Description:
 
     owner: torch.nn.Module  # has the list
     attribute: str
-    path: str  # of the list in the model, "encoder.layer"
+    path: str  # of the list in the model, "encoder.layer"; its class, if it is the model
     layers: list
     family: object
     norm: str
@@ -183,7 +183,7 @@ def _describe(path, owner, attribute, layers):
             if value != kinds[0][name]:
                 raise Unsupported(f"layer {i} has {name} {value}, and layer 0 {kinds[0][name]}; fuseplan runs layers "
                                   "of one kind")
-    return Description(owner, attribute, path, layers, family, **kinds[0], rms=_find_rms(norms),
+    return Description(owner, attribute, path or type(owner).__name__, layers, family, **kinds[0], rms=_find_rms(norms),
                  hidden=norms[0].weight.shape[0], eps=_eps(norms), window=window, every=every)
 
 
@@ -346,6 +346,9 @@ def _check_values(i, layer, first):
         if type(t.detach()) is not torch.Tensor or t.dtype not in _FLOATS:
             raise Unsupported(f"layer {i}: {name} is {t.dtype} in a {type(t.detach()).__name__}; expected fp32, fp16 "
                               "or bf16 in a Tensor: load without quantization_config")
+        if t.device.type not in ("cpu", "cuda"):
+            raise Unsupported(f"layer {i}: {name} is on {t.device}; fuseplan's layers run on a CPU or an NVIDIA GPU: "
+                              "load the weights there")
         if t.device != first.device:
             raise Unsupported(f"layer {i}: {name} is on {t.device}, and others on {first.device}; fuseplan's layers "
                               "run on one device: load the model without device_map")

@@ -14,7 +14,7 @@ import common
 import models
 import stubs
 from common import SHAPES, run
-from fuseplan import finder, optimize, probe, restore, stats
+from fuseplan import explain, finder, optimize, probe, restore, stats
 
 
 class Models(common.Case):
@@ -126,6 +126,8 @@ class Pytorch(common.Case):
             for_ours = layer(for_ours)
         for layer in plain:
             for_plain = layer(for_plain)
+        self.assertTrue(explain(ours).startswith('ModuleList: 3 layers'), explain(ours))
+        self.assertEqual([*stats(ours)], ['ModuleList'])
         self.assertEqual((len(ours), len(restore(ours))), (1, 3))
         self.assertNear(for_ours, for_plain)
 
