@@ -76,20 +76,25 @@ class _Entry:
 
 class _Call:
     """A way into a graph and out of it again, for calls of one signature: where their tensors go, what results they
-    get, and which engines run.  It is made once, as what a call does in Python keeps the GPU waiting."""
+    get, and which engines run, with (batch, tokens) and which tensor is the mask or the lengths, or None.  It is made
+    once, as what a call does in Python keeps the GPU waiting."""
 
-    def __init__(self, entry, key, names, tokens, kind):
+    def __init__(self, entry, key, tensors, tokens, kind):
         self.entry, self.key, self.tokens = entry, key, tokens
         self.takes, self.gives = [], []
-        for whole in map(entry.inputs.get, names):
+        for whole in map(entry.inputs.get, tensors):
             t, end = entry.cut(whole, tokens), entry.graph.end(whole)
             self.takes.append((end and end.leads_to(t), kind.mover(t, True)))
         for whole in entry.results:
             t, end = entry.cut(whole, tokens), entry.graph.end(whole)
             sizes, strides = tuple(t.shape), torch.empty(t.shape, device="meta").stride()
             self.gives.append((sizes, strides, t.dtype, end and end.leads_to(t), kind.mover(t, False)))
-        self.counts = [(engine, (batch, tokens if length == entry.wide else length))
-                       for engine, (batch, length) in entry.ran]
+        masks = [(i, t) for i, (name, t) in enumerate(tensors.items()) if name in ("attention_mask", "lengths")]
+        self.counts = []
+        for engine, (batch, length) in entry.ran:
+            length = tokens if length == entry.wide else length
+            of = [i for i, t in masks if t.dim() == 1 or t.shape[-1] == length]  # one tower of two may have no mask
+            self.counts.append((engine, (batch, length), of[0] if of else None))
 
 
 def _builder(result, found):
@@ -266,7 +271,7 @@ class Graphs:
         if call is None:
             sizes = {name: (t.shape, t.dtype) for name, t in tensors.items()}
             call = self._add(key, key, tensors, sizes, fn, None, None)
-        return call and (self._replay(call, tensors.values(), begun),)
+        return call and (self._replay(call, [*tensors.values()], begun),)
 
     def _add(self, signature, key, tensors, sizes, fn, tokens, wide):
         """The call of a signature by the graph of a key, which may be captured now; None: there is none.  sizes:
@@ -285,8 +290,8 @@ class Graphs:
         """The result of a call whose tensors are given, in new tensors."""
         result = self._launch(call, given, self._empty)
         seconds = perf_counter() - begun
-        for engine, shape in call.counts:
-            engine.count(shape, seconds, True)
+        for engine, shape, mask in call.counts:
+            engine.count(shape, seconds, None if mask is None else given[mask], True)
         return result
 
     def _launch(self, call, given, empty):

@@ -38,6 +38,12 @@ def _kept(mask):
     return mask == 0 if mask.is_floating_point() and mask.dim() == 4 else mask != 0
 
 
+def count(mask, batch):
+    """(batch) how many tokens a mask keeps that read() takes."""
+    kept = _kept(mask)
+    return (kept if kept.dim() == 2 else kept[:, 0, -1]).expand(batch, -1).sum(1)
+
+
 def _is_added(mask):
     return mask.is_floating_point() and mask.dim() == 4
 

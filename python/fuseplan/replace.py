@@ -1,4 +1,4 @@
-"""optimize(), restore(), explain(), stats(), doctor()."""
+"""optimize(), restore(), explain(), stats()."""
 
 import collections.abc
 import copy
@@ -7,7 +7,7 @@ import weakref
 
 import torch
 
-from . import arguments, capture, embeddings, finder, graphs as _graphs, library, precision as _precision, probe
+from . import arguments, capture, embeddings, finder, graphs as _graphs, library, masks, precision as _precision, probe
 from .calibration import half_of, scales_of
 from .finder import Unsupported
 from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
@@ -353,28 +353,32 @@ def refuse_old_weights(stack):
 
 
 def lengths_of(engine, shape):
-    """Of the sequences in the newest call of a shape.  It waits for the GPU."""
-    lengths = engine.lengths.get(shape)
+    """Of the sequences in the newest call of a shape; None: later calls had too many other ones.  It waits for the
+    GPU."""
+    lengths = engine.lengths.get(shape, False)
+    if lengths is False:
+        return None
     if lengths is None:
         return [shape[1]] * shape[0]
     with capture.lock:
-        return (lengths if lengths.dim() == 1 else (lengths != 0).sum(1)).tolist()
+        return (lengths if lengths.dim() == 1 else masks.count(lengths, shape[0])).tolist()
 
 
 def stats(model):
     """Of each stack by its path: calls of each shape, how many of them were replays of a CUDA graph, with the plan's
-    size that ran it, the share of its rows that was padding in its newest call, and the mean time of a call in
-    microseconds (on a GPU the host's, of a replay the whole model's), and calls that the model's own layers ran, by the
-    reason.  embeddings: calls whose embeddings the library wrote, without replays.  It waits for the GPU."""
+    size that ran it, the share of its rows that was padding in its newest call (None, where calls of 256 other shapes
+    came later), and the mean time of a call in microseconds (on a GPU the host's, of a replay the whole model's), and
+    calls that the model's own layers ran, by the reason.  embeddings: calls whose embeddings the library wrote, without
+    replays.  It waits for the GPU."""
     found = {}
     for stack in _stacks_of(model):
         engine = stack.engine
         shapes = {}
         for (batch, seq_len), count in sorted(engine.calls.items()):
-            index = engine.module._lib.encoder_find(batch, seq_len)
+            index, real = engine.module._lib.encoder_find(batch, seq_len), lengths_of(engine, (batch, seq_len))
             shapes[batch, seq_len] = {"calls": count, "replays": engine.replays[batch, seq_len],
                                       "us": engine.seconds[batch, seq_len] / count * 1e6,
-                                      "padding": 1 - sum(lengths_of(engine, (batch, seq_len))) / (batch * seq_len),
+                                      "padding": None if real is None else 1 - sum(real) / (batch * seq_len),
                                       "plan": engine.sizes[index] if index >= 0 else "in pieces"}
         found[stack.description.path] = {"shapes": shapes, "plain": dict(stack.plain_calls),
                                          "embeddings": stack.embed.calls if stack.embed else 0}

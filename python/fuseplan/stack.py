@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from . import masks
+from . import masks, pack
 from .finder import Unsupported
 from .probe import tensor_of
 
@@ -27,6 +27,7 @@ _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "
 _INPUTS = ("hidden_states", "x", "src")
 _CHANGED = "; the model's other parts may have changed already"
 _SHOWN = 4  # sizes in a text of one line
+_LENGTHS = 256  # shapes of calls, the newest, of whose lengths an engine knows
 
 
 class _Asked(threading.local):
@@ -516,7 +517,6 @@ class Engine:
     """A library with the weights of a stack.  module: encoder.py beside the library; about: what the cache knows."""
 
     def __init__(self, description, module, model, about):
-        from .pack import pack_layers, pack_shared
         self.module, self.about = module, about
         self.type_name = ("fp32", "tf32", "fp16", "bf16")[module.info.dtype]
         gemms = about.get("precision")
@@ -527,12 +527,13 @@ class Engine:
         with open(os.path.join(os.path.dirname(module._path), "manifest.json"), encoding="utf-8") as file:
             self.plans = json.load(file)["plans"]  # of the sizes
         self._description, self._marks = description, _marks_of(description)
-        self.layers = module.Layers(pack_layers(description, self.dtype), description.eps,
-                                    **pack_shared(description, model, self.dtype, module.info.seq_len))
+        self.layers = module.Layers(pack.pack_layers(description, self.dtype), description.eps,
+                                    **pack.pack_shared(description, model, self.dtype, module.info.seq_len))
         self.calls = collections.Counter()
         self.replays = collections.Counter()  # calls among them
         self.seconds = collections.Counter()
-        self.lengths = {}  # of the newest call of each shape, or its mask, see masks.read(); None: no padding
+        # Of the newest call of each shape, or its mask, see masks.read(); None: no padding.
+        self.lengths = collections.OrderedDict()
 
     def has_old_weights(self):
         """Whether the layers' own, which the library has copied, have changed.  What .data changes does not show."""
@@ -543,14 +544,17 @@ class Engine:
         rows first in each sequence, or where order says.  ran: see asking()."""
         shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
         found = self._run(x, lengths, order, every)
-        self.lengths[shape] = lengths
         if ran is not None:
             ran.append((self, shape))
         else:
-            self.count(shape, time.perf_counter() - begun)
+            self.count(shape, time.perf_counter() - begun, lengths)
         return found
 
-    def count(self, shape, seconds, replay=False):
+    def count(self, shape, seconds, lengths, replay=False):
+        self.lengths.pop(shape, None)
+        self.lengths[shape] = lengths  # they take memory of a GPU
+        if len(self.lengths) > _LENGTHS:
+            self.lengths.popitem(last=False)
         self.calls[shape] += 1
         self.replays[shape] += replay
         self.seconds[shape] += seconds

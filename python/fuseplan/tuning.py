@@ -27,9 +27,11 @@ def mean_length(stack):
     engine, rows, tokens, sequences = stack.engine, 0, 0, 0
     for (batch, seq_len), count in dict(engine.calls).items():
         real = lengths_of(engine, (batch, seq_len))
+        if real is None:
+            continue
         rows += count * batch * seq_len
         tokens += count * sum(real)
-        sequences += count * sum(length > 0 for length in real)  # a graph may have room for more
+        sequences += count * sum(length > 0 for length in real)  # on a GPU some may have no token
     return None if tokens >= _FULL * rows or not sequences else max(round(tokens / sequences), 1)
 
 

@@ -14,7 +14,7 @@ import common
 import fuseplan
 import models
 from common import run
-from fuseplan import capture, graphs, masks, optimize, restore, stats
+from fuseplan import capture, graphs, masks, optimize, restore, stats, tuning
 
 SHAPES = [(4, 64)]
 
@@ -178,6 +178,18 @@ class Models(Case):
             self.assertSame(3, seq_len, seed=seq_len)
         self.assertEqual(len(OnCpu.made), 2)  # that of 32 tokens has no lengths
         self.assertEqual(self.replays(self.ours), 5)
+
+    def test_padding_of_replays(self):
+        """Is known of the newest call of a shape, in all forms of a mask."""
+        for seq_len in 20, 32:
+            whole, few = torch.ones(2, seq_len).long(), (torch.arange(seq_len) < torch.tensor([[1], [3]])).long()
+            added = torch.zeros(2, 1, 1, seq_len).masked_fill(few[:, None, None] == 0, -1e30)
+            for mask, padding in (whole, 0), (few, 1 - 2 / seq_len), (None, 0), (added, 1 - 2 / seq_len):
+                for of in (whole if mask is added else mask), mask, mask, mask, mask:
+                    self.ours(draw_tokens(2, seq_len), of)
+                self.assertAlmostEqual(stats(self.ours)['encoder.layer']['shapes'][2, seq_len]['padding'], padding)
+        self.assertEqual(tuning.mean_length(self.ours.encoder.layer.stack), 2)
+        self.assertGreater(self.replays(self.ours), 20)
 
     def test_strided_inputs(self):
         for seed in range(5):

@@ -24,7 +24,7 @@ import common
 import fuseplan
 import models
 from common import SHAPES, run
-from fuseplan import cache, explain, finder, library, optimize, program, restore, stats
+from fuseplan import cache, explain, finder, library, optimize, program, restore, stats, tuning
 
 
 def change(function, *args, **kwargs):
@@ -71,6 +71,15 @@ class Calls(common.Case):
         self.assertEqual({key: value['plan'] for key, value in shapes['shapes'].items()},
                          {(1, 1): (2, 32), (2, 32): (2, 32), (7, 3): 'in pieces', (65, 5): 'in pieces'})
         self.assertEqual(shapes['plain'], {'more than 32 tokens': 1})
+
+    def test_many_shapes(self):
+        """An engine keeps the lengths of the newest alone, which take a GPU's memory."""
+        with mock.patch.object(fuseplan.stack, '_LENGTHS', 2):
+            for seq_len, lengths in (9, [9, 5]), (10, [10, 5]), (9, [9, 3]), (11, [11, 11]):
+                run(self.ours, 2, seq_len, lengths)
+        found = stats(self.ours)['encoder.layer']['shapes']
+        self.assertEqual([found[2, seq_len]['padding'] for seq_len in (9, 10, 11)], [1 - 12 / 18, None, 0])
+        self.assertEqual(tuning.mean_length(self.ours.encoder.layer.stack), 8)  # 2 * 12 + 22 of 6
 
     def test_asks_for_more(self):
         self.plain = models.draw(attn_implementation='eager')
@@ -403,6 +412,7 @@ class Refusals(common.Case):
             ('int8', 'layer 1: attention.self.query.weight is torch.int8', change(set_int8)),
             ('devices', 'spreads it over 0, cpu',
              change(lambda m: setattr(m, 'hf_device_map', {'embeddings': 'cpu', 'encoder': 0}))),
+            ('all on meta', 'layer 0: attention.self.query.weight is on meta', models.draw().to('meta')),
             ('meta', 'layer 2: output.dense.weight is on meta', change(lambda m: layer(m, 2).output.to('meta'))),
             ('hook', 'layer 0: output has a hook',
              change(lambda m: layer(m).output.register_forward_hook(lambda *a: None))),
@@ -665,6 +675,23 @@ class Cache(common.Case):
         self.assertIn(f"plan {plan['value']}, {plan['us_per_layer']:.1f} us a layer)", repr(model))
         self.assertIn(f", {plan['us_per_layer']:.1f} us a layer, ", explain(model))
         self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
+
+    def test_search_without_plans(self):
+        """Is said, and another call searches again."""
+        calls, run_program = [], program.run
+
+        def run_no_search(*words, **kwargs):
+            if words[0] != 'search':
+                return run_program(*words, **kwargs)
+            calls.append(words)
+            raise program.ProgramError('', program.NOTHING_KNOWN)
+        with mock.patch.object(program, 'run', run_no_search), mock.patch('warnings.warn') as warn:
+            for _ in range(2):
+                model = optimize(models.draw(), SHAPES, time_limit=3, progress=False)
+        said = [call.args[0] for call in warn.call_args_list if 'search' in call.args[0]]
+        self.assertEqual((len(calls), len(said)), (2, 2))
+        self.assertIn('size 1 of 1 found no plan in 3 s', said[0])
+        self.assertIn('best known, or default', explain(model))
 
     def test_mean_length(self):
         plain = models.draw()
