@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 from . import probe
 from .capture import Recorder
 from .finder import Unsupported
-from .graphs import _is_own
+from .graphs import is_own
 from .stack import Entry
 
 # Models of transformers that hand their embeddings to the layers alone, and the class of these embeddings: a layernorm
@@ -145,7 +145,7 @@ def _describe(t):
 
 
 def _has_hooks(module):
-    return not all(map(_is_own, (*module._forward_hooks.values(), *module._forward_pre_hooks.values())))
+    return not all(map(is_own, (*module._forward_hooks.values(), *module._forward_pre_hooks.values())))
 
 
 def find_refusal(model, stack):

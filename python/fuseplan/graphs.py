@@ -193,7 +193,7 @@ class Graphs:
             return True
         at = torch.utils.hooks.RemovableHandle.next_id
         if at != self._hooks_at or self._hooked:
-            self._hooked = not all(_is_own(hook) for module in self.model.modules() for hook in (
+            self._hooked = not all(is_own(hook) for module in self.model.modules() for hook in (
                 *module._forward_hooks.values(), *module._forward_pre_hooks.values()))
             self._hooks_at = at
         return self._hooked
@@ -394,7 +394,7 @@ def _reads_rows(model):
     return not re.search("For[A-Z]", name) or name.endswith(_TOKEN_HEADS)
 
 
-def _is_own(hook):
+def is_own(hook):
     return (hook is hide_pooled or isinstance(getattr(hook, "__self__", None), Watch) or
             getattr(hook, "__module__", "").startswith("transformers."))
 

@@ -1,6 +1,5 @@
 """What CUDA graphs of a model depend on, and a call might find changed."""
 
-import itertools
 import operator
 
 import torch

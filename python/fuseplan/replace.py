@@ -294,7 +294,7 @@ def find_layers(model):
     return [module for module in base.modules() if isinstance(module, Layers)]
 
 
-def _stacks_of(model):
+def stacks_of(model):
     found = find_layers(model)
     if not found:
         raise ValueError(f"no layers of the {type(model).__name__} are fuseplan's: call optimize() first")
@@ -319,7 +319,7 @@ def restore(model):
 def explain(model):
     """What was replaced, by what, and what was not: a text."""
     lines = []
-    for stack in _stacks_of(model):
+    for stack in stacks_of(model):
         engine = stack.engine
         searched = engine.about.get("searched_s")
         lines += [f"{stack.description.path}: {stack.describe()}",
@@ -371,7 +371,7 @@ def stats(model):
     calls that the model's own layers ran, by the reason.  embeddings: calls whose embeddings the library wrote, without
     replays.  It waits for the GPU."""
     found = {}
-    for stack in _stacks_of(model):
+    for stack in stacks_of(model):
         engine = stack.engine
         shapes = {}
         for (batch, seq_len), count in sorted(engine.calls.items()):

@@ -3,7 +3,7 @@
 import threading
 
 from . import arguments, finder, graphs, library, precision
-from .replace import _stacks_of, lengths_of, made_engine, refuse_old_weights
+from .replace import stacks_of, lengths_of, made_engine, refuse_old_weights
 
 
 def learned(stack, most):
@@ -42,7 +42,7 @@ def tune(model, time_limit=60, most=4, progress=True):
     must not be replayed after it."""
     arguments.check(time_limit, progress, most=most)
     base, shapes = finder.unwrap(model), []
-    for stack in _stacks_of(model):
+    for stack in stacks_of(model):
         new = learned(stack, most)
         if not new:
             continue
@@ -79,5 +79,5 @@ class Tuning(threading.Thread):
 def tune_in_background(model, time_limit=60, most=4):
     """Starts tune() and returns at once: see Tuning.  The search measures on the device that the model runs on."""
     arguments.check(time_limit, None, most=most)
-    _stacks_of(model)
+    stacks_of(model)
     return Tuning(model, time_limit, most)
