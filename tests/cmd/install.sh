@@ -81,4 +81,15 @@ for command in demo check install check-gpu; do
   TMPDIR=/nowhere run_in / $command --help >"$root/out"
   run_in / help | cmp - "$root/out" || fail "./run $command --help: no help alone"
 done
+
+if command -v dpkg-deb && command -v dpkg-shlibdeps && command -v file; then
+  cpack -B "$root/package" --config "$build/CPackConfig.cmake" >"$root/said" || fail "no package: $(cat "$root/said")"
+  dpkg-deb -c "$root"/package/*.deb >"$root/said"
+  for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fuseplan-search.1 \
+    share/bash-completion/completions/fuseplan share/zsh/vendor-completions/_fuseplan \
+    share/fish/vendor_completions.d/fuseplan.fish share/fuseplan/python/fuseplan/encoder.py; do
+    grep -q " [.]/usr/$file" "$root/said" || fail "the package has no /usr/$file"
+  done
+  grep -e site-functions -e /installed "$root/said" && fail "the package has what only ./run install places"
+fi >/dev/null
 echo "all well"
