@@ -42,8 +42,8 @@ struct table {
     int parsed_count;
 };
 
-/* Reads and checks all rows.  STATUS_USAGE names file and line.  target: of rows that name none.
- * Release *out in any case. */
+/* Reads and checks all rows.  STATUS_USAGE names file and line.  target: of rows that name none; of
+ * several GPUs any one says which rows are meant.  Release *out in any case. */
 int table_read(const struct options *o, const char *path, const char *target, struct table *out,
                struct status *st);
 void table_release(struct table *t);

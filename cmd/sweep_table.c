@@ -162,6 +162,9 @@ int table_read(const struct options *o, const char *path, const char *target, st
 {
     SCOPED_BUF text = BUF_INIT, common = BUF_INIT;
     *out = (struct table){.count = 0};
+    if (target != NULL && strncmp(target, "cuda:", 5) == 0 &&
+        (strcmp(target + 5, "all") == 0 || strchr(target, ',') != NULL))
+        target = target_names[TARGET_CUDA];
     options_words(o, OPTS_ROW & ~OPT(TARGET), &common);
     int line = 0, result = file_read_text(path, 0, &text, st);
     if (result != 0 && st->code == STATUS_ENVIRONMENT)

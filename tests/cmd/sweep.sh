@@ -172,6 +172,9 @@ for gpu in 0 1; do
   grep -q "\"state\":\"done\",\"target\":\"cuda:$gpu\"" events.ndjson || fail "cuda:$gpu is idle: $(cat events.ndjson)"
 done
 [ "$(sqlite3 gpus.db 'SELECT count(DISTINCT uuid) FROM target JOIN study ON target = target.id')" = 2 ] || fail "one GPU"
+# shellcheck disable=SC2086
+fuseplan sweep plan table $gpus --format ndjson >out 2>said || fail "plan of several GPUs: exit $?"
+[ "$(grep -c '"state":"done"' out)" = 3 ] || fail "plan of several GPUs: $(cat out)"
 trials() { sqlite3 gpus.db "SELECT count(*) FROM trial WHERE kind = 'plan'"; }
 before=$(trials)
 for visible in 1,0 2; do
