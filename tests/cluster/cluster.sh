@@ -13,7 +13,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v slurmctld slurmd sbatch munged >/dev/nul
   exit 77
 fi
 . "$here/../cmd/suite.sh"
-trap '"$here/stop.sh" "$root/slurm" >/dev/null 2>&1; rm -rf "$root"' EXIT
+trap '"$here/stop.sh" "$root/slurm" >/dev/null 2>&1 || :; rm -rf "$root"' EXIT
 chmod 755 "$root"
 export TMPDIR="$root/tmp" FUSEPLAN_LOCK_DIR="$root"
 mkdir -p "$TMPDIR/fuseplan-0" # the script's cache
@@ -145,6 +145,14 @@ for ((n = 1; n <= rounds; n++)); do
   collect_all
   echo "equal: $(wc -l <with) rows and plans, $((SECONDS - since)) s"
 done
+
+echo "stop, while a step of a node that is given up runs"
+sbatch --nodelist=n0 --output=/dev/null --wrap 'sleep 1000; exit' >said
+wait_for pgrep -f "$root/slurm/spool.n0/job"
+kill -9 "$(cat "$root/slurm/slurmd.n0.pid")"
+scontrol update nodename=n0 state=down reason=test
+"$here/stop.sh" "$root/slurm" >said
+! pgrep -f "$root/slurm" >&9 || fail "these are left"
 
 export FUSEPLAN_CACHE="$TMPDIR/fuseplan-0"
 # collected DIR: the shards saved there are whole.
