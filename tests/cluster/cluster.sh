@@ -2,7 +2,7 @@
 # cluster.sh FUSEPLAN [ROUNDS]: the batch script of `sweep script slurm` on a Slurm of this host alone: an array of 8
 # shards on two nodes, of which at random moments one task is requeued, one told to end, one killed by -9, one
 # preempted, and one runs on on a node that is given up.  Every plan of a row's space is measured, so that rows and
-# plans must be those of a run without Slurm.  Then a pod's command and GNU parallel.
+# plans must be those of a run without Slurm.  Then a pod's command, and GNU parallel here and as by ssh.
 # ROUNDS: how many arrays (1).  SEED: of the moments; it is printed.
 # Exit 77 where Slurm is not installed, or this is not root.
 set -eu
@@ -179,20 +179,30 @@ wait "$outside" || code=$?
 (pod) || fail "exit $?"
 collected pod
 
+# many FIRST [OPTION...]: the first of 3 shards by GNU parallel; those that are done are left out.
+many() {
+  first=$1
+  shift
+  # shellcheck disable=SC2086
+  seq 0 $((first - 1)) | parallel -j1 --joblog by_hand/jobs --resume-failed "$@" \
+    fuseplan sweep run "$root/table" --shard '{}/3' --save by_hand -q $options >out 2>said
+}
 if command -v parallel >/dev/null; then
   echo "GNU parallel, killed once"
   mkdir by_hand
-  many() {
-    # shellcheck disable=SC2086
-    seq 0 2 | parallel -j1 --joblog by_hand/jobs --resume-failed \
-      fuseplan sweep run "$root/table" --shard '{}/3' --save by_hand -q $options >out 2>said
-  }
   rm -rf "$TMPDIR"/fuseplan-sweep-*
-  many &
+  many 2 &
   outside=$!
   wait_for is_begun
   kill -9 "$(pgrep -f "fuseplan sweep run $root/table --shard 0/3" | tail -n 1)"
   if wait "$outside"; then fail "the kill is not seen"; fi
-  many || fail "exit $?"
+  echo "the others as by ssh, on two hosts"
+  # ssh HOST -- WORD...: a shell of another environment in another directory
+  printf '#!/bin/sh\nshift 2\ncd / && exec env -i SHELL=/bin/sh PATH=/usr/bin:/bin sh -c "$*"\n' >ssh
+  chmod +x ssh
+  printf '%s\n' n0 n1 >hosts
+  many 3 --ssh "$root/ssh" --sshloginfile hosts --wd "$root" --env PATH --env HOME --env TMPDIR --env FUSEPLAN_CACHE \
+    --env FUSEPLAN_CONFIG --env FUSEPLAN_LOCK_DIR || fail "exit $?"
+  [ "$(cut -f 2 by_hand/jobs | grep -cx 'n[01]')" = 2 ] || fail "$(cat by_hand/jobs)"
   collected by_hand
 fi
