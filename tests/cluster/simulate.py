@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """simulate.py: how long a sweep takes on 1 to 10,000 GPUs, by a discrete-event model.
 
-usage: simulate.py table [TIMES]       a table of what saturates
-       simulate.py picture OUT.svg     the same as a picture
-       simulate.py compare TIMES       predicted beside measured seconds of the runs in TIMES
-       simulate.py record DB...         print the times of real sweeps, in the form of TIMES
+usage: simulate.py table [TIMES]          a table of what saturates
+       simulate.py compare TIMES          predicted beside measured seconds of the runs in TIMES
+       simulate.py picture OUT.svg TIMES  hours over GPUs, and what compare prints, as a picture
+       simulate.py record DB...           print the times of real sweeps, in the form of TIMES
 
 A task is a shard: it starts when the scheduler comes to it, and searches one row after another.  A row starts its
 worker, needs kernels, some of which the node's cache has, times trials, holds finals, and saves all that the shard has
@@ -161,13 +161,17 @@ def read_times(path):
     return times, runs
 
 
-def compare(path):
+def predictions(path):
+    """Of each run in TIMES: rows, the cache, predicted and measured seconds."""
     times, runs = read_times(path)
-    print(f"{'rows':>5} {'cache':>6} {'predicted s':>12} {'measured s':>11} {'ratio':>6}")
     for rows, ready, seconds in runs:
-        predicted = Sweep(times, 1, rows, ready, saves=False).run()
-        print(f"{rows:5} {'full' if ready else 'empty':>6} {predicted:12.1f} {seconds:11.1f} "
-              f"{predicted / seconds:6.2f}")
+        yield rows, "full" if ready else "empty", Sweep(times, 1, rows, ready, saves=False).run(), seconds
+
+
+def compare(path):
+    print(f"{'rows':>5} {'cache':>6} {'predicted s':>12} {'measured s':>11} {'ratio':>6}")
+    for rows, cache, predicted, seconds in predictions(path):
+        print(f"{rows:5} {cache:>6} {predicted:12.1f} {seconds:11.1f} {predicted / seconds:6.2f}")
 
 
 def quantiles(values, count=9):
@@ -206,12 +210,29 @@ def record(paths):
 # ---- the picture ------------------------------------------------------------------------------
 
 
-def picture(path):
+def beside(path):
+    """Predicted over measured seconds; a filled circle is a sweep that compiled."""
+    left, top, size, most = 740, 20, 220, 160
+    at = lambda seconds: size * seconds / most
+    yield f'<path d="M{left} {top + size}l{size} {-size}" stroke="#222" stroke-dasharray="2 4"/>'
+    for tick in range(0, most + 1, 40):
+        yield (f'<path d="M{left} {top + size - at(tick):.0f}h{size}M{left + at(tick):.0f} {top}v{size}" stroke="#ddd"/>'
+               f'<text x="{left + at(tick):.0f}" y="{top + size + 16}" text-anchor="middle">{tick}</text>'
+               f'<text x="{left - 6}" y="{top + size - at(tick) + 4:.0f}" text-anchor="end">{tick}</text>')
+    for rows, cache, predicted, measured in predictions(path):
+        x, y = left + at(measured), top + size - at(predicted)
+        yield (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" stroke="#222" fill="{"#fff" if cache == "full" else "#222"}"/>'
+               f'<text x="{x + 7:.1f}" y="{y + 4:.1f}">{rows} rows</text>')
+    for line, text in enumerate(("predicted over measured seconds,", "sweeps on a CPU: the cache was", "empty ●, full ○")):
+        yield f'<text x="{left + size / 2:.0f}" y="{top + size + 40 + 16 * line}" text-anchor="middle">{text}</text>'
+
+
+def picture(path, times):
     left, top, width, height = 60, 20, 520, 330
     x = lambda devices: left + width * math.log10(devices) / 4
     y = lambda hours: top + height * (3 - math.log10(hours)) / 6
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 400" font-family="sans-serif" font-size="12">',
-           '<rect width="700" height="400" fill="#fff"/>']
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1020 400" font-family="sans-serif" font-size="12">',
+           '<rect width="1020" height="400" fill="#fff"/>']
     for e in range(5):
         out.append(f'<path d="M{x(10 ** e):.0f} {top}v{height}" stroke="#ddd"/>'
                    f'<text x="{x(10 ** e):.0f}" y="{top + height + 16}" text-anchor="middle">{10 ** e:,}</text>')
@@ -228,7 +249,7 @@ def picture(path):
         out.append(f'<polyline points="{ideal}" fill="none" stroke="{colour}" stroke-dasharray="2 4"/>'
                    f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
                    f'<text x="{x(points[-1]) + 6:.0f}" y="{y(hours[-1]) + 4:.0f}" fill="{colour}">{rows:,} rows</text>')
-    out.append("</svg>\n")
+    out += [*beside(times), "</svg>\n"]
     with open(path, "w", encoding="utf-8") as f:
         f.write("\n".join(out))
 
@@ -236,8 +257,8 @@ def picture(path):
 def main(words):
     if words[:1] == ["table"] and len(words) <= 2:
         table(read_times(words[1])[0] if len(words) > 1 else H200)
-    elif words[:1] == ["picture"] and len(words) == 2:
-        picture(words[1])
+    elif words[:1] == ["picture"] and len(words) == 3:
+        picture(words[1], words[2])
     elif words[:1] == ["compare"] and len(words) == 2:
         compare(words[1])
     elif words[:1] == ["record"]:
