@@ -22,7 +22,7 @@ for ((n = 1; n <= times; n++)); do
   begin=$(now_ms)
   if ! kill -TERM $pid 2>/dev/null; then
     wait $pid || fail "run $n ended by itself: exit $?"
-    done_early=$((done_early + 1))
+    done_early=$((done_early + 1)) n=$((n - 1))
     rm -rf saved run.db
     continue
   fi
@@ -42,4 +42,4 @@ for ((n = 1; n <= times; n++)); do
   fuseplan db export --db again.db -o again.ndjson -q
   cmp all.ndjson again.ndjson || fail "run $n: what was measured is not saved"
 done
-echo "$times runs, $done_early were done before; exit after at most $worst ms; $(grep -c '"trial"' all.ndjson) trials saved"
+echo "$times runs, $done_early more were done before; exit after at most $worst ms; $(grep -c '"trial"' all.ndjson) trials saved"
