@@ -14,6 +14,7 @@ from .stack import Layers, asking
 
 _WINDOW = 4096  # sentences that are tokenised at once; each window's are sorted by length
 _COMPARED = 8  # of these by the tokenizer's own call, too
+_PLAIN = 32  # that are longer than any plan run together, as in SentenceTransformer.encode()
 _NUMBERS = {"input_ids": operator.attrgetter("ids"), "token_type_ids": operator.attrgetter("type_ids")}
 
 
@@ -25,9 +26,9 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
     model: a SentenceTransformer whose layers optimize() has replaced. A thread tokenises the longest sentences first,
     ahead of the layers. truncate_dim: how many columns to keep, by default as the model says. Padding stands on the
     right even where the tokenizer pads on the left, so a sentence has the embedding that it has alone. Sentences of
-    about the same length run together, as many as the largest plan for that length takes, or batch_size; no mask is
-    read, and layers compute no rows of padding if the library is packed. On a GPU one small batch alone, whose size
-    comes again, runs as a CUDA graph. progress: True: a line on stderr; or a function that is called with each event, a
+    about the same length run together, as many as the largest plan for that length takes (32 where none does), or
+    batch_size; no mask is read, and layers compute no rows of padding. On a GPU one small batch alone, whose size comes
+    again, runs as a CUDA graph. progress: True: a line on stderr; or a function that is called with each event, a
     dict of the numbers of sentences `done` and `total`."""
     one = isinstance(sentences, str)
     texts = [sentences] if one else arguments.strings_of("sentences", sentences)
@@ -196,7 +197,7 @@ def _split(stack, lengths, batch_size):
     begin, sizes = 0, stack.engine.sizes
     while begin < len(lengths):
         fitting = [b for b, seq_len in sizes if seq_len >= lengths[begin]]
-        count = batch_size or max(fitting, default=1)
+        count = batch_size or max(fitting, default=_PLAIN)
         yield range(begin, min(begin + count, len(lengths)))
         begin += count
 
