@@ -11,8 +11,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 from . import probe
 from .capture import Recorder
 from .finder import Unsupported
-from .graphs import is_own
-from .stack import Entry
+from .watch import Entry, is_own
 
 # Models of transformers that hand their embeddings to the layers alone, and the class of these embeddings: a layernorm
 # of the sum of rows of tables.

@@ -2,7 +2,6 @@
 
 import collections
 import inspect
-import operator
 import re
 import threading
 from time import perf_counter
@@ -11,7 +10,9 @@ import torch
 
 from . import capture, finder, probe
 from .held import Held
-from .stack import Refused, Watch, asking, hide_pooled
+from .results import builder
+from .stack import Refused, asking
+from .watch import is_own
 
 _MULTIPLE = 16  # of tokens: to it a graph's sequences are padded, so that few graphs serve all lengths
 _CALLS = 3  # of a size: the last of them captures
@@ -42,14 +43,14 @@ class _Entry:
         def body():
             self.ran.clear()
             result, found = fn({name: t.clone() for name, t in self.inputs.items()}, self.ran), []
-            build = _builder(result, found)
+            build = builder(result, found)
             copies = [t.clone() if t.is_contiguous() and t.numel() * t.element_size() <= _SMALL else t for t in found]
             results[:] = [t for t, own in zip(copies, found) if t is not own]
             return build(copies)
         results = []
         self.graph = kind(body, self.inputs.values(), results, device, pool)
         self.replay = self.graph.replay
-        self.build = _builder(self.graph.result, self.results)
+        self.build = builder(self.graph.result, self.results)
         if not self.ran:
             raise Refused("none of fuseplan's layers ran")
         if self.wide and any(t.dim() > 3 for t in self.results):
@@ -95,39 +96,6 @@ class _Call:
             length = tokens if length == entry.wide else length
             of = [i for i, t in masks if t.dim() == 1 or t.shape[-1] == length]  # one tower of two may have no mask
             self.counts.append((engine, (batch, length), of[0] if of else None))
-
-
-def _builder(result, found):
-    """Adds the tensors of a call's result to a list, each once.  Returns a function that makes a result like it of such
-    a list of other tensors."""
-    if isinstance(result, torch.Tensor):
-        at = next((i for i, t in enumerate(found) if t is result), len(found))
-        if at == len(found):
-            found.append(result)
-        return operator.itemgetter(at)
-    if hasattr(result, "to_tuple"):  # a ModelOutput, of which __init__() takes as long as all else of a call
-        return _dict_builder(type(result), vars(result), [(n, _builder(part, found)) for n, part in result.items()])
-    if type(result) in (tuple, list):
-        kind, parts = type(result), [_builder(part, found) for part in result]
-        return lambda fresh: kind([part(fresh) for part in parts])
-    if result is not None:
-        raise Refused(f"the result has a {type(result).__name__}")
-    return lambda fresh: None
-
-
-def _dict_builder(kind, fields, parts, put=collections.OrderedDict.__setitem__):
-    names = {name for name, _ in parts}
-    fields = {name: value for name, value in fields.items() if name not in names}
-
-    def build(fresh):
-        new = kind.__new__(kind)
-        own = new.__dict__
-        own.update(fields)
-        for name, part in parts:
-            own[name] = value = part(fresh)
-            put(new, name, value)
-        return new
-    return build
 
 
 class Graphs:
@@ -328,13 +296,13 @@ class Graphs:
             t = self._empty(*sizes)
             return t.fill_(torch.nan) if t.is_floating_point() else t.zero_()
         want, kept = [], []
-        _builder(fn(tensors, []), want)
+        builder(fn(tensors, []), want)
         for name in tensors:
             call.entry.cut(call.entry.inputs[name], call.tokens).zero_()
         for _ in range(2):
             kept.append(({name: t.clone() for name, t in tensors.items()}, []))
             copies, got = kept[-1]
-            _builder(self._launch(call, copies.values(), poisoned), got)
+            builder(self._launch(call, copies.values(), poisoned), got)
         if not all(_is_near(one, other) for _, got in kept for one, other in zip(got, want)):
             raise Refused("a graph's results were not those of the model")
 
@@ -392,11 +360,6 @@ def _reads_rows(model):
     """Whether what stands behind the layers reads rows of tokens one by one, or that of token 0."""
     name = type(model).__name__
     return not re.search("For[A-Z]", name) or name.endswith(_TOKEN_HEADS)
-
-
-def is_own(hook):
-    return (hook is hide_pooled or isinstance(getattr(hook, "__self__", None), Watch) or
-            getattr(hook, "__module__", "").startswith("transformers."))
 
 
 kinds = {"cuda": capture.CudaGraph}  # by type of device

@@ -9,8 +9,10 @@ import torch
 
 from . import arguments, capture, embeddings, finder, graphs as _graphs, library, masks, precision as _precision, probe
 from .calibration import half_of, scales_of
+from .engine import Engine, expected
 from .finder import Unsupported
-from .stack import Engine, Entry, Layers, Stack, Unnested, Watch, expected, hide_pooled
+from .stack import Layers, Stack
+from .watch import Entry, Unnested, Watch, hide_pooled
 
 # The largest relative L2 distance to the model itself, over rows of tokens.  One that is itself farther from its
 # layers in fp32, as T5's attention may be, which has no scale, is no measure: see _is_as_near().

@@ -3,16 +3,13 @@
 import collections
 import contextlib
 import copy
-import functools
 import inspect
-import json
-import os
 import threading
-import time
 
 import torch
 
-from . import masks, pack
+from . import masks
+from .engine import expected
 from .finder import Unsupported
 from .probe import tensor_of
 
@@ -27,7 +24,6 @@ _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "
 _INPUTS = ("hidden_states", "x", "src")
 _CHANGED = "; the model's other parts may have changed already"
 _SHOWN = 4  # sizes in a text of one line
-_LENGTHS = 256  # shapes of calls, the newest, of whose lengths an engine knows
 
 
 class _Asked(threading.local):
@@ -154,187 +150,6 @@ def _make_stand(stack, number):
     stand.__dict__.update(stack=stack, number=number, layer=layer, training=False,
                           **{name: getattr(layer, name) for name in _HOOKS})
     return stand
-
-
-@torch.compiler.disable
-def hide_pooled(pooler, args, pooled):
-    """A hook of a pooler, which reads the row of token 0: NaN where it is padding."""
-    padding = getattr(args[0], "first_is_padding", None) if args else None
-    return pooled if padding is None else pooled.masked_fill(padding[:, None], float("nan"))
-
-
-class Watch:
-    """Hooks of a module: whether its call asks for what a stack below it lacks.
-
-    layers: of the stack; a copy of the module has PyTorch's, and its hooks do nothing.  owner: whether the module
-    itself loops over them.  outermost: whether no watched module is around it.  takes_mask: whether it hands its
-    attention mask to the layers alone.  Then it gets none, as what it would make of it, and what it would look for in
-    it, costs more than some layers, and waits for the GPU.  embeds: whether it makes the embeddings.  entry: in the
-    place of the module's forward(), or None."""
-
-    def __init__(self, layers, module, owner, outermost, takes_mask, embeds, entry):
-        self.layers, self.owner, self.outermost, self.takes_mask = layers, owner, outermost, takes_mask
-        self.embeds, self.entry = embeds, entry
-        family = layers.stack.description.family
-        self.causal, self.rope, self.windows = family.causal, family.rope, family.windows
-        self.counts = owner and family.bias == "bloom"  # tokens, by its mask
-        self.causal_mask = layers.stack.description.causal
-        self.reads_last = type(module).__name__.startswith("SiglipText")  # the last row, also that of padding
-        config = getattr(module, "config", None)
-        self.fields = {} if config is None else vars(config)  # without the functions around them
-        self.names = [name for name, p in inspect.signature(module.forward).parameters.items()
-                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-
-    def _wants(self, name, kwargs):
-        wanted = kwargs.get(name)
-        return bool(wanted or (wanted is None and (self.fields.get(name) or self.fields.get("_" + name))))
-
-    def _find_reason(self, args, kwargs):
-        if self._wants("output_attentions", kwargs):
-            return "output_attentions"
-        if kwargs.get("past_key_values") is not None:
-            return "use_cache"
-        if self.causal:
-            use_cache = kwargs.get("use_cache")
-            if self.fields.get("use_cache") if use_cache is None else use_cache:
-                return "use_cache"
-        if kwargs.get("head_mask") is not None and any(part is not None for part in kwargs["head_mask"]):
-            return "head_mask"
-        if self._takes_as_it_is(kwargs.get("attention_mask")):
-            return "attention_mask"
-        # Without a mask the models of causal layers look in them for several sequences in one.
-        if kwargs.get("position_ids") is not None and (
-                self.rope or (self.causal and kwargs.get("attention_mask") is None)):
-            return "position_ids"
-        return self._find_excess(args, kwargs) if self.windows else None
-
-    def _takes_as_it_is(self, mask):
-        """Whether the model adds nothing to a mask: where it is no (B,S), no triangle and no windows."""
-        if self.reads_last:
-            return mask is not None
-        if self.windows:
-            return mask is not None and not (isinstance(mask, torch.Tensor) and mask.dim() == 2)
-        return (self.causal_mask and isinstance(mask, torch.Tensor) and mask.dim() == 4 and
-                mask.shape[2] == 1 < mask.shape[3])
-
-    def _find_excess(self, args, kwargs):
-        """Of tokens: a stack cannot run its layers itself, as the model alone gives each its mask."""
-        given = next((t for t in (*args[:1], kwargs.get("input_ids"), kwargs.get("inputs_embeds")) if t is not None),
-                     None)
-        longest = self.layers.stack.engine.longest
-        return f"more than {longest} tokens" if given is not None and given.shape[1] > longest else None
-
-    def before(self, module, args, kwargs):
-        if type(self.layers) is not Layers:
-            return None
-        stack = self.layers.stack
-        asked = stack.asked
-        if self.entry is not None:
-            self.entry.within.on = True
-        if self.outermost or asked.by is self:  # after() is not called where a KeyboardInterrupt ends a call
-            asked.by = None
-        if self.outermost or asked.every is self:
-            asked.every = asked.outputs = None
-        if self.takes_mask:
-            asked.mask = None
-        if self.embeds:
-            asked.ids = None
-        if asked.by is None:
-            named = {**dict(zip(self.names, args)), **kwargs} if len(args) > 1 else kwargs
-            reason = self._find_reason(args, named)
-            if reason is not None:
-                asked.by, asked.reason = self, reason
-            elif asked.every is None and self._wants("output_hidden_states", named):
-                asked.every = self
-            if reason is None and self.counts:
-                asked.odd = masks.find_odd(named.get("attention_mask"))
-        if asked.by is not None:
-            if self.owner:
-                stack.count_plain(asked.reason)
-            return None
-        if self.embeds and asked.every is None and not torch.compiler.is_compiling():
-            asked.ids = args[0] if args else kwargs.get("input_ids")
-        if self.takes_mask:
-            mask = kwargs.get("attention_mask")
-            if (isinstance(mask, torch.Tensor) and mask.dim() == 2 and mask.shape[1] <= stack.engine.longest and
-                    not torch.compiler.is_compiling()):
-                asked.mask = mask
-                return args, {**kwargs, "attention_mask": None}
-        return None
-
-    def after(self, module, args, output):
-        if type(self.layers) is Layers:
-            asked = self.layers.stack.asked
-            if asked.by is self:
-                asked.by = None
-            if asked.every is self:
-                asked.every = asked.outputs = None
-            if self.takes_mask:
-                asked.mask = None
-            if self.embeds:
-                asked.ids = None
-            if self.counts:
-                asked.odd = None
-
-
-class Entry:
-    """In the place of a model's forward(), which some call instead of the model: that is a call of the model, too, as
-    hooks belong to it and graphs may run it.  Copies and pickles have the model's own."""
-
-    def __init__(self, module):
-        functools.update_wrapper(self, module.forward)
-        self._module, self._forward, self.within = module, module.forward, threading.local()
-
-    def __call__(self, *args, **kwargs):
-        if getattr(self.within, "on", False):
-            self.within.on = False
-            return self._forward(*args, **kwargs)
-        return self._module(*args, **kwargs)
-
-    def remove(self):
-        """Puts the model's own back, or answers for it where something else has come around it."""
-        own = vars(self._module)
-        if own.get("forward") is self:
-            del own["forward"]
-            if self._forward != self._module.forward:
-                own["forward"] = self._forward
-        self.__class__ = _Ended
-
-    def __deepcopy__(self, memo):
-        return copy.deepcopy(self._forward, memo)
-
-    def __reduce__(self):
-        return _same, (self._forward,)
-
-
-class _Ended(Entry):
-
-    def __call__(self, *args, **kwargs):
-        return self._forward(*args, **kwargs)
-
-
-class Unnested:
-    """In the place of use_nested_tensor of a torch.nn.TransformerEncoder: false, so that its layers get a mask.  Copies
-    and pickles have the encoder's own."""
-
-    def __init__(self, owner):
-        self._owner = owner
-
-    def __bool__(self):
-        return False
-
-    def remove(self):
-        self._owner.use_nested_tensor = True
-
-    def __deepcopy__(self, memo):
-        return True
-
-    def __reduce__(self):
-        return _same, (True,)
-
-
-def _same(value):
-    return value
 
 
 class Stack(torch.nn.Module):
@@ -500,82 +315,3 @@ class Stack(torch.nn.Module):
                 kwargs = {**dict(zip(self._names[1:], args)), **kwargs, "position_bias": bias}
                 args = ()
         return outputs
-
-
-def expected(plan):
-    """", 12.3 us a layer" of a manifest's plan that was measured on this device, else nothing."""
-    us = plan["us_per_layer"]
-    return "" if us is None else f", {us:.1f} us a layer"
-
-
-def _marks_of(description):
-    return [(id(t), t.data_ptr(), None if t.is_inference() else t._version)
-            for layer in description.layers for t in layer.parameters()]
-
-
-class Engine:
-    """A library with the weights of a stack.  module: encoder.py beside the library; about: what the cache knows."""
-
-    def __init__(self, description, module, model, about):
-        self.module, self.about = module, about
-        self.type_name = ("fp32", "tf32", "fp16", "bf16")[module.info.dtype]
-        gemms = about.get("precision")
-        self.precision = f"{self.type_name} with {gemms} in e4m3" if gemms else self.type_name
-        self.dtype = module._dtype
-        self.sizes = module.sizes()
-        self.longest = max(seq_len for _, seq_len in self.sizes)
-        with open(os.path.join(os.path.dirname(module._path), "manifest.json"), encoding="utf-8") as file:
-            self.plans = json.load(file)["plans"]  # of the sizes
-        self._description, self._marks = description, _marks_of(description)
-        self.layers = module.Layers(pack.pack_layers(description, self.dtype), description.eps,
-                                    **pack.pack_shared(description, model, self.dtype, module.info.seq_len))
-        self.calls = collections.Counter()
-        self.replays = collections.Counter()  # calls among them
-        self.seconds = collections.Counter()
-        # Of the newest call of each shape, or its mask, see masks.read(); None: no padding.
-        self.lengths = collections.OrderedDict()
-
-    def has_old_weights(self):
-        """Whether the layers' own, which the library has copied, have changed.  What .data changes does not show."""
-        return self._marks != _marks_of(self._description)
-
-    def run(self, x, lengths, order, ran=None, every=False):
-        """A list of the output y (B,S,D) of the last layer, or with every of all.  x: of any type, as y is, its real
-        rows first in each sequence, or where order says.  ran: see asking()."""
-        shape, begun = (x.shape[0], x.shape[1]), time.perf_counter()
-        found = self._run(x, lengths, order, every)
-        if ran is not None:
-            ran.append((self, shape))
-        else:
-            self.count(shape, time.perf_counter() - begun, lengths)
-        return found
-
-    def count(self, shape, seconds, lengths, replay=False):
-        self.lengths.pop(shape, None)
-        self.lengths[shape] = lengths  # they take memory of a GPU
-        if len(self.lengths) > _LENGTHS:
-            self.lengths.popitem(last=False)
-        self.calls[shape] += 1
-        self.replays[shape] += replay
-        self.seconds[shape] += seconds
-
-    def _run(self, x, lengths, order, every):
-        given = x.dtype
-        if given != self.dtype:
-            x = x.to(self.dtype)
-        if order is not None:
-            batch, seq_len = order.shape
-            rows = (order + torch.arange(0, batch * seq_len, seq_len, device=x.device)[:, None]).flatten()
-            x = _take_rows(x, rows)
-        found = self.layers.each(x, lengths) if every else [self.layers(x, lengths)]
-        if order is not None:
-            back = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=x.device))
-            found = [_take_rows(y, back) for y in found]
-        if given != self.dtype:
-            found = [y.to(given) for y in found]
-        return found
-
-
-def _take_rows(x, rows):
-    """Rows (B*S) of x (B,S,D): a copy by whole rows, where gather() looks for each element."""
-    return x.flatten(0, 1).index_select(0, rows).view(x.shape)

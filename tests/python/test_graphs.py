@@ -14,7 +14,7 @@ import common
 import fuseplan
 import models
 from common import run
-from fuseplan import capture, graphs, masks, optimize, restore, stats, tuning
+from fuseplan import capture, graphs, masks, optimize, restore, results, stats, tuning
 
 SHAPES = [(4, 64)]
 
@@ -101,8 +101,8 @@ class OnCpu:
             end.copy('src')
         into, found = [], []
         with torch.inference_mode(False), torch.no_grad():
-            graphs._builder(self.result, into)
-            graphs._builder(self.fn(), found)
+            results.builder(self.result, into)
+            results.builder(self.fn(), found)
             for t, new in zip(into, found):
                 t.copy_(new)
         for end in self.ends.values():

@@ -74,7 +74,7 @@ class Calls(common.Case):
 
     def test_many_shapes(self):
         """An engine keeps the lengths of the newest alone, which take a GPU's memory."""
-        with mock.patch.object(fuseplan.stack, '_LENGTHS', 2):
+        with mock.patch.object(fuseplan.engine, '_LENGTHS', 2):
             for seq_len, lengths in (9, [9, 5]), (10, [10, 5]), (9, [9, 3]), (11, [11, 11]):
                 run(self.ours, 2, seq_len, lengths)
         found = stats(self.ours)['encoder.layer']['shapes']
