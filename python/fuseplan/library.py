@@ -81,7 +81,7 @@ def get(stack, dtype, shapes, time_limit=None, progress=True, search=None, mean_
                          for batch, seq_len in search or shapes]
                 rows = _search(parts, time_limit, progress, wish) if time_limit else []
                 about = wish.about(rows) if wish else {}
-                found = cache.store(request, lambda path: _export(words + precision.words_of(about), path),
+                found = cache.store(request, lambda path: _export(words + precision.words_of(about), path, progress),
                                     searched_s=time_limit if rows else 0, **about)
     return load(found[0]), found[1]
 
@@ -109,9 +109,12 @@ def _search(parts, time_limit, progress, wish):
     return found
 
 
-def _export(words, path):
+def _export(words, path, progress):
     """By the best plans known; where one is not, by the default one."""
-    program.run("export", "best,default", *words, "--name", "encoder", "-o", path, "-q", "--build", "--packed")
+    with program.reported("fuseplan export", progress) as report:
+        if isinstance(report, program.Bar) and report.rewrites:  # in a log nothing would take the line back
+            report.show("fuseplan export: builds the library")
+        program.run("export", "best,default", *words, "--name", "encoder", "-o", path, "-q", "--build", "--packed")
 
 
 _numbers = itertools.count()

@@ -676,6 +676,14 @@ class Cache(common.Case):
         self.assertIn(f", {plan['us_per_layer']:.1f} us a layer, ", explain(model))
         self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
 
+    def test_build_is_shown(self):
+        """In a line that goes, on a terminal."""
+        for terminal, line in (True, 'fuseplan export: builds the library'), (True, None), (False, None):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                said.isatty = lambda terminal=terminal: terminal
+                optimize(models.draw(), SHAPES if terminal else [(1, 8)])
+            self.assertEqual(said.getvalue(), f'\r{line}\r{" " * len(line)}\r' if line else '')
+
     def test_search_without_plans(self):
         """Is said, and another call searches again."""
         calls, run_program = [], program.run
