@@ -19,11 +19,21 @@ import tempfile
 _LIBRARY = "libencoder.so"
 
 
+@contextlib.contextmanager
+def _with_advice():
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; FUSEPLAN_PYTHON_CACHE names another place for libraries",
+                      error.filename) from None
+
+
 def directory():
     named = os.environ.get("FUSEPLAN_PYTHON_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = named or os.path.join(base, "fuseplan-python")
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    with _with_advice():
+        os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
@@ -61,7 +71,10 @@ def find(request):
 @contextlib.contextmanager
 def lock(request):
     """One process at a time builds a library."""
-    with open(os.path.join(directory(), request + ".lock"), "w", encoding="utf-8") as file:
+    path = os.path.join(directory(), request + ".lock")
+    with _with_advice():
+        file = open(path, "w", encoding="utf-8")
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -663,6 +663,16 @@ class Cache(common.Case):
             cache.store(request, fail)
         self.assertEqual([name for name in os.listdir(self.directory.name) if name.startswith('made-')], [])
 
+    def test_another_place(self):
+        """Is advised where a cache cannot be: it is a file, or holds no files."""
+        file = os.path.join(self.directory.name, 'file')
+        with open(file, 'w', encoding='utf-8'):
+            pass
+        for place in file, '/proc/self/task':
+            with mock.patch.dict(os.environ, FUSEPLAN_PYTHON_CACHE=place):
+                self.assertRefused('; FUSEPLAN_PYTHON_CACHE names another place for libraries: ' + repr(place)[:-1],
+                                   optimize, models.draw(), SHAPES, kind=OSError)
+
     def test_search(self):
         events = []
         model = models.draw(num_hidden_layers=1)
