@@ -55,7 +55,7 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
 int sweep_script_run(const struct options *o, struct status *st)
 {
     struct table table = {.count = 0};
-    struct target_name target;
+    bool gpu = false;
     SCOPED_BUF text = BUF_INIT;
     if (strcmp(o->operands[1], "slurm") != 0)
         return status_set(st, STATUS_USAGE, "unknown scheduler '%s'; expected slurm",
@@ -66,12 +66,15 @@ int sweep_script_run(const struct options *o, struct status *st)
              o->shards);
     const char *usual = o->target != NULL ? o->target : "cuda";
     int result = table_read(o, o->operands[2], usual, &table, st);
-    if (result == 0)
-        result = target_parse(usual, &target, st);
+    for (int i = 0; i < table.count && result == 0; i++) {
+        struct target_name target;
+        result = target_parse(table.rows[i].o.target, &target, st);
+        gpu = gpu || target.kind == TARGET_CUDA;
+    }
     if (result == 0) /* the log lies there */
         result = file_make_dirs(o->save != NULL ? o->save : "sweep", st);
     if (result == 0) {
-        add_script(o, table.count, target.kind == TARGET_CUDA, &text);
+        add_script(o, table.count, gpu, &text);
         progress_hide();
         result = file_write(o->output != NULL ? o->output : "-", text.ptr, text.len, st);
     }

@@ -152,6 +152,10 @@ grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save 
 grep -q -- "'fuseplan sweep collect table sweep -H 1 .*--target cpu" job || fail "collect has other rows: $(cat job)"
 fuseplan sweep script slurm table --shards 4 -o job2 -q
 [ "$(grep -c -- '--target cuda' job2)" = 2 ] || fail "the target is open: $(cat job2)"
+grep -q -- '--gres=gpu:1' job2 || fail "no GPU: $(cat job2)"
+echo '-b 1 -s 8 --target cpu' >rows
+fuseplan sweep script slurm rows --shards 1 -o job3 -q
+{ grep -q -- --exclusive job3 && ! grep -q gres job3; } || fail "rows of the CPU: $(cat job3)"
 [ -d sweep ] || fail "the directory of the log is missing"
 
 [ "${5:-}" != short ] || exit 0 # for sanitizers, which slow compilers and searches
