@@ -326,7 +326,10 @@ class Decoders(common.Case):
         ours(tokens, use_cache=False)
 
     def test_masks_that_are_not_causal(self):
-        for name, path, more in ('gpt2', 'h', {'use_cache': False}), ('clip text', 'encoder.layers', {}):
+        cases = [('gpt2', 'h', {'use_cache': False})]
+        if finder.transformers_5() is not None:  # earlier versions take masks (B,S) alone
+            cases.append(('clip text', 'encoder.layers', {}))
+        for name, path, more in cases:
             plain = models.draw(name)
             ours = optimize(copy.deepcopy(plain), SHAPES)
             tokens, mask = torch.randint(10, 64, (2, 12)), torch.ones(2, 1, 1, 12).bool()
