@@ -4,11 +4,13 @@
 /* ---- the model ------------------------------------------------------------------------------- */
 
 /* Trains on all plans, stores the model and fills the report's figure.  It stays unknown if there
- * are too few plans to learn from, if training would take too long, or if there is no plan to
- * predict.  Training on a whole space takes half a minute. */
-static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
+ * are too few plans to learn from, if training would take too long, if there is no plan to predict,
+ * or after an interrupt, which waits.  Training on a whole space takes half a minute. */
+static int learn_study(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
+                       struct status *st)
 {
-    if (learn_seconds(t) == 0 || t->segments.precision != 0) /* a study has one model */
+    if (stopped_by == STOP_INTERRUPTED || learn_seconds(t) == 0 ||
+        t->segments.precision != 0) /* a study has one model */
         return 0;
     struct model_data data = training_of(&t->history);
     struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};
@@ -108,7 +110,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
-    if (fill_best(t, out, st) != 0 || learn_study(t, out, st) != 0 ||
+    if (fill_best(t, out, st) != 0 || learn_study(t, stopped_by, out, st) != 0 ||
         fill_certainty(t, stopped_by, out, st) != 0) {
         tune_report_release(out);
         return -1;
