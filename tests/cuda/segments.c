@@ -8,11 +8,12 @@ static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
                             "  -i NAME  only by this implementation, or by those of several -i\n"
                             "  -p I/N   part I of N of the set, I from 0\n"
                             "  -b       build only\n"
-                            "  -m       time each kernel, too\n";
+                            "  -m       time each kernel, too\n"
+                            "  -P       with lengths times are of packed tokens\n";
 
 static const char *set = "defaults", *implementations[IMPLS_MAX];
 static int implementation_count, part, parts = 1;
-static bool build_only, measures;
+static bool build_only, measures, packed;
 
 static void read_part(const char *text)
 {
@@ -40,6 +41,8 @@ static void option(int letter, const char *value)
         build_only = true;
     else if (letter == 'm')
         measures = true;
+    else if (letter == 'P')
+        packed = true;
     else if (letter == 's')
         set = value;
     else if (letter == 'i')
@@ -124,7 +127,7 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
     for (int i = 0; i < count; i++) {
         struct status st = STATUS_INIT;
         struct trial t;
-        if (bench_segment(b, &choices[i], false, &how, &t, &st) != 0)
+        if (bench_segment(b, &choices[i], packed, &how, &t, &st) != 0)
             give_up(&st);
         if (t.reason.code == STATUS_UNFIT) {
             say("refused", name, &choices[i], &t.reason);
@@ -151,7 +154,7 @@ int main(int argc, char **argv)
     struct tally tally = {.failed = 0};
     struct request r;
     struct bench *b;
-    request_read(&r, argc, argv, usage, "s:i:p:bm", option);
+    request_read(&r, argc, argv, usage, "s:i:p:bmP", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
     const struct build_target target = request_target(&r, b);
