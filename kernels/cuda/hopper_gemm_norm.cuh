@@ -24,7 +24,8 @@ template <class W> struct norm {
     /* The moments of this thread block's columns, of two rows at once: from the sums of numbers and
      * of their squares.  Where a mean is more than 16 times the standard deviation, the difference
      * of these has too few right digits, and a second pass adds up the squared distances from the
-     * mean; where the difference is no number, too. */
+     * mean; where the difference is no number, too.  What other rows of the warp are, of other
+     * sequences or of none, changes no bit. */
     static FP_DEVICE void moments_of(const W &w, sums &c, int m, float (&mean)[2],
                                      float (&squares)[2])
     {
@@ -33,28 +34,32 @@ template <class W> struct norm {
         float row[4] = {sum[0] + sum[1], sum[2] + sum[3], square[0] + square[1],
                         square[2] + square[3]};
         lanes_sums<4>(row);
-        bool far = false;
+        bool far[2];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float part = row[r] * row[r] * (1.0f / BN);
             mean[r] = row[r] * (1.0f / BN);
             squares[r] = row[r + 2] - part;
-            far |= !(part <= 16 * 16 * squares[r]);
+            far[r] = !(part <= 16 * 16 * squares[r]);
         }
-        if (__any_sync(~0u, far))
-            distances_from(w, c, m, mean, squares);
+        if (__any_sync(~0u, far[0] || far[1]))
+            distances_from(w, c, m, mean, far, squares);
     }
 
+    /* Of rows whose mean is far from 0. */
     static FP_DEVICE void distances_from(const W &w, sums &c, int m, const float (&mean)[2],
-                                         float (&squares)[2])
+                                         const bool (&far)[2], float (&squares)[2])
     {
         float square[4] = {};
         each_of(w, c, m, [&](float x, int i) {
             const float away = x - mean[i / 2];
             square[i] += away * away;
         });
-        squares[0] = square[0] + square[1], squares[1] = square[2] + square[3];
-        lanes_sums<4>(squares);
+        float row[2] = {square[0] + square[1], square[2] + square[3]};
+        lanes_sums<4>(row);
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            squares[r] = far[r] ? row[r] : squares[r];
     }
 
     /* Calls what(number, i) for each of a product's sums; i: 0 and 1 in its first row, 2 and 3 in

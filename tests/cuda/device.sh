@@ -200,7 +200,7 @@ END
     say "$bin/fuseplan" bench $plan -q --baseline none && say "$bin/fuseplan" export $plan -q -o "$place" &&
       grep -q '\.most = ' "$place"/plan_*.c && say make -s -j "$(nproc)" -C "$place" && with_library "$place" cuda/joined &&
       say "$place/joined" || return 1
-    ! command -v compute-sanitizer >/dev/null || sanitized "$place/joined" || return 1
+    ! command -v compute-sanitizer >/dev/null || sanitized "$place/joined" direct || return 1
   done
 )
 
