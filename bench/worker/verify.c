@@ -125,13 +125,18 @@ static int run_layer(struct worker *k, const struct program *p, int layer, struc
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
-/* Gives a layer the inputs that the oracle's layer had.  Samples of later layers share them. */
+/* Gives a layer the inputs that the oracle's layer had.  Samples of later layers share them, those
+ * of one precision. */
 static void feed_layer(struct worker *k, const struct program *p, int layer)
 {
     const struct flow *in =
         reference_input(verify_rounded_layers(k, p->precision), layer, p->all_rows);
     const int copied = e4m3_input(k->w.chain, GEMM_QKV);
     bool shared = layer > 0 && !p->all_rows;
+    if (shared && k->tensors.kept_of != p->precision) {
+        tensors_forget(&k->tensors);
+        k->tensors.kept_of = p->precision;
+    }
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (in->tensor[t] == NULL || (shared && tensors_recall(&k->tensors, layer, t)))
             continue;

@@ -5,7 +5,7 @@ set -eu
 . "$(dirname "$0")/suite.sh"
 check_json=$2 schemas=$3 fake=$4
 use_fake_hopper "$fake"
-layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 1 --target cuda'
+layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 3 --target cuda'
 
 # errors FFN2: what `accuracy` prints of a model
 errors() {
@@ -76,6 +76,15 @@ fuseplan report -q -o page.html
 sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' page.html |
   jq -e '.[0].precisions | map([.precision, .gemms]) == [["fp16", 0], ["qkv,out", 2], ["out,ffn1", 2]] and
     all(.[]; .value == 48920 and .compared and .error > 0 and .us > 0)' >jq.txt || fail "report"
+
+# What is verified in fp16 after plans in e4m3 does not get the inputs of theirs.
+fuse search --space 7960..8423 --baseline 48920 --compiler nvcc --precision fp8 --format json >search.json 2>said ||
+  fail "exit $?"
+jq -e '.best.precision == "fp8" and .precisions[0].value == 48920 and .precisions[0].speedup > 0' search.json >jq.txt ||
+  fail "$(jq -c .precisions search.json)"
+worst=$(sqlite3 "$FUSEPLAN_DB" "SELECT group_concat(relative_error) FROM trial WHERE kind = 'final' AND precision = 0
+  AND relative_error > 0.001")
+[ -z "$worst" ] || fail "errors in fp16: $worst"
 
 # A plan beside itself in fp16.
 fuse bench best --precision qkv,out --baseline 48920 --compiler nvcc --format json >bench.json 2>said
