@@ -65,7 +65,7 @@ static int add_ways(const struct tuner *t, struct candidate *candidates, int cou
     return all;
 }
 
-/* Leaves of each plan that ran in several ways the fastest in its place. */
+/* Puts the fastest of each plan that ran in several ways in its place. */
 static void keep_fastest(struct candidate *candidates, struct trial *trials, int count, int all)
 {
     for (int other = count; other < all; other++) {
@@ -76,27 +76,52 @@ static void keep_fastest(struct candidate *candidates, struct trial *trials, int
             (trials[i].status == TRIAL_OK && trials[i].ms.median <= trials[other].ms.median))
             continue;
         struct trial slower = trials[i];
-        trials[i] = trials[other];
-        trials[other] = slower;
-        candidates[i] = candidates[other];
+        struct candidate its = candidates[i];
+        trials[i] = trials[other], candidates[i] = candidates[other];
+        trials[other] = slower, candidates[other] = its;
     }
 }
 
-/* Times the contenders interleaved and stores the trials.  Adds what ran to out, if it is given. */
+/* Says which ways failed, and writes those of plans that ran in another way to `out`: returns how
+ * many. */
+static int list_failed(const struct tuner *t, const struct candidate *candidates,
+                       const struct trial *trials, int count, int all, struct candidate *out,
+                       struct trial *their_trials)
+{
+    int failed = 0;
+    for (int i = 0; i < all; i++) {
+        if (trials[i].status != TRIAL_FAILED)
+            continue;
+        tuner_say(t, "%u fails in the finals%s: %s", plan_value(candidates[i].plan),
+                  t->segments.packed && !candidates[i].packed ? " with rows of padding" : "",
+                  trials[i].reason.message);
+        if (i >= count)
+            out[failed] = candidates[i], their_trials[failed++] = trials[i];
+    }
+    return failed;
+}
+
+/* Times the contenders interleaved and stores the trials, last those that plans are judged by. Adds
+ * what ran to out, if it is given. */
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
     enum { WAYS = 3 };
-    SCOPED struct candidate *candidates =
-        mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*candidates));
-    SCOPED struct trial *trials = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*trials));
+    const size_t most = WAYS * (size_t)l->count + 1;
+    SCOPED struct candidate *candidates = mem_alloc(most, sizeof(*candidates));
+    SCOPED struct candidate *stored = mem_alloc(most, sizeof(*stored));
+    SCOPED struct trial *trials = mem_alloc(most, sizeof(*trials));
+    SCOPED struct trial *their_trials = mem_alloc(most, sizeof(*their_trials));
     int kept = runnable(t, l->items, l->count, candidates);
     int all = out == NULL ? add_ways(t, candidates, kept) : kept;
     int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
-    if (result == 0)
+    if (result == 0) {
         keep_fastest(candidates, trials, kept, all);
-    if (result == 0)
-        result = store(t, mark, candidates, trials, kept, st);
+        int failed = list_failed(t, candidates, trials, kept, all, stored, their_trials);
+        memcpy(stored + failed, candidates, (size_t)kept * sizeof(*stored));
+        memcpy(their_trials + failed, trials, (size_t)kept * sizeof(*their_trials));
+        result = store(t, mark, stored, their_trials, failed + kept, st);
+    }
     for (int i = 0; i < kept; i++) {
         if (result == 0 && out != NULL && trials[i].status == TRIAL_OK)
             history_add(out, candidates[i].plan, outcome_of(TRIAL_OK, trials[i].ms));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# lengths.sh FUSEPLAN: with lengths plans run on packed tokens, in bench, generate and export as in a search.
+# lengths.sh FUSEPLAN FAKE_GPU: with lengths plans run on packed tokens, in bench, generate and export as in a search.
 # The words of $full and $some are options.
 # shellcheck disable=SC2086
 set -eu
@@ -64,4 +64,15 @@ generate/plan y.npy >printed
 cmp y.npy arrays/y.npy || fail "the program computes another y than bench"
 
 [ "$(written export 41115 $full --packed)" = 1 ] || fail "export --packed"
+
+# A plan that is wrong on packed tokens while its finals run, and right with rows of padding, has a row that says so.
+export FUSEPLAN_DB="$root/leaky.db"
+use_fake_hopper "$2"
+sed -i 's/fake right/fake leaky/' nvcc
+fuseplan search -b 2 -s 4 -H 1 -W 64 --ffn 64 -L 2 --lengths 2,3 --target cuda --space 48920..48923 --compiler nvcc \
+  --baseline none >printed 2>said || fail "exit $?: $(cat said)"
+grep -q '48920 fails in the finals: wrong result: while timed' said || fail "$(cat said)"
+found=$(sqlite3 "$FUSEPLAN_DB" "SELECT group_concat(status || packed) FROM (SELECT status, packed FROM trial
+  WHERE kind = 'final' AND plan = 48920 GROUP BY 1, 2 ORDER BY min(id))")
+[ "$found" = failed1,ok0 ] || fail "finals: $found"
 echo "all well"

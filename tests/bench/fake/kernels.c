@@ -294,6 +294,18 @@ static void find_operators(struct fake_code *c, const struct fp_args *a)
     }
 }
 
+/* What lies behind the packed tokens of a tensor; NaN: none are packed, or another run poisoned it.
+ */
+static float behind_tokens(const struct fp_args *a, int t)
+{
+    struct workload w = workload_of(a);
+    float x = NAN;
+    if (a->offset != NULL && tensor_layout(w.chain, t) == LAYOUT_TOKENS)
+        x = load(a->tensor[t], a->offset[a->batch] * tensor_row_columns(&w, t));
+    free(w.mask.bits);
+    return x;
+}
+
 static void compute(struct fake_code *c, const struct fp_args *a)
 {
     if (a->gemm.in != NULL)
@@ -303,6 +315,7 @@ static void compute(struct fake_code *c, const struct fp_args *a)
     unsigned *sync = a->sync;
     bool late = ++c->runs > c->rested_runs, marked = sync[0] != 0;
     sync[0] = is(c, "messy");
+    const bool leaks = is(c, "leaky") && !isnan(behind_tokens(a, c->last + 1));
     if (late && is(c, "lazy"))
         return;
     run_segment(a, c, late && is(c, "half"));
@@ -314,6 +327,8 @@ static void compute(struct fake_code *c, const struct fp_args *a)
         store(out, 0, load(out, 0) + 1);
     else if (is(c, "stale") && !isnan(old))
         store(out, 0, load(out, 0) + old);
+    else if (leaks)
+        store(out, 0, load(out, 0) + 1.0F / 64);
 }
 
 static const char *fault_notes(void)

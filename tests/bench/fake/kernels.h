@@ -25,6 +25,7 @@ enum { ILLEGAL_ADDRESS = 700 };
  *   half     writes the output of its last operator alone after the given run
  *   vandal   is wrong, and writes over its weights
  *   messy    is wrong, and leaves an arrival counter behind, which makes the next kernel wrong
+ *   leaky    is a little wrong where a number lies behind packed tokens
  *   vast     finds no memory when it is loaded
  * and with e4m3:
  *   unordered  takes a weight's columns in order
