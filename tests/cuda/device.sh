@@ -183,8 +183,8 @@ exported_e4m3() {
   done
 }
 
-# Attention by tiles of joined rows, on Hopper GPUs: the schedule that bench stores becomes this one, which bench then
-# verifies.  With lengths rows are packed.
+# Attention by tiles of joined rows, on Hopper GPUs, and layernorms of rows whose tiles hold several sequences: the
+# schedules that bench stores become these, which bench then verifies.  With lengths rows are packed.
 exported_joined() (
   export FUSEPLAN_DB="$scratch/joined.db"
   for lengths in '' 37,30; do
@@ -195,6 +195,8 @@ exported_joined() (
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("UPDATE schedule SET knobs = 'shape=64 cover=joined' WHERE impl = 'hopper_attention'")
+db.execute("UPDATE schedule SET knobs = 'tile=64x64 split=1 norm=cluster' WHERE impl = 'hopper_gemm' AND segment IN"
+           ' (SELECT id FROM segment WHERE last_op IN (9, 14))')
 db.execute('VACUUM')
 END
     say "$bin/fuseplan" bench $plan -q --baseline none && say "$bin/fuseplan" export $plan -q -o "$place" &&
