@@ -80,6 +80,15 @@ static bool are_compared(const struct precisions *p)
     return same;
 }
 
+/* Whether a plan in e4m3 is known; else there is nothing to compare. */
+static bool has_e4m3(const struct precisions *p)
+{
+    bool has = false;
+    for (int i = 0; i < p->count; i++)
+        has = has || (p->items[i] != 0 && p->reports[i].best.value >= 0);
+    return has;
+}
+
 /* The best plan known of each precision. */
 static int read_best(struct precisions *p, struct session *s, struct status *st)
 {
@@ -108,7 +117,7 @@ static int compare(const struct options *o, struct precisions *p, struct session
     struct status none = STATUS_INIT;
     if (read_best(p, s, st) != 0)
         return -1;
-    if (session_stop != 0 || are_compared(p))
+    if (session_stop != 0 || !has_e4m3(p) || are_compared(p))
         return 0;
     if (baselines_from_options(o, &best, &baselines, st) != 0)
         return -1;

@@ -108,6 +108,17 @@ static int run(struct tuner *t, const struct course *c, struct search_result *fo
 
 /* ---- tune ------------------------------------------------------------------------------------ */
 
+static int none_possible(const struct tuner *t, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    SCOPED_BUF precision = BUF_INIT;
+    precision_text(bench_target(t->bench)->precision, "", &precision);
+    return status_set(st, STATUS_USAGE,
+                      "no plan from %d to %d has kernels for all operators where the precision is "
+                      "%s; widen --space",
+                      o->space_lo, o->space_hi, precision.ptr);
+}
+
 static int tuner_open(struct tuner *t, struct status *st)
 {
     const struct search_options *o = &t->o->search;
@@ -116,6 +127,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     if (bench_target(t->bench)->precision != 0)
         t->space_count = plans_possible(bench_target(t->bench), t->space, t->space_count);
+    if (t->space_count == 0)
+        return none_possible(t, st);
     segment_table_init(&t->segments, bench_target(t->bench));
     t->segments.packed = bench_workload(t->bench)->lengths != NULL;
     t->segments.retry_failed = t->o->retry_failed;

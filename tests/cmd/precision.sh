@@ -41,6 +41,8 @@ refused 2 'expected what .fuseplan accuracy' search --error 0.02 --accuracy "$sc
 refused 2 'give --weights' bench default --precision fp8 --calibration errors.json
 refused 1 'plan 43690 has no kernel for operators 6-6 where the precision is fp8' bench 43690 --precision fp8
 refused 1 'no kernels for qkv on sm_90a in e4m3; without --precision all GEMMs are in tf32' bench default -t tf32 --precision fp8
+refused 2 'no plan from 43690 to 43690 has kernels for all operators where the precision is fp8' search --precision fp8 \
+  --space 43690..43690
 refused 3 'no ' query --precision fp8
 
 # One plan: in fp16, and with the largest precisions within the error.
