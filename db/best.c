@@ -26,9 +26,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
 {
     double own_ms = INFINITY; /* the winner's time in its search */
     char utc[CLOCK_UTC_SIZE] = "";
-    struct query q = query_start(db, SQL_BEST_FINAL);
-    query_int(&q, study);
-    query_int(&q, db->precision);
+    struct query q = query_of(db, SQL_BEST_FINAL, "%jd %d", study, db->precision);
     int final = query_row(&q, st);
     if (final > 0) {
         keep_winner(&q, true, out, trial);
@@ -40,12 +38,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     if (final < 0)
         return -1;
 
-    q = query_start(db, SQL_BEST_PLAN);
-    query_int(&q, study);
-    query_int(&q, db->precision);
-    query_text(&q, utc);
-    query_int(&q, *trial);
-    query_real(&q, own_ms);
+    q = query_of(db, SQL_BEST_PLAN, "%jd %d %s %jd %g", study, db->precision, utc, *trial, own_ms);
     int later = query_row(&q, st);
     if (later > 0) {
         keep_winner(&q, false, out, trial);
@@ -58,9 +51,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
 static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_best *out,
                         struct status *st)
 {
-    struct query q = query_start(db, SQL_BEST_CHOICES);
-    query_int(&q, trial);
-    query_int(&q, study);
+    struct query q = query_of(db, SQL_BEST_CHOICES, "%jd %jd", trial, study);
     int count = db_choices_read(&q, out->choices, out->choice_ms, st);
     out->choice_count = count > 0 ? count : 0;
     return count > 0 ? 0 : -1;
@@ -68,9 +59,7 @@ static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_b
 
 static int read_counts(struct db *db, int64_t study, struct db_best *out, struct status *st)
 {
-    struct query q = query_start(db, SQL_PLAN_COUNTS);
-    query_int(&q, study);
-    query_int(&q, db->precision);
+    struct query q = query_of(db, SQL_PLAN_COUNTS, "%jd %d", study, db->precision);
     int found = query_row(&q, st);
     if (found > 0) {
         out->plans_total = column_int(&q, 0);
@@ -108,9 +97,7 @@ int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st
 
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st)
 {
-    struct query q = query_start(db, SQL_COMPARED);
-    query_int(&q, study);
-    query_int(&q, db->precision);
+    struct query q = query_of(db, SQL_COMPARED, "%jd %d", study, db->precision);
     int found = query_row(&q, st);
     if (found > 0)
         buf_adds(out, column_text(&q, 0));
@@ -120,9 +107,7 @@ int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st
 
 int db_plan_values(struct db *db, int64_t study, db_value_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_start(db, SQL_PLAN_VALUES);
-    query_int(&q, study);
-    query_int(&q, db->precision);
+    struct query q = query_of(db, SQL_PLAN_VALUES, "%jd %d", study, db->precision);
     int found;
     while ((found = query_row(&q, st)) > 0)
         row(ctx, (int)column_int(&q, 0));
@@ -144,8 +129,7 @@ void db_best_release(struct db_best *b)
 static int read_samples(struct db *db, int64_t trial, int most, struct db_time *out,
                         struct status *st)
 {
-    struct query q = query_start(db, SQL_SAMPLES);
-    query_int(&q, trial);
+    struct query q = query_of(db, SQL_SAMPLES, "%jd", trial);
     out->samples_ms = mem_alloc((size_t)most + 1, sizeof(*out->samples_ms));
     int found;
     while ((found = query_row(&q, st)) > 0 && out->sample_count < most)
@@ -158,12 +142,9 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
             struct status *st)
 {
     *out = (struct db_time){.ms = {NAN, NAN, NAN}};
-    struct query q = query_start(db, SQL_PLAN_TIME);
-    query_int(&q, study);
-    query_int(&q, value);
-    query_int(&q, db->precision);
-    query_text(&q, db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
-    query_text(&q, comparison);
+    const char *kind = db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN];
+    struct query q = query_of(db, SQL_PLAN_TIME, "%jd %d %d %s %s", study, value, db->precision,
+                              kind, comparison);
     int found = query_row(&q, st), samples = 0;
     int64_t trial = 0;
     if (found > 0) {

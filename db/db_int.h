@@ -35,9 +35,9 @@ enum { MOVED_PER_STEP = 1024 }; /* trials for each that the listener is told of 
 
 /* ---- sql.c: running statements ------------------------------------------------------------------
  *
- * Call query_start, query_<type> for each parameter in order, query_row until it returns 0, and
+ * Call query_of, query_<type> for further parameters in order, query_row until it returns 0, and
  * query_end.  A query remembers its first failure, and the next query_row reports it, so that
- * query_start and the binding need no checks. */
+ * query_of and the binding need no checks. */
 
 struct query {
     struct db *db;
@@ -46,7 +46,11 @@ struct query {
     int bound, result;
 };
 
-struct query query_start(struct db *db, enum db_statement id);
+struct query query_start(struct db *db, enum db_statement id); /* without parameters so far */
+
+/* With the parameters as printf() would take them: %d, %jd of an int64_t, %g and %s. */
+struct query query_of(struct db *db, enum db_statement id, const char *types, ...)
+    PRINTF_LIKE(3, 4);
 void query_int(struct query *q, int64_t value);
 void query_real(struct query *q, double value); /* NaN: NULL */
 void query_text(struct query *q,
@@ -61,9 +65,13 @@ void query_end(struct query *q);
 
 /* Runs a statement to its end and ends the query; 0 or -1. */
 int query_run(struct query *q, struct status *st);
+int query_run_of(struct db *db, enum db_statement id, struct status *st, const char *types, ...)
+    PRINTF_LIKE(4, 5);
 
 /* Reads the first column of the first row and ends the query; 1, 0 or -1 as query_row. */
 int query_one_int(struct query *q, int64_t *out, struct status *st);
+int query_one_int_of(struct db *db, enum db_statement id, int64_t *out, struct status *st,
+                     const char *types, ...) PRINTF_LIKE(5, 6);
 
 /* Columns of the current row; texts live until the next query_row. */
 int64_t column_int(const struct query *q, int column);
@@ -138,6 +146,10 @@ int db_studies(struct db *db, db_studies_row *row, void *ctx, struct status *st)
  * db_choices_release(). */
 int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms, struct status *st);
 void db_choices_release(struct db_choice *choices, int count);
+
+/* db_choices_read() of the trial that is the current row of SQL_TRIALS. */
+int db_choices_of(const struct query *q, enum db_trial_kind kind, struct db_choice out[OP_COUNT],
+                  struct status *st);
 
 /* Reads a row of SQL_TRIALS, without choices and samples; refuses values that contradict each
  * other. */

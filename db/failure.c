@@ -10,17 +10,12 @@ int db_failure_displace(struct db *db, int64_t study, const struct db_trial *t, 
     int64_t trial;
     if (t->kind == DB_TRIAL_FINAL)
         return 0;
-    struct query q = query_start(db, segment ? SQL_FAILED_SEGMENT : SQL_FAILED_PLAN);
-    query_int(&q, study);
-    query_int(&q, segment ? schedule : t->value);
-    if (!segment)
-        query_int(&q, t->precision);
-    int found = query_one_int(&q, &trial, st);
-    for (size_t i = 0; i < ARRAY_LEN(steps) && found > 0; i++) {
-        q = query_start(db, steps[i]);
-        query_int(&q, trial);
-        if (query_run(&q, st) != 0)
+    int found =
+        segment ? query_one_int_of(db, SQL_FAILED_SEGMENT, &trial, st, "%jd %jd", study, schedule)
+                : query_one_int_of(db, SQL_FAILED_PLAN, &trial, st, "%jd %d %d", study, t->value,
+                                   t->precision);
+    for (size_t i = 0; i < ARRAY_LEN(steps) && found > 0; i++)
+        if (query_run_of(db, steps[i], st, "%jd", trial) != 0)
             return -1;
-    }
     return found < 0 ? -1 : 0;
 }

@@ -31,9 +31,7 @@ static int find_study(void *ctx, struct db_listed *l, struct status *st)
     if (!is_meant(f->what, l))
         return 0;
     if (f->what->failed) {
-        struct query q = query_start(f->db, SQL_FAILED_COUNT);
-        query_int(&q, l->study);
-        if (query_one_int(&q, &trials, st) < 0)
+        if (query_one_int_of(f->db, SQL_FAILED_COUNT, &trials, st, "%jd", l->study) < 0)
             return -1;
         if (trials == 0)
             return 0;
@@ -55,32 +53,13 @@ static int forget_study(struct db *db, int64_t study, bool failed, struct status
                                                SQL_FORGET_TRIALS};
     static const enum db_statement others[] = {SQL_FORGET_FAILURES, SQL_FORGET_MODELS,
                                                SQL_FORGET_SEARCHES, SQL_FORGET_STUDY};
-    for (size_t i = 0; i < ARRAY_LEN(trials); i++) {
-        struct query q = query_start(db, trials[i]);
-        query_int(&q, study);
-        query_int(&q, failed);
-        if (query_run(&q, st) != 0)
+    for (size_t i = 0; i < ARRAY_LEN(trials); i++)
+        if (query_run_of(db, trials[i], st, "%jd %d", study, failed) != 0)
             return -1;
-    }
     size_t count = failed ? 1 : ARRAY_LEN(others);
-    for (size_t i = 0; i < count; i++) {
-        struct query q = query_start(db, others[i]);
-        query_int(&q, study);
-        if (query_run(&q, st) != 0)
+    for (size_t i = 0; i < count; i++)
+        if (query_run_of(db, others[i], st, "%jd", study) != 0)
             return -1;
-    }
-    return 0;
-}
-
-/* Workloads and targets of which no study is left. */
-static int forget_orphans(struct db *db, struct status *st)
-{
-    static const enum db_statement steps[] = {SQL_FORGET_WORKLOADS, SQL_FORGET_TARGETS};
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        struct query q = query_start(db, steps[i]);
-        if (query_run(&q, st) != 0)
-            return -1;
-    }
     return 0;
 }
 
@@ -91,7 +70,14 @@ static int forget(struct forgetting *f, struct status *st)
     for (size_t i = 0; i < f->count && !f->what->dry_run; i++)
         if (forget_study(f->db, f->studies[i], f->what->failed, st) != 0)
             return -1;
-    return f->what->dry_run ? 0 : forget_orphans(f->db, st);
+    if (f->what->dry_run)
+        return 0;
+    /* Workloads and targets of which no study is left. */
+    struct query q = query_start(f->db, SQL_FORGET_WORKLOADS);
+    if (query_run(&q, st) != 0)
+        return -1;
+    q = query_start(f->db, SQL_FORGET_TARGETS);
+    return query_run(&q, st);
 }
 
 int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, void *ctx,

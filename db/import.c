@@ -81,9 +81,7 @@ static int import_search(struct importing *m, json_t *line, int64_t study, struc
         return -1;
     if (s.ended_utc[0] != '\0' && !db_is_utc(s.ended_utc))
         return text_fail(&m->reader, st, "'%s' is not a time", s.ended_utc);
-    struct query q = query_start(m->db, SQL_SEARCH_STUDY);
-    query_text(&q, s.id);
-    if (query_one_int(&q, &owner, st) < 0)
+    if (query_one_int_of(m->db, SQL_SEARCH_STUDY, &owner, st, "%s", s.id) < 0)
         return -1;
     if (owner != 0 && owner != study && !m->reader.database) /* else db_search_put() says it */
         return text_fail(&m->reader, st, "search '%s' belongs to another study", s.id);
@@ -96,10 +94,8 @@ static int check_search(struct importing *m, const char *id, int64_t study, stru
     if (id[0] == '\0')
         return 0;
     if (strcmp(id, m->search) != 0) {
-        struct query q = query_start(m->db, SQL_SEARCH_STUDY);
-        query_text(&q, id);
         m->search_study = 0;
-        if (query_one_int(&q, &m->search_study, st) < 0)
+        if (query_one_int_of(m->db, SQL_SEARCH_STUDY, &m->search_study, st, "%s", id) < 0)
             return -1;
         snprintf(m->search, sizeof(m->search), "%s", id);
     }

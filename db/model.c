@@ -5,23 +5,16 @@ int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct 
     if (db_begin_write(db, st) != 0)
         return -1;
     char now[CLOCK_UTC_SIZE];
-    struct query q = query_start(db, SQL_MODEL_PUT);
-    query_int(&q, study);
-    query_text(&q, m->name);
-    query_int(&q, (int64_t)m->seed);
-    query_real(&q, m->quantile);
+    struct query q = query_of(db, SQL_MODEL_PUT, "%jd %s %jd %g %s %s", study, m->name,
+                              (int64_t)m->seed, m->quantile, m->report, clock_utc(now));
     query_bytes(&q, m->rows);
-    query_text(&q, m->report);
-    query_text(&q, clock_utc(now));
     return db_end(db, query_run(&q, st), st);
 }
 
 int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *row, void *ctx,
                  struct status *st)
 {
-    struct query q = query_start(db, SQL_MODEL_GET);
-    query_int(&q, study);
-    query_text(&q, name);
+    struct query q = query_of(db, SQL_MODEL_GET, "%jd %s", study, name);
     int found = query_row(&q, st);
     if (found > 0) {
         struct db_model m = {.name = name,

@@ -3,23 +3,11 @@
 int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st)
 {
     int64_t found = 0;
-    struct query q = query_start(db, SQL_SEARCH_PUT);
-    query_text(&q, s->id);
-    query_int(&q, study);
-    query_text(&q, s->strategy);
-    query_text(&q, s->options);
-    query_text(&q, s->started_utc);
-    if (query_run(&q, st) != 0)
-        return -1;
-    q = query_start(db, SQL_SEARCH_PUT_END);
-    query_text(&q, s->id);
-    query_text(&q, s->ended_utc);
-    query_text(&q, s->stopped_by);
-    if (query_run(&q, st) != 0)
-        return -1;
-    q = query_start(db, SQL_SEARCH_STUDY);
-    query_text(&q, s->id);
-    if (query_one_int(&q, &found, st) < 0)
+    if (query_run_of(db, SQL_SEARCH_PUT, st, "%s %jd %s %s %s", s->id, study, s->strategy,
+                     s->options, s->started_utc) != 0 ||
+        query_run_of(db, SQL_SEARCH_PUT_END, st, "%s %s %s", s->id, s->ended_utc, s->stopped_by) !=
+            0 ||
+        query_one_int_of(db, SQL_SEARCH_STUDY, &found, st, "%s", s->id) < 0)
         return -1;
     if (found != study)
         return status_set(st, STATUS_DATABASE, "search '%s' belongs to another study in '%s'",
@@ -28,18 +16,6 @@ int db_search_put(struct db *db, int64_t study, const struct db_search *s, struc
 }
 
 /* ---- trials ---------------------------------------------------------------------------------- */
-
-static int remove_trial(struct db *db, int64_t trial, struct status *st)
-{
-    const enum db_statement steps[] = {SQL_SAMPLES_DELETE, SQL_CHOICES_DELETE, SQL_TRIAL_DELETE};
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        struct query q = query_start(db, steps[i]);
-        query_int(&q, trial);
-        if (query_run(&q, st) != 0)
-            return -1;
-    }
-    return 0;
-}
 
 /* NaN, which is not stored, before all numbers. */
 static int compare_real(double a, double b)
@@ -68,14 +44,9 @@ static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int
                      int64_t *id, int *order, struct status *st)
 {
     bool segment = t->kind == DB_TRIAL_SEGMENT;
-    struct query q = query_start(db, segment ? SQL_TWIN_SEGMENT : SQL_TWIN_PLAN);
-    query_int(&q, study);
-    query_int(&q, segment ? schedule : t->value);
-    if (!segment) {
-        query_int(&q, t->precision);
-        query_text(&q, db_trial_kind_names[t->kind]);
-        query_text(&q, t->comparison);
-    }
+    struct query q = segment ? query_of(db, SQL_TWIN_SEGMENT, "%jd %jd", study, schedule)
+                             : query_of(db, SQL_TWIN_PLAN, "%jd %d %d %s %s", study, t->value,
+                                        t->precision, db_trial_kind_names[t->kind], t->comparison);
     int found = query_row(&q, st);
     if (found > 0) {
         *id = column_int(&q, 0);
@@ -103,7 +74,9 @@ int db_trial_put(struct db *db, int64_t study, const struct db_trial *t, struct 
     if (found > 0 && order <= 0)
         return 0;
     if (found > 0 && (db_failure_displace(db, study, t, schedules[0], st) != 0 ||
-                      remove_trial(db, twin, st) != 0))
+                      query_run_of(db, SQL_SAMPLES_DELETE, st, "%jd", twin) != 0 ||
+                      query_run_of(db, SQL_CHOICES_DELETE, st, "%jd", twin) != 0 ||
+                      query_run_of(db, SQL_TRIAL_DELETE, st, "%jd", twin) != 0))
         return -1;
     return db_trial_insert_as(db, study, t, schedules, st);
 }

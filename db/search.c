@@ -17,13 +17,9 @@ int db_search_start(struct db *db, int64_t study, const char *strategy, const ch
     if (make_id(db, id, st) != 0 || db_begin_write(db, st) != 0)
         goto failed;
     char now[CLOCK_UTC_SIZE];
-    struct query q = query_start(db, SQL_SEARCH_ADD);
-    query_text(&q, id);
-    query_int(&q, study);
-    query_text(&q, strategy);
-    query_text(&q, options_json);
-    query_text(&q, clock_utc(now));
-    if (db_end(db, query_run(&q, st), st) == 0)
+    int result = query_run_of(db, SQL_SEARCH_ADD, st, "%s %jd %s %s %s", id, study, strategy,
+                              options_json, clock_utc(now));
+    if (db_end(db, result, st) == 0)
         return 0;
 failed:
     id[0] = '\0';
@@ -35,11 +31,7 @@ int db_search_end(struct db *db, const char *id, const char *stopped_by, struct 
     if (db_begin_write(db, st) != 0)
         return -1;
     char now[CLOCK_UTC_SIZE];
-    struct query q = query_start(db, SQL_SEARCH_END);
-    query_text(&q, stopped_by);
-    query_text(&q, clock_utc(now));
-    query_text(&q, id);
-    int result = query_run(&q, st);
+    int result = query_run_of(db, SQL_SEARCH_END, st, "%s %s %s", stopped_by, clock_utc(now), id);
     if (result == 0 && sqlite3_changes(db->handle) == 0)
         result =
             status_set(st, STATUS_NOT_FOUND, "there is no search '%s' in '%s'", id, db_path(db));
@@ -54,8 +46,7 @@ struct db_search db_search_of(const struct query *q)
 
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_start(db, SQL_SEARCHES);
-    query_int(&q, study);
+    struct query q = query_of(db, SQL_SEARCHES, "%jd", study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         const struct db_search s = db_search_of(&q);

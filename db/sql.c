@@ -157,6 +157,35 @@ void query_bytes(struct query *q, const char *text)
     bound(q, sqlite3_bind_text(q->stmt, ++q->bound, text != NULL ? text : "", -1, SQLITE_STATIC));
 }
 
+static struct query query_of_v(struct db *db, enum db_statement id, const char *types, va_list args)
+{
+    struct query q = query_start(db, id);
+    for (const char *type = types; (type = strchr(type, '%')) != NULL; type++)
+        switch (type[1]) {
+        case 'd':
+            query_int(&q, va_arg(args, int));
+            break;
+        case 'j':
+            query_int(&q, va_arg(args, int64_t));
+            break;
+        case 'g':
+            query_real(&q, va_arg(args, double));
+            break;
+        default:
+            query_text(&q, va_arg(args, const char *));
+        }
+    return q;
+}
+
+struct query query_of(struct db *db, enum db_statement id, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    struct query q = query_of_v(db, id, types, args);
+    va_end(args);
+    return q;
+}
+
 static int check_row(const struct query *q, struct status *st)
 {
     SCOPED_BUF why = BUF_INIT;
@@ -193,6 +222,15 @@ int query_run(struct query *q, struct status *st)
     return row;
 }
 
+int query_run_of(struct db *db, enum db_statement id, struct status *st, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    struct query q = query_of_v(db, id, types, args);
+    va_end(args);
+    return query_run(&q, st);
+}
+
 int query_one_int(struct query *q, int64_t *out, struct status *st)
 {
     int row = query_row(q, st);
@@ -200,6 +238,16 @@ int query_one_int(struct query *q, int64_t *out, struct status *st)
         *out = column_int(q, 0);
     query_end(q);
     return row;
+}
+
+int query_one_int_of(struct db *db, enum db_statement id, int64_t *out, struct status *st,
+                     const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    struct query q = query_of_v(db, id, types, args);
+    va_end(args);
+    return query_one_int(&q, out, st);
 }
 
 int64_t column_int(const struct query *q, int column)

@@ -231,7 +231,7 @@ X(FORGET_WORKLOADS, "DELETE FROM workload WHERE id NOT IN (SELECT workload FROM 
 X(FORGET_TARGETS, "DELETE FROM target WHERE id NOT IN (SELECT target FROM study)")
 X(FAILED_COUNT, "SELECT count(*) FROM trial WHERE study = ? AND status <> 'ok'"
                 " AND status = 'failed'")
-X(MODEL_PUT, "INSERT INTO model (study, name, features, seed, quantile, rows, report, trained_utc)"
+X(MODEL_PUT, "INSERT INTO model (study, name, features, seed, quantile, report, trained_utc, rows)"
              " VALUES (nullif(?, 0),?,1,?,?,?,?,?)"
              " ON CONFLICT (coalesce(study, 0), name) DO UPDATE SET features = 1,"
              " seed = excluded.seed, quantile = excluded.quantile, rows = excluded.rows,"

@@ -44,11 +44,8 @@ int db_study_put(struct db *db, const struct db_workload *w, const struct db_tar
     if (add(db, SQL_WORKLOAD_ADD, &text_workload, w, &workload, st) < 0 ||
         add(db, SQL_TARGET_ADD, &text_target, t, &target, st) < 0)
         return -1;
-    struct query q = query_start(db, SQL_STUDY_ADD);
-    query_int(&q, workload);
-    query_int(&q, target);
-    query_text(&q, protocol);
-    query_text(&q, created_utc);
+    struct query q =
+        query_of(db, SQL_STUDY_ADD, "%jd %jd %s %s", workload, target, protocol, created_utc);
     text_fields_bind(&q, &text_inputs, w);
     return query_one_int(&q, study, st) < 0 ? -1 : 0;
 }
@@ -66,19 +63,16 @@ int db_study(struct db *db, const struct db_workload *w, const struct db_target 
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
                   const struct db_study *near, int64_t *study, struct status *st)
 {
-    static const struct db_study any = {.protocol = NULL}; /* no stored study has these parts */
+    static const struct db_study any = {
+        /* no stored study has these parts */
+        .target = {.device = "", .uuid = "", .capability = "", .driver = ""},
+        .protocol = "",
+        .init = ""};
     const struct db_study *n = near != NULL ? near : &any;
     *study = 0;
-    struct query q = query_start(db, SQL_STUDY_NEAREST);
-    query_text(&q, workload_text);
-    query_text(&q, target_kind);
-    query_text(&q, n->target.device);
-    query_text(&q, n->target.uuid);
-    query_text(&q, n->target.capability);
-    query_int(&q, n->target.units);
-    query_text(&q, n->target.driver);
-    query_text(&q, n->protocol);
-    query_text(&q, n->init);
+    struct query q = query_of(db, SQL_STUDY_NEAREST, "%s %s %s %s %s %jd %s %s %s", workload_text,
+                              target_kind, n->target.device, n->target.uuid, n->target.capability,
+                              n->target.units, n->target.driver, n->protocol, n->init);
     if (near != NULL)
         query_int(&q, (int64_t)n->seed);
     else
@@ -92,8 +86,7 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
 
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_start(db, SQL_STUDY_READ);
-    query_int(&q, study);
+    struct query q = query_of(db, SQL_STUDY_READ, "%jd", study);
     int found = query_row(&q, st);
     if (found > 0) {
         struct db_study s = {.protocol = column_text(&q, 8),
@@ -113,9 +106,8 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
 int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
                       struct status *st)
 {
-    struct query q = query_start(db, SQL_STUDIES_BESIDE);
+    struct query q = query_of(db, SQL_STUDIES_BESIDE, "%jd", study);
     int found;
-    query_int(&q, study);
     while ((found = query_row(&q, st)) > 0)
         row(ctx, column_int(&q, 0), column_text(&q, 1));
     query_end(&q);

@@ -137,8 +137,7 @@ static void add_study(struct lines *l, const struct db_listed *study)
 
 static int add_searches(struct lines *l, int64_t study, struct status *st)
 {
-    struct query q = query_start(l->db, SQL_SEARCHES);
-    query_int(&q, study);
+    struct query q = query_of(l->db, SQL_SEARCHES, "%jd", study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         struct db_search s = db_search_of(&q);
@@ -171,9 +170,8 @@ static void add_choices(const struct db_trial *t, struct buf *out)
 
 static int add_samples(struct db *db, int64_t trial, struct buf *out, struct status *st)
 {
-    struct query q = query_start(db, SQL_SAMPLES);
+    struct query q = query_of(db, SQL_SAMPLES, "%jd", trial);
     int found, count = 0;
-    query_int(&q, trial);
     add_name("samples_ms", out);
     buf_adds(out, "[");
     while ((found = query_row(&q, st)) > 0) {
@@ -195,10 +193,8 @@ static int add_trial(struct lines *l, const struct query *q, enum db_trial_kind 
     struct db_trial t;
     if (db_trial_of(q, kind, &t, st) != 0)
         return -1;
-    struct query of_trial = query_start(l->db, segment ? SQL_SCHEDULE : SQL_CHOICES);
-    query_int(&of_trial, column_int(q, segment ? 2 : 0));
     t.choices = choices;
-    t.choice_count = db_choices_read(&of_trial, choices, NULL, st);
+    t.choice_count = db_choices_of(q, kind, choices, st);
     if (t.choice_count < 0)
         return -1;
     begin_line(l);
@@ -221,9 +217,7 @@ static int add_trial(struct lines *l, const struct query *q, enum db_trial_kind 
 static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, int64_t plan,
                       struct status *st)
 {
-    struct query q = query_start(l->db, SQL_TRIALS);
-    query_int(&q, study);
-    query_text(&q, db_trial_kind_names[kind]);
+    struct query q = query_of(l->db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
     if (plan > 0)
         query_int(&q, plan);
     else

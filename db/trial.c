@@ -31,31 +31,17 @@ static int check_choices(const struct db_trial *t, struct status *st)
     return 0;
 }
 
-/* Starts a statement whose parameters are a choice's. */
-static struct query choice_query(struct db *db, enum db_statement id, const struct db_choice *c)
-{
-    struct query q = query_start(db, id);
-    query_int(&q, c->segment.first);
-    query_int(&q, c->segment.last);
-    query_text(&q, c->impl);
-    query_text(&q, c->schedule);
-    return q;
-}
-
 /* The schedule of a choice, with its segment: found or added. */
 static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
 {
-    struct query q = choice_query(db, SQL_SCHEDULE_FIND, c);
-    int found = query_one_int(&q, id, st);
+    int first = c->segment.first, last = c->segment.last;
+    int found = query_one_int_of(db, SQL_SCHEDULE_FIND, id, st, "%d %d %s %s", first, last, c->impl,
+                                 c->schedule);
     if (found != 0)
         return found > 0 ? 0 : -1;
-    q = query_start(db, SQL_SEGMENT_ADD);
-    query_int(&q, c->segment.first);
-    query_int(&q, c->segment.last);
-    if (query_run(&q, st) != 0)
-        return -1;
-    q = choice_query(db, SQL_SCHEDULE_ADD, c);
-    if (query_run(&q, st) != 0)
+    if (query_run_of(db, SQL_SEGMENT_ADD, st, "%d %d", first, last) != 0 ||
+        query_run_of(db, SQL_SCHEDULE_ADD, st, "%d %d %s %s", first, last, c->impl, c->schedule) !=
+            0)
         return -1;
     *id = sqlite3_last_insert_rowid(db->handle);
     return 0;
@@ -71,10 +57,7 @@ static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
         if (s.last > s.first)
             buf_addf(&text, "-%d", s.last);
     }
-    struct query q = query_start(db, SQL_PLAN_ADD);
-    query_int(&q, t->value);
-    query_text(&q, text.ptr);
-    return query_run(&q, st);
+    return query_run_of(db, SQL_PLAN_ADD, st, "%d %s", t->value, text.ptr);
 }
 
 /* What was stored later counts as newer, though the clock may have gone back in between. */
@@ -86,9 +69,7 @@ static int time_of(struct db *db, int64_t study, const struct db_trial *t, char 
         snprintf(out, CLOCK_UTC_SIZE, "%s", t->stored_utc);
         return 0;
     }
-    struct query q = query_start(db, SQL_TRIAL_UTC);
-    query_int(&q, study);
-    query_text(&q, clock_utc(now));
+    struct query q = query_of(db, SQL_TRIAL_UTC, "%jd %s", study, clock_utc(now));
     int found = query_row(&q, st);
     if (found > 0)
         snprintf(out, CLOCK_UTC_SIZE, "%s", column_text(&q, 0));
@@ -104,9 +85,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
         return -1;
     struct db_trial dated = *t;
     dated.stored_utc = utc;
-    struct query q = query_start(db, SQL_TRIAL_ADD);
-    query_int(&q, study);
-    query_text(&q, db_trial_kind_names[t->kind]);
+    struct query q = query_of(db, SQL_TRIAL_ADD, "%jd %s", study, db_trial_kind_names[t->kind]);
     if (t->kind == DB_TRIAL_SEGMENT) {
         query_null(&q);
         query_int(&q, schedule);
@@ -124,19 +103,9 @@ static_assert(OP_COUNT == 15, "SQL_CHOICES_ADD takes 15 schedules");
 static int add_choices(struct db *db, int64_t trial, const int64_t schedules[OP_COUNT], int count,
                        struct status *st)
 {
-    struct query q = query_start(db, SQL_CHOICES_ADD);
-    query_int(&q, trial);
+    struct query q = query_of(db, SQL_CHOICES_ADD, "%jd", trial);
     for (int i = 0; i < count; i++)
         query_int(&q, schedules[i]);
-    return query_run(&q, st);
-}
-
-static int add_sample(struct db *db, int64_t trial, int round, double ms, struct status *st)
-{
-    struct query q = query_start(db, SQL_SAMPLE_ADD);
-    query_int(&q, trial);
-    query_int(&q, round);
-    query_real(&q, ms);
     return query_run(&q, st);
 }
 
@@ -163,7 +132,7 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
         return -1;
     if (t->kind == DB_TRIAL_FINAL)
         for (int i = 0; i < t->sample_count; i++)
-            if (add_sample(db, trial, i, t->samples_ms[i], st) != 0)
+            if (query_run_of(db, SQL_SAMPLE_ADD, st, "%jd %d %g", trial, i, t->samples_ms[i]) != 0)
                 return -1;
     return 0;
 }
@@ -220,6 +189,15 @@ int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms,
     return -1;
 }
 
+int db_choices_of(const struct query *q, enum db_trial_kind kind, struct db_choice out[OP_COUNT],
+                  struct status *st)
+{
+    bool segment = kind == DB_TRIAL_SEGMENT;
+    struct query of_trial = query_of(q->db, segment ? SQL_SCHEDULE : SQL_CHOICES, "%jd",
+                                     column_int(q, segment ? 2 : 0));
+    return db_choices_read(&of_trial, out, NULL, st);
+}
+
 void db_choices_release(struct db_choice *choices, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -271,11 +249,8 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
 static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with_choices,
                 db_trial_row *row, void *ctx, struct status *st)
 {
-    bool segment = kind == DB_TRIAL_SEGMENT;
     int found, ended = 0;
-    struct query q = query_start(db, SQL_TRIALS);
-    query_int(&q, study);
-    query_text(&q, db_trial_kind_names[kind]);
+    struct query q = query_of(db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
     query_null(&q);
     query_int(&q, db->precision);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
@@ -286,9 +261,7 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
             break;
         }
         if (with_choices) {
-            struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
-            query_int(&of_trial, column_int(&q, segment ? 2 : 0));
-            found = db_choices_read(&of_trial, choices, NULL, st);
+            found = db_choices_of(&q, kind, choices, st);
             if (found < 0)
                 break;
             t.choice_count = found;
