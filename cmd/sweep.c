@@ -54,7 +54,7 @@ const struct command cmd_sweep = {
         "A line of TABLE has the options of a row, as 'fuseplan db list' prints them; '#'\n"
         "begins a comment.  Lists of -b and -s, and several -m, are a row each.  Options of the "
         "command\n"
-        "line hold for all rows; a row's own win.\n"
+        "line hold for all rows; a row's own win.  Baselines are none, unless some are named.\n"
         "A row that fails does not stop the others.  The same command goes on where it stopped.\n"
         "--target cuda:all, or cuda:0,2, searches on several GPUs, a row on each at a time.\n"
         "Exits 0 if every row has a plan, 3 if some have none, 130 if it was stopped: then the\n"

@@ -21,7 +21,7 @@ mkdir -p "$TMPDIR/fuseplan-0" # the script's cache
 # The last row takes the longest: its node dies.  From 41 plans on a search may converge before it has measured all.
 long='-b 8 -s 9 -m causal'
 printf '%s\n' "-b 1,2,3,4,5,6,7 -s 8 -m causal -m 'sliding:w=2'" "$long --space 41100..41139" >table
-options='-H 1 -W 8 -L 1 --space 41100..41115 --baseline none --target cpu'
+options='-H 1 -W 8 -L 1 --space 41100..41115 --target cpu'
 rounds=${2:-1}
 RANDOM=${SEED:=$RANDOM}
 echo "SEED=$SEED"

@@ -9,7 +9,7 @@ times=${2:-1} most_s=60
 RANDOM=${SEED:=$RANDOM}
 echo "SEED=$SEED"
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root"
-echo '-b 4 -s 64 -H 4 -W 64 -L 1 --baseline none --target cpu' >table
+echo '-b 4 -s 64 -H 4 -W 64 -L 1 --target cpu' >table
 in_group() { [ -n "$(pgrep -g "$1")" ]; }
 for ((n = 1; n <= times; n++)); do
   rm -rf saved run.db*

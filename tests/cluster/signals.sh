@@ -11,7 +11,7 @@ RANDOM=${SEED:=$RANDOM}
 echo "SEED=$SEED"
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root"
 printf '%s\n' "-b 1,2,3,4 -s 8 -m causal -m 'sliding:w=2'" >table
-options='-H 1 -W 8 -L 1 --space 41100..41163 --baseline none --target cpu'
+options='-H 1 -W 8 -L 1 --space 41100..41163 --target cpu'
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 worst=0 done_early=0
 for ((n = 1; n <= times; n++)); do

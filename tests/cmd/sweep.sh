@@ -6,7 +6,7 @@ set -eu
 check_json=$2 schemas=$3 fake=$4
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root/tmp"
 mkdir tmp
-options='-H 1 -W 8 -L 1 --space 41100..41101 --baseline none --target cpu'
+options='-H 1 -W 8 -L 1 --space 41100..41101 --target cpu'
 cat >table <<'END'
 # a comment
 -b 1 -s 8 -m causal -m 'sliding:w=2'   # two rows
@@ -41,6 +41,10 @@ sweep run --db all.db --format json --events events.ndjson >run.json || fail "ex
 [ "$(grep -c '"state": *"done"' run.json)" = 3 ] || fail "$(cat run.json)"
 [ "$(grep -c '"event":"row"' events.ndjson)" = 3 ] || fail "$(cat events.ndjson)"
 [ "$(measured all.db | wc -l)" = 6 ] || fail "$(measured all.db)"
+
+echo "baselines that are named"
+sweep run --db based.db --baseline 41200 >out || fail "exit $?"
+[ "$(measured based.db | grep -c '|41200$')" = 3 ] || fail "$(measured based.db)"
 
 echo "no plan ran"
 cp all.db none.db
@@ -165,7 +169,7 @@ echo "two GPUs, and a third that goes on"
 unset FUSEPLAN_TEST_BINARIES
 use_fake_gpu "$fake" right
 printf '%s\n' '-b 1 -s 5' '-b 2 -s 5' '-b 1 -s 7' >table
-gpus='-t fp32 -H 2 -W 16 -L 1 --space 41100..41101 --baseline none --target cuda:all -q --db gpus.db'
+gpus='-t fp32 -H 2 -W 16 -L 1 --space 41100..41101 --target cuda:all -q --db gpus.db'
 gpu_sweep() { # VISIBLE: the table on these GPUs
   # shellcheck disable=SC2086
   CUDA_VISIBLE_DEVICES=$1 fuseplan sweep run table $gpus --format ndjson --events events.ndjson >out 2>said || fail "exit $?"
