@@ -80,6 +80,17 @@ void *mem_checked(void *taken); /* for functions of the C library that allocate:
 #define SCOPED __attribute__((cleanup(mem_free_scoped)))
 void mem_free_scoped(void *pointer);
 
+/* The same of a local struct, by the function that releases what it owns: SCOPED_BY(names_release)
+ * struct names all = {.count = 0};  A struct without a value must get one before the first return.
+ * Of a pointer to a struct, such as struct db, the function is db_close_at(), which SCOPED_CLOSE
+ * makes of db_close(). */
+#define SCOPED_BY(release) __attribute__((cleanup(release)))
+#define SCOPED_CLOSE(type, close)                                                                  \
+    static inline void close##_at(struct type **pointer)                                           \
+    {                                                                                              \
+        close(*pointer);                                                                           \
+    }
+
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *
  * ptr is never null and ptr[len] is NUL.  The text itself may hold NUL bytes. */
@@ -93,7 +104,7 @@ extern char buf_empty[1]; /* the text of every empty buf; never written, as cap 
 #define BUF_INIT ((struct buf){.ptr = buf_empty})
 
 /* A local buf that is released where its scope ends: SCOPED_BUF text = BUF_INIT; */
-#define SCOPED_BUF __attribute__((cleanup(buf_release))) struct buf
+#define SCOPED_BUF SCOPED_BY(buf_release) struct buf
 
 void buf_init(struct buf *b);
 void buf_release(struct buf *b); /* frees the contents; init before using it again */

@@ -205,11 +205,10 @@ static int move_up(struct fresh_dir *s, const struct names *entries, struct stat
 {
     int result = 0;
     for (int i = 0; i < entries->count && result == 0; i++) {
-        char *from = join(s->at, entries->items[i]), *to = join(s->dir, entries->items[i]);
+        SCOPED char *from = join(s->at, entries->items[i]);
+        SCOPED char *to = join(s->dir, entries->items[i]);
         if (rename(from, to) != 0)
             result = refuse(to, st);
-        free(from);
-        free(to);
     }
     return result;
 }
@@ -218,7 +217,7 @@ static int move_up(struct fresh_dir *s, const struct names *entries, struct stat
 static int obstacles(const struct fresh_dir *s, const struct names *entries, bool replace,
                      struct names *out, struct status *st)
 {
-    struct names there;
+    SCOPED_BY(names_release) struct names there;
     struct stat info;
     *out = (struct names){.count = 0};
     if (directory_list(s->dir, &there, st) != 0)
@@ -231,29 +230,23 @@ static int obstacles(const struct fresh_dir *s, const struct names *entries, boo
         if (!itself && !stays)
             names_add(out, there.items[i]);
     }
-    names_release(&there);
     return 0;
 }
 
 static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
 {
-    struct names entries, found = {.count = 0};
-    int result = directory_list(s->at, &entries, st);
-    if (result == 0)
-        result = obstacles(s, &entries, replace, &found, st);
-    if (result == 0 && found.count > 0) {
-        SCOPED_BUF text = BUF_INIT;
-        names_text(&found, &text);
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': it holds %s", s->dir,
-                            text.ptr);
-    }
-    if (result == 0)
-        result = move_up(s, &entries, st);
-    if (result == 0 && rmdir(s->at) != 0)
-        result = refuse(s->dir, st);
-    names_release(&found);
-    names_release(&entries);
-    return result;
+    SCOPED_BY(names_release) struct names entries, found = {.count = 0};
+    SCOPED_BUF text = BUF_INIT;
+    if (directory_list(s->at, &entries, st) != 0 ||
+        obstacles(s, &entries, replace, &found, st) != 0)
+        return -1;
+    names_text(&found, &text);
+    if (found.count > 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': it holds %s", s->dir,
+                          text.ptr);
+    if (move_up(s, &entries, st) != 0)
+        return -1;
+    return rmdir(s->at) == 0 ? 0 : refuse(s->dir, st);
 }
 
 int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)

@@ -132,14 +132,13 @@ static double *ranks_of(const double *values, size_t n)
 
 double stats_spearman(const double *a, const double *b, size_t n)
 {
-    double *ra = ranks_of(a, n), *rb = ranks_of(b, n);
+    SCOPED double *ra = ranks_of(a, n);
+    SCOPED double *rb = ranks_of(b, n);
     double mean = (double)(n - 1) / 2, ab = 0, aa = 0, bb = 0;
     for (size_t i = 0; i < n; i++) {
         ab += (ra[i] - mean) * (rb[i] - mean);
         aa += (ra[i] - mean) * (ra[i] - mean);
         bb += (rb[i] - mean) * (rb[i] - mean);
     }
-    free(ra);
-    free(rb);
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }

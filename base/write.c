@@ -154,11 +154,10 @@ static int find(const char *path, struct place *out)
 
 int file_check_write(const char *path, struct status *st)
 {
-    struct place place;
+    SCOPED_BY(place_release) struct place place;
     int error = find(path, &place);
     if (error == 0 && !place.exists && place.fd < 0 && faccessat(place.dir, ".", W_OK, 0) != 0)
         error = errno;
-    place_release(&place);
     return error == 0 ? 0 : refuse(path, error, st);
 }
 
@@ -305,10 +304,9 @@ static int write_to(const struct place *place, const char *path, const void *dat
 
 int file_write(const char *path, const void *data, size_t len, struct status *st)
 {
-    struct place place;
+    SCOPED_BY(place_release) struct place place;
     int error = find(path, &place);
     if (error == 0)
         error = write_to(&place, path, data, len);
-    place_release(&place);
     return error == 0 ? 0 : refuse(path, error, st);
 }

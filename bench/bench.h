@@ -194,6 +194,7 @@ int bench_check_memory(const struct workload *w, struct status *st);
 int bench_open(const struct bench_options *options, const struct workload *w, struct bench **out,
                struct status *st);
 void bench_close(struct bench *b);
+SCOPED_CLOSE(bench, bench_close)
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b); /* without the bits of its mask */

@@ -18,7 +18,7 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
 static int dump_to(struct bench *b, struct runnable what, const char *dir, bool whole,
                    struct status *st)
 {
-    json_t *reply;
+    json_auto_t *reply = NULL;
     bool confined = b->target.kind == TARGET_CPU;
     if (confined)
         client_stop(&b->client);
@@ -29,7 +29,6 @@ static int dump_to(struct bench *b, struct runnable what, const char *dir, bool 
     b->writable = NULL;
     if (confined)
         client_stop(&b->client);
-    json_decref(reply);
     return result;
 }
 

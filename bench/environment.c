@@ -63,7 +63,7 @@ static void check_target(enum target_kind kind, const char *worker, const struct
                          struct env_list *out)
 {
     struct status st = STATUS_INIT;
-    struct toolchain tc = {0};
+    SCOPED_BY(toolchain_release) struct toolchain tc = {0};
     const struct target_ops *target = target_ops_of(kind, &st);
     SCOPED_BUF subject = BUF_INIT;
     buf_addf(&subject, "target %s", target_names[kind]);
@@ -78,14 +78,13 @@ static void check_target(enum target_kind kind, const char *worker, const struct
         env_add(out, subject.ptr, kind == TARGET_CPU, works ? ENV_OK : ENV_MISSING, "", "%s",
                 works ? "builds and runs code" : "not usable");
     }
-    toolchain_release(&tc);
 }
 
 void env_check_all(struct env_list *out)
 {
     *out = (struct env_list){0};
     struct status cache_problem = STATUS_INIT, worker_problem = STATUS_INIT;
-    struct cache cache;
+    SCOPED_BY(cache_release) struct cache cache;
     SCOPED_BUF worker = BUF_INIT;
     bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
     bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
@@ -97,7 +96,6 @@ void env_check_all(struct env_list *out)
     for (int kind = 0; kind < TARGET_COUNT; kind++)
         check_target((enum target_kind)kind, have_worker ? worker.ptr : NULL,
                      have_cache ? &cache : NULL, out);
-    cache_release(&cache);
 }
 
 void env_check_noise(struct target_name target, struct env_list *out)

@@ -279,12 +279,11 @@ int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wa
     SCOPED_BUF path = BUF_INIT, queue_path = BUF_INIT;
     int queue = -1, fd = -1, result = -1;
     *lock = -1;
-    char *dir = lock_dir(st);
+    SCOPED char *dir = lock_dir(st);
     if (dir == NULL)
         return -1;
     lock_path(dir, device, "", &path);
     lock_path(dir, device, "-queue", &queue_path);
-    free(dir);
     int holder = open_shared(path.ptr, st); /* to read whose turn it is */
     if (holder >= 0 &&
         open_and_wait(queue_path.ptr, LOCK_EX, until, holder, device, wait, &queue, st) == 0)

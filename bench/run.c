@@ -111,7 +111,8 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
 {
     struct sampling now = *how;
     sampling_spend(&now, clock_seconds() - begin);
-    json_t *candidates = json_array(), *reply;
+    json_t *candidates = json_array();
+    json_auto_t *reply = NULL;
     for (int i = 0; i < n; i++)
         json_array_append_new(candidates, request_of(b, open[i]->what));
     uint64_t shuffle = splitmix64(b->inputs.seed + b->shuffles++);
@@ -135,14 +136,13 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     } else {
         blame(open, n, b->client.candidate, &failed);
     }
-    json_decref(reply);
     return st->code == STATUS_OK ? 0 : -1;
 }
 
 static int measure_all(struct bench *b, struct measurement *all, int n, const struct sampling *how,
                        double begin, struct status *st)
 {
-    struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
+    SCOPED struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
     int lock, count, result = take_turn(b, use, &lock, st);
     b->kills = 0;
@@ -156,7 +156,6 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
         result = measure_open(b, open, count, how, begin, st);
     }
     lock_drop(lock);
-    free(open);
     return result;
 }
 

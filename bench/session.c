@@ -85,18 +85,18 @@ static int begin_worker(struct bench *b, struct status *st)
     json_object_set_new(request, "code", json_string(code.ptr));
     if (b->writable != NULL)
         json_object_set_new(request, "writable", json_string(b->writable));
-    json_t *reply;
+    json_auto_t *reply = NULL;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
     b->client.kept_from = (unsigned)json_integer_value(json_object_get(reply, "kept_from"));
-    json_decref(reply);
     return result;
 }
 
 static int open_device(struct bench *b, struct status *st)
 {
-    json_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device), *reply;
+    json_auto_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device);
+    json_auto_t *reply = NULL;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
@@ -104,8 +104,6 @@ static int open_device(struct bench *b, struct status *st)
     json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
                 &b->limits.bytes_per_s);
     b->client.opened = result == 0;
-    json_decref(reply);
-    json_decref(request);
     return result;
 }
 

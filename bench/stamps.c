@@ -41,7 +41,7 @@ static int read_parts(const json_t *reply, struct stamps *out, struct status *st
 int bench_stamps(struct bench *b, const struct candidate *c, struct stamps *out, struct status *st)
 {
     struct candidate both[2] = {*c, *c};
-    json_t *reply = NULL;
+    json_auto_t *reply = NULL;
     *out = (struct stamps){.count = c->count};
     for (int i = 0; i < c->count; i++)
         both[1].choices[i].stamped = true;
@@ -51,7 +51,6 @@ int bench_stamps(struct bench *b, const struct candidate *c, struct stamps *out,
         run_request(b, runnable_of(&both[1]), LOCK_TO_TIME, json_pack("{s:s}", "do", "stamps"),
                     &reply, &out->reason) == 0)
         read_parts(reply, out, &out->reason);
-    json_decref(reply);
     const enum status_code code = out->reason.code;
     return code != STATUS_INTERRUPTED && code != STATUS_ENVIRONMENT
                ? 0

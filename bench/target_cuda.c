@@ -10,14 +10,13 @@
 static int find_library(const struct toolchain_request *request, struct process *asked,
                         struct toolchain *out, struct status *st)
 {
-    json_t *said;
+    json_auto_t *said = NULL;
     int version;
     struct status why = STATUS_INIT;
     if (worker_answer(request, LIBRARY_QUESTION, asked, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
         snprintf(out->where.libraries, sizeof(out->where.libraries), "cuBLASLt %d.%d.%d",
                  version / 10000, version / 100 % 100, version % 100);
-    json_decref(said);
     if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
         return 0;
     return status_set(st, why.code, "asking for cuBLASLt: %s", why.message);

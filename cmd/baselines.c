@@ -23,12 +23,11 @@ int baselines_from_options(const struct options *o, const struct best_plan *best
     *out = (struct baselines){.count = 0};
     if (strcmp(o->baseline, "none") == 0)
         return 0;
-    char *list = mem_strdup(o->baseline), *rest = list, *value;
-    int result = 0;
-    while (result == 0 && (value = strsep(&rest, ",")) != NULL)
-        result = add_value(o, value, best, out, st);
-    free(list);
-    return result;
+    SCOPED char *list = mem_strdup(o->baseline);
+    for (char *rest = list, *value; (value = strsep(&rest, ",")) != NULL;)
+        if (add_value(o, value, best, out, st) != 0)
+            return -1;
+    return 0;
 }
 
 int baselines_of_best(struct db *db, int64_t study, const struct db_best *best,

@@ -98,14 +98,12 @@ static int earlier_row(void *ctx, const struct db_trial *row)
 static int read_earlier(struct comparison *c, struct session *s, struct status *st)
 {
     for (int i = 0; i < c->count; i++) {
-        struct db_time t;
+        SCOPED_BY(db_time_release) struct db_time t;
         db_set_precision(s->db, c->precision[i]);
-        int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
+        if (db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st) < 0)
+            return -1;
         if (c->candidates[i].packed == t.packed)
             c->earlier[i].in_search = t.ms;
-        db_time_release(&t);
-        if (found < 0)
-            return -1;
     }
     for (int i = 0; i < c->count; i++) {
         db_set_precision(s->db, c->precision[i]);
@@ -254,25 +252,19 @@ static int check_padded(const struct options *o, const struct session *s, struct
 int comparison_measure(const struct options *o, struct comparison *c, struct session *s,
                        struct status *st)
 {
-    struct history known = {.count = 0};
-    struct found_study schedules = {.db = NULL};
+    SCOPED_BY(history_release) struct history known = {.count = 0};
+    SCOPED_BY(found_study_close) struct found_study schedules = {.db = NULL};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
-    int result = -1;
     if (open_study(o, c, s, &schedules, st) != 0 || check_padded(o, s, st) != 0 ||
         stamps_check(o, s, st) != 0 ||
         prepare(c, s, &schedules, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
-        goto out;
+        return -1;
     clock_utc(c->compared_at);
     int n = comparison_plans(c, plans);
-    if ((c->stores && store(c, s, &known, st) != 0) || measure_kernels(c, s, plans, n, st) != 0 ||
-        (c->stores && db_search_end(s->db, c->search, "done", st) != 0))
-        goto out;
-    result = 0;
-out:
-    found_study_close(&schedules);
-    history_release(&known);
-    return result;
+    if ((c->stores && store(c, s, &known, st) != 0) || measure_kernels(c, s, plans, n, st) != 0)
+        return -1;
+    return c->stores ? db_search_end(s->db, c->search, "done", st) : 0;
 }
 
 void comparison_free(struct comparison *c)
@@ -301,13 +293,12 @@ static int measure(const struct options *o, struct comparison *c, struct session
 /* The plans of the operands. */
 static int run_plans(const struct options *o, struct status *st)
 {
-    struct session s = {.bench = NULL};
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
     struct comparison *c = mem_alloc(1, sizeof(*c));
     int code = comparison_read(o, c, st);
     if (code == 0)
         code = measure(o, c, &s, st);
     comparison_free(c);
-    session_close(&s);
     return code;
 }
 

@@ -254,19 +254,14 @@ static int measure_open(const struct options *o, struct attention_table *t, stru
 static int measure(void *ctx, const struct options *o, struct status *st)
 {
     struct attention_table *t = ctx;
-    struct session s;
-    struct kernels k = {.count = 0};
+    SCOPED_BY(session_close) struct session s;
+    SCOPED_BY(kernels_release) struct kernels k = {.count = 0};
     const struct step step = {.phase = "workloads",
                               .done = (int64_t)json_array_size(t->rows),
                               .total = t->workloads,
                               .left_s = NAN};
     progress_step(NULL, &step);
-    int code = session_open(o, o->seed, DB_READ, &s, st);
-    if (code == 0)
-        code = measure_open(o, t, &s, &k, st);
-    kernels_release(&k);
-    session_close(&s);
-    return code;
+    return session_open(o, o->seed, DB_READ, &s, st) != 0 ? -1 : measure_open(o, t, &s, &k, st);
 }
 
 /* ---- all workloads --------------------------------------------------------------------------- */

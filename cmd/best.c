@@ -40,23 +40,19 @@ static void note_best(void *ctx, const struct db_study *study)
 static int find_best(const struct options *o, enum scope scope, struct best_plan *out,
                      struct status *st)
 {
-    struct session s;
-    struct db_best best = {.value = -1};
+    SCOPED_BY(session_close) struct session s;
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct noting noting = {.o = o, .best = &best};
-    int result = -1;
-    if (session_open_study(o, DB_READ, scope, &s, st) == 0 && best_of_study(&s, &best, st) == 0 &&
-        plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) == 0) {
-        fingerprint_device(s.target, &noting.here);
-        noting.pack = s.pack;
-        result = db_study_read(s.db, s.study, note_best, &noting, st);
-        *out = (struct best_plan){.known = true,
-                                  .plan = plan_from_value((unsigned)best.value),
-                                  .padded = s.workload.lengths != NULL && !best.packed,
-                                  .median_ms = best.median_ms};
-    }
-    db_best_release(&best);
-    session_close(&s);
-    return result;
+    if (session_open_study(o, DB_READ, scope, &s, st) != 0 || best_of_study(&s, &best, st) != 0 ||
+        plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) != 0)
+        return -1;
+    fingerprint_device(s.target, &noting.here);
+    noting.pack = s.pack;
+    *out = (struct best_plan){.known = true,
+                              .plan = plan_from_value((unsigned)best.value),
+                              .padded = s.workload.lengths != NULL && !best.packed,
+                              .median_ms = best.median_ms};
+    return db_study_read(s.db, s.study, note_best, &noting, st);
 }
 
 /* Whether a list with commas between its words has the word. */
@@ -86,19 +82,17 @@ int session_best(const struct options *o, enum scope scope, struct best_plan *ou
 static int default_plan(const struct options *o, struct plan *out, struct status *st)
 {
     struct target_name target;
-    struct workload w;
-    int result = workload_from_options(o, true, &target, &w, st);
-    if (result == 0) {
-        struct build_target build = target_build(target, &w);
-        build.precision = o->precision;
-        if (!plan_expected(&build, out))
-            *out = plan_from_value(VALUE_FUSED);
-        SCOPED_BUF name = BUF_INIT;
-        plan_add(plan_value(*out), &name);
-        note(o, "the default plan is %s", name.ptr);
-    }
-    workload_release(&w);
-    return result;
+    SCOPED_BY(workload_release) struct workload w;
+    SCOPED_BUF name = BUF_INIT;
+    if (workload_from_options(o, true, &target, &w, st) != 0)
+        return -1;
+    struct build_target build = target_build(target, &w);
+    build.precision = o->precision;
+    if (!plan_expected(&build, out))
+        *out = plan_from_value(VALUE_FUSED);
+    plan_add(plan_value(*out), &name);
+    note(o, "the default plan is %s", name.ptr);
+    return 0;
 }
 
 int plan_from_text(const struct options *o, const char *text, const struct best_plan *best,

@@ -39,15 +39,11 @@ static void help_actions(struct buf *out)
 
 static int run(const struct options *o, struct status *st)
 {
-    struct session s = {.db = NULL};
+    SCOPED_BY(session_close) struct session s = {.db = NULL};
     int at = words_find("action", o->operands[0], list_actions, st);
     if (at < 0 || action_check(&actions, at, o, st) != 0)
         return -1;
-    int code = rows[at].reads ? db_open(o->db, DB_READ, &s.db, st) : 0;
-    if (code == 0)
-        code = rows[at].run(o, &s, st);
-    session_close(&s);
-    return code;
+    return rows[at].reads && db_open(o->db, DB_READ, &s.db, st) != 0 ? -1 : rows[at].run(o, &s, st);
 }
 
 const struct command cmd_db = {

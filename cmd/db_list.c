@@ -18,11 +18,10 @@ struct listing {
 static json_t *listed_workload(const struct db_listed *l)
 {
     const bool cpu = strcmp(l->target.kind, target_names[TARGET_CPU]) == 0;
-    struct workload w;
-    int result = workload_parse(l->workload.text, &w, STATUS_IGNORED);
-    json_t *object = result == 0 ? workload_json(&w, cpu ? TARGET_CPU : TARGET_CUDA) : NULL;
-    workload_release(&w);
-    return object;
+    SCOPED_BY(workload_release) struct workload w;
+    return workload_parse(l->workload.text, &w, STATUS_IGNORED) == 0
+               ? workload_json(&w, cpu ? TARGET_CPU : TARGET_CUDA)
+               : NULL;
 }
 
 json_t *db_study_options(const struct db_listed *l)

@@ -50,10 +50,8 @@ static int store_files(const struct options *o, struct session *s, const struct 
 
 static int check_database(const char *path, struct status *st)
 {
-    struct db *db;
-    int result = operand_open(path, &db, st);
-    db_close(db);
-    return result;
+    SCOPED_BY(db_close_at) struct db *db = NULL;
+    return operand_open(path, &db, st);
 }
 
 int db_merge_run(const struct options *o, struct session *s, struct status *st)

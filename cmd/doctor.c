@@ -10,7 +10,7 @@ static int run(const struct options *o, struct status *st)
     (void)st;
     static const char *const states[] = {
         [ENV_OK] = "ok", [ENV_WARNING] = "warning", [ENV_MISSING] = "missing"};
-    struct env_list list;
+    SCOPED_BY(env_list_release) struct env_list list;
     struct output out;
     int code = EXIT_SUCCESS;
     env_check_all(&list);
@@ -27,7 +27,6 @@ static int run(const struct options *o, struct status *st)
     for (int i = 0; i < list.count && o->format == FORMAT_TABLE; i++)
         if (list.rows[i].advice[0] != '\0')
             printf("\n%s: %s\n", list.rows[i].subject, list.rows[i].advice);
-    env_list_release(&list);
     return code;
 }
 

@@ -39,18 +39,15 @@ struct options each_part(const struct options *o, int part)
 /* Finds a size that is refused, before anything is done for the first one. */
 static int check_workloads(const struct options *o, struct status *st)
 {
-    int parts = options_workloads(o), result = 0;
-    for (int i = 0; i < parts && result == 0; i++) {
+    for (int i = 0; i < options_workloads(o); i++) {
         struct options one = each_part(o, i);
         struct target_name target;
-        struct workload w;
+        SCOPED_BY(workload_release) struct workload w;
         one.given |= OPT(QUIET); /* notes come with the measurement */
-        result = workload_from_options(&one, false, &target, &w, st);
-        if (result != 0)
-            status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len);
-        workload_release(&w);
+        if (workload_from_options(&one, false, &target, &w, st) != 0)
+            return status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len);
     }
-    return result;
+    return 0;
 }
 
 /* Limits a workload to its share of the time that is left for it and those that follow.  What a

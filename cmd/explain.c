@@ -39,15 +39,13 @@ static int open_stored(const struct options *o, struct session *s, struct measur
 /* Says why the plan's time is unstable, if it is of the comparison that the best plan won. */
 static int read_unstable(struct session *s, struct explained *x, struct status *st)
 {
-    struct db_best best;
     if (s->db == NULL || x->e.source != TIME_COMPARED)
         return 0;
-    int result = db_best(s->db, s->study, &best, st);
-    if (result == 0)
-        result = plan_unstable(s->db, s->study, (int)plan_value(x->e.plan), best.comparison,
+    SCOPED_BY(db_best_release) struct db_best best;
+    return db_best(s->db, s->study, &best, st) != 0
+               ? -1
+               : plan_unstable(s->db, s->study, (int)plan_value(x->e.plan), best.comparison,
                                x->unstable, st);
-    db_best_release(&best);
-    return result;
 }
 
 /* Which command says where the time goes within kernels. */

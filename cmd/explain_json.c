@@ -106,7 +106,7 @@ json_t *explained_json(const struct explained *x)
     json_t *rates =
         json_pack("{so so sb}", "flops_per_s", json_number(e->rates.flops_per_s), "bytes_per_s",
                   json_number(e->rates.bytes_per_s), "of_device", e->device_rates);
-    struct buf precision = BUF_INIT;
+    SCOPED_BUF precision = BUF_INIT;
     precision_text(x->precision, dtypes[x->workload->dtype].name, &precision);
     json_t *object = json_pack(
         "{so si sb ss so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
@@ -115,7 +115,6 @@ json_t *explained_json(const struct explained *x)
         x->device, "source", time_source_names[e->source], "median_ms", json_number(e->ms.median),
         "ci_low_ms", json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
         json_number(1e3 * e->ms.median / x->workload->layers));
-    buf_release(&precision);
     json_object_set_new(object, "errors",
                         x->has_errors && x->precision != 0 ? errors_json(x) : json_null());
     json_object_set_new(object, "unstable",

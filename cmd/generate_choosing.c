@@ -98,20 +98,17 @@ static void set_scales(struct choosing *c)
 static int open_scales(const struct options *o, struct choosing *c, struct status *st)
 {
     const struct workload *w = &c->parts[0].workload;
-    struct trained *t = NULL;
+    SCOPED_BY(trained_close_at) struct trained *t = NULL;
     if (o->calibration == NULL)
         return 0;
-    int result = 0;
     SCOPED char *own = o->weights == NULL && o->model != NULL ? model_weights(o->model) : NULL;
     const char *weights = own != NULL ? own : o->weights;
-    if (weights != NULL)
-        result = trained_open(weights, o->prefix, &t, st) != 0 ? -1 : trained_check(t, w, st);
-    if (result == 0)
-        result = calibration_open(o->calibration, t, w, &c->calibration, st);
-    if (result == 0)
-        set_scales(c);
-    trained_close(t);
-    return result;
+    if ((weights != NULL &&
+         (trained_open(weights, o->prefix, &t, st) != 0 || trained_check(t, w, st) != 0)) ||
+        calibration_open(o->calibration, t, w, &c->calibration, st) != 0)
+        return -1;
+    set_scales(c);
+    return 0;
 }
 
 int choosing_open(const struct options *o, struct choosing *out, struct status *st)

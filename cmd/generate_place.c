@@ -112,7 +112,8 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
 
 int place_check(const char *dir, bool force, struct names *ours, struct status *st)
 {
-    struct names all, others = {.count = 0};
+    SCOPED_BY(names_release) struct names all = {.count = 0}, others = {.count = 0};
+    SCOPED_BUF text = BUF_INIT;
     *ours = (struct names){.count = 0};
     if (file_is_standard_output(dir))
         return status_set(st, STATUS_USAGE,
@@ -124,19 +125,14 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
     json_auto_t *manifest = earlier_manifest(dir);
     for (int i = 0; i < all.count; i++)
         names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
-    int result = 0;
-    if (others.count > 0 && !force) {
-        SCOPED_BUF text = BUF_INIT;
-        names_text(&others, &text);
-        result = status_set(st, STATUS_USAGE,
-                            "'%s' holds what fuseplan did not write or what was changed "
-                            "since: %s; name a new directory, or add --force to keep other files "
-                            "and replace changed ones",
-                            dir, text.ptr);
-    }
-    names_release(&others);
-    names_release(&all);
-    return result;
+    if (others.count == 0 || force)
+        return 0;
+    names_text(&others, &text);
+    return status_set(st, STATUS_USAGE,
+                      "'%s' holds what fuseplan did not write or what was changed "
+                      "since: %s; name a new directory, or add --force to keep other files "
+                      "and replace changed ones",
+                      dir, text.ptr);
 }
 
 /* ---- the new files --------------------------------------------------------------------------- */

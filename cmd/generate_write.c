@@ -33,32 +33,25 @@ static int check_apart(const struct standalone *p, const char *name, struct stat
 int generate_write(const struct options *o, const char *dir, const char *name,
                    const struct drawing *inputs, const struct finish *finish, struct status *st)
 {
-    struct choosing c = {.count = 0};
-    struct standalone out = {.count = 0};
-    struct names ours = {.count = 0}; /* files of an earlier output */
-    json_t *manifest = NULL;
-    int result = -1;
+    SCOPED_BY(choosing_close) struct choosing c = {.count = 0};
+    SCOPED_BY(standalone_release) struct standalone out = {.count = 0};
+    SCOPED_BY(names_release) struct names ours = {.count = 0}; /* files of an earlier output */
     if (choosing_open(o, &c, st) != 0 ||
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
         choosing_schedules(o, &c, st) != 0)
-        goto out;
+        return -1;
     if (inputs != NULL && o->precision != 0)
         choosing_draw_scales(inputs, &c);
     struct standalone_spec spec = choosing_spec(&c, name, inputs);
     standalone_emit(&spec, &out);
     if (check_apart(&out, name, st) != 0)
-        goto out;
-    manifest = inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);
+        return -1;
+    json_auto_t *manifest =
+        inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);
     if (place_write(dir, &ours, &out, manifest, finish, st) != 0)
-        goto out;
+        return -1;
     choosing_note(o, &c);
     if (finish == NULL)
         note_written(o, out.count + 1, dir, inputs != NULL);
-    result = 0;
-out:
-    names_release(&ours);
-    json_decref(manifest);
-    standalone_release(&out);
-    choosing_close(&c);
-    return result;
+    return 0;
 }

@@ -41,7 +41,7 @@ static void add_local(const struct workload *w, struct buf *out)
 
 void known_options(const struct db_workload *w, const char *target_kind, struct buf *out)
 {
-    struct workload usual, parsed;
+    SCOPED_BY(workload_release) struct workload usual, parsed;
     struct target_name here;
     workload_init(&usual);
     bool reads = workload_parse(w->text, &parsed, STATUS_IGNORED) == 0;
@@ -75,8 +75,6 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
         buf_addf(out, " --target %s", target_kind);
     if (w->init != NULL && strcmp(w->init, ranges_names[0]) != 0)
         buf_addf(out, " --init %s", w->init);
-    workload_release(&parsed);
-    workload_release(&usual);
 }
 
 /* ---- the end of a message -------------------------------------------------------------------- */

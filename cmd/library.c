@@ -82,7 +82,7 @@ int library_run(const char *dir, const struct library_example *e, struct status 
     SCOPED_BUF program = BUF_INIT, own = BUF_INIT;
     char *argv[10];
     int n = 0;
-    char **env = environment_with(e->gpu, &own);
+    SCOPED char **env = environment_with(e->gpu, &own);
     buf_addf(&program, "%s/example", dir);
     argv[n++] = program.ptr;
     argv[n++] = (char *)"--weights";
@@ -96,7 +96,5 @@ int library_run(const char *dir, const struct library_example *e, struct status 
     argv[n++] = (char *)"--output";
     argv[n++] = (char *)e->output;
     argv[n] = NULL;
-    int result = run(argv, env, true, st);
-    free(env);
-    return result;
+    return run(argv, env, true, st);
 }

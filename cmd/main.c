@@ -58,7 +58,7 @@ static int run_shown(const struct command *c, const struct options *o, struct st
 
 static int run_command(const struct command *c, int argc, char **argv, struct status *st)
 {
-    struct options o;
+    SCOPED_BY(options_release) struct options o;
     int code = options_parse(&o, c, argc, argv, c->options != OPT(HELP), st);
     if (code == 0 && options_has(&o, OPT(HELP)))
         help_command(c, o.operand_count == 1 && strcmp(o.operands[0], "all") == 0, stdout);
@@ -71,7 +71,6 @@ static int run_command(const struct command *c, int argc, char **argv, struct st
         fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);
         code = exit_code_of(st);
     }
-    options_release(&o);
     return code;
 }
 

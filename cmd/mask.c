@@ -80,13 +80,11 @@ static void print_text(const struct workload *w, const char *text)
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
     int64_t shape[3];
-    unsigned char *keep;
+    SCOPED unsigned char *keep = NULL;
     SCOPED_BUF bytes = BUF_INIT;
     int dims = workload_kept(w, shape, &keep);
     npy_write(NPY_BOOL, dims, shape, keep, &bytes);
-    int result = file_write(path, bytes.ptr, bytes.len, st);
-    free(keep);
-    return result;
+    return file_write(path, bytes.ptr, bytes.len, st);
 }
 
 static int write_svg(const struct workload *w, const char *path, struct status *st)
@@ -110,9 +108,8 @@ static void print(const struct options *o, const struct workload *w)
 static int run(const struct options *given, struct status *st)
 {
     struct options o = *given;
-    struct workload w = {.batch = 0};
+    SCOPED_BY(workload_release) struct workload w = {.batch = 0};
     struct target_name target;
-    int result = -1;
     o.mask = o.operands[0];
     if (!options_has(&o, OPT(BATCH))) {
         o.batch = 1;
@@ -123,12 +120,9 @@ static int run(const struct options *given, struct status *st)
         workload_from_options(&o, true, &target, &w, st) != 0 ||
         (o.npy != NULL && write_npy(&w, o.npy, st) != 0) ||
         (o.svg != NULL && write_svg(&w, o.svg, st) != 0))
-        goto out;
+        return -1;
     print(&o, &w);
-    result = EXIT_SUCCESS;
-out:
-    workload_release(&w);
-    return result;
+    return EXIT_SUCCESS;
 }
 
 static void list_masks(struct buf *out)

@@ -46,21 +46,20 @@ static int parse_sizes(const struct row *row, const char *what, const char *text
                        struct status *st)
 {
     struct sizes *out = field;
-    char *copy = mem_strdup(text), *rest = copy;
-    int result = 0, size = 0;
+    SCOPED char *copy = mem_strdup(text);
     *out = (struct sizes){.count = 0};
-    for (char *one; result == 0 && (one = strsep(&rest, ",")) != NULL;) {
-        int i = 0;
-        result = parse_size(row, what, one, &size, st);
+    for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        int i = 0, size;
+        if (parse_size(row, what, one, &size, st) != 0)
+            return -1;
         while (i < out->count && out->items[i] != size)
             i++;
-        if (result == 0 && i == (int)ARRAY_LEN(out->items))
-            result = status_set(st, STATUS_USAGE, "%s: more than %d sizes are given", what, i);
-        else if (i == out->count)
+        if (i == (int)ARRAY_LEN(out->items))
+            return status_set(st, STATUS_USAGE, "%s: more than %d sizes are given", what, i);
+        if (i == out->count)
             out->items[out->count++] = size;
     }
-    free(copy);
-    return result;
+    return 0;
 }
 
 static int parse_seed(const struct row *row, const char *what, const char *text, void *field,
@@ -194,19 +193,18 @@ static int parse_strategies(const struct row *row, const char *what, const char 
                             struct status *st)
 {
     struct strategy_list *out = field;
-    char *copy = mem_strdup(text), *rest = copy;
-    int at = 0;
+    SCOPED char *copy = mem_strdup(text);
     *out = (struct strategy_list){.count = 0};
-    for (char *one; at >= 0 && (one = strsep(&rest, ",")) != NULL;) {
-        int i = 0;
-        at = words_find(what, one, row->info.words, st);
+    for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        int i = 0, at = words_find(what, one, row->info.words, st);
+        if (at < 0)
+            return -1;
         while (i < out->count && out->items[i] != at)
             i++;
-        if (at >= 0 && i == out->count)
+        if (i == out->count)
             out->items[out->count++] = at;
     }
-    free(copy);
-    return at < 0 ? -1 : 0;
+    return 0;
 }
 
 /* "0.05,0.02": two shares. */
@@ -214,21 +212,17 @@ static int parse_noise(const struct row *row, const char *what, const char *text
                        struct status *st)
 {
     double *out = field;
-    char *copy = mem_strdup(text), *comma = strchr(copy, ',');
-    int result = -1;
-    if (comma == NULL || strchr(comma + 1, ',') != NULL) {
-        status_set(st, STATUS_USAGE,
-                   "%s: '%s' is not two shares; give the noise of segments and of plans, such as "
-                   "0.05,0.05",
-                   what, text);
-    } else {
-        *comma = '\0';
-        result = number_parse_double(what, copy, row->lo, row->hi, &out[0], st) != 0
-                     ? -1
-                     : number_parse_double(what, comma + 1, row->lo, row->hi, &out[1], st);
-    }
-    free(copy);
-    return result;
+    SCOPED char *copy = mem_strdup(text);
+    char *comma = strchr(copy, ',');
+    if (comma == NULL || strchr(comma + 1, ',') != NULL)
+        return status_set(st, STATUS_USAGE,
+                          "%s: '%s' is not two shares; give the noise of segments and of plans, "
+                          "such as 0.05,0.05",
+                          what, text);
+    *comma = '\0';
+    return number_parse_double(what, copy, row->lo, row->hi, &out[0], st) != 0
+               ? -1
+               : number_parse_double(what, comma + 1, row->lo, row->hi, &out[1], st);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

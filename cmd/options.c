@@ -108,7 +108,7 @@ static int unknown_option(const struct command *c, const char *text, struct stat
 
 static void init(struct options *o, int argc)
 {
-    struct workload defaults;
+    SCOPED_BY(workload_release) struct workload defaults;
     workload_init(&defaults);
     *o = (struct options){.heads = defaults.heads,
                           .head_size = defaults.head_size,
@@ -124,7 +124,6 @@ static void init(struct options *o, int argc)
                           .shards = 1,
                           .strategies = {.count = 1},
                           .operands = mem_alloc((size_t)argc + 1, sizeof(*o->operands))};
-    workload_release(&defaults);
 }
 
 /* Parses the next argument; 1 at the end. */

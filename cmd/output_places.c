@@ -25,28 +25,26 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
         const char *option, *path;
     } written[] = {
         {"--output", o->output}, {"--npy", o->npy}, {"--svg", o->svg}, {"--events", o->events}};
-    char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
+    SCOPED char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
     const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;
     const char *const read[] = {db, o->data, o->weights, o->input, o->calibration, mask};
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LEN(written) && result == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
         bool same = false;
         for (size_t k = 0; k < ARRAY_LEN(read); k++)
             same |= is_same_file(written[i].path, read[k]);
         for (int k = 0; k < o->operand_count; k++)
             same |= is_same_file(written[i].path, o->operands[k]);
         if (same)
-            result = status_set(st, STATUS_USAGE,
-                                "%s: '%s' is a file that the command reads; name another one",
-                                written[i].option, written[i].path);
+            return status_set(st, STATUS_USAGE,
+                              "%s: '%s' is a file that the command reads; name another one",
+                              written[i].option, written[i].path);
     }
-    free(db);
-    return result;
+    return 0;
 }
 
 int directory_check_vacant(const char *what, const char *dir, struct status *st)
 {
-    struct names found;
+    SCOPED_BY(names_release) struct names found = {.count = 0};
     SCOPED_BUF text = BUF_INIT;
     if (file_is_standard_output(dir))
         return status_set(st, STATUS_USAGE,
@@ -57,11 +55,10 @@ int directory_check_vacant(const char *what, const char *dir, struct status *st)
     if (directory_list(dir, &found, st) != 0)
         return -1;
     names_text(&found, &text);
-    if (found.count > 0)
-        status_set(st, STATUS_USAGE,
-                   "%s: '%s' holds %s; name a new directory, or add --force to write beside them",
-                   what, dir, text.ptr);
-    int result = found.count > 0 ? -1 : 0;
-    names_release(&found);
-    return result;
+    if (found.count == 0)
+        return 0;
+    return status_set(
+        st, STATUS_USAGE,
+        "%s: '%s' holds %s; name a new directory, or add --force to write beside them", what, dir,
+        text.ptr);
 }

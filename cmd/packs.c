@@ -83,8 +83,8 @@ static void note_others(const struct asked *a, const char *path, struct db *db)
 static void look(const struct asked *a, const char *path, struct found_study *out,
                  char utc[CLOCK_UTC_SIZE])
 {
-    struct found_study pack = {.db = NULL};
-    struct db_best best = {.value = -1};
+    SCOPED_BY(found_study_close) struct found_study pack = {.db = NULL};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status why = STATUS_INIT;
     int found = pack_open(path, &pack.db, &why);
     if (found != 0)
@@ -105,15 +105,13 @@ static void look(const struct asked *a, const char *path, struct found_study *ou
         *out = pack;
         pack = (struct found_study){.db = NULL};
     }
-    db_best_release(&best);
-    found_study_close(&pack);
 }
 
 void packs_find(const struct options *o, struct target_name target, const struct workload *w,
                 struct found_study *out)
 {
     const struct asked asked = {o, target, w};
-    struct names names = {.count = 0};
+    SCOPED_BY(names_release) struct names names = {.count = 0};
     struct status failed = STATUS_INIT;
     SCOPED_BUF path = BUF_INIT;
     char utc[CLOCK_UTC_SIZE] = "";
@@ -127,5 +125,4 @@ void packs_find(const struct options *o, struct target_name target, const struct
         if (file_has_suffix(names.items[i], ".ndjson"))
             look(&asked, path.ptr, out, utc);
     }
-    names_release(&names);
 }

@@ -152,7 +152,7 @@ static void add_cover(const struct cover *c, const struct picture *p, struct buf
 
 void picture_svg(const struct workload *w, struct buf *out)
 {
-    struct picture p;
+    SCOPED_BY(picture_release) struct picture p;
     picture_init(w, &p);
     double pixel = (double)p.cells / SVG_PIXELS; /* in cells */
     int width = SVG_PIXELS + w->cover.parts * (SVG_PIXELS + SVG_GAP);
@@ -173,5 +173,4 @@ void picture_svg(const struct workload *w, struct buf *out)
     add_legend(0, &p, "a row is a query, a column a key; the darker, the more pairs are kept", out);
     add_cover(&w->cover, &p, out);
     buf_adds(out, "</svg>\n");
-    picture_release(&p);
 }

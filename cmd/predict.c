@@ -162,16 +162,14 @@ static int fetch(const struct options *o, bool workload, struct session *s, stru
 static int run(const struct options *o, struct status *st)
 {
     struct asked asked = {.values = NULL};
-    struct session s = {.study = 0}; /* models of files belong to study 0 */
+    SCOPED_BY(session_close) struct session s = {.study = 0}; /* of models of files */
     struct segment_times times;
-    struct model *model = NULL;
+    SCOPED_BY(model_free_at) struct model *model = NULL;
     bool workload;
     int result = -1;
     if (model_of_workload(o, &workload, st) == 0 && parse_values(o, workload, &asked, st) == 0 &&
         fetch(o, workload, &s, &model, &times, st) == 0)
         result = predict(o, &asked, model, workload ? &times : NULL, st);
-    model_free(model);
-    session_close(&s);
     free(asked.values);
     free(asked.plans);
     return result;

@@ -148,7 +148,7 @@ static int read_top(const struct options *o, const struct session *s, const stru
 static int run(const struct options *o, struct status *st)
 {
     struct tune_report report = {.new_trials = 0};
-    struct session s;
+    SCOPED_BY(session_close) struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
     json_auto_t *top = NULL;
     SCOPED_BUF mask = BUF_INIT;
@@ -171,7 +171,6 @@ static int run(const struct options *o, struct status *st)
                      json_incref(top), NULL);
     json_decref(relaxing.names);
     db_best_release(&report.best);
-    session_close(&s);
     return code;
 }
 

@@ -78,7 +78,8 @@ static int add_page(const struct options *o, const struct session *s, bool drawn
 /* No workload is named: appends all, the one measured last first. */
 static int add_all(const struct options *o, struct session *s, json_t *pages, struct status *st)
 {
-    json_t *list = json_array(), *listed;
+    json_auto_t *list = json_array();
+    json_t *listed;
     size_t i;
     bool drawn;
     workload_init(&s->workload);
@@ -96,7 +97,6 @@ static int add_all(const struct options *o, struct session *s, json_t *pages, st
         if (result == 0)
             result = add_page(o, s, drawn, pages, st);
     }
-    json_decref(list);
     return result;
 }
 
@@ -118,22 +118,16 @@ static int write_pages(const struct options *o, const json_t *pages, struct stat
 
 static int run(const struct options *o, struct status *st)
 {
-    struct session s = {.bench = NULL};
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
     bool drawn = false, named = options_has(o, OPTS_WORKLOAD | OPT(INIT));
     json_auto_t *pages = json_array();
-    int result = -1;
     if (o->output == NULL)
-        status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
-    else if (file_check_writable("--output", o->output, st) != 0)
-        result = -1;
-    else if (named)
-        result = open_named(o, &s, &drawn, st) == 0 ? add_page(o, &s, drawn, pages, st) : -1;
-    else
-        result = add_all(o, &s, pages, st);
-    if (result == 0)
-        result = write_pages(o, pages, st);
-    session_close(&s);
-    return result;
+        return status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
+    if (file_check_writable("--output", o->output, st) != 0 ||
+        (named && open_named(o, &s, &drawn, st) != 0) ||
+        (named ? add_page(o, &s, drawn, pages, st) : add_all(o, &s, pages, st)) != 0)
+        return -1;
+    return write_pages(o, pages, st);
 }
 
 const struct command cmd_report = {

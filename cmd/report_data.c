@@ -164,12 +164,12 @@ static json_t *mask_json(const struct reported *r)
 {
     const struct workload *w = r->workload;
     const struct block_lists *l = &w->blocks;
-    struct picture picture;
     SCOPED_BUF text = BUF_INIT;
     mask_text(&w->mask_spec, &text);
     json_t *mask = json_pack("{ss si}", "text", text.ptr, "seq_len", w->seq_len);
     if (!r->drawn)
         return mask;
+    SCOPED_BY(picture_release) struct picture picture;
     picture_init(w, &picture);
     json_t *shades = json_array(), *blocks = json_object();
     for (int i = 0; i < PICTURE_SHADES; i++)
@@ -183,7 +183,6 @@ static json_t *mask_json(const struct reported *r)
     json_object_update_new(mask,
                            json_pack("{si so sf so}", "cells", picture.cells, "shades", shades,
                                      "kept_share", (double)l->kept / pairs, "blocks", blocks));
-    picture_release(&picture);
     return mask;
 }
 

@@ -2,17 +2,16 @@
 
 static int run(const struct options *o, struct status *st)
 {
-    struct session s;
     struct tune_report report;
     if (o->precision != 0 || options_has(o, OPT(ERROR) | OPT(ACCURACY)))
         return search_precisions(o, st);
+    SCOPED_BY(session_close) struct session s;
     int code = search_run(o, &s, &report, st);
     if (code == 0) {
         search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL, NULL);
         code = search_end(o, &report);
         tune_report_release(&report);
     }
-    session_close(&s);
     return code;
 }
 

@@ -28,7 +28,7 @@ void session_catch_signals(void)
 /* Says what will show in the times, as `doctor` does. */
 static void note_noise(const struct options *o, struct target_name target)
 {
-    struct env_list list = {0};
+    SCOPED_BY(env_list_release) struct env_list list = {0};
     if (!options_has(o, OPT(QUIET)))
         env_check_noise(target, &list);
     for (int i = 0; i < list.count; i++) {
@@ -36,7 +36,6 @@ static void note_noise(const struct options *o, struct target_name target)
         if (c->state != ENV_OK)
             note(o, "%s: %s; %s", c->subject, c->found, c->advice);
     }
-    env_list_release(&list);
 }
 
 /* *out is null if the mode creates none and there is none. */

@@ -78,7 +78,7 @@ static char *expand(int id, const char *value, bool user, struct status *st)
 static int check_value(int id, const char *text, struct status *st)
 {
     struct options scratch = {.given = 0};
-    struct mask_spec mask = {.path = NULL};
+    SCOPED_BY(mask_spec_release) struct mask_spec mask = {.path = NULL};
     struct target_name target;
     int result = 0;
     if (id == SETTING_CACHE)
@@ -87,7 +87,6 @@ static int check_value(int id, const char *text, struct status *st)
         return -1;
     if (id == OPTION_MASK || (id == OPTION_LOCAL_MASK && strcmp(text, "none") != 0))
         result = mask_parse(text, &mask, st);
-    mask_spec_release(&mask);
     return id == OPTION_TARGET ? target_parse(text, &target, st) : result;
 }
 
@@ -129,7 +128,7 @@ static void forget(struct settings *s, option_bits which)
 static int read_file(const char *path, bool user, struct settings *out, struct status *st)
 {
     enum { BYTES_MAX = 1 << 16 };
-    struct conf conf = {.count = 0};
+    SCOPED_BY(conf_release) struct conf conf = {.count = 0};
     struct stat info;
     SCOPED_BUF text = BUF_INIT;
     /* A directory of another's home may be closed to us. */
@@ -138,16 +137,13 @@ static int read_file(const char *path, bool user, struct settings *out, struct s
     int fd = file_trust_open(path, st);
     if (fd < 0)
         return status_prefix(st, "a settings file is refused; FUSEPLAN_CONFIG=off does without");
-    int result = file_read_open(fd, path, BYTES_MAX, &text, st);
-    if (result == 0)
-        result = conf_parse(path, &text, "fuseplan", &conf, st);
-    for (int i = 0; i < conf.count && result == 0; i++) {
-        result = take_entry(out, &conf.items[i], path, user, st);
-        if (result != 0)
-            status_prefix(st, "%s:%d", path, conf.items[i].line);
-    }
-    conf_release(&conf);
-    return result;
+    if (file_read_open(fd, path, BYTES_MAX, &text, st) != 0 ||
+        conf_parse(path, &text, "fuseplan", &conf, st) != 0)
+        return -1;
+    for (int i = 0; i < conf.count; i++)
+        if (take_entry(out, &conf.items[i], path, user, st) != 0)
+            return status_prefix(st, "%s:%d", path, conf.items[i].line);
+    return 0;
 }
 
 /* Adds what a file sets to what files below it set. */

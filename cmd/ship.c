@@ -36,42 +36,37 @@ static int check_model(const struct options *o, struct status *st)
 static int check_workload(const struct options *one, const struct trained *t, struct status *st)
 {
     struct options quiet = *one;
-    struct calibration c = {.layers = 0};
+    SCOPED_BY(calibration_release) struct calibration c = {.layers = 0};
     struct target_name target;
     struct arch_list archs;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     quiet.given |= OPT(QUIET); /* notes come with the search */
-    int result = workload_from_options(&quiet, false, &target, &w, st);
-    if (result == 0)
-        result = trained_check(t, &w, st);
-    if (result == 0 && one->calibration != NULL)
-        result = calibration_open(one->calibration, t, &w, &c, st);
-    if (result == 0 && one->arch != NULL)
-        result = target.kind == TARGET_CPU ? cpu_check_processors(one->arch, st)
-                                           : archs_from_options(one, target.kind, &archs, st);
-    calibration_release(&c);
-    workload_release(&w);
-    return result;
+    if (workload_from_options(&quiet, false, &target, &w, st) != 0 ||
+        trained_check(t, &w, st) != 0 ||
+        (one->calibration != NULL && calibration_open(one->calibration, t, &w, &c, st) != 0))
+        return -1;
+    if (one->arch == NULL)
+        return 0;
+    return target.kind == TARGET_CPU ? cpu_check_processors(one->arch, st)
+                                     : archs_from_options(one, target.kind, &archs, st);
 }
 
 static int check(const struct options *o, const char *dir, const char *name, struct status *st)
 {
-    struct names ours = {.count = 0};
-    struct trained *t = NULL;
+    SCOPED_BY(names_release) struct names ours = {.count = 0};
+    SCOPED_BY(trained_close_at) struct trained *t = NULL;
     SCOPED_BUF make = BUF_INIT;
-    int result = -1;
-    if (check_model(o, st) == 0 && library_check_name(name, st) == 0 &&
-        choosing_check_precision(o, st) == 0 &&
-        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) == 0 &&
-        trained_open(o->weights, o->prefix, &t, st) == 0 && env_find_make(&make, st) == 0)
-        result = 0;
-    for (int i = 0; i < options_workloads(o) && result == 0; i++) {
+    if (check_model(o, st) != 0 || library_check_name(name, st) != 0 ||
+        choosing_check_precision(o, st) != 0 ||
+        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
+        trained_open(o->weights, o->prefix, &t, st) != 0 || env_find_make(&make, st) != 0)
+        return -1;
+    for (int i = 0; i < options_workloads(o); i++) {
         struct options one = each_part(o, i);
-        result = check_workload(&one, t, st);
+        if (check_workload(&one, t, st) != 0)
+            return -1;
     }
-    trained_close(t);
-    names_release(&ours);
-    return result;
+    return 0;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
@@ -81,7 +76,7 @@ static int check(const struct options *o, const char *dir, const char *name, str
 static int search_step(void *ctx, const struct options *one, struct status *st)
 {
     struct options drawn = *one;
-    struct session s;
+    SCOPED_BY(session_close) struct session s;
     struct tune_report report;
     (void)ctx;
     drawn.weights = drawn.prefix = drawn.arch = drawn.calibration = NULL;
@@ -90,7 +85,6 @@ static int search_step(void *ctx, const struct options *one, struct status *st)
         code = search_end(&drawn, &report);
         tune_report_release(&report);
     }
-    session_close(&s);
     return code;
 }
 

@@ -150,7 +150,7 @@ int ship_verify(const struct options *one, const char *at, json_t *rows, struct 
     const char *operands[] = {BEST_WORD};
     char unfused[16];
     struct options o = *one;
-    struct session s = {.bench = NULL};
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
     struct comparison *c = mem_alloc(1, sizeof(*c));
     double difference = 0;
     snprintf(unfused, sizeof(unfused), "%d", VALUE_UNFUSED);
@@ -163,6 +163,5 @@ int ship_verify(const struct options *one, const char *at, json_t *rows, struct 
     if (result == 0)
         add_rows(&s.workload, c, difference, rows);
     comparison_free(c);
-    session_close(&s);
     return result;
 }

@@ -24,16 +24,13 @@ static void say_open(const struct options *o, const struct table *t, int open)
 /* Reads the table, and prints what the database knows of its rows. */
 static int print_known(const struct options *o, int *open, struct status *st)
 {
-    struct table table = {.count = 0};
-    int result = table_read(o, o->operands[1], o->target, &table, st);
-    if (result == 0)
-        result = table_known(o->db, &table, st);
-    if (result == 0)
-        *open = sweep_print(o, &table, -1);
-    if (result == 0)
-        say_open(o, &table, *open);
-    table_release(&table);
-    return result;
+    SCOPED_BY(table_release) struct table table = {.count = 0};
+    if (table_read(o, o->operands[1], o->target, &table, st) != 0 ||
+        table_known(o->db, &table, st) != 0)
+        return -1;
+    *open = sweep_print(o, &table, -1);
+    say_open(o, &table, *open);
+    return 0;
 }
 
 int sweep_plan_run(const struct options *o, struct status *st)

@@ -55,16 +55,16 @@ static struct tune_options search_of(const struct options *o)
 static int build(struct bench *b, const struct options *o, struct compiled *out, struct status *st)
 {
     const struct tune_options search = search_of(o);
-    struct choice *choices;
+    SCOPED struct choice *choices = NULL;
     out->kernels = choices_ahead(b, &search, &choices);
     SCOPED struct status *results = mem_alloc((size_t)out->kernels + 1, sizeof(*results));
-    int result = bench_build(b, choices, out->kernels, results, st);
-    for (int i = 0; i < out->kernels && result == 0; i++) {
+    if (bench_build(b, choices, out->kernels, results, st) != 0)
+        return -1;
+    for (int i = 0; i < out->kernels; i++) {
         out->built += bench_build_seconds(b, &choices[i]) > 0;
         out->failed += results[i].code != STATUS_OK;
     }
-    free(choices);
-    return result;
+    return 0;
 }
 
 static int compile_row(const struct options *row, struct compiled *out, struct status *st)
@@ -75,18 +75,13 @@ static int compile_row(const struct options *row, struct compiled *out, struct s
                                     .stop = &session_stop,
                                     .listener = {.report = progress_detail},
                                     .builds_only = true};
-    struct workload w;
-    struct bench *b = NULL;
-    int result = workload_from_options(&o, true, &options.target, &w, st);
-    if (result == 0)
-        result = arch_of(&o, options.target.kind, &options.arch, st);
-    if (result == 0)
-        result = bench_open(&options, &w, &b, st);
-    if (result == 0)
-        result = build(b, &o, out, st);
-    bench_close(b);
-    workload_release(&w);
-    return result;
+    SCOPED_BY(workload_release) struct workload w;
+    SCOPED_BY(bench_close_at) struct bench *b = NULL;
+    return workload_from_options(&o, true, &options.target, &w, st) != 0 ||
+                   arch_of(&o, options.target.kind, &options.arch, st) != 0 ||
+                   bench_open(&options, &w, &b, st) != 0
+               ? -1
+               : build(b, &o, out, st);
 }
 
 /* ---- the action ------------------------------------------------------------------------------ */
@@ -167,21 +162,19 @@ static void print(const struct options *o, const struct table *t, const struct c
 int sweep_compile_run(const struct options *o, struct status *st)
 {
     const struct options given = options_of(o);
-    struct table table = {.count = 0};
+    SCOPED_BY(table_release) struct table table = {.count = 0};
     session_catch_signals();
-    int code = -1;
-    if (table_read(o, o->operands[1], given.target, &table, st) == 0 &&
-        check_rows(o, &table, st) == 0) {
-        SCOPED struct compiled *rows = mem_alloc((size_t)table.count + 1, sizeof(*rows));
-        for (int i = 0; i < table.count; i++)
-            rows[i].seconds = NAN;
-        code = compile_rows(o, &table, rows, st);
-        print(o, &table, rows);
-        if (code == EXIT_INTERRUPTED)
-            note(o, "interrupted; what was compiled is kept, and the same command goes on");
-        for (int i = 0; i < table.count; i++)
-            free(rows[i].reason);
-    }
-    table_release(&table);
+    if (table_read(o, o->operands[1], given.target, &table, st) != 0 ||
+        check_rows(o, &table, st) != 0)
+        return -1;
+    SCOPED struct compiled *rows = mem_alloc((size_t)table.count + 1, sizeof(*rows));
+    for (int i = 0; i < table.count; i++)
+        rows[i].seconds = NAN;
+    int code = compile_rows(o, &table, rows, st);
+    print(o, &table, rows);
+    if (code == EXIT_INTERRUPTED)
+        note(o, "interrupted; what was compiled is kept, and the same command goes on");
+    for (int i = 0; i < table.count; i++)
+        free(rows[i].reason);
     return code;
 }

@@ -24,7 +24,7 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
 {
     struct status missing = STATUS_INIT;
     struct target_name target;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct options quiet = row->o;
     enum sweep_state state = ROW_MISSING;
     int64_t study = 0;
@@ -32,7 +32,6 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
     int result = workload_from_options(&quiet, false, &target, &w, &missing);
     if (result == 0)
         result = study_of_workload(&quiet, db, target, &w, &study, &missing);
-    workload_release(&w);
     db_best_release(&row->best);
     row->best = (struct db_best){.value = -1};
     if (result == 0)
@@ -61,11 +60,10 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
 int table_known(const char *db, struct table *t, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    struct db *known = NULL;
+    SCOPED_BY(db_close_at) struct db *known = NULL;
     int result = db_open(db, DB_READ, &known, &failed);
     for (int i = 0; i < t->count && result == 0; i++)
         result = row_known(known, &t->rows[i], &failed);
-    db_close(known);
     if (result == 0 || failed.code == STATUS_NOT_FOUND)
         return 0;
     *st = failed;

@@ -52,16 +52,15 @@ static int find_slots(struct sweep *s, struct status *st)
     if (target_parse(NULL, &usual, st) != 0)
         return -1;
     snprintf(here, sizeof(here), "%s", target_names[usual.kind]);
-    char *list = mem_strdup(s->o->target != NULL ? s->o->target : here), *rest = list;
-    int result = 0;
-    for (char *one; result == 0 && (one = strsep(&rest, ",")) != NULL;) {
+    SCOPED char *list = mem_strdup(s->o->target != NULL ? s->o->target : here);
+    for (char *rest = list, *one; (one = strsep(&rest, ",")) != NULL;) {
         char name[32];
         bool number = one[0] >= '0' && one[0] <= '9' && s->slot_count > 0;
         snprintf(name, sizeof(name), "%s%s", number ? "cuda:" : "", one);
-        result = add_slot(s, name, st);
+        if (add_slot(s, name, st) != 0)
+            return -1;
     }
-    free(list);
-    return result;
+    return 0;
 }
 
 /* ---- all rows ------------------------------------------------------------------------------ */
@@ -183,7 +182,7 @@ static void close_place(struct sweep *s, bool saved)
 
 int sweep_run_run(const struct options *o, struct status *st)
 {
-    struct table table = {.count = 0};
+    SCOPED_BY(table_release) struct table table = {.count = 0};
     struct sweep s = {.o = o, .table = &table};
     int open = 0, result = -1;
     session_catch_signals();
@@ -203,6 +202,5 @@ int sweep_run_run(const struct options *o, struct status *st)
     free(s.rows);
     free(s.taken);
     free(s.home);
-    table_release(&table);
     return result == 0 ? exit_of(&s, open) : -1;
 }

@@ -28,7 +28,7 @@ static int shards_of_name(const char *name)
 
 int saved_shards(const char *dir)
 {
-    struct names names;
+    SCOPED_BY(names_release) struct names names;
     int most = 1;
     if (directory_list(dir, &names, STATUS_IGNORED) != 0)
         return most;
@@ -36,13 +36,12 @@ int saved_shards(const char *dir)
         int shards = shards_of_name(names.items[i]);
         most = shards > most ? shards : most;
     }
-    names_release(&names);
     return most;
 }
 
 int texts_import(const char *dir, const char *prefix, struct db *db, struct status *st)
 {
-    struct names names;
+    SCOPED_BY(names_release) struct names names;
     int bad = 0;
     if (directory_list(dir, &names, st) != 0)
         return -1;
@@ -62,7 +61,6 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
             bad++;
         }
     }
-    names_release(&names);
     return bad;
 }
 
@@ -70,7 +68,7 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
                  struct status *st)
 {
     struct buf text = BUF_INIT;
-    struct db *db = NULL;
+    SCOPED_BY(db_close_at) struct db *db = NULL;
     *out = (struct saving){.path = NULL};
     if (o->save == NULL)
         return 0;
@@ -81,7 +79,6 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
         result = db_open(db_file, DB_WRITE, &db, st);
     if (result == 0)
         result = texts_import(o->save, prefix, db, st) < 0 ? -1 : 0;
-    db_close(db);
     add_own_path(o, &text);
     out->path = buf_detach(&text);
     return result;
@@ -92,14 +89,13 @@ int saving_write(struct saving *s, const char *db_file, bool last, struct status
     const double times = 20;
     double begin = clock_seconds();
     SCOPED_BUF text = BUF_INIT;
-    struct db *db = NULL;
+    SCOPED_BY(db_close_at) struct db *db = NULL;
     char hash[HASH_TEXT_SIZE];
     if (s->path == NULL || (last ? s->ended_s == 0 : begin < s->ended_s + times * s->took_s))
         return 0;
     int result = db_open(db_file, DB_READ, &db, st);
     if (result == 0)
         result = db_export(db, &text, st);
-    db_close(db);
     if (result == 0 && strcmp(hash_text(text.ptr, text.len, hash), s->hash) != 0) {
         result = file_write(s->path, text.ptr, text.len, st);
         if (result == 0)

@@ -54,7 +54,7 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
 
 int sweep_script_run(const struct options *o, struct status *st)
 {
-    struct table table = {.count = 0};
+    SCOPED_BY(table_release) struct table table = {.count = 0};
     bool gpu = false;
     SCOPED_BUF text = BUF_INIT;
     if (strcmp(o->operands[1], "slurm") != 0)
@@ -65,19 +65,17 @@ int sweep_script_run(const struct options *o, struct status *st)
              "--shards: Slurm refuses arrays of %d tasks unless the site's MaxArraySize is larger",
              o->shards);
     const char *usual = o->target != NULL ? o->target : "cuda";
-    int result = table_read(o, o->operands[2], usual, &table, st);
-    for (int i = 0; i < table.count && result == 0; i++) {
+    if (table_read(o, o->operands[2], usual, &table, st) != 0)
+        return -1;
+    for (int i = 0; i < table.count; i++) {
         struct target_name target;
-        result = target_parse(table.rows[i].o.target, &target, st);
+        if (target_parse(table.rows[i].o.target, &target, st) != 0)
+            return -1;
         gpu = gpu || target.kind == TARGET_CUDA;
     }
-    if (result == 0) /* the log lies there */
-        result = file_make_dirs(o->save != NULL ? o->save : "sweep", st);
-    if (result == 0) {
-        add_script(o, table.count, gpu, &text);
-        progress_hide();
-        result = file_write(o->output != NULL ? o->output : "-", text.ptr, text.len, st);
-    }
-    table_release(&table);
-    return result == 0 ? EXIT_SUCCESS : -1;
+    if (file_make_dirs(o->save != NULL ? o->save : "sweep", st) != 0) /* the log lies there */
+        return -1;
+    add_script(o, table.count, gpu, &text);
+    progress_hide();
+    return file_write(o->output != NULL ? o->output : "-", text.ptr, text.len, st);
 }

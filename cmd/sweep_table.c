@@ -59,20 +59,18 @@ static bool has_row(const struct table *t, const char *key)
 static int add_row(struct table *t, const struct options *o, struct status *st)
 {
     struct target_name target;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct options quiet = *o;
     SCOPED_BUF key = BUF_INIT, text = BUF_INIT, family = BUF_INIT;
     quiet.given |= OPT(QUIET); /* notes come with the search */
-    int result = workload_from_options(&quiet, false, &target, &w, st);
-    if (result == 0) {
-        workload_text(&w, &key);
-        buf_addf(&key, " %s %s", target_names[target.kind], ranges_names[o->ranges]);
-    }
-    workload_release(&w);
+    if (workload_from_options(&quiet, false, &target, &w, st) != 0)
+        return -1;
+    workload_text(&w, &key);
+    buf_addf(&key, " %s %s", target_names[target.kind], ranges_names[o->ranges]);
     options_words(o, OPTS_NAMING, &text);
     options_words(o, OPTS_NAMING & ~(OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK)), &family);
-    if (result != 0 || has_row(t, key.ptr))
-        return result;
+    if (has_row(t, key.ptr))
+        return 0;
     t->rows = mem_resize(t->rows, (size_t)t->count + 1, sizeof(*t->rows));
     t->rows[t->count++] = (struct table_row){.o = *o,
                                              .text = buf_detach(&text),
@@ -124,12 +122,12 @@ static int mask_words(const struct names *words, int i)
 static int add_line(struct table *t, const char *common, const char *line, const char *target,
                     struct status *st)
 {
-    struct names own = {.count = 0};
+    SCOPED_BY(names_release) struct names own = {.count = 0};
     int masks = 0, result = words_split(line, &own, st);
     for (int i = 0; i < own.count; i++)
         masks += mask_words(&own, i) > 0;
     for (int m = 0; result == 0 && own.count > 0 && (m == 0 || m < masks); m++) {
-        struct names words = {.count = 0};
+        SCOPED_BY(names_release) struct names words = {.count = 0};
         names_add(&words, row_command.name);
         result = words_split(common, &words, st);
         for (int i = 0, at = 0; i < own.count; i++) {
@@ -140,9 +138,7 @@ static int add_line(struct table *t, const char *common, const char *line, const
         }
         if (result == 0)
             result = add_words(t, &words, target, st);
-        names_release(&words);
     }
-    names_release(&own);
     return result;
 }
 

@@ -81,14 +81,11 @@ static int measure(const struct pack *p, const struct workload *w, struct verifi
                                     .say = note_line,
                                     .say_ctx = (void *)p->o};
     struct candidate c;
-    struct bench *b = NULL;
-    int result = bench_open(&options, w, &b, st);
-    if (result == 0)
-        result = candidate_of_best(&row->best, bench_target(b), &c, st);
-    if (result == 0)
-        result = bench_compare(b, &c, 1, &sampling_final, out, st);
-    bench_close(b);
-    return result;
+    SCOPED_BY(bench_close_at) struct bench *b = NULL;
+    return bench_open(&options, w, &b, st) != 0 ||
+                   candidate_of_best(&row->best, bench_target(b), &c, st) != 0
+               ? -1
+               : bench_compare(b, &c, 1, &sampling_final, out, st);
 }
 
 /* Whether two intervals are certainly further apart than a time may be. */
@@ -100,24 +97,19 @@ static bool differ(struct interval now, const struct db_best *stored)
 
 static int run_row(const struct pack *p, struct verified *row, struct status *st)
 {
-    struct trial trial = {.status = TRIAL_FAILED};
-    struct workload w;
-    int result = workload_parse(row->text, &w, st);
-    if (result == 0 && w.mask_spec.path != NULL)
-        result = status_set(st, STATUS_UNFIT, "a pack does not hold the attention mask of a file");
-    if (result == 0)
-        result = workload_build_mask(&w, NULL, st);
-    if (result == 0)
-        result = measure(p, &w, row, &trial, st);
-    if (result == 0 && trial.status != TRIAL_OK)
-        result = status_set(st, trial.reason.code, "%s", trial.reason.message);
-    if (result == 0) {
-        row->ms = trial.ms;
-        row->state = differ(trial.ms, &row->best) ? STATE_DIFFERS : STATE_CONFIRMED;
-    }
-    trial_release(&trial);
-    workload_release(&w);
-    return result;
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_FAILED};
+    SCOPED_BY(workload_release) struct workload w;
+    if (workload_parse(row->text, &w, st) != 0)
+        return -1;
+    if (w.mask_spec.path != NULL)
+        return status_set(st, STATUS_UNFIT, "a pack does not hold the attention mask of a file");
+    if (workload_build_mask(&w, NULL, st) != 0 || measure(p, &w, row, &trial, st) != 0)
+        return -1;
+    if (trial.status != TRIAL_OK)
+        return status_set(st, trial.reason.code, "%s", trial.reason.message);
+    row->ms = trial.ms;
+    row->state = differ(trial.ms, &row->best) ? STATE_DIFFERS : STATE_CONFIRMED;
+    return 0;
 }
 
 /* Runs the rows of this device.  What ends a row alone is kept in it. */

@@ -27,37 +27,31 @@ static void print(const struct options *o, const char *name, const struct learne
 static int train_file(const struct options *o, const struct model_options *options,
                       struct learned *out, struct status *st)
 {
-    struct db *db = NULL;
-    struct model_data data = {.count = 0};
+    SCOPED_BY(db_close_at) struct db *db = NULL;
+    SCOPED_BY(model_data_release) struct model_data data = {.count = 0};
     SCOPED_BUF text = BUF_INIT;
-    int result = -1;
-    if (file_read_text(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
-        model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
-        db_open(o->db, DB_WRITE, &db, st) == 0)
-        result = model_learn(db, 0, o->name, options, &data, NULL, out, st);
-    db_close(db);
-    model_data_release(&data);
-    return result;
+    if (file_read_text(o->data, DATA_MAX_BYTES, &text, st) != 0 ||
+        model_data_parse(o->data, text.ptr, text.len, &data, st) != 0 ||
+        db_open(o->db, DB_WRITE, &db, st) != 0)
+        return -1;
+    return model_learn(db, 0, o->name, options, &data, NULL, out, st);
 }
 
 static int train_workload(const struct options *o, const struct model_options *options,
                           struct learned *out, struct status *st)
 {
-    struct session s;
-    int result = session_open_study(o, DB_UPDATE, SCOPE_STORED, &s, st);
-    if (result == 0) {
-        struct build_target build = target_build(s.target, &s.workload);
-        result = study_learn(s.db, s.study, &build, options, out, st);
-    }
-    session_close(&s);
-    return result;
+    SCOPED_BY(session_close) struct session s;
+    if (session_open_study(o, DB_UPDATE, SCOPE_STORED, &s, st) != 0)
+        return -1;
+    struct build_target build = target_build(s.target, &s.workload);
+    return study_learn(s.db, s.study, &build, options, out, st);
 }
 
 static int run(const struct options *o, struct status *st)
 {
     const struct model_options options = {.seed = o->seed, .quantile = o->quantile};
     bool workload;
-    struct learned learned = {.model = NULL};
+    SCOPED_BY(learned_release) struct learned learned = {.model = NULL};
     if (model_of_workload(o, &workload, st) != 0)
         return -1;
     if ((o->data != NULL) == workload)
@@ -67,7 +61,6 @@ static int run(const struct options *o, struct status *st)
     if ((workload ? train_workload : train_file)(o, &options, &learned, st) != 0)
         return -1;
     print(o, workload ? STUDY_MODEL : o->name, &learned);
-    learned_release(&learned);
     return EXIT_SUCCESS;
 }
 

@@ -57,21 +57,16 @@ static int unknown_arch(const char *name, struct status *st)
 int arch_parse_list(const char *text, struct arch_list *out, struct status *st)
 {
     bool wanted[ARRAY_LEN(archs)] = {false};
-    char *copy = mem_strdup(text), *rest = copy;
-    int result = 0;
+    SCOPED char *copy = mem_strdup(text);
     *out = (struct arch_list){.count = 0};
-    for (char *name; result == 0 && (name = strsep(&rest, ",")) != NULL;) {
+    for (char *rest = copy, *name; (name = strsep(&rest, ",")) != NULL;) {
         size_t i = 0;
         while (i < ARRAY_LEN(archs) && strcmp(archs[i].name, name) != 0)
             i++;
-        if (i < ARRAY_LEN(archs))
-            wanted[i] = true;
-        else
-            result = unknown_arch(name, st);
+        if (i == ARRAY_LEN(archs))
+            return unknown_arch(name, st);
+        wanted[i] = true;
     }
-    free(copy);
-    if (result != 0)
-        return -1;
     for (size_t i = 0; i < ARRAY_LEN(archs); i++)
         if (wanted[i])
             out->arch[out->count++] = archs[i].arch;

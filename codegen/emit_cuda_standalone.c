@@ -5,7 +5,6 @@
 static void add_tiling(const struct workload *w, const struct tiling *t, const char *prefix,
                        struct buf *out)
 {
-    struct query_tiles q;
     if (t->joined) {
         buf_addf(out,
                  "static const struct plan_tiles %squery_tiles = {\n    .count = %lld, .parts = 1, "
@@ -15,6 +14,7 @@ static void add_tiling(const struct workload *w, const struct tiling *t, const c
                  fp_joined_entries(w->blocks.band[0], w->blocks.band[1]));
         return;
     }
+    SCOPED_BY(query_tiles_release) struct query_tiles q;
     query_tiles_build(w, t, &q);
     bool ordered = q.words != NULL;
     int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
@@ -38,7 +38,6 @@ static void add_tiling(const struct workload *w, const struct tiling *t, const c
         buf_adds(out, "0, 0, 0");
     buf_addf(out, ", %lld, %lld, %lld, 0, 0, 0};\n", (long long)q.rest_count,
              (long long)q.word_blocks, (long long)tokens);
-    query_tiles_release(&q);
 }
 
 /* A plan has one attention at most. */

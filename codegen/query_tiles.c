@@ -43,12 +43,10 @@ static int64_t blocks_of(const struct choice *c, const struct workload *w)
     if (c->impl->launch != NULL)
         choice_launch(c, w, &launch);
     if (launch.tiling.joined) {
-        struct query_tiles q;
+        SCOPED_BY(query_tiles_release) struct query_tiles q;
         launch.tiling.packed = w->lengths != NULL;
         query_tiles_build(w, &launch.tiling, &q);
-        const int64_t entries = entries_of(&q);
-        query_tiles_release(&q);
-        return entries;
+        return entries_of(&q);
     }
     return is_ordered(&launch.tiling, w) ? cover_entries(&w->cover)
                                          : w->blocks.blocks_full + w->blocks.blocks_partial;

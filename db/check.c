@@ -96,10 +96,9 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
     if (result == SQLITE_OK) {
         while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
             const char *problem = (const char *)sqlite3_column_text(stmt, 0);
-            struct buf escaped = BUF_INIT; /* it may quote what is stored */
+            SCOPED_BUF escaped = BUF_INIT; /* it may quote what is stored */
             utf8_escape(problem != NULL ? problem : "", &escaped);
             row(ctx, escaped.ptr);
-            buf_release(&escaped);
             ++*problems;
         }
     }

@@ -30,6 +30,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
 /* Opens a database that is empty, and gone once it is closed. */
 int db_open_scratch(struct db **out, struct status *st);
 void db_close(struct db *db);
+SCOPED_CLOSE(db, db_close)
 const char *db_path(const struct db *db);
 
 /* Which trials all calls below are about, but those that write, move and check: plans in which

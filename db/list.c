@@ -40,7 +40,7 @@ struct listing {
 static int list_study(void *ctx, struct db_listed *l, struct status *st)
 {
     const struct listing *to = ctx;
-    struct db_best best = {.value = -1};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     int64_t trial = 0;
     int known = db_winner(to->db, l->study, &best, &trial, st);
     if (known > 0) {
@@ -48,7 +48,6 @@ static int list_study(void *ctx, struct db_listed *l, struct status *st)
         l->final = best.final;
         l->ms = (struct interval){best.median_ms, best.ci_low_ms, best.ci_high_ms};
     }
-    db_best_release(&best);
     if (known >= 0)
         to->row(to->ctx, l);
     return known < 0 ? -1 : 0;

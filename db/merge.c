@@ -5,7 +5,7 @@
 /* Opens the text of a database's results. */
 static int open_database(struct db *db, struct text_reader *r, const char *path, struct status *st)
 {
-    struct db *from;
+    SCOPED_BY(db_close_at) struct db *from = NULL;
     *r = (struct text_reader){.path = path, .database = true};
     buf_init(&r->text);
     int result = db_open(path, DB_READ, &from, st);
@@ -13,7 +13,6 @@ static int open_database(struct db *db, struct text_reader *r, const char *path,
         db_listen(from, db->listener);
         result = db_export(from, &r->text, st);
     }
-    db_close(from);
     r->bytes = (int64_t)r->text.len;
     if (result == 0 && (r->in = fmemopen(r->text.ptr, r->text.len, "r")) == NULL)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));

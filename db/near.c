@@ -70,7 +70,7 @@ static int find_study(struct db *db, const struct db_wanted *w, const char *work
 {
     struct status missing = STATUS_INIT;
     struct device device = {w->near->target.device, false};
-    struct db_best best = {.value = -1};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     int64_t trial = 0;
     if (db_study_find(db, workload, w->target_kind, w->near, study, &missing) != 0) {
         if (missing.code != STATUS_NOT_FOUND)
@@ -81,9 +81,7 @@ static int find_study(struct db *db, const struct db_wanted *w, const char *work
         return -1;
     if (w->same_device && !device.same)
         return 0;
-    int ran = db_winner(db, *study, &best, &trial, st);
-    db_best_release(&best);
-    return ran;
+    return db_winner(db, *study, &best, &trial, st);
 }
 
 int db_study_near(struct db *db, const struct db_wanted *w, int64_t *study, struct status *st)

@@ -247,13 +247,10 @@ int text_next(struct text_reader *r, json_t **out, struct status *st)
 /* What can be read once only, as standard input or a pipe, is left to db_import(). */
 int db_import_check(const char *path, struct status *st)
 {
-    struct text_reader r;
     struct stat file;
-    json_t *line = NULL;
+    json_auto_t *line = NULL;
     if (strcmp(path, "-") == 0 || (stat(path, &file) == 0 && !S_ISREG(file.st_mode)))
         return 0;
-    int found = text_open(&r, path, st) == 0 ? text_next(&r, &line, st) : -1;
-    json_decref(line);
-    text_close(&r);
-    return found < 0 ? -1 : 0;
+    SCOPED_BY(text_close) struct text_reader r;
+    return text_open(&r, path, st) != 0 || text_next(&r, &line, st) < 0 ? -1 : 0;
 }

@@ -253,12 +253,10 @@ static int add_all_of_study(void *ctx, struct db_listed *study, struct status *s
 static int add_best_of_study(void *ctx, struct db_listed *study, struct status *st)
 {
     struct lines *l = ctx;
-    struct db_best best = {.value = -1};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     int64_t plan = 0;
     int found = db_winner(l->db, study->study, &best, &plan, st);
-    bool won = found > 0 && best.final;
-    db_best_release(&best);
-    if (won)
+    if (found > 0 && best.final)
         return add_of_study(l, study, plan, st);
     return found < 0 ? -1 : 0;
 }
@@ -274,7 +272,7 @@ static int by_text(const void *a, const void *b)
 /* Appends the lines in the order of their bytes, equal lines once. */
 static void add_sorted(const struct lines *l, struct buf *out)
 {
-    const char **sorted = mem_alloc(l->count + 1, sizeof(*sorted));
+    SCOPED const char **sorted = mem_alloc(l->count + 1, sizeof(*sorted));
     for (size_t i = 0; i < l->count; i++)
         sorted[i] = l->text.ptr + l->starts[i];
     qsort(sorted, l->count, sizeof(*sorted), by_text);
@@ -284,7 +282,6 @@ static void add_sorted(const struct lines *l, struct buf *out)
             buf_adds(out, sorted[i]);
             buf_adds(out, "\n");
         }
-    free(sorted);
 }
 
 /* Returns how many studies it has added, or -1. */

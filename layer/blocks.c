@@ -152,7 +152,7 @@ void lists_close(struct lists_writer *to, int batch)
 void block_lists_build(const struct mask *m, int batch, const int *lengths, struct block_lists *out)
 {
     struct lists_writer to;
-    struct panel p;
+    SCOPED_BY(panel_release) struct panel p;
     lists_open(&to, out, mask_views(m, batch, lengths), m->row_words);
     panel_init(&p, m->row_words);
     for (int list = 0; list < out->lists; list++) {
@@ -163,7 +163,6 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths, stru
         }
     }
     lists_close(&to, batch);
-    panel_release(&p);
     out->has_band = mask_band(m, &out->band[0], &out->band[1]);
 }
 

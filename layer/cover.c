@@ -78,7 +78,7 @@ static int *places(const int *tokens, int blocks)
 static void fill_part(const struct source *s, enum held held, struct cover_part *part)
 {
     struct lists_writer to;
-    struct panel p;
+    SCOPED_BY(panel_release) struct panel p;
     int blocks = s->mask->row_words, *place = places(part->key_token, blocks);
     lists_open(&to, &part->blocks, mask_views(s->mask, s->batch, s->lengths), blocks);
     panel_init(&p, blocks);
@@ -98,7 +98,6 @@ static void fill_part(const struct source *s, enum held held, struct cover_part 
         }
     }
     lists_close(&to, s->batch);
-    panel_release(&p);
     free(place);
 }
 

@@ -19,7 +19,7 @@ static const struct mask_kind *find_kind(const char *name)
 static int refuse_kind(const char *name, struct status *st)
 {
     int count = mask_kind_count();
-    const char **names = mem_alloc((size_t)count, sizeof(*names));
+    SCOPED const char **names = mem_alloc((size_t)count, sizeof(*names));
     SCOPED_BUF message = BUF_INIT;
     for (int k = 0; k < count; k++)
         names[k] = mask_kinds[k].name;
@@ -29,9 +29,7 @@ static int refuse_kind(const char *name, struct status *st)
         buf_addf(&message, "did you mean '%s'? ", meant);
     for (int k = 0; k < count; k++)
         buf_addf(&message, "%s%s", k == 0 ? "the masks are " : ", ", mask_kinds[k].usage);
-    status_set(st, STATUS_USAGE, "%s", message.ptr);
-    free(names);
-    return -1;
+    return status_set(st, STATUS_USAGE, "%s", message.ptr);
 }
 
 static int refuse_param(const struct mask_kind *kind, const char *text, struct status *st)

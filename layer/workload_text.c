@@ -97,15 +97,14 @@ static int take_mask(char **text, struct mask_spec *out, struct status *st)
 
 int rope_parse(const char *what, const char *text, double *theta, double *factor, struct status *st)
 {
-    char *copy = mem_strdup(text), *colon = strchr(copy, ':');
+    SCOPED char *copy = mem_strdup(text);
+    char *colon = strchr(copy, ':');
     if (colon != NULL)
         *colon = '\0';
     *factor = 0;
-    int result = number_parse_double(what, copy, ROPE_THETA_MIN, ROPE_THETA_MAX, theta, st);
-    if (result == 0 && colon != NULL)
-        result = number_parse_double(what, colon + 1, 1, ROPE_FACTOR_MAX, factor, st);
-    free(copy);
-    return result;
+    if (number_parse_double(what, copy, ROPE_THETA_MIN, ROPE_THETA_MAX, theta, st) != 0)
+        return -1;
+    return colon == NULL ? 0 : number_parse_double(what, colon + 1, 1, ROPE_FACTOR_MAX, factor, st);
 }
 
 /* Nothing more, or a second kind of layers. */

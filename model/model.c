@@ -87,7 +87,8 @@ static int train_classifier(struct model *m, const struct model_data *d, const d
                             struct matrix x, struct status *st)
 {
     size_t rows = (size_t)d->count;
-    float *target = mem_alloc(rows, sizeof(*target)), *margin = mem_alloc(rows, sizeof(*margin));
+    SCOPED float *target = mem_alloc(rows, sizeof(*target));
+    SCOPED float *margin = mem_alloc(rows, sizeof(*margin));
     m->threshold_ms = stats_quantile(d->ms, rows, m->options.quantile);
     for (size_t i = 0; i < rows; i++) {
         target[i] = d->ms[i] <= m->threshold_ms;
@@ -99,10 +100,7 @@ static int train_classifier(struct model *m, const struct model_data *d, const d
                                       .margin = margin,
                                       .seed = m->options.seed,
                                       .rounds = ROUNDS};
-    int result = booster_train(&task, &m->classifier, st);
-    free(target);
-    free(margin);
-    return result;
+    return booster_train(&task, &m->classifier, st);
 }
 
 static int train(struct model *m, const struct model_data *d, const struct segment_times *times,

@@ -74,6 +74,7 @@ struct model;
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
+SCOPED_CLOSE(model, model_free)
 
 /* Writes for each plan its milliseconds and its probability of high performance. */
 int model_predict(struct model *m, const struct plan *plans, int count,

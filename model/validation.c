@@ -58,17 +58,16 @@ static int predict_fold(const struct model_options *options, struct held_out *h,
             plans[rest.count] = h->data.plans[i];
             ms[rest.count++] = h->data.ms[i];
         }
-    struct model *m = NULL;
-    int result = model_train(options, &rest, times, &m, st);
-    if (result == 0)
-        result = model_predict(m, h->data.plans, count, times, ms, high, st);
-    for (int i = 0; i < count && result == 0; i++)
+    SCOPED_BY(model_free_at) struct model *m = NULL;
+    if (model_train(options, &rest, times, &m, st) != 0 ||
+        model_predict(m, h->data.plans, count, times, ms, high, st) != 0)
+        return -1;
+    for (int i = 0; i < count; i++)
         if (h->fold[i] == fold) {
             h->ms[i] = ms[i];
             h->high[i] = high[i];
         }
-    model_free(m);
-    return result;
+    return 0;
 }
 
 /* How much slower than the fastest plan the one predicted fastest is. */

@@ -87,7 +87,7 @@ static void add_all(struct ahead *a, const struct tune_options *o, const struct 
 
 int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out)
 {
-    struct segment_table table;
+    SCOPED_BY(segment_table_release) struct segment_table table;
     struct best_first first;
     SCOPED struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
     int space_count = plan_space(o->search.space_lo, o->search.space_hi, space);
@@ -104,7 +104,6 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
     for (int i = 0; i < a.count; i++)
         (*out)[i] = table.slots[a.jobs[i].slot].attempts[a.jobs[i].attempt].choice;
     free(a.jobs);
-    segment_table_release(&table);
     return a.count;
 }
 

@@ -10,7 +10,7 @@ struct ratio {
 static int time_again(struct tuner *t, struct ratio *out, struct status *st)
 {
     struct anchor_plan *a = &t->anchor;
-    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *out = (struct ratio){NAN, NAN};
     if (bench_plan(t->bench, &a->candidate, &sampling_search, &trial, st) != 0)
         return -1;
@@ -19,7 +19,6 @@ static int time_again(struct tuner *t, struct ratio *out, struct status *st)
         *out = (struct ratio){.value = now.ms / a->first.ms,
                               .noise = INTERVAL_ERRORS * hypot(now.noise, a->first.noise)};
     }
-    trial_release(&trial);
     return 0;
 }
 

@@ -72,7 +72,7 @@ static int read_one(struct db *db, int64_t study, const struct db_best *best,
                     const struct trial *best_trial, struct plan p, struct baseline_time *out,
                     struct status *st)
 {
-    struct trial trial;
+    SCOPED_BY(trial_release) struct trial trial;
     char stored_utc[CLOCK_UTC_SIZE];
     bool compared = best->final;
     int found = 0, value = (int)plan_value(p);
@@ -90,7 +90,6 @@ static int read_one(struct db *db, int64_t study, const struct db_best *best,
         status_set(&out->reason, STATUS_UNFIT, "%s (measured %s)", baseline->reason.message,
                    stored_utc);
     }
-    trial_release(&trial);
     if (found < 0)
         return -1;
     return plan_unstable(db, study, value, compared ? best->comparison : "", out->unstable, st);
@@ -100,16 +99,15 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
                    const struct baselines *wanted, struct baseline_time out[BASELINES_MAX],
                    struct status *st)
 {
-    struct trial best_trial = {.status = TRIAL_FAILED};
+    SCOPED_BY(trial_release) struct trial best_trial = {.status = TRIAL_FAILED};
     char stored_utc[CLOCK_UTC_SIZE];
-    int result = 0;
     if (best->final &&
         trial_read(db, study, best->value, best->comparison, &best_trial, NULL, stored_utc, st) < 0)
-        result = -1;
-    for (int i = 0; i < wanted->count && result == 0; i++)
-        result = read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st);
-    trial_release(&best_trial);
-    return result;
+        return -1;
+    for (int i = 0; i < wanted->count; i++)
+        if (read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st) != 0)
+            return -1;
+    return 0;
 }
 
 /* ---- in a search ----------------------------------------------------------------------------- */

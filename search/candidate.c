@@ -188,8 +188,8 @@ int plan_candidate(const struct segment_table *t, const struct fitted_plans *fit
 int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
                     struct status *st)
 {
-    struct segment_table table;
-    struct fitted_plans fitted = {.count = 0};
+    SCOPED_BY(segment_table_release) struct segment_table table;
+    SCOPED_BY(fitted_release) struct fitted_plans fitted = {.count = 0};
     struct status fails = STATUS_INIT; /* whoever runs it reports the failure */
     segment_table_init(&table, from->target);
     table.retry_failed = from->retry_failed;
@@ -198,14 +198,10 @@ int study_candidate(const struct choice_source *from, struct plan p, struct cand
         further.arch = from->archs->arch[i];
         segment_table_restrict(&table, &further);
     }
-    int result = 0;
     if (from->db != NULL &&
         (segment_table_read(&table, from->db, from->study, st) != 0 ||
          (!from->alone && fitted_read(from->db, from->study, from->target, &fitted, st) != 0)))
-        result = -1;
-    if (result == 0)
-        plan_candidate(&table, &fitted, p, out, &fails);
-    fitted_release(&fitted);
-    segment_table_release(&table);
-    return result;
+        return -1;
+    plan_candidate(&table, &fitted, p, out, &fails);
+    return 0;
 }

@@ -20,7 +20,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
     const struct observation *best = &t->history.items[history_best(&t->history)];
     struct candidate c;
-    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *ms = anchor_drift(t) * best->outcome.ms;
     if (plan_candidate(&t->segments, NULL, best->plan, &c, STATUS_IGNORED) != 0)
         return 0;
@@ -28,7 +28,6 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
         return -1;
     if (trial.status == TRIAL_OK)
         *ms = trial.ms.median;
-    trial_release(&trial);
     return 0;
 }
 
@@ -72,23 +71,19 @@ static int measure_in_time(struct tuner *t, struct plan plan, struct outcome *ou
                            struct status *st)
 {
     struct candidate c;
-    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     if (time_missing(t, plan, st) != 0)
         return -1;
     if (too_late(t, plan))
         return status_set(st, STATUS_TIMEOUT, "no time is left to build plan %u", plan_value(plan));
     bool broken = plan_candidate(&t->segments, NULL, plan, &c, &trial.reason) != 0;
-    int result = is_exhaustive(t) ? 0 : anchor_check(t, st);
-    if (result == 0 && !broken && !first_plan_take(t, &c, &trial))
-        result = time_plan(t, &c, &trial, st);
-    if (result == 0)
-        result = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
-    if (result == 0) {
-        *out = outcome_of(trial.status, trial.ms);
-        anchor_note(t, &c, out);
-    }
-    trial_release(&trial);
-    return result;
+    if ((!is_exhaustive(t) && anchor_check(t, st) != 0) ||
+        (!broken && !first_plan_take(t, &c, &trial) && time_plan(t, &c, &trial, st) != 0) ||
+        trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st) != 0)
+        return -1;
+    *out = outcome_of(trial.status, trial.ms);
+    anchor_note(t, &c, out);
+    return 0;
 }
 
 static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct status *st)

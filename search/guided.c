@@ -166,18 +166,12 @@ static int learn(struct guide *g, struct status *st)
 {
     const struct strategy_context *c = g->c;
     const struct segment_times *times = c->segments != NULL ? c->segments : &g->expected;
-    struct model_data data = training_of(c->history);
-    struct model *model = NULL;
-    int result = 0;
+    SCOPED_BY(model_data_release) struct model_data data = training_of(c->history);
+    SCOPED_BY(model_free_at) struct model *model = NULL;
     const struct model_options options = {.seed = c->seed, .quantile = c->quantile};
-    if (data.count >= 2) {
-        result = model_train(&options, &data, times, &model, st);
-        if (result == 0)
-            result = ask(g, model, times, st);
-    }
-    model_free(model);
-    model_data_release(&data);
-    return result;
+    if (data.count < 2)
+        return 0;
+    return model_train(&options, &data, times, &model, st) != 0 ? -1 : ask(g, model, times, st);
 }
 
 static double expected_ms(const struct guide *g)

@@ -19,11 +19,10 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
                    struct segment_times *out, struct status *st)
 {
-    struct segment_table table;
+    SCOPED_BY(segment_table_release) struct segment_table table;
     segment_table_init(&table, target);
     int result = segment_table_read(&table, db, study, st);
     *out = table.times;
-    segment_table_release(&table);
     return result;
 }
 
@@ -43,31 +42,24 @@ static void keep_lesson(void *ctx, const struct db_model *m)
 static int train_study(struct db *db, int64_t study, const struct model_options *options,
                        const struct segment_times *times, struct model **out, struct status *st)
 {
-    struct history history = {.count = 0};
-    int result = study_history(db, study, &history, st);
-    if (result == 0) {
-        struct model_data data = training_of(&history);
-        result = model_train(options, &data, times, out, st);
-        model_data_release(&data);
-    }
-    history_release(&history);
-    return result;
+    SCOPED_BY(history_release) struct history history = {.count = 0};
+    if (study_history(db, study, &history, st) != 0)
+        return -1;
+    SCOPED_BY(model_data_release) struct model_data data = training_of(&history);
+    return model_train(options, &data, times, out, st);
 }
 
 static int train_rows(const char *name, const struct lesson *l, struct model **out,
                       struct status *st)
 {
-    struct model_data data = {.count = 0};
+    SCOPED_BY(model_data_release) struct model_data data = {.count = 0};
     struct status why = STATUS_INIT;
-    int result = model_data_parse(name, l->rows.ptr, l->rows.len, &data, &why);
-    if (result == 0)
-        result = model_train(&l->options, &data, NULL, out, &why);
-    model_data_release(&data);
-    if (result != 0)
-        status_set(st, STATUS_MODEL,
-                   "the rows stored for model '%s' are damaged: %s; train it again", name,
-                   why.message);
-    return result;
+    if (model_data_parse(name, l->rows.ptr, l->rows.len, &data, &why) == 0 &&
+        model_train(&l->options, &data, NULL, out, &why) == 0)
+        return 0;
+    return status_set(st, STATUS_MODEL,
+                      "the rows stored for model '%s' are damaged: %s; train it again", name,
+                      why.message);
 }
 
 int model_fetch(struct db *db, int64_t study, const char *name, const struct segment_times *times,
@@ -157,18 +149,14 @@ void learned_release(struct learned *l)
 int study_learn(struct db *db, int64_t study, const struct build_target *target,
                 const struct model_options *options, struct learned *out, struct status *st)
 {
-    struct history history = {.count = 0};
+    SCOPED_BY(history_release) struct history history = {.count = 0};
     struct segment_times times;
     *out = (struct learned){.model = NULL};
-    int result = -1;
-    if (study_history(db, study, &history, st) == 0 &&
-        study_segments(db, study, target, &times, st) == 0) {
-        struct model_data data = training_of(&history);
-        result = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
-        model_data_release(&data);
-    }
-    history_release(&history);
-    return result;
+    if (study_history(db, study, &history, st) != 0 ||
+        study_segments(db, study, target, &times, st) != 0)
+        return -1;
+    SCOPED_BY(model_data_release) struct model_data data = training_of(&history);
+    return model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
 }
 
 /* For the trainings of all folds and the last one; measured on one core of a server. */

@@ -28,14 +28,13 @@ static double distance(const struct workload *a, const struct workload *b)
 static void note_study(void *ctx, int64_t study, const char *workload_text)
 {
     struct nearest *n = ctx;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct status unreadable = STATUS_INIT; /* of another version */
     if (workload_parse(workload_text, &w, &unreadable) == 0 &&
         isfinite(distance(&w, n->workload))) {
         n->items = mem_resize(n->items, n->count + 1, sizeof(*n->items));
         n->items[n->count++] = (struct near){study, distance(&w, n->workload)};
     }
-    workload_release(&w);
 }
 
 static int by_distance(const void *pa, const void *pb)
@@ -50,11 +49,10 @@ static int best_of(const struct tuner *t, int64_t study, struct candidate *out, 
 {
     const struct choice_source from = {
         .db = t->db, .study = study, .target = bench_target(t->bench)};
-    struct db_best best = {.value = -1};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status missing = STATUS_INIT;
     int slots[OP_COUNT], found = db_best(t->db, study, &best, &missing);
     struct plan p = plan_from_value(best.value >= 0 ? (unsigned)best.value : 0);
-    db_best_release(&best);
     if (found != 0) {
         if (missing.code != STATUS_NOT_FOUND)
             *st = missing;

@@ -170,7 +170,7 @@ static int read_all(struct db *db, int64_t study, const struct segment_times *ti
 int explain_neighbours(struct db *db, int64_t study, const struct segment_times *times, int layers,
                        struct explanation *out, struct status *st)
 {
-    struct db_best best = {.value = -1};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status none = STATUS_INIT;
     if (db != NULL && db_best(db, study, &best, &none) != 0 && none.code != STATUS_NOT_FOUND) {
         *st = none;
@@ -181,6 +181,5 @@ int explain_neighbours(struct db *db, int64_t study, const struct segment_times 
     int result =
         read_all(db, study, times, best.comparison != NULL ? best.comparison : "", layers, out, st);
     qsort(out->neighbours, (size_t)out->neighbour_count, sizeof(out->neighbours[0]), by_ratio);
-    db_best_release(&best);
     return result;
 }

@@ -102,18 +102,17 @@ static void read_options(void *ctx, const struct db_search *s)
 {
     struct precision_errors *out = ctx;
     const char *name;
-    json_t *value, *options;
+    json_t *value;
     unsigned precision;
     if (strcmp(s->strategy, STRATEGY) != 0)
         return;
     forget_errors(out);
-    options = json_loads(s->options, 0, NULL);
+    json_auto_t *options = json_loads(s->options, 0, NULL);
     json_object_foreach(json_object_get(options, "errors"), name, value)
     {
         if (precision_parse(name, &precision, STATUS_IGNORED) == 0 && json_is_number(value))
             out->measured[precision] = json_number_value(value);
     }
-    json_decref(options);
 }
 
 int precision_errors_stored(struct db *db, int64_t study, struct precision_errors *out,
@@ -148,7 +147,7 @@ int precisions_within(const struct precision_errors *e, double most, const struc
 
 int plans_possible(const struct build_target *t, struct plan *plans, int count)
 {
-    struct segment_table table;
+    SCOPED_BY(segment_table_release) struct segment_table table;
     int kept = 0;
     segment_table_init(&table, t);
     for (int i = 0; i < count; i++) {
@@ -158,7 +157,6 @@ int plans_possible(const struct build_target *t, struct plan *plans, int count)
         if (k == n)
             plans[kept++] = plans[i];
     }
-    segment_table_release(&table);
     return kept;
 }
 
@@ -176,7 +174,7 @@ struct contenders {
 static int add_best(struct bench *b, struct db *db, int64_t study, unsigned precision,
                     struct contenders *c, struct status *st)
 {
-    struct db_best best;
+    SCOPED_BY(db_best_release) struct db_best best;
     struct status none = STATUS_INIT;
     struct build_target target = *bench_target(b);
     target.precision = precision;
@@ -188,7 +186,6 @@ static int add_best(struct bench *b, struct db *db, int64_t study, unsigned prec
     }
     bool known = candidate_of_best(&best, &target, &c->candidates[c->count], &none) == 0;
     c->count += known;
-    db_best_release(&best);
     return known;
 }
 

@@ -128,14 +128,13 @@ static int run(struct replay *r, int index, struct status *st)
     struct noisy n = {.r = r,
                       .exact = recorded_space_evaluator(r->space),
                       .seed = (uint64_t)(index % r->o->seeds) + 1};
-    struct history h = {.count = 0};
+    SCOPED_BY(history_release) struct history h = {.count = 0};
     for (int i = 0; i < SLOT_COUNT; i++)
         n.segments.ms[i] =
             r->space->segments.ms[i] * factor(r->o->segment_noise, n.seed, (uint64_t)i);
     int result = search(&n, r->o->strategies[index / r->o->seeds], &h, st);
     if (result == 0)
         judge(&n, &h, &r->runs[index]);
-    history_release(&h);
     history_release(&n.true_times);
     return result;
 }

@@ -96,35 +96,31 @@ static void add_smallest(const struct strategy_context *c, double *key, struct p
 static int propose_by_models(const struct strategy_context *c, const struct model_data *data,
                              int max, struct proposal *out, struct status *st)
 {
-    struct model *model = NULL;
+    SCOPED_BY(model_free_at) struct model *model = NULL;
     SCOPED double *ms = mem_alloc((size_t)c->space_count, sizeof(*ms));
     SCOPED double *slow = mem_alloc((size_t)c->space_count, sizeof(*slow));
     const struct model_options options = {.seed = c->seed, .quantile = c->quantile};
-    int result = model_train(&options, data, c->segments, &model, st);
-    if (result == 0)
-        result = model_predict(model, c->space, c->space_count, c->segments, ms, slow, st);
-    for (int i = 0; i < c->space_count && result == 0; i++) {
+    if (model_train(&options, data, c->segments, &model, st) != 0 ||
+        model_predict(model, c->space, c->space_count, c->segments, ms, slow, st) != 0)
+        return -1;
+    for (int i = 0; i < c->space_count; i++) {
         slow[i] = -slow[i]; /* the surest of high performance is the smallest */
         out->expected_ms = i == 0 ? ms[i] : fmin(out->expected_ms, ms[i]);
     }
     int count = max < c->space_count ? max : c->space_count;
-    while (result == 0 && out->count < count)
+    while (out->count < count)
         add_smallest(c, out->count % 2 == 0 ? ms : slow, out);
-    model_free(model);
-    return result;
+    return 0;
 }
 
 int xgb_propose(const struct strategy_context *c, int max, struct proposal *out, struct status *st)
 {
-    struct model_data data = training_of(c->history);
-    int result = 0;
+    SCOPED_BY(model_data_release) struct model_data data = training_of(c->history);
     *out = (struct proposal){.expected_ms = NAN};
     if (data.count >= LEARN_FROM)
-        result = propose_by_models(c, &data, max, out, st);
-    else
-        proposal_fill(c, max, out);
-    model_data_release(&data);
-    return result;
+        return propose_by_models(c, &data, max, out, st);
+    proposal_fill(c, max, out);
+    return 0;
 }
 
 /* ---- annealing -------------------------------------------------------------------------------

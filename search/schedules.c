@@ -35,7 +35,7 @@ static int by_ms(const void *a, const void *b)
 /* Writes a slot's schedules that are worth trying, the fastest alone first; returns how many. */
 static int worth_trying(const struct slot *slot, const struct attempt *out[SCHEDULES_MOST])
 {
-    const struct attempt **all = mem_alloc((size_t)slot->count + 1, sizeof(*all));
+    SCOPED const struct attempt **all = mem_alloc((size_t)slot->count + 1, sizeof(*all));
     int count = 0;
     for (int i = 0; i < slot->count; i++) {
         const struct attempt *a = &slot->attempts[i];
@@ -45,7 +45,6 @@ static int worth_trying(const struct slot *slot, const struct attempt *out[SCHED
     qsort(all, (size_t)count, sizeof(*all), by_ms);
     count = count < SCHEDULES_MOST ? count : SCHEDULES_MOST;
     memcpy(out, all, (size_t)count * sizeof(*all));
-    free(all);
     return count;
 }
 

@@ -210,7 +210,7 @@ static int time_again(struct tuner *t, const struct found *f, bool *holds, struc
 {
     const struct timespec pause = {.tv_nsec = (long)(PAUSE_S * 1e9)};
     struct candidate c = candidate_of(t, f);
-    struct trial trial = {.status = TRIAL_OK};
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_OK};
     *holds = false;
     for (int i = 0; i < TRIES && !*holds && trial.status == TRIAL_OK; i++) {
         if (i > 0)
@@ -226,7 +226,6 @@ static int time_again(struct tuner *t, const struct found *f, bool *holds, struc
         say_refused(t, &c.choices[0], &trial, f->row.median_ms);
     segment_table_note(&t->segments, f->slot, f->attempt, trial.status, trial.ms.median,
                        &trial.reason);
-    trial_release(&trial);
     return result;
 }
 

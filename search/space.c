@@ -86,11 +86,10 @@ static double scale(const struct reading *r)
 /* The best plan known of the study or, if it is not in the space, the fastest one there. */
 static int find_best(struct db *db, int64_t study, struct recorded_space *s, struct status *st)
 {
-    struct db_best best;
+    SCOPED_BY(db_best_release) struct db_best best;
     if (db_best(db, study, &best, st) != 0)
         return -1;
     s->best = s->at[plan_key(plan_from_value((unsigned)best.value))];
-    db_best_release(&best);
     if (s->best >= 0 && s->outcomes[s->best].status == TRIAL_OK)
         return 0;
     s->best = -1;
@@ -162,7 +161,7 @@ static int read_file(const char *path, struct db *db, struct recorded_space *out
 int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recorded_space *out,
                         struct status *st)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db = NULL;
     init(out);
     out->lo = lo;
     out->hi = hi;
@@ -171,7 +170,6 @@ int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recor
         result = read_file(path, db, out, st);
     if (result != 0)
         recorded_space_release(out);
-    db_close(db);
     return result;
 }
 

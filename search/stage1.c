@@ -30,21 +30,18 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     const struct slot *slot = &t->segments.slots[j.slot];
     struct candidate c = {
         .packed = t->segments.packed, .count = 1, .choices = {slot->attempts[j.attempt].choice}};
-    struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
+    SCOPED_BY(trial_release) struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
     trial.build_s = bench_build_seconds(t->bench, &c.choices[0]);
     struct sampling how = sampling_search;
     if (slot->best != NULL)
         how.censor_above_ms = HOPELESS_RATIO * slot->best->ms;
-    int result = 0;
-    if (built->code == STATUS_OK)
-        result = bench_segment(t->bench, &c.choices[0], c.packed, &how, &trial, st);
-    if (result == 0)
-        result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
-    if (result == 0)
-        segment_table_note(&t->segments, j.slot, j.attempt, trial.status, trial.ms.median,
-                           &trial.reason);
-    trial_release(&trial);
-    return result;
+    if ((built->code == STATUS_OK &&
+         bench_segment(t->bench, &c.choices[0], c.packed, &how, &trial, st) != 0) ||
+        trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st) != 0)
+        return -1;
+    segment_table_note(&t->segments, j.slot, j.attempt, trial.status, trial.ms.median,
+                       &trial.reason);
+    return 0;
 }
 
 /* How many choices to have built while so many of `behind` are timed: more where cores would be

@@ -39,7 +39,7 @@ void unstable_text(const struct trial *final, struct interval in_search, struct 
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
                bool *packed, char stored_utc[CLOCK_UTC_SIZE], struct status *st)
 {
-    struct db_time t;
+    SCOPED_BY(db_time_release) struct db_time t;
     int found = db_time(db, study, value, comparison, &t, st);
     if (packed != NULL)
         *packed = t.packed;
@@ -54,19 +54,18 @@ int trial_read(struct db *db, int64_t study, int value, const char *comparison, 
     snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
     conditions_parse(t.conditions != NULL ? t.conditions : "", &out->conditions);
     t.samples_ms = NULL; /* out owns them */
-    db_time_release(&t);
     return found;
 }
 
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
                   char out[UNSTABLE_SIZE], struct status *st)
 {
-    struct trial final, own;
     bool packed, own_packed;
     char stored_utc[CLOCK_UTC_SIZE];
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
+    SCOPED_BY(trial_release) struct trial final, own;
     bool read = trial_read(db, study, value, comparison, &final, &packed, stored_utc, st) >= 0;
     read = trial_read(db, study, value, "", &own, &own_packed, stored_utc, st) >= 0 && read;
     SCOPED_BUF text = BUF_INIT;
@@ -74,18 +73,15 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
         unstable_text(&final, packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN},
                       &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
-    trial_release(&final);
-    trial_release(&own);
     return read ? 0 : -1;
 }
 
 int plan_conditions(struct db *db, int64_t study, int value, const char *comparison,
                     struct conditions *out, struct status *st)
 {
-    struct trial trial;
+    SCOPED_BY(trial_release) struct trial trial;
     char stored_utc[CLOCK_UTC_SIZE];
     int found = trial_read(db, study, value, comparison, &trial, NULL, stored_utc, st);
     *out = trial.conditions;
-    trial_release(&trial);
     return found < 0 ? -1 : 0;
 }

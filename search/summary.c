@@ -12,20 +12,17 @@ static int learn_study(struct tuner *t, enum search_stop stopped_by, struct tune
     if (stopped_by == STOP_INTERRUPTED || learn_seconds(t) == 0 ||
         t->segments.precision != 0) /* a study has one model */
         return 0;
-    struct model_data data = training_of(&t->history);
+    SCOPED_BY(model_data_release) struct model_data data = training_of(&t->history);
     struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};
-    struct learned learned = {.report = {.spearman = NAN}};
-    int result = 0;
+    SCOPED_BY(learned_release) struct learned learned = {.report = {.spearman = NAN}};
     if (data.count >= JUDGED_LEAST) {
         tuner_step(t, PHASE_MODEL, 0, 0, NULL);
-        result = model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times,
-                             &learned, st);
+        if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
+                        st) != 0)
+            return -1;
     }
-    if (result == 0)
-        out->model_spearman = learned.report.spearman;
-    learned_release(&learned);
-    model_data_release(&data);
-    return result;
+    out->model_spearman = learned.report.spearman;
+    return 0;
 }
 
 /* ---- how sure the search is ------------------------------------------------------------------ */

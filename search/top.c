@@ -59,18 +59,19 @@ static int rank(const struct times *t, unsigned key, const struct times *best, s
 int study_top(struct db *db, int64_t study, const struct db_best *best, int most,
               struct top_plan *out, int *count, struct status *st)
 {
-    struct reading r = {.of = mem_alloc(PLAN_KEYS, sizeof(*r.of)), .comparison = best->comparison};
-    struct top_plan *all = mem_alloc(PLAN_KEYS, sizeof(*all));
+    SCOPED struct times *of = mem_alloc(PLAN_KEYS, sizeof(*of));
+    SCOPED struct top_plan *all = mem_alloc(PLAN_KEYS, sizeof(*all));
+    struct reading r = {.of = of, .comparison = best->comparison};
     unsigned first = plan_key(plan_from_value((unsigned)best->value));
-    int n = 0, result = -1;
+    int n = 0;
     for (int key = 0; key < PLAN_KEYS; key++)
-        r.of[key] = (struct times){{NAN, NAN, NAN}, {NAN, NAN, NAN}};
+        of[key] = (struct times){{NAN, NAN, NAN}, {NAN, NAN, NAN}};
     *count = 0;
     if (db_trial_times(db, study, DB_TRIAL_PLAN, read_plan, &r, st) != 0 ||
         (best->final && db_trial_times(db, study, DB_TRIAL_FINAL, read_final, &r, st) != 0))
-        goto out;
+        return -1;
     for (unsigned key = 0; key < PLAN_KEYS; key++)
-        n += rank(&r.of[key], key, &r.of[first], &all[n]);
+        n += rank(&of[key], key, &of[first], &all[n]);
     qsort(all, (size_t)n, sizeof(*all), by_time);
     for (int i = n - 1; i > 0; i--) /* the best plan is the first, whatever noise says */
         if (plan_key(all[i].plan) == first) {
@@ -80,9 +81,5 @@ int study_top(struct db *db, int64_t study, const struct db_best *best, int most
         }
     for (; *count < n && *count < most; ++*count)
         out[*count] = all[*count];
-    result = 0;
-out:
-    free(all);
-    free(r.of);
-    return result;
+    return 0;
 }

@@ -60,7 +60,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     if (cache_write(out->source, text, strlen(text), st) != 0)
         return -1;
 
-    struct arguments argv = {0};
+    SCOPED_BY(arguments_release) struct arguments argv = {0};
     arguments_add(&argv, tc->path);
     add_all(&argv, &tc->flags);
     arguments_add(&argv, "-I");
@@ -71,7 +71,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     add_all(&argv, &tc->libs);
     SCOPED_BUF tmpdir = BUF_INIT;
     buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
-    char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
+    SCOPED char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
     const struct process_spec spec = {.path = tc->path,
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
@@ -80,10 +80,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .niceness = tc->niceness,
                                       .max_memory_bytes = tc->max_memory_bytes,
                                       .may_leave_daemons = true};
-    int result = process_start(&spec, &out->process, st);
-    arguments_release(&argv);
-    free(env);
-    return result;
+    return process_start(&spec, &out->process, st);
 }
 
 /* Why a compiler failed, if the reason lies outside of its source: somebody killed it or a program
@@ -172,15 +169,12 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
                    const char *headers, const char *key, double limit_s, double until,
                    const volatile sig_atomic_t *stop, struct status *st)
 {
-    struct compile job;
-    int result = compile_start(tc, c, text, headers, limit_s, &job, st);
+    SCOPED_BY(compile_release) struct compile job;
     struct process *const list[] = {&job.process};
-    if (result == 0 && process_wait_any(list, 1, until, stop, st) < 0)
-        result = -1;
-    if (result == 0)
-        result = compile_finish(&job, tc, c, key, st);
-    compile_release(&job);
-    return result;
+    return compile_start(tc, c, text, headers, limit_s, &job, st) != 0 ||
+                   process_wait_any(list, 1, until, stop, st) < 0
+               ? -1
+               : compile_finish(&job, tc, c, key, st);
 }
 
 int compile_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
@@ -253,12 +247,12 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
 int compiler_version(const char *path, const struct arguments *words, const char *advice,
                      const volatile sig_atomic_t *stop, struct buf *out, struct status *st)
 {
-    struct arguments argv = {0};
+    SCOPED_BY(arguments_release) struct arguments argv = {0};
     arguments_add(&argv, path);
     if (words != NULL)
         add_all(&argv, words);
     arguments_add(&argv, "--version");
-    char **env = child_environment(CHILD_COMPILER, NULL);
+    SCOPED char **env = child_environment(CHILD_COMPILER, NULL);
     const struct process_spec spec = {.path = path,
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
@@ -268,21 +262,19 @@ int compiler_version(const char *path, const struct arguments *words, const char
                                       .may_leave_daemons = true};
     struct process p;
     SCOPED_BUF suspects = BUF_INIT;
-    int result = process_run(&spec, stop, &p, st);
-    if (result == 0) {
-        buf_add(out, p.answer.ptr, p.answer.len);
-        if (p.overdue || p.wait_status != 0) {
-            bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
-            const char *why = process_failure(&p);
-            child_suspects(CHILD_COMPILER, why, &suspects);
-            result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s%s; %s", path,
-                                why, killed ? "" : ": not a working compiler", suspects.ptr,
-                                killed ? MACHINE_QUESTION : advice);
-        }
-        process_release(&p);
+    if (process_run(&spec, stop, &p, st) != 0)
+        return -1;
+    int result = 0;
+    buf_add(out, p.answer.ptr, p.answer.len);
+    if (p.overdue || p.wait_status != 0) {
+        bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
+        const char *why = process_failure(&p);
+        child_suspects(CHILD_COMPILER, why, &suspects);
+        result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s%s; %s", path, why,
+                            killed ? "" : ": not a working compiler", suspects.ptr,
+                            killed ? MACHINE_QUESTION : advice);
     }
-    arguments_release(&argv);
-    free(env);
+    process_release(&p);
     return result;
 }
 

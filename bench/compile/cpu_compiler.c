@@ -101,31 +101,28 @@ static void add_flags(const struct arguments *words, struct arguments *flags)
 static int read_version(const struct toolchain_request *request, struct toolchain *out,
                         struct buf *identity, struct status *st)
 {
-    struct arguments words = {0};
+    SCOPED_BY(arguments_release) struct arguments words = {0};
     SCOPED_BUF said = BUF_INIT;
     for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
         arguments_add(&words, out->flags.items[i]); /* the compiler behind a wrapper */
-    int result = compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st);
-    if (result == 0) {
-        identity_add_file(out->path, identity);
-        buf_adds(identity, said.ptr);
-        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s",
-                 strstr(said.ptr, "clang") != NULL ? "clang" : "gcc"); /* until the probe says it */
-    }
-    arguments_release(&words);
-    return result;
+    if (compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st) != 0)
+        return -1;
+    identity_add_file(out->path, identity);
+    buf_adds(identity, said.ptr);
+    snprintf(out->where.compiler, sizeof(out->where.compiler), "%s",
+             strstr(said.ptr, "clang") != NULL ? "clang" : "gcc"); /* until the probe says it */
+    return 0;
 }
 
 static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
                          struct buf *identity, struct status *st)
 {
     const char *by, *name = chosen_compiler(request->compiler, &by);
-    struct arguments words = {0};
+    SCOPED_BY(arguments_release) struct arguments words = {0};
     struct buf path = BUF_INIT;
     bool found = find_program(name, &words, &path);
     out->path = buf_detach(&path);
     add_flags(&words, &out->flags);
-    arguments_release(&words);
     if (!found)
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s%sno compiler '%s' found; %s, or name another with --compiler or "
@@ -139,7 +136,7 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
 static int run_probe(const struct toolchain_request *request, const char *library,
                      struct toolchain *out, struct status *st)
 {
-    json_t *said;
+    json_auto_t *said = NULL;
     struct status why = STATUS_INIT;
     int result = worker_ask(request, "--probe", library, true, &said, &why);
     const char *libraries = json_string_value(json_object_get(said, "libraries"));
@@ -159,7 +156,6 @@ static int run_probe(const struct toolchain_request *request, const char *librar
         snprintf(out->where.compiler, sizeof(out->where.compiler), "%s", version);
     if (openmp != NULL && strstr(openmp, "libgomp") == NULL) /* the worker's own is gcc's */
         snprintf(out->openmp, sizeof(out->openmp), "%s", openmp);
-    json_decref(said);
     return result;
 }
 

@@ -75,7 +75,7 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
 static int find_nvrtc(const struct toolchain_request *request, struct toolchain *out,
                       struct buf *identity, struct status *st)
 {
-    json_t *said;
+    json_auto_t *said = NULL;
     const char *library;
     struct status why = STATUS_INIT;
     int major, minor, release;
@@ -96,7 +96,6 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
         release = status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
                              WHAT_TO_INSTALL);
     }
-    json_decref(said);
     return release;
 }
 

@@ -69,10 +69,8 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
 
 int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st)
 {
-    json_t *said;
-    int result = ask(request, &said, out, st);
-    json_decref(said);
-    return result;
+    json_auto_t *said = NULL;
+    return ask(request, &said, out, st);
 }
 
 /* ---- remembering ----------------------------------------------------------------------------- */
@@ -138,13 +136,12 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
     bool known = hash_origin(request->device, proc, key);
     if (known && recall(c, key, out))
         return 0;
-    json_t *said;
+    json_auto_t *said = NULL;
     int result = ask(request, &said, out, st);
     if (result == 0 && known) {
         struct status ignored = STATUS_INIT; /* else the next session asks again */
         SCOPED char *text = json_dumps(said, JSON_COMPACT);
         cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
     }
-    json_decref(said);
     return result;
 }

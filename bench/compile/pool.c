@@ -107,11 +107,10 @@ static int take(struct builder *b, int ended, struct status *st)
  * the environment or an interrupt ends the work. */
 static int collect(struct builder *b, double until, struct status *st)
 {
-    struct process **list = mem_alloc((size_t)b->running, sizeof(struct process *));
+    SCOPED struct process **list = mem_alloc((size_t)b->running, sizeof(struct process *));
     for (int i = 0; i < b->running; i++)
         list[i] = &b->builds[i].compile.process;
     int ended = process_wait_any(list, b->running, until, b->stop, st);
-    free(list);
     return ended < 0 ? -1 : take(b, ended, st);
 }
 

@@ -58,7 +58,7 @@ void scratch_release(struct scratch *s)
 void scratch_sweep(const struct cache *c)
 {
     SCOPED_BUF path = BUF_INIT;
-    struct names names;
+    SCOPED_BY(names_release) struct names names;
     buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR, c->dir);
     if (directory_list(path.ptr, &names, STATUS_IGNORED) != 0)
         names = (struct names){.count = 0};
@@ -73,5 +73,4 @@ void scratch_sweep(const struct cache *c)
         file_remove_all(path.ptr, STATUS_IGNORED);
         close(lock);
     }
-    names_release(&names);
 }

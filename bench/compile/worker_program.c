@@ -30,10 +30,8 @@ int worker_find(const char *option, struct buf *path, struct status *st)
 
 char **worker_environment(bool bound, char *preload)
 {
-    char **passed = child_environment(CHILD_WORKER, preload);
-    char **env = fp_thread_environment(passed, cpu_threads(), bound);
-    free(passed);
-    return env;
+    SCOPED char **passed = child_environment(CHILD_WORKER, preload);
+    return fp_thread_environment(passed, cpu_threads(), bound);
 }
 
 static json_t *read_answer(const char *printed)
@@ -58,13 +56,11 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
                bool bound, json_t **out, struct status *st)
 {
     const char *const argv[] = {from->worker, question, argument, NULL};
-    char **env = worker_environment(bound, NULL);
+    SCOPED char **env = worker_environment(bound, NULL);
     const struct process_spec spec = spec_of(argv, env);
     struct process p;
     *out = NULL;
-    int result = process_run(&spec, from->stop, &p, st);
-    free(env);
-    if (result != 0)
+    if (process_run(&spec, from->stop, &p, st) != 0)
         return -1;
     if (!p.overdue && p.wait_status == 0)
         *out = read_answer(p.answer.ptr);
@@ -85,11 +81,10 @@ void worker_ask_early(const struct toolchain_request *from, const char *question
                       struct process *out)
 {
     const char *const argv[] = {from->worker, question, NULL};
-    char **env = worker_environment(false, NULL);
+    SCOPED char **env = worker_environment(false, NULL);
     const struct process_spec spec = spec_of(argv, env);
     struct status later = STATUS_INIT; /* worker_answer() asks again */
     process_start(&spec, out, &later);
-    free(env);
 }
 
 int worker_answer(const struct toolchain_request *from, const char *question, struct process *asked,

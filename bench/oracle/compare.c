@@ -126,8 +126,8 @@ static void add_rows(struct comparison *c, struct rows rows, const struct stored
     int64_t columns = tensor_row_columns(right->w, c->tensor);
 #pragma omp parallel if (rows.count * columns > PARALLEL_ELEMENTS)
     {
-        float *out = mem_alloc((size_t)columns, sizeof(*out));
-        float *room = mem_alloc((size_t)columns, sizeof(*room));
+        SCOPED float *out = mem_alloc((size_t)columns, sizeof(*out));
+        SCOPED float *room = mem_alloc((size_t)columns, sizeof(*room));
 #pragma omp for
         for (int64_t i = 0; i < rows.count; i++) {
             const struct rows row = {rows.first + i, 1};
@@ -138,8 +138,6 @@ static void add_rows(struct comparison *c, struct rows rows, const struct stored
             unpack_row(stored, dtype, i * columns, columns, ref, out);
             c->rows[row.first] = row_norms(right->w, c->tensor, at, out, ref);
         }
-        free(out);
-        free(room);
     }
 }
 

@@ -49,14 +49,12 @@ static const char *read_arrays(const struct safetensors *f, struct sentences *ou
 
 int sentences_read(const char *path, struct sentences *out, struct status *st)
 {
-    struct safetensors file;
+    SCOPED_BY(safetensors_close) struct safetensors file;
     *out = (struct sentences){.count = 0};
     const char *error = safetensors_open(path, &file) != 0 ? file.error : read_arrays(&file, out);
-    int result = error == NULL
-                     ? 0
-                     : status_set(st, STATUS_USAGE, "--input: cannot read '%s': %s", path, error);
-    safetensors_close(&file);
-    return result;
+    return error == NULL
+               ? 0
+               : status_set(st, STATUS_USAGE, "--input: cannot read '%s': %s", path, error);
 }
 
 void sentences_release(struct sentences *s)

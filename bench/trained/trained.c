@@ -129,12 +129,11 @@ const char *trained_prefix(const struct trained *t)
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE])
 {
     const struct safetensors *f = &t->file.file;
-    struct buf hashes = BUF_INIT; /* of the index, and of each shard */
+    SCOPED_BUF hashes = BUF_INIT; /* of the index, and of each shard */
     for (size_t i = 0; i < f->map_count; i++)
         buf_adds(&hashes, hash_text(f->maps[i].at, f->maps[i].bytes, out));
     if (f->map_count > 1)
         hash_text(hashes.ptr, hashes.len, out);
-    buf_release(&hashes);
     return out;
 }
 

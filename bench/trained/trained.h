@@ -25,6 +25,7 @@ struct inputs {
  */
 int trained_open(const char *path, const char *prefix, struct trained **out, struct status *st);
 void trained_close(struct trained *t); /* takes null */
+SCOPED_CLOSE(trained, trained_close)
 
 /* Whether the file has the layers of a workload, by its chain and in its sizes, and values that are
  * finite in its type: STATUS_USAGE if not.  It does not say which activation they have.  It may

@@ -15,7 +15,7 @@ char *message_line(const json_t *message, size_t *len)
 bool message_send(int fd, const json_t *message)
 {
     size_t len, sent = 0;
-    char *line = message_line(message, &len);
+    SCOPED char *line = message_line(message, &len);
     if (line == NULL)
         return false;
     while (sent < len) {
@@ -26,7 +26,6 @@ bool message_send(int fd, const json_t *message)
             break;
         sent += (size_t)n;
     }
-    free(line);
     return sent == len;
 }
 

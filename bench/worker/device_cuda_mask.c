@@ -116,13 +116,11 @@ int cuda_tiles_find(struct device *d, int kind, const struct tiling *t, struct f
             return 0;
         }
     }
-    struct query_tiles q;
+    SCOPED_BY(query_tiles_release) struct query_tiles q;
     query_tiles_build(workload_of_kind(d->w, kind), t, &q);
-    int result = copy_tiles(d, kind, &q, out, st);
-    if (result == 0) {
-        d->tiles = mem_resize(d->tiles, (size_t)d->tiles_count + 1, sizeof(*d->tiles));
-        d->tiles[d->tiles_count++] = (struct tiles){kind, *t, *out};
-    }
-    query_tiles_release(&q);
-    return result;
+    if (copy_tiles(d, kind, &q, out, st) != 0)
+        return -1;
+    d->tiles = mem_resize(d->tiles, (size_t)d->tiles_count + 1, sizeof(*d->tiles));
+    d->tiles[d->tiles_count++] = (struct tiles){kind, *t, *out};
+    return 0;
 }

@@ -26,10 +26,10 @@ static int check_memory(struct device *d, struct status *st)
 static int copy_lengths(struct device *d, struct status *st)
 {
     const struct workload *w = d->w;
-    struct packing p;
     d->common.tokens = w->batch * w->seq_len;
     if (w->lengths == NULL)
         return 0;
+    SCOPED_BY(packing_release) struct packing p;
     packing_init(&p, w);
     struct {
         const int *from;
@@ -44,7 +44,6 @@ static int copy_lengths(struct device *d, struct status *st)
     d->unpacked = cuda_pointer(arrays[0].at);
     d->offset = cuda_pointer(arrays[1].at);
     d->common.lengths = cuda_pointer(arrays[2].at);
-    packing_release(&p);
     return result;
 }
 

@@ -46,10 +46,9 @@ static int dump_masks(const struct workload *w, const char *dir, struct status *
     int result = 0;
     for (int kind = 0; kind < workload_kinds(w) && result == 0; kind++) {
         int64_t shape[3];
-        unsigned char *keep;
+        SCOPED unsigned char *keep = NULL;
         int dims = workload_kept(workload_of_kind(w, kind), shape, &keep);
         result = write_npy(dir, kind_name(w, "mask", kind, name), NPY_BOOL, dims, shape, keep, st);
-        free(keep);
     }
     return result;
 }

@@ -86,15 +86,12 @@ static double came_to(struct clocks *c, const struct fp_stamps *b, enum fp_stamp
 static double reached(struct clocks *c, const struct launch_stamps *l, enum fp_stamp step,
                       enum fp_stamp working, double share)
 {
-    double *times = mem_alloc((size_t)l->blocks, sizeof(*times)), at = NAN;
+    SCOPED double *times = mem_alloc((size_t)l->blocks, sizeof(*times));
     size_t n = 0;
     for (int b = 0; b < l->blocks; b++)
         if (l->of_block[b].at[step] != 0 && l->of_block[b].at[working] != 0)
             times[n++] = came_to(c, &l->of_block[b], step);
-    if (n > 0)
-        at = stats_quantile(times, n, share);
-    free(times);
-    return at;
+    return n > 0 ? stats_quantile(times, n, share) : NAN;
 }
 
 /* front: when the kernel in front ended; NaN: none did.  Returns when this one did. */
