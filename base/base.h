@@ -71,6 +71,8 @@ enum status_code status_from_name(const char *name);
 void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
 void *mem_unset(size_t size); /* not zeroed; a malloc() for libraries that cannot do without */
 void *mem_resize(void *old, size_t count, size_t size);
+void *mem_room(void *old, size_t count, size_t size); /* for one more than count items, all of which
+                                                         got their room here: it doubles */
 char *mem_strdup(const char *text);
 void *mem_checked(void *taken); /* for functions of the C library that allocate: returns what they
                                    returned, unless that is null */

@@ -22,6 +22,12 @@ void *mem_unset(size_t size)
     return require(malloc(size), size, 1);
 }
 
+void *mem_room(void *old, size_t count, size_t size)
+{
+    bool full = (count & (count - 1)) == 0;
+    return full ? mem_resize(old, count > 0 ? 2 * count : 1, size) : old;
+}
+
 void *mem_resize(void *old, size_t count, size_t size)
 {
     return require(reallocarray(old, count, size), count, size);

@@ -46,9 +46,7 @@ static void make_columns(struct columns *c, int layers)
 static json_t *gemms_json(unsigned gemms)
 {
     SCOPED_BUF text = BUF_INIT;
-    for (int g = 0; g < GEMM_COUNT; g++)
-        if ((gemms >> g & 1) != 0)
-            buf_addf(&text, "%s%s", text.len > 0 ? " " : "", gemm_names[g]);
+    gemms_text(gemms, " ", &text);
     json_t *value = json_string(text.ptr);
     return value;
 }

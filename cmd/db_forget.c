@@ -59,19 +59,15 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
     struct db_forget what = {.failed = false};
     json_auto_t *rows = json_array();
     SCOPED_BUF key = BUF_INIT;
-    int result = read_what(o, s, &key, &what, st);
-    if (result == 0)
-        result = db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st);
-    if (result == 0)
-        result = db_forget(s->db, &what, add_row, rows, st);
-    if (result == 0) {
-        print_rows(o, rows);
-        if (json_array_size(rows) == 0)
-            note(o,
-                 "nothing that is stored agrees with these options; 'fuseplan db list' prints what "
-                 "there is");
-        else if (what.dry_run)
-            note(o, "nothing was forgotten: --dry-run");
-    }
-    return result == 0 ? EXIT_SUCCESS : -1;
+    if (read_what(o, s, &key, &what, st) != 0 ||
+        db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st) != 0 ||
+        db_forget(s->db, &what, add_row, rows, st) != 0)
+        return -1;
+    print_rows(o, rows);
+    if (json_array_size(rows) == 0)
+        note(o, "nothing that is stored agrees with these options; 'fuseplan db list' prints what "
+                "there is");
+    else if (what.dry_run)
+        note(o, "nothing was forgotten: --dry-run");
+    return EXIT_SUCCESS;
 }

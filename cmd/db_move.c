@@ -74,14 +74,13 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
     db_listen(s->db, (struct listener){.report = progress_step});
     if (o->output == NULL && isatty(STDOUT_FILENO)) /* the line would stand among the results */
         progress_hide();
-    int result = o->output != NULL ? file_check_writable("--output", o->output, st) : 0;
-    if (result == 0)
-        result = options_has(o, OPT(PACK)) ? db_export_pack(s->db, &text, st)
-                                           : db_export(s->db, &text, st);
-    if (result == 0 && o->output != NULL)
-        result = file_write(o->output, text.ptr, text.len, st);
-    else if (result == 0 && fwrite(text.ptr, 1, text.len, stdout) != text.len)
-        result =
-            status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
-    return result == 0 ? EXIT_SUCCESS : -1;
+    if ((o->output != NULL && file_check_writable("--output", o->output, st) != 0) ||
+        (options_has(o, OPT(PACK)) ? db_export_pack : db_export)(s->db, &text, st) != 0)
+        return -1;
+    if (o->output != NULL)
+        return file_write(o->output, text.ptr, text.len, st);
+    return fwrite(text.ptr, 1, text.len, stdout) == text.len
+               ? EXIT_SUCCESS
+               : status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s",
+                            strerror(errno));
 }

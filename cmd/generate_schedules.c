@@ -90,19 +90,17 @@ static int read_study(struct db *db, int64_t study, const struct choosing *c, st
 int schedules_choose(const struct options *o, const struct choosing *c, struct chosen *part,
                      struct status *st)
 {
-    struct found_study found;
+    SCOPED_BY(found_study_close) struct found_study found;
     part->schedules.target = c->build.kind;
-    int result = study_find_known(o, SCOPE_KNOWN, c->target, &part->workload, &found, st);
+    if (study_find_known(o, SCOPE_KNOWN, c->target, &part->workload, &found, st) != 0)
+        return -1;
     const struct choice_source from = {
         .db = found.db, .study = found.study, .target = &c->build, .archs = &c->archs};
-    if (result == 0)
-        result = study_candidate(&from, part->plan, &part->schedules.candidate, st);
-    if (result == 0 && found.db != NULL)
-        result = read_study(found.db, found.study, c, part, st);
     part->schedules.pack = found.pack;
     found.pack = NULL;
-    found_study_close(&found);
-    return result;
+    if (study_candidate(&from, part->plan, &part->schedules.candidate, st) != 0)
+        return -1;
+    return found.db != NULL ? read_study(found.db, found.study, c, part, st) : 0;
 }
 
 void schedules_release(struct schedules *s)

@@ -49,7 +49,7 @@ static int parse_sizes(const struct row *row, const char *what, const char *text
     SCOPED char *copy = mem_strdup(text);
     *out = (struct sizes){.count = 0};
     for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
-        int i = 0, size;
+        int i = 0, size = 0;
         if (parse_size(row, what, one, &size, st) != 0)
             return -1;
         while (i < out->count && out->items[i] != size)

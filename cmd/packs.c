@@ -83,7 +83,7 @@ static void note_others(const struct asked *a, const char *path, struct db *db)
 static void look(const struct asked *a, const char *path, struct found_study *out,
                  char utc[CLOCK_UTC_SIZE])
 {
-    SCOPED_BY(found_study_close) struct found_study pack = {.db = NULL};
+    struct found_study pack = {.db = NULL};
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status why = STATUS_INIT;
     int found = pack_open(path, &pack.db, &why);
@@ -105,6 +105,7 @@ static void look(const struct asked *a, const char *path, struct found_study *ou
         *out = pack;
         pack = (struct found_study){.db = NULL};
     }
+    found_study_close(&pack);
 }
 
 void packs_find(const struct options *o, struct target_name target, const struct workload *w,

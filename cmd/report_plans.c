@@ -9,7 +9,7 @@ struct tried {
 };
 
 struct plans {
-    int layers, count, cap;
+    int layers, count;
     struct tried *items;
     struct segment_times times;
     time_t first;
@@ -51,10 +51,7 @@ static int keep(void *ctx, const struct db_trial *row)
         p->first = seconds_of(row->stored_utc);
         snprintf(p->first_utc, sizeof(p->first_utc), "%s", row->stored_utc);
     }
-    if (p->count == p->cap) {
-        p->cap = p->cap > 0 ? 2 * p->cap : 1024;
-        p->items = mem_resize(p->items, (size_t)p->cap, sizeof(*p->items));
-    }
+    p->items = mem_room(p->items, (size_t)p->count, sizeof(*p->items));
     note_search(p, row);
     if (row->status == TRIAL_FAILED)
         note_reason(p, row);

@@ -246,17 +246,6 @@ static void print_baseline(const struct baseline_time *b)
            b->ms.low, digits, b->ms.high);
 }
 
-/* Their names: "qkv, ffn1". */
-static void add_gemms(unsigned precision, struct buf *out)
-{
-    const char *before = "";
-    for (int g = 0; g < GEMM_COUNT; g++)
-        if ((precision >> g & 1) != 0) {
-            buf_addf(out, "%s%s", before, gemm_names[g]);
-            before = ", ";
-        }
-}
-
 static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
@@ -264,7 +253,7 @@ static void print_best(const struct workload *w, const struct tune_report *r)
     plan_add((unsigned)b->value, &name);
     if (b->precision != 0) {
         buf_adds(&name, ", in e4m3: ");
-        add_gemms(b->precision, &name);
+        gemms_text(b->precision, ", ", &name);
     }
     printf("%-12s %s%s\n\n", "best plan", name.ptr, b->packed ? ", on packed tokens" : "");
     print_segments(w->chain, b);

@@ -74,14 +74,12 @@ int saving_begin(const struct options *o, const char *db_file, struct saving *ou
         return 0;
     char prefix[32];
     snprintf(prefix, sizeof(prefix), "%d-of-%d.", o->shard, o->shards);
-    int result = file_make_dirs(o->save, st);
-    if (result == 0)
-        result = db_open(db_file, DB_WRITE, &db, st);
-    if (result == 0)
-        result = texts_import(o->save, prefix, db, st) < 0 ? -1 : 0;
     add_own_path(o, &text);
     out->path = buf_detach(&text);
-    return result;
+    return file_make_dirs(o->save, st) != 0 || db_open(db_file, DB_WRITE, &db, st) != 0 ||
+                   texts_import(o->save, prefix, db, st) < 0
+               ? -1
+               : 0;
 }
 
 int saving_write(struct saving *s, const char *db_file, bool last, struct status *st)

@@ -24,12 +24,9 @@ void schedule_text(const struct impl *impl, const struct schedule *s, struct buf
         buf_addf(out, "%s%s=", k > 0 ? " " : "", impl->knobs[k].name);
         knob_label(&impl->knobs[k], s->pick[k], out);
     }
-    const char *before = impl->knob_count > 0 ? " e4m3=" : "e4m3=";
-    for (int g = 0; g < GEMM_COUNT; g++)
-        if ((s->precision >> g & 1) != 0) {
-            buf_addf(out, "%s%s", before, gemm_names[g]);
-            before = "+";
-        }
+    if (s->precision != 0)
+        buf_adds(out, impl->knob_count > 0 ? " e4m3=" : "e4m3=");
+    gemms_text(s->precision, "+", out);
 }
 
 /* Reads names of GEMMs with '+' between; 0 if there is another. */

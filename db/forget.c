@@ -6,7 +6,7 @@ struct forgetting {
     db_forget_row *row;
     void *ctx;
     int64_t *studies; /* (count) owned */
-    size_t count, cap;
+    size_t count;
 };
 
 /* wanted: null agrees with all. */
@@ -36,10 +36,7 @@ static int find_study(void *ctx, struct db_listed *l, struct status *st)
         if (trials == 0)
             return 0;
     }
-    if (f->count == f->cap) {
-        f->cap = f->cap > 0 ? 2 * f->cap : 64;
-        f->studies = mem_resize(f->studies, f->cap, sizeof(*f->studies));
-    }
+    f->studies = mem_room(f->studies, f->count, sizeof(*f->studies));
     f->studies[f->count++] = l->study;
     f->row(f->ctx, l, trials);
     return 0;

@@ -112,39 +112,30 @@ static void read_header(sqlite3_file *file)
 
 /* ---- what SQLite's own layer does ------------------------------------------------------------ */
 
-static int close_file(sqlite3_file *file)
-{
-    return real_of(file)->pMethods->xClose(real_of(file));
-}
+#define PASS(name, method, parameters, arguments)                                                  \
+    static int name parameters                                                                     \
+    {                                                                                              \
+        return real_of(file)->pMethods->method arguments;                                          \
+    }
+PASS(close_file, xClose, (sqlite3_file * file), (real_of(file)))
+PASS(truncate_file, xTruncate, (sqlite3_file * file, sqlite3_int64 size), (real_of(file), size))
+PASS(sync_file, xSync, (sqlite3_file * file, int flags), (real_of(file), flags))
+PASS(file_bytes, xFileSize, (sqlite3_file * file, sqlite3_int64 *out), (real_of(file), out))
+PASS(lock_file, xLock, (sqlite3_file * file, int level), (real_of(file), level))
+PASS(unlock_file, xUnlock, (sqlite3_file * file, int level), (real_of(file), level))
+PASS(check_reserved_lock, xCheckReservedLock, (sqlite3_file * file, int *out), (real_of(file), out))
+PASS(sector_bytes, xSectorSize, (sqlite3_file * file), (real_of(file)))
+PASS(map_shared, xShmMap,
+     (sqlite3_file * file, int region, int size, int extend, void volatile **out),
+     (real_of(file), region, size, extend, out))
+PASS(lock_shared, xShmLock, (sqlite3_file * file, int offset, int n, int flags),
+     (real_of(file), offset, n, flags))
+PASS(unmap_shared, xShmUnmap, (sqlite3_file * file, int delete), (real_of(file), delete))
+#undef PASS
 
-static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
+static void order_shared(sqlite3_file *file)
 {
-    return real_of(file)->pMethods->xTruncate(real_of(file), size);
-}
-
-static int sync_file(sqlite3_file *file, int flags)
-{
-    return real_of(file)->pMethods->xSync(real_of(file), flags);
-}
-
-static int file_bytes(sqlite3_file *file, sqlite3_int64 *out)
-{
-    return real_of(file)->pMethods->xFileSize(real_of(file), out);
-}
-
-static int lock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xLock(real_of(file), level);
-}
-
-static int unlock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xUnlock(real_of(file), level);
-}
-
-static int check_reserved_lock(sqlite3_file *file, int *out)
-{
-    return real_of(file)->pMethods->xCheckReservedLock(real_of(file), out);
+    real_of(file)->pMethods->xShmBarrier(real_of(file));
 }
 
 static int control_file(sqlite3_file *file, int what, void *arg)
@@ -154,36 +145,11 @@ static int control_file(sqlite3_file *file, int what, void *arg)
     return real_of(file)->pMethods->xFileControl(real_of(file), what, arg);
 }
 
-static int sector_bytes(sqlite3_file *file)
-{
-    return real_of(file)->pMethods->xSectorSize(real_of(file));
-}
-
 /* Newer versions of SQLite read parts of pages if a file has this property. */
 static int properties(sqlite3_file *file)
 {
     enum { SUBPAGE_READ = 0x8000 };
     return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file)) & ~SUBPAGE_READ;
-}
-
-static int map_shared(sqlite3_file *file, int region, int size, int extend, void volatile **out)
-{
-    return real_of(file)->pMethods->xShmMap(real_of(file), region, size, extend, out);
-}
-
-static int lock_shared(sqlite3_file *file, int offset, int n, int flags)
-{
-    return real_of(file)->pMethods->xShmLock(real_of(file), offset, n, flags);
-}
-
-static void order_shared(sqlite3_file *file)
-{
-    real_of(file)->pMethods->xShmBarrier(real_of(file));
-}
-
-static int unmap_shared(sqlite3_file *file, int delete)
-{
-    return real_of(file)->pMethods->xShmUnmap(real_of(file), delete);
 }
 
 /* Version 2: without mapping the file into memory, where nothing could be verified. */

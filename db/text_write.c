@@ -96,16 +96,13 @@ struct lines {
     char label[LABEL_SIZE]; /* of the study whose lines are added */
     struct buf text;
     size_t *starts; /* (count) owned */
-    size_t count, cap;
+    size_t count;
     int64_t studies;
 };
 
 static void begin_line(struct lines *l)
 {
-    if (l->count == l->cap) {
-        l->cap = l->cap > 0 ? 2 * l->cap : 64;
-        l->starts = mem_resize(l->starts, l->cap, sizeof(*l->starts));
-    }
+    l->starts = mem_room(l->starts, l->count, sizeof(*l->starts));
     l->starts[l->count++] = l->text.len;
     buf_adds(&l->text, "{\"study\":\"");
     buf_adds(&l->text, l->label);

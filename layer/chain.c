@@ -159,18 +159,22 @@ const char *const gemm_names[GEMM_COUNT] = {
 const char *const gemm_inputs[GEMM_COUNT] = {
     [GEMM_QKV] = "x", [GEMM_OUT] = "context", [GEMM_FFN1] = "norm1", [GEMM_FFN2] = "activation"};
 
+void gemms_text(unsigned gemms, const char *between, struct buf *out)
+{
+    const char *before = "";
+    for (int g = 0; g < GEMM_COUNT; g++)
+        if ((gemms >> g & 1) != 0) {
+            buf_addf(out, "%s%s", before, gemm_names[g]);
+            before = between;
+        }
+}
+
 void precision_text(unsigned precision, const char *dtype, struct buf *out)
 {
-    if (precision == 0 || precision == GEMM_ALL) {
+    if (precision == 0 || precision == GEMM_ALL)
         buf_adds(out, precision == 0 ? dtype : "fp8");
-        return;
-    }
-    const char *between = "";
-    for (int g = 0; g < GEMM_COUNT; g++)
-        if ((precision >> g & 1) != 0) {
-            buf_addf(out, "%s%s", between, gemm_names[g]);
-            between = ",";
-        }
+    else
+        gemms_text(precision, ",", out);
 }
 
 int precision_parse(const char *text, unsigned *out, struct status *st)

@@ -263,6 +263,9 @@ int chain_gemm(const struct chain *c, int gemm);  /* its operator */
 enum { GEMM_ALL = (1 << GEMM_COUNT) - 1 };
 void precision_text(unsigned precision, const char *dtype, struct buf *out);
 
+/* Appends the names of a set of GEMMs, "qkv, ffn1", with `between` between two. */
+void gemms_text(unsigned gemms, const char *between, struct buf *out);
+
 /* "fp16" stands for none of them, whatever the dtype; names may come in any order. */
 int precision_parse(const char *text, unsigned *out, struct status *st);
 

@@ -100,7 +100,7 @@ struct shared {
     int beside_count;
     const struct workload *of; /* the one that is being read */
     struct found *found;       /* (count) owned, each attempt once */
-    int count, cap;
+    int count;
 };
 
 static void note_study(void *ctx, int64_t study, const char *workload_text)
@@ -140,10 +140,7 @@ static int note_trial(void *ctx, const struct db_trial *row)
     int attempt = slot_attempt(&table->slots[slot], &choice);
     if (attempt < 0 || table->slots[slot].attempts[attempt].tried || is_found(s, slot, attempt))
         return 0;
-    if (s->count == s->cap) {
-        s->cap = s->cap > 0 ? 2 * s->cap : 64;
-        s->found = mem_resize(s->found, (size_t)s->cap, sizeof(*s->found));
-    }
+    s->found = mem_room(s->found, (size_t)s->count, sizeof(*s->found));
     struct found *f = &s->found[s->count++];
     *f = (struct found){.slot = slot, .attempt = attempt, .row = *row};
     f->row.resources = mem_strdup(row->resources);
