@@ -56,6 +56,10 @@ int status_set(struct status *st, enum status_code code, const char *fmt, ...) P
 /* Puts `fmt` and ": " in front of the message of a failure; returns -1. */
 int status_prefix(struct status *st, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Passes on how a call failed and returns -1; 0 where it did not, or found nothing
+ * (STATUS_NOT_FOUND). */
+int status_unless_missing(const struct status *failed, struct status *st);
+
 /* A stable name, as stored in the database: "ok", "usage", ..., "interrupted". */
 const char *status_name(enum status_code code);
 

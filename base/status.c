@@ -50,6 +50,14 @@ int status_prefix(struct status *st, const char *fmt, ...)
     return -1;
 }
 
+int status_unless_missing(const struct status *failed, struct status *st)
+{
+    if (failed->code == STATUS_OK || failed->code == STATUS_NOT_FOUND)
+        return 0;
+    *st = *failed;
+    return -1;
+}
+
 const char *status_name(enum status_code code)
 {
     return names[code];

@@ -147,27 +147,17 @@ static const struct column time_columns[] = {
     {"executed_tflop_per_s", "executed", DECIMALS_TWO},
 };
 
-static void print_rows(enum format format, const struct column *list, int count, json_t *rows)
-{
-    struct output out;
-    size_t i;
-    json_t *row;
-    output_begin(&out, format, list, count);
-    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
-    output_end(&out);
-}
-
 static void print(const struct attention_table *t, enum format format)
 {
     if (format != FORMAT_TABLE && format != FORMAT_MARKDOWN) {
-        print_rows(format, columns, ARRAY_LEN(columns), t->rows);
+        output_rows(format, columns, ARRAY_LEN(columns), false, t->rows);
         return;
     }
     if (json_array_size(t->rows) == 0)
         return;
-    print_rows(format, kernel_columns, ARRAY_LEN(kernel_columns), t->rows);
+    output_rows(format, kernel_columns, ARRAY_LEN(kernel_columns), false, t->rows);
     putchar('\n');
-    print_rows(format, time_columns, ARRAY_LEN(time_columns), t->rows);
+    output_rows(format, time_columns, ARRAY_LEN(time_columns), false, t->rows);
     printf("\na step is a 64x64 block of one head, and us/step its time on one of %d %s;\n"
            "TFLOP/s counts the kept pairs, 'executed' all pairs of the steps\n",
            t->units, t->gpu ? "multiprocessors" : "threads");

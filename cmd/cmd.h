@@ -232,6 +232,10 @@ void output_begin(struct output *out, enum format format, const struct column *c
 void output_row(struct output *out, json_t *row); /* takes the row over */
 void output_end(struct output *out);
 
+/* All of that with the rows of an array, which stays the caller's. */
+void output_rows(enum format format, const struct column *columns, int count, bool skip_empty,
+                 const json_t *rows);
+
 /* Whether people read the output: a table on a terminal. */
 bool output_is_terminal(enum format format);
 

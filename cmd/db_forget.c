@@ -14,17 +14,6 @@ static void add_row(void *ctx, const struct db_listed *l, int64_t trials)
                                          "stored_utc", l->stored_utc));
 }
 
-static void print_rows(const struct options *o, const json_t *rows)
-{
-    struct output out;
-    size_t i;
-    json_t *row;
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
-    out.skip_empty = out.rows == 0;
-    output_end(&out);
-}
-
 /* Reads which studies are meant; key: holds the workload's text. */
 static int read_what(const struct options *o, struct session *s, struct buf *key,
                      struct db_forget *out, struct status *st)
@@ -63,8 +52,9 @@ int db_forget_run(const struct options *o, struct session *s, struct status *st)
         db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st) != 0 ||
         db_forget(s->db, &what, add_row, rows, st) != 0)
         return -1;
-    print_rows(o, rows);
-    if (json_array_size(rows) == 0)
+    bool none = json_array_size(rows) == 0;
+    output_rows(o->format, columns, ARRAY_LEN(columns), none, rows);
+    if (none)
         note(o, "nothing that is stored agrees with these options; 'fuseplan db list' prints what "
                 "there is");
     else if (what.dry_run)

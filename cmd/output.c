@@ -115,6 +115,18 @@ void output_end(struct output *out)
     *out = (struct output){0};
 }
 
+void output_rows(enum format format, const struct column *columns, int count, bool skip_empty,
+                 const json_t *rows)
+{
+    struct output out;
+    size_t i;
+    json_t *row;
+    output_begin(&out, format, columns, count);
+    out.skip_empty = skip_empty;
+    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
+    output_end(&out);
+}
+
 void output_object(enum format format, const struct column *columns, int count, json_t *object)
 {
     if (format == FORMAT_JSON) {

@@ -80,17 +80,6 @@ static int replay_space(const char *path, const struct recorded_space *space,
     return result;
 }
 
-static void print(enum format format, const json_t *rows)
-{
-    struct output out;
-    size_t i;
-    json_t *row;
-    output_begin(&out, format, columns, ARRAY_LEN(columns));
-    out.skip_empty = true;
-    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
-    output_end(&out);
-}
-
 /* A replay asks no database, and so knows no best plan. */
 static int read_baselines(const struct options *o, struct baselines *out, struct status *st)
 {
@@ -127,7 +116,7 @@ static int run(const struct options *o, struct status *st)
     for (; done < o->operand_count && result == 0; done += result == 0)
         result = replay_space(o->operands[done], &spaces[done], r, rows, st);
     if (result == 0 || (st->code == STATUS_INTERRUPTED && done > 0))
-        print(o->format, rows);
+        output_rows(o->format, columns, ARRAY_LEN(columns), true, rows);
     if (result != 0 && st->code == STATUS_INTERRUPTED) {
         *st = STATUS_INIT;
         status_set(st, STATUS_INTERRUPTED, "interrupted; %d of %d files were replayed", done,

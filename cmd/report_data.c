@@ -147,10 +147,8 @@ static int add_precisions(const struct reported *r, json_t *data, struct status 
         if (db_best(r->db, r->study, &best, &none) == 0) {
             add_precision(r, &best, &errors, rows);
             db_best_release(&best);
-        } else if (none.code != STATUS_NOT_FOUND) {
-            *st = none;
-            result = -1;
         }
+        result = status_unless_missing(&none, st);
     }
     db_set_precision(r->db, 0);
     json_object_set_new(data, "precisions",

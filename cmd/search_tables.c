@@ -17,16 +17,11 @@ void top_print(enum format format, const json_t *top)
         {"compared", "compared", 0},
         {"times_best", "x best", 3},
     };
-    struct output out;
-    size_t i;
-    json_t *row;
     if (format == FORMAT_JSON || format == FORMAT_NDJSON)
         return;
     if (format == FORMAT_TABLE)
         putchar('\n');
-    output_begin(&out, format, top_columns, ARRAY_LEN(top_columns));
-    json_array_foreach(top, i, row) output_row(&out, json_incref(row));
-    output_end(&out);
+    output_rows(format, top_columns, ARRAY_LEN(top_columns), false, top);
     if (format == FORMAT_MARKDOWN)
         putchar('\n');
 }
@@ -39,12 +34,6 @@ void precisions_print(const json_t *precisions)
         {"ci_high_ms", "high", DECIMALS_MS}, {"speedup", "times as fast", DECIMALS_TWO},
         {"error", "error", DECIMALS_SHORT},
     };
-    struct output out;
-    size_t i;
-    json_t *row;
     putchar('\n');
-    output_begin(&out, FORMAT_TABLE, precision_columns, ARRAY_LEN(precision_columns));
-    out.skip_empty = true;
-    json_array_foreach(precisions, i, row) output_row(&out, json_incref(row));
-    output_end(&out);
+    output_rows(FORMAT_TABLE, precision_columns, ARRAY_LEN(precision_columns), true, precisions);
 }

@@ -45,9 +45,7 @@ static int open_database(const struct options *o, enum db_mode mode, struct db *
     struct status failed = STATUS_INIT;
     if (db_open(o->db, mode, out, &failed) == 0)
         db_set_precision(*out, o->precision);
-    else if (failed.code != STATUS_NOT_FOUND)
-        *st = failed;
-    return st->code == STATUS_OK ? 0 : -1;
+    return status_unless_missing(&failed, st);
 }
 
 int operand_open(const char *path, struct db **out, struct status *st)
@@ -139,10 +137,8 @@ static int find_study(const struct options *o, enum db_mode mode, enum scope sco
     struct status missing = STATUS_INIT;
     struct db *db = NULL;
     *out = (struct found_study){.db = NULL};
-    if (db_open(o->db, mode, &db, &missing) != 0 && missing.code != STATUS_NOT_FOUND) {
-        *st = missing;
+    if (db_open(o->db, mode, &db, &missing) != 0 && status_unless_missing(&missing, st) != 0)
         return -1;
-    }
     if (db != NULL)
         db_set_precision(db, o->precision);
     int found = find_stored(o, db, scope, target, w, out, st);
@@ -157,11 +153,9 @@ int study_find_known(const struct options *o, enum scope scope, struct target_na
                      const struct workload *w, struct found_study *out, struct status *st)
 {
     struct status missing = STATUS_INIT;
-    if (find_study(o, DB_READ, scope, target, w, out, &missing) == 0 ||
-        missing.code == STATUS_NOT_FOUND)
-        return 0;
-    *st = missing;
-    return -1;
+    return find_study(o, DB_READ, scope, target, w, out, &missing) == 0
+               ? 0
+               : status_unless_missing(&missing, st);
 }
 
 int session_open_study(const struct options *o, enum db_mode mode, enum scope scope,

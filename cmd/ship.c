@@ -154,12 +154,9 @@ static void print(const struct options *o, const json_t *rows)
     enum { SIZES = 2 };
     bool table = o->format == FORMAT_TABLE;
     int left_out = table && options_workloads(o) == 1 ? SIZES : 0;
-    struct output out;
     size_t i;
     json_t *row;
-    output_begin(&out, o->format, columns + left_out, (int)ARRAY_LEN(columns) - left_out);
-    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
-    output_end(&out);
+    output_rows(o->format, columns + left_out, (int)ARRAY_LEN(columns) - left_out, false, rows);
     if (!table)
         return;
     json_array_foreach(rows, i, row)

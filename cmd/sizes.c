@@ -57,9 +57,6 @@ void sizes_end(const struct options *o)
                                 {"us", "us/layer", 1}};
     static const char *const keys[RATIOS] = {"ratios.0", "ratios.1"};
     int n = 4;
-    struct output out;
-    size_t i;
-    json_t *row;
     if (sizes.rows != NULL && (format == FORMAT_MARKDOWN || (format == FORMAT_TABLE && several))) {
         for (int k = 0; k < sizes.count; k++) {
             snprintf(titles[k], sizeof(titles[k]), "x %s%u", plan_word(sizes.baselines[k]),
@@ -69,9 +66,7 @@ void sizes_end(const struct options *o)
         columns[n++] = (struct column){"verdict", "verdict", 0};
         if (format == FORMAT_TABLE)
             putchar('\n');
-        output_begin(&out, format, columns, n);
-        json_array_foreach(sizes.rows, i, row) output_row(&out, json_incref(row));
-        output_end(&out);
+        output_rows(format, columns, n, false, sizes.rows);
         if (several)
             next_print(o, sizes.missing ? next : next + 1, 1);
     }

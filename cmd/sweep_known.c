@@ -51,10 +51,7 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
         row->best = (struct db_best){.value = -1};
     if (row->reason == NULL && isnan(row->seconds))
         row->state = state;
-    if (result == 0 || missing.code == STATUS_NOT_FOUND)
-        return 0;
-    *st = missing;
-    return -1;
+    return status_unless_missing(&missing, st);
 }
 
 int table_known(const char *db, struct table *t, struct status *st)
@@ -64,10 +61,7 @@ int table_known(const char *db, struct table *t, struct status *st)
     int result = db_open(db, DB_READ, &known, &failed);
     for (int i = 0; i < t->count && result == 0; i++)
         result = row_known(known, &t->rows[i], &failed);
-    if (result == 0 || failed.code == STATUS_NOT_FOUND)
-        return 0;
-    *st = failed;
-    return -1;
+    return status_unless_missing(&failed, st);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */

@@ -72,11 +72,8 @@ static int find_study(struct db *db, const struct db_wanted *w, const char *work
     struct device device = {w->near->target.device, false};
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     int64_t trial = 0;
-    if (db_study_find(db, workload, w->target_kind, w->near, study, &missing) != 0) {
-        if (missing.code != STATUS_NOT_FOUND)
-            *st = missing;
-        return missing.code == STATUS_NOT_FOUND ? 0 : -1;
-    }
+    if (db_study_find(db, workload, w->target_kind, w->near, study, &missing) != 0)
+        return status_unless_missing(&missing, st);
     if (db_study_read(db, *study, compare_device, &device, st) != 0)
         return -1;
     if (w->same_device && !device.same)

@@ -45,10 +45,7 @@ bool history_has(const struct history *h, struct plan p)
 
 void history_add(struct history *h, struct plan p, struct outcome o)
 {
-    if (h->count == h->cap) {
-        h->cap = h->cap > 0 ? 2 * h->cap : 64;
-        h->items = mem_resize(h->items, (size_t)h->cap, sizeof(*h->items));
-    }
+    h->items = mem_room(h->items, (size_t)h->count, sizeof(*h->items));
     h->items[h->count++] = (struct observation){.plan = p, .outcome = o};
     h->seen[plan_key(p) / 64] |= UINT64_C(1) << (plan_key(p) % 64);
 }

@@ -53,11 +53,8 @@ static int best_of(const struct tuner *t, int64_t study, struct candidate *out, 
     struct status missing = STATUS_INIT;
     int slots[OP_COUNT], found = db_best(t->db, study, &best, &missing);
     struct plan p = plan_from_value(best.value >= 0 ? (unsigned)best.value : 0);
-    if (found != 0) {
-        if (missing.code != STATUS_NOT_FOUND)
-            *st = missing;
-        return missing.code == STATUS_NOT_FOUND ? 0 : -1;
-    }
+    if (found != 0)
+        return status_unless_missing(&missing, st);
     if (!plan_in_space(p, t->space, t->space_count) ||
         history_has(&t->history, p)) /* it failed here */
         return 0;

@@ -172,10 +172,9 @@ int explain_neighbours(struct db *db, int64_t study, const struct segment_times 
 {
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status none = STATUS_INIT;
-    if (db != NULL && db_best(db, study, &best, &none) != 0 && none.code != STATUS_NOT_FOUND) {
-        *st = none;
+    if (db != NULL && db_best(db, study, &best, &none) != 0 &&
+        status_unless_missing(&none, st) != 0)
         return -1;
-    }
     out->packed = best.packed && best.value == (int)plan_value(out->plan);
     find_neighbours(out);
     int result =

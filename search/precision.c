@@ -179,11 +179,8 @@ static int add_best(struct bench *b, struct db *db, int64_t study, unsigned prec
     struct build_target target = *bench_target(b);
     target.precision = precision;
     db_set_precision(db, precision);
-    if (db_best(db, study, &best, &none) != 0) {
-        if (none.code != STATUS_NOT_FOUND)
-            *st = none;
-        return none.code == STATUS_NOT_FOUND ? 0 : -1;
-    }
+    if (db_best(db, study, &best, &none) != 0)
+        return status_unless_missing(&none, st);
     bool known = candidate_of_best(&best, &target, &c->candidates[c->count], &none) == 0;
     c->count += known;
     return known;

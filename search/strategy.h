@@ -47,7 +47,7 @@ struct observation {
 
 struct history {               /* all zero: empty */
     struct observation *items; /* in the order measured, owned */
-    int count, cap;
+    int count;
     uint64_t seen[PLAN_KEYS / 64]; /* bit k: items have the plan of key k */
 };
 
