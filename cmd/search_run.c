@@ -1,6 +1,7 @@
 /* A search as the options say. */
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
+#include "cmd/sweep_int.h"
 
 /* Says which plans are searched, if the values of --space are not canonical. */
 static void note_space(const struct options *o)
@@ -87,6 +88,7 @@ int search_run(const struct options *o, struct session *s, struct tune_report *o
                              .rigor = o->rigor,
                              .say = note_line,
                              .retry_failed = options_has(o, OPT(RETRY_FAILED)),
+                             .by_neighbour = session_turn != NULL,
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};
     if (o->rigor != RIGOR_MEASURE && options_has(o, OPT(STRATEGY)))

@@ -45,9 +45,14 @@ static bool choose_expected(const struct tuner *t, struct candidate *out)
            plan_candidate(&t->segments, NULL, t->space[plan], out, STATUS_IGNORED) == 0;
 }
 
-/* The plan that is expected to be the fastest, else that of the nearest workload; 1, 0 or -1. */
+/* The plan that is expected to be the fastest, else that of the nearest workload, which may also
+ * come first; 1, 0 or -1. */
 static int choose(struct tuner *t, struct candidate *out, struct status *st)
 {
+    int near = t->o->by_neighbour ? nearest_plan(t, out, st) : 0;
+    t->taught = near > 0;
+    if (near != 0)
+        return near;
     return choose_expected(t, out) ? 1 : nearest_plan(t, out, st);
 }
 
@@ -80,6 +85,7 @@ int first_plan_measure(struct tuner *t, struct status *st)
     if (chosen < 0 || (chosen > 0 && measure(t, st) != 0))
         return -1;
     f->expected = f->ran;
+    t->taught = t->taught && f->ran;
     return !f->ran && cheapest_baseline(t, &f->candidate) ? measure(t, st) : 0;
 }
 

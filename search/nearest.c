@@ -55,7 +55,7 @@ static int best_of(const struct tuner *t, int64_t study, struct candidate *out, 
     struct plan p = plan_from_value(best.value >= 0 ? (unsigned)best.value : 0);
     if (found != 0)
         return status_unless_missing(&missing, st);
-    if (!plan_in_space(p, t->space, t->space_count) ||
+    if (!plan_in_space(p, t->space, t->space_count) || (t->o->by_neighbour && !best.final) ||
         history_has(&t->history, p)) /* it failed here */
         return 0;
     if (study_candidate(&from, p, out, st) != 0)

@@ -76,14 +76,14 @@ static int make_sure(struct tuner *t, struct search_result *found, struct status
 }
 
 /* Searches on if some of the plans of which it must be sure were missing: so it stops at the same
- * plan if it is run again. */
+ * plan if it is run again.  What a near workload has taught need not be sure. */
 static int plans(struct tuner *t, int patience, struct search_result *found, struct status *st)
 {
     for (int sure_of = -1; sure_of != t->history.count;) {
         if (search_space(t, patience, found, st) != 0)
             return -1;
         sure_of = t->history.count;
-        if (found->stopped_by != STOP_CONVERGED)
+        if (found->stopped_by != STOP_CONVERGED || t->taught)
             break;
         if (make_sure(t, found, st) != 0)
             return -1;
@@ -106,6 +106,7 @@ static void say_plans(const struct tuner *t)
  * ended. */
 int phase_segments_and_plans(struct tuner *t, struct search_result *found, struct status *st)
 {
+    const int patience = t->taught ? TAUGHT_PATIENCE : CONVERGED_PATIENCE;
     for (int round = 0;; round++) {
         int tried = segment_table_tried(&t->segments);
         tuner_say(t, round > 0 ? "time is left to go on with segments alone"
@@ -118,13 +119,13 @@ int phase_segments_and_plans(struct tuner *t, struct search_result *found, struc
             return 0;
         if (round == 0)
             say_plans(t);
-        if (plans(t, cut ? PROPOSAL_MAX : CONVERGED_PATIENCE, found, st) != 0)
+        if (plans(t, cut ? PROPOSAL_MAX : patience, found, st) != 0)
             return -1;
         t->round = t->clock();
         if (!cut || found->stopped_by != STOP_CONVERGED)
             return 0;
         bool fit = stage1_goes_on(t) && (round == 0 || segment_table_tried(&t->segments) > tried);
         if (!fit)
-            return plans(t, CONVERGED_PATIENCE, found, st);
+            return plans(t, patience, found, st);
     }
 }

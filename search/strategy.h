@@ -101,7 +101,10 @@ const struct strategy *strategy_find(const char *name);
  * plan of the space to be that much faster.  The rule uses the history alone, so that a search run
  * again stops at the same plan. */
 
-enum { CONVERGED_PATIENCE = 40 }; /* five batches: no search converges below 41 plans */
+enum {
+    TAUGHT_PATIENCE = 16,   /* where a near workload was searched: tune_options.by_neighbour */
+    CONVERGED_PATIENCE = 40 /* five batches: no search converges below 41 plans */
+};
 #define CONVERGED_GAIN 0.002
 
 struct search_options {

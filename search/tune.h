@@ -34,7 +34,9 @@ struct tune_options {
     struct baselines baselines;    /* measured even if the budget is spent */
     const struct candidate *first; /* what a search begins with that knows no plan; may be null */
     bool retry_failed;             /* measure what is stored as failed again, before anything new */
-    double (*clock)(void);         /* in seconds, never backwards; null: clock_seconds() */
+    bool by_neighbour; /* where a near workload's finals are known, begin with their best plan, and
+                          believe sooner that nothing is faster than what was found */
+    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
     /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*step)(void *ctx, const struct tune_state *state);

@@ -47,6 +47,7 @@ struct tuner {
         double climb;              /* seconds; when its schedules were first tried */
         bool ran, owned, expected; /* expected: it was chosen for its time, as a baseline is not */
     } first;
+    bool taught; /* by a near workload: first has its best plan */
     struct anchor_plan {
         struct candidate candidate; /* of no choices: there is none yet */
         struct outcome first;

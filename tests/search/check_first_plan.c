@@ -126,6 +126,24 @@ START_TEST(plan_of_the_nearest_workload_is_the_first)
 }
 END_TEST
 
+/* By its neighbour a search finds the same plan after fewer others. */
+START_TEST(neighbour_teaches)
+{
+    bool taught = _i == 0;
+    options.search.budget = 0;
+    run();
+    int best = report.best.value;
+    mask_spec_release(&fake.workload.mask_spec);
+    OK(mask_parse("causal", &fake.workload.mask_spec, &st));
+    OK(workload_check(&fake.workload, &st));
+    options.by_neighbour = taught;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    ck_assert_int_eq(report.best.value, best);
+    ck_assert_int_eq(report.new_trials < CONVERGED_PATIENCE, taught);
+}
+END_TEST
+
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
 
 /* How many of the choices are of a slot; all of them are distinct. */
@@ -274,7 +292,7 @@ END_TEST
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
       ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
-      LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2),
+      LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2), LOOP(neighbour_teaches, 0, 2),
       ONCE(expected_plan_is_compiled_beforehand),
       ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected),
       ONCE(given_plan_is_the_first), LOOP(given_plan_that_does_not_serve, 0, 3))
