@@ -337,19 +337,14 @@ int session_start_worker(struct bench *b, struct status *st)
                       "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
 }
 
-/* A request may take so long: the oracle's layers, and of each candidate loading, verifying and
- * timing. */
-static double most_s(const struct bench *b)
-{
-    return (4 + 2 * b->candidates) * b->client.limit_s + b->candidates * b->timing_s;
-}
-
 int session_call(struct bench *b, json_t *request, json_t **reply, struct status *st)
 {
     *reply = NULL;
     int result = session_start_worker(b, st);
+    /* The oracle's layers, and of each candidate loading, verifying and timing. */
+    const double most_s = (4 + 2 * b->candidates) * b->client.limit_s + b->candidates * b->timing_s;
     if (result == 0)
-        result = client_call(&b->client, request, most_s(b), reply, st);
+        result = client_call(&b->client, request, most_s, reply, st);
     json_decref(request);
     return result;
 }

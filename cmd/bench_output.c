@@ -101,10 +101,9 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
         json_number(1e3 * ms.median / w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
         "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "unstable",
-        unstable[0] != '\0' ? json_string(unstable) : json_null(), "earlier_ms",
-        json_number(earlier->ms.median), "earlier_low_ms", json_number(earlier->ms.low),
-        "earlier_high_ms", json_number(earlier->ms.high), "earlier_utc",
-        earlier->utc[0] != '\0' ? json_string(earlier->utc) : json_null(), "samples",
+        json_text_or_null(unstable), "earlier_ms", json_number(earlier->ms.median),
+        "earlier_low_ms", json_number(earlier->ms.low), "earlier_high_ms",
+        json_number(earlier->ms.high), "earlier_utc", json_text_or_null(earlier->utc), "samples",
         t->sample_count, "kernels",
         c->wants_kernels && comparison_ran(c, i) ? kernels_json(&c->kernels, &c->candidates[i])
                                                  : json_null(),

@@ -247,6 +247,9 @@ void output_object(enum format format, const struct column *columns, int count, 
 /* Text from anywhere, such as a path: JSON takes UTF-8 alone, so other bytes become '?'. */
 json_t *json_text(const char *text);
 
+/* The same; null where there is no text or an empty one. */
+json_t *json_text_or_null(const char *text);
+
 /* Appends a value as JSON in which all is escaped that utf8_hidden() knows. */
 void json_add(const json_t *value, size_t flags, struct buf *out);
 

@@ -117,8 +117,7 @@ json_t *explained_json(const struct explained *x)
         json_number(1e3 * e->ms.median / x->workload->layers));
     json_object_set_new(object, "errors",
                         x->has_errors && x->precision != 0 ? errors_json(x) : json_null());
-    json_object_set_new(object, "unstable",
-                        x->unstable[0] != '\0' ? json_string(x->unstable) : json_null());
+    json_object_set_new(object, "unstable", json_text_or_null(x->unstable));
     json_object_set_new(object, "kernels_us", json_number(e->sum_us));
     json_object_set_new(object, "least_us", json_number(e->least_us));
     json_object_set_new(object, "rates", rates);

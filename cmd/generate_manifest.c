@@ -83,12 +83,12 @@ static void add_plan(const struct choosing *c, const struct chosen *part, json_t
     const struct schedules *s = &part->schedules;
     SCOPED_BUF precision = BUF_INIT;
     precision_text(s->candidate.precision, dtypes[part->workload.dtype].name, &precision);
-    json_auto_t *members = json_pack(
-        "{si sb ss so so so so so}", "value", (int)plan_value(part->plan), "packed",
-        (int)s->candidate.packed, "precision", precision.ptr, "workload",
-        workload_json(&part->workload, c->build.kind), "measured_on",
-        s->device != NULL ? json_string(s->device) : json_null(), "measured_with", measured_with(s),
-        "us_per_layer", us_per_layer(part), "segments", segments_json(part));
+    json_auto_t *members =
+        json_pack("{si sb ss so so so so so}", "value", (int)plan_value(part->plan), "packed",
+                  (int)s->candidate.packed, "precision", precision.ptr, "workload",
+                  workload_json(&part->workload, c->build.kind), "measured_on",
+                  json_text_or_null(s->device), "measured_with", measured_with(s), "us_per_layer",
+                  us_per_layer(part), "segments", segments_json(part));
     json_object_update(out, members);
 }
 

@@ -7,6 +7,11 @@ json_t *json_text(const char *text)
     return value;
 }
 
+json_t *json_text_or_null(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? json_text(text) : json_null();
+}
+
 /* \u202e; beyond U+FFFF two such escapes, as UTF-16 has it. */
 static void add_escape(uint32_t number, struct buf *out)
 {

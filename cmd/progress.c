@@ -27,16 +27,12 @@ static struct {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static double elapsed(double now)
-{
-    return now - shown.line.start_s;
-}
-
 /* Writes an event and takes it over.  A reader that is gone ends the events, not the command. */
 static void write_event(const char *event, double now, json_t *members)
 {
     enum { DIGITS = 9 };
-    json_auto_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
+    json_auto_t *object =
+        json_pack("{ss sf}", "event", event, "elapsed_s", now - shown.line.start_s);
     json_object_update(object, members);
     json_decref(members);
     SCOPED_BUF line = BUF_INIT;

@@ -1,11 +1,6 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : json_null();
-}
-
 /* Item i of each list belongs to the plan's segment i. */
 json_t *best_json(const struct workload *w, const struct db_best *b)
 {
@@ -73,14 +68,13 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
         "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null());
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
-        json_object_set_new(best, "unstable", text_or_null(r->unstable));
+        json_object_set_new(best, "unstable", json_text_or_null(r->unstable));
     return json_pack("{so so so so so so sb so so so sO so*}", "workload", workload_json(w, target),
                      "best", best, "baselines", baselines_json(r->baselines, r->baseline_count),
                      "trials", trials, "model", model, "certainty", certainty_json(&r->certainty),
                      "indistinct", r->indistinct, "drift", json_number(r->drift), "stopped_by",
-                     r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
-                     json_number(r->seconds), "relaxed", relaxed, "pack",
-                     r->pack != NULL ? json_text(r->pack) : NULL);
+                     json_text_or_null(r->stopped_by), "seconds", json_number(r->seconds),
+                     "relaxed", relaxed, "pack", r->pack != NULL ? json_text(r->pack) : NULL);
 }
 
 /* ---- CSV: one line --------------------------------------------------------------------------- */
@@ -101,10 +95,11 @@ static void print_csv(const struct workload *w, const struct tune_report *r)
     if (r->best.value >= 0) {
         json_t *row = best_json(w, &r->best);
         json_object_update_new(
-            row, json_pack("{so si si si ss* so}", "fused",
-                           plan_fused_json(plan_from_value((unsigned)r->best.value)), "trials_new",
-                           r->new_trials, "trials_total", r->total_trials, "space", r->space,
-                           "stopped_by", r->stopped_by, "unstable", text_or_null(r->unstable)));
+            row,
+            json_pack("{so si si si ss* so}", "fused",
+                      plan_fused_json(plan_from_value((unsigned)r->best.value)), "trials_new",
+                      r->new_trials, "trials_total", r->total_trials, "space", r->space,
+                      "stopped_by", r->stopped_by, "unstable", json_text_or_null(r->unstable)));
         output_row(&out, row);
     }
     output_end(&out);

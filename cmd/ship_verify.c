@@ -7,11 +7,6 @@
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : json_null();
-}
-
 /* what: "unfused".  beside: the plan's speed over the unfused one's. */
 static json_t *row_of(const char *what, const struct workload *w, const struct comparison *c, int i,
                       const struct baseline_time *beside)
@@ -29,7 +24,7 @@ static json_t *row_of(const char *what, const struct workload *w, const struct c
         "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
         json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "speedup",
         json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
-        "speedup_high", json_number(beside->speedup.high), "unstable", text_or_null(unstable),
+        "speedup_high", json_number(beside->speedup.high), "unstable", json_text_or_null(unstable),
         "error", json_number(ok ? t->error : NAN), "allowed",
         json_number(layer_tolerance(w->dtype, c->precision[i])));
 }

@@ -154,7 +154,7 @@ static void print(const struct options *o, const struct table *t, const struct c
                                    o->shards > 1 ? json_integer(o->shard) : json_null(), "state",
                                    state_of(c), "kernels", c->kernels, "built", c->built, "failed",
                                    c->failed, "seconds", json_number(c->seconds), "reason",
-                                   c->reason != NULL ? json_text(c->reason) : json_null()));
+                                   json_text_or_null(c->reason)));
     }
     output_end(&out);
 }

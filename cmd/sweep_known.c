@@ -113,12 +113,11 @@ int sweep_print(const struct options *o, const struct table *t, int shard)
         if (shard >= 0 && shard_of[i] != shard)
             continue;
         open += row->state != ROW_DONE;
-        output_row(&out,
-                   json_pack("{ss so ss so so so so}", "row", row->text + 1, "shard",
-                             o->shards > 1 ? json_integer(shard_of[i]) : json_null(), "state",
-                             sweep_state_names[row->state], "best", best_of_row(row), "seconds",
-                             json_number(row->seconds), "doubt", doubt_of_row(row), "reason",
-                             row->reason != NULL ? json_text(row->reason) : json_null()));
+        output_row(&out, json_pack("{ss so ss so so so so}", "row", row->text + 1, "shard",
+                                   o->shards > 1 ? json_integer(shard_of[i]) : json_null(), "state",
+                                   sweep_state_names[row->state], "best", best_of_row(row),
+                                   "seconds", json_number(row->seconds), "doubt", doubt_of_row(row),
+                                   "reason", json_text_or_null(row->reason)));
     }
     output_end(&out);
     free(shard_of);

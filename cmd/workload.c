@@ -1,13 +1,6 @@
 #include "cmd/cmd.h"
 #include "cmd/plans.h"
 
-static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
-                     struct status *st)
-{
-    w->dtype = options_has(o, OPT(DTYPE)) ? o->dtype : target_default_dtype(target);
-    return target_check_dtype(target, w->dtype, st);
-}
-
 static int set_lengths(const struct options *o, struct workload *w, struct status *st)
 {
     if (o->lengths != NULL && options_has(o, OPT(AVG_SEQ_LEN)))
@@ -83,8 +76,10 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
                   struct status *st)
 {
     workload_init(w);
-    if (require_shape(o, st) != 0 || target_parse(o->target, target, st) != 0 ||
-        set_dtype(o, target->kind, w, st) != 0)
+    if (require_shape(o, st) != 0 || target_parse(o->target, target, st) != 0)
+        return -1;
+    w->dtype = options_has(o, OPT(DTYPE)) ? o->dtype : target_default_dtype(target->kind);
+    if (target_check_dtype(target->kind, w->dtype, st) != 0)
         return -1;
     w->batch = o->batch;
     w->seq_len = o->seq_len;

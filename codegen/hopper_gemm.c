@@ -82,12 +82,6 @@ bool hopper_gemm_stage(const struct chain *chain, struct segment s, struct cuda_
     return count == 1 && stages[0].kind == STAGE_GEMM;
 }
 
-/* Whether q and k are turned. */
-static bool gemm_turns(const struct cuda_stage *s)
-{
-    return s->chain->ops[s->last].function == FUNCTION_BIAS_ROPE_SPLIT_HEADS;
-}
-
 /* The tiles that make up whole rows; 0: no number of them does. */
 static int ranks_of(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
                     const struct workload *w)
@@ -185,7 +179,8 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         return false;
     if (g.gate && (g.swap || g.split > 1 || fp_hopper_gemm_panel(g) < 64))
         return inapplicable(why, "a gate halves what warps store, panels of 64 columns of rows");
-    if (gemm_turns(&stage) && (t->head_size % 16 != 0 || g.columns % t->head_size != 0))
+    if (c->chain->ops[stage.last].function == FUNCTION_BIAS_ROPE_SPLIT_HEADS &&
+        (t->head_size % 16 != 0 || g.columns % t->head_size != 0))
         return inapplicable(why, "q and k are turned in tiles of whole heads, of a multiple of 16 "
                                  "columns");
     if (g.cluster > 1 && g.norm == FP_NORM_CLUSTER)

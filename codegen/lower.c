@@ -1,11 +1,5 @@
 #include "codegen/codegen_int.h"
 
-/* Whether an operator's output has one row a token. */
-static bool token_rows(const struct op *op)
-{
-    return op->layout == LAYOUT_TOKENS;
-}
-
 static bool of_attention(const struct op *op)
 {
     return op->kind == KIND_CONTEXT || op->layout == LAYOUT_SCORES;
@@ -46,7 +40,7 @@ static bool joins(struct segment s, enum lowering how, const struct stage *stage
 {
     const struct chain *c = stage->chain;
     bool pointwise = kind_is_pointwise(op->kind);
-    bool rows_held = how == LOWERING_ROWWISE && token_rows(&c->ops[stage->last]);
+    bool rows_held = how == LOWERING_ROWWISE && c->ops[stage->last].layout == LAYOUT_TOKENS;
     bool takes_rows = op->kind == KIND_NORM || (rows_held && op->kind == KIND_GEMM);
     switch (stage->kind) {
     case STAGE_ELEMENTWISE:
