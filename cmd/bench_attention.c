@@ -185,34 +185,22 @@ static void note_default(const struct options *o, const struct session *s)
          w->batch, w->seq_len, command.ptr);
 }
 
-struct elsewhere {
-    const char *here;
-    struct buf device; /* empty: the one here */
-};
-
-static void compare_device(void *ctx, const struct db_study *study)
-{
-    struct elsewhere *e = ctx;
-    if (strcmp(e->here, study->target.device) != 0)
-        buf_adds(&e->device, study->target.device);
-}
-
 /* Says what stands behind the schedule. */
 static int note_schedule(const struct options *o, const struct session *s, bool known,
                          struct status *st)
 {
-    struct elsewhere e = {.here = bench_fingerprint(s->bench)->device};
+    struct db_study study;
+    SCOPED_BUF texts = BUF_INIT;
     if (!known) {
         note_default(o, s);
         return 0;
     }
-    buf_init(&e.device);
-    int result = db_study_read(s->db, s->study, compare_device, &e, st);
-    if (e.device.len > 0)
+    if (db_study_read(s->db, s->study, &texts, &study, st) != 0)
+        return -1;
+    if (strcmp(bench_fingerprint(s->bench)->device, study.target.device) != 0)
         note(o, "batch %d, seq-len %d: the schedule is the fastest of those measured on '%s'",
-             s->workload.batch, s->workload.seq_len, e.device.ptr);
-    buf_release(&e.device);
-    return result;
+             s->workload.batch, s->workload.seq_len, study.target.device);
+    return 0;
 }
 
 /* ---- a workload ------------------------------------------------------------------------------ */

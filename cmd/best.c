@@ -21,9 +21,8 @@ struct noting {
 };
 
 /* Says which plan the best is, and where its time is from. */
-static void note_best(void *ctx, const struct db_study *study)
+static void note_best(const struct noting *n, const struct db_study *study)
 {
-    const struct noting *n = ctx;
     const char *device = study->target.device;
     bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
     SCOPED_BUF name = BUF_INIT;
@@ -43,8 +42,11 @@ static int find_best(const struct options *o, enum scope scope, struct best_plan
     SCOPED_BY(session_close) struct session s;
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct noting noting = {.o = o, .best = &best};
+    struct db_study study;
+    SCOPED_BUF texts = BUF_INIT;
     if (session_open_study(o, DB_READ, scope, &s, st) != 0 || best_of_study(&s, &best, st) != 0 ||
-        plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) != 0)
+        plan_unstable(s.db, s.study, best.value, best.comparison, noting.unstable, st) != 0 ||
+        db_study_read(s.db, s.study, &texts, &study, st) != 0)
         return -1;
     fingerprint_device(s.target, &noting.here);
     noting.pack = s.pack;
@@ -52,7 +54,8 @@ static int find_best(const struct options *o, enum scope scope, struct best_plan
                               .plan = plan_from_value((unsigned)best.value),
                               .padded = s.workload.lengths != NULL && !best.packed,
                               .median_ms = best.median_ms};
-    return db_study_read(s.db, s.study, note_best, &noting, st);
+    note_best(&noting, &study);
+    return 0;
 }
 
 /* Whether a list with commas between its words has the word. */

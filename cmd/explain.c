@@ -1,22 +1,9 @@
 #include "cmd/explain_int.h"
 #include "cmd/plans.h"
 
-/* Takes the device of the stored times, and what code for it is like. */
-struct measured_on {
-    struct explained *x;
-    struct build_target target;
-};
-
-static void read_device(void *ctx, const struct db_study *s)
-{
-    struct measured_on *m = ctx;
-    m->x->device = mem_strdup(s->target.device);
-    m->target = build_target_of(m->x->target, s->target.capability, true, m->x->workload);
-}
-
-/* Opens what is stored of the workload: s->db stays null if that is nothing. */
-static int open_stored(const struct options *o, struct session *s, struct measured_on *m,
-                       struct status *st)
+/* Opens what is stored of the workload, *stored: s->db stays null if that is nothing. */
+static int open_stored(const struct options *o, struct session *s, struct buf *texts,
+                       struct db_study *stored, struct status *st)
 {
     struct found_study found;
     if (study_find_known(o, SCOPE_KNOWN, s->target, &s->workload, &found, st) != 0)
@@ -27,7 +14,7 @@ static int open_stored(const struct options *o, struct session *s, struct measur
     if (found.pack != NULL)
         note(o, "what is stored is from the pack '%s'", found.pack);
     if (found.db != NULL)
-        return db_study_read(s->db, s->study, read_device, m, st);
+        return db_study_read(s->db, s->study, texts, stored, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) { /* else the failure says it */
         SCOPED_BUF search = BUF_INIT;
         options_command(o, "search", OPTS_SEARCHED, &search);
@@ -86,32 +73,30 @@ static int find_plan(const struct options *o, struct plan *out, struct status *s
 
 static int run(const struct options *o, struct status *st)
 {
-    struct session s = {.bench = NULL};
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
     struct explained x = {.workload = &s.workload, .precision = o->precision};
-    struct measured_on m = {.x = &x};
+    struct db_study stored = {.protocol = NULL};
+    SCOPED_BUF texts = BUF_INIT;
     struct plan p;
-    int code = -1;
     if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
-        goto out;
+        return -1;
     x.has_errors = o->accuracy != NULL;
     if (x.has_errors && precision_errors_read(o->accuracy, s.workload.dtype, &x.errors, st) != 0)
-        goto out;
+        return -1;
     x.target = s.target.kind;
-    if (open_stored(o, &s, &m, st) != 0 || find_plan(o, &p, st) != 0)
-        goto out;
-    if (s.db == NULL)
-        m.target = target_build(s.target, &s.workload);
-    m.target.precision = o->precision;
-    if (build_check(&m.target, &s.workload, st) != 0 ||
-        explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0 ||
+    if (open_stored(o, &s, &texts, &stored, st) != 0 || find_plan(o, &p, st) != 0)
+        return -1;
+    x.device = stored.target.device;
+    struct build_target target =
+        s.db == NULL ? target_build(s.target, &s.workload)
+                     : build_target_of(x.target, stored.target.capability, true, &s.workload);
+    target.precision = o->precision;
+    if (build_check(&target, &s.workload, st) != 0 ||
+        explain_plan(s.db, s.study, &target, &s.workload, p, &x.e, st) != 0 ||
         read_unstable(&s, &x, st) != 0)
-        goto out;
+        return -1;
     print(o, &x);
-    code = EXIT_SUCCESS;
-out:
-    free(x.device);
-    session_close(&s);
-    return code;
+    return EXIT_SUCCESS;
 }
 
 const struct command cmd_explain = {

@@ -12,7 +12,7 @@ struct explained {
     unsigned precision; /* GEMMs in e4m3, as bits */
     bool has_errors;
     struct precision_errors errors; /* of --accuracy */
-    char *device;                   /* that the times are of, owned; null: there are none */
+    const char *device;             /* that the times are of; null: there are none */
     char unstable[UNSTABLE_SIZE];   /* why the plan's time is; "" if it is not */
 };
 

@@ -23,22 +23,6 @@ static int read_trial(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-struct reading {
-    const struct workload *workload;
-    struct fingerprint here;
-    struct schedules *out;
-};
-
-static void read_device(void *ctx, const struct db_study *study)
-{
-    struct reading *r = ctx;
-    const struct db_target *t = &study->target;
-    r->out->device = mem_strdup(t->device);
-    r->out->libraries = mem_strdup(t->libraries);
-    r->out->elsewhere = r->here.device[0] != '\0' && strcmp(r->here.device, t->device) != 0;
-    r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, true, r->workload).arch;
-}
-
 struct comparison {
     const struct candidate *fastest; /* on the measured device */
     struct schedules *out;
@@ -79,10 +63,18 @@ static int read_study(struct db *db, int64_t study, const struct choosing *c, st
                       struct status *st)
 {
     struct schedules *s = &part->schedules;
-    struct reading reading = {.workload = &part->workload, .out = s};
-    fingerprint_device(c->target, &reading.here);
-    if (db_study_read(db, study, read_device, &reading, st) != 0 ||
-        db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
+    struct fingerprint here;
+    struct db_study stored;
+    SCOPED_BUF texts = BUF_INIT;
+    fingerprint_device(c->target, &here);
+    if (db_study_read(db, study, &texts, &stored, st) != 0)
+        return -1;
+    const struct db_target *t = &stored.target;
+    s->device = mem_strdup(t->device);
+    s->libraries = mem_strdup(t->libraries);
+    s->elsewhere = here.device[0] != '\0' && strcmp(here.device, t->device) != 0;
+    s->device_arch = build_target_of(TARGET_CUDA, t->capability, true, &part->workload).arch;
+    if (db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
     return compare(db, study, c, part, st);
 }

@@ -54,29 +54,20 @@ static int check_study(const struct asked *a, struct db *db, int64_t study, stru
     return db_best(db, study, best, st) == 0 ? candidate_of_best(best, &here, &c, st) : -1;
 }
 
-struct device {
-    const char *pack;
-    const struct options *o;
-    struct fingerprint here;
-};
-
-static void note_device(void *ctx, const struct db_study *s)
-{
-    const struct device *d = ctx;
-    note(d->o, "the pack '%s' has this workload of '%s', and the device here is '%s'", d->pack,
-         s->target.device, d->here.device);
-}
-
 /* With --verbose says what a pack knows of the workload on other devices. */
 static void note_others(const struct asked *a, const char *path, struct db *db)
 {
-    struct device device = {.pack = path, .o = a->o};
+    struct fingerprint here;
+    struct db_study stored;
+    SCOPED_BUF texts = BUF_INIT;
     int64_t study;
     if (!options_has(a->o, OPT(VERBOSE)) ||
         study_of_workload(a->o, db, a->target, a->w, &study, STATUS_IGNORED) != 0)
         return;
-    fingerprint_device(a->target, &device.here);
-    db_study_read(db, study, note_device, &device, STATUS_IGNORED);
+    fingerprint_device(a->target, &here);
+    if (db_study_read(db, study, &texts, &stored, STATUS_IGNORED) == 0)
+        note(a->o, "the pack '%s' has this workload of '%s', and the device here is '%s'", path,
+             stored.target.device, here.device);
 }
 
 /* Takes the study of a pack in place of *out, if it counts and was measured later than `utc`. */

@@ -32,21 +32,16 @@ static int open_listed(const struct options *o, const json_t *listed, struct ses
     return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
-static void keep_init(void *ctx, const struct db_study *s)
-{
-    *(char **)ctx = mem_strdup(s->init);
-}
-
 /* Appends the options that name the study to commands on the page. */
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
 {
-    SCOPED_BUF texts = BUF_INIT;
+    SCOPED_BUF texts = BUF_INIT, of_study = BUF_INIT;
     struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
-    SCOPED char *init = NULL;
+    struct db_study study;
     struct db_workload named = db_workload_of(&s->workload, &texts);
-    if (db_study_read(s->db, s->study, keep_init, &init, &unread) == 0)
-        named.init = init;
+    if (db_study_read(s->db, s->study, &of_study, &study, &unread) == 0)
+        named.init = study.init;
     if (drawn && s->workload.mask_spec.path != NULL)
         named.mask = o->mask; /* the file, where the row has its hash */
     known_options(&named, target_names[s->target.kind], out);

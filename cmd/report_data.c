@@ -5,16 +5,16 @@
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static void add_study(void *ctx, const struct db_study *s)
+static void add_study(const struct db_study *s, json_t *data)
 {
     const struct db_target *t = &s->target;
     json_t *device = json_pack("{so so so sI so so so}", "name", json_text(t->device), "kind",
                                json_text(t->kind), "capability", json_text(t->capability), "units",
                                (json_int_t)t->units, "driver", json_text(t->driver), "compiler",
                                json_text(t->compiler), "libraries", json_text(t->libraries));
-    json_object_update_new(ctx, json_pack("{so so so sI}", "device", device, "protocol",
-                                          json_text(s->protocol), "init", json_text(s->init),
-                                          "input_seed", (json_int_t)s->seed));
+    json_object_update_new(data, json_pack("{so so so sI}", "device", device, "protocol",
+                                           json_text(s->protocol), "init", json_text(s->init),
+                                           "input_seed", (json_int_t)s->seed));
 }
 
 /* ---- the chain and its segments -------------------------------------------------------------- */
@@ -190,12 +190,14 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
 {
     char now[CLOCK_UTC_SIZE];
     json_t *plans = NULL, *finals = NULL;
-    SCOPED_BUF key = BUF_INIT, path = BUF_INIT;
+    struct db_study study;
+    SCOPED_BUF key = BUF_INIT, path = BUF_INIT, texts = BUF_INIT;
     char unstable[UNSTABLE_SIZE];
     *out = NULL;
     if (db_best(r->db, r->study, &r->best, st) != 0 ||
         plan_unstable(r->db, r->study, r->best.value, r->best.comparison, unstable, st) != 0 ||
-        slot_records_read(r->db, r->study, r->target, r->slots, st) != 0)
+        slot_records_read(r->db, r->study, r->target, r->slots, st) != 0 ||
+        db_study_read(r->db, r->study, &texts, &study, st) != 0)
         return -1;
     for (int i = 0; i < SLOT_COUNT; i++)
         r->times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
@@ -208,10 +210,11 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         "best", best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
     if (unstable[0] != '\0')
         json_object_set_new(json_object_get(data, "best"), "unstable", json_string(unstable));
+    add_study(&study, data);
     int result = 0;
-    if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||
-        add_baselines(r, data, st) != 0 || add_precisions(r, data, st) != 0 ||
-        finals_json(r, &finals, st) != 0 || report_plans_json(r, &plans, st) != 0)
+    if (add_rates(r, data, st) != 0 || add_baselines(r, data, st) != 0 ||
+        add_precisions(r, data, st) != 0 || finals_json(r, &finals, st) != 0 ||
+        report_plans_json(r, &plans, st) != 0)
         result = -1;
     json_object_set_new(data, "finals", finals);
     json_object_set_new(data, "plans", plans);

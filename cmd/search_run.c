@@ -23,36 +23,26 @@ static void note_space(const struct options *o)
 
 /* ---- a plan of a pack ------------------------------------------------------------------------ */
 
-struct beginning {
-    const struct options *o;
-    struct found_study pack;
-    struct db_best best;
-    struct fingerprint here;
-};
-
-static void note_beginning(void *ctx, const struct db_study *s)
-{
-    const struct beginning *b = ctx;
-    pack_note(b->o, "the search begins with a plan", b->pack.pack, s, &b->best, &b->here);
-}
-
 /* The plan that a pack has for a workload of which the database knows none on this device; 1 with
  * *out, 0 or -1. */
 static int find_first(const struct options *o, const struct session *s, struct candidate *out,
                       struct status *st)
 {
-    struct beginning b = {.o = o, .best = {.value = -1}};
+    SCOPED_BY(found_study_close) struct found_study pack = {.db = NULL};
+    SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
+    struct fingerprint here;
+    struct db_study stored;
+    SCOPED_BUF texts = BUF_INIT;
     int64_t study;
     int known = study_of_device(o, s->db, s->target, &s->workload, &study, st);
     if (known == 0)
-        packs_find(o, s->target, &s->workload, &b.pack);
-    fingerprint_device(s->target, &b.here);
-    bool found = b.pack.db != NULL &&
-                 db_best(b.pack.db, b.pack.study, &b.best, STATUS_IGNORED) == 0 &&
-                 candidate_of_best(&b.best, bench_target(s->bench), out, STATUS_IGNORED) == 0 &&
-                 db_study_read(b.pack.db, b.pack.study, note_beginning, &b, STATUS_IGNORED) == 0;
-    db_best_release(&b.best);
-    found_study_close(&b.pack);
+        packs_find(o, s->target, &s->workload, &pack);
+    fingerprint_device(s->target, &here);
+    bool found = pack.db != NULL && db_best(pack.db, pack.study, &best, STATUS_IGNORED) == 0 &&
+                 candidate_of_best(&best, bench_target(s->bench), out, STATUS_IGNORED) == 0 &&
+                 db_study_read(pack.db, pack.study, &texts, &stored, STATUS_IGNORED) == 0;
+    if (found)
+        pack_note(o, "the search begins with a plan", pack.pack, &stored, &best, &here);
     return known < 0 ? -1 : found;
 }
 

@@ -11,9 +11,8 @@ static void note_search(void *ctx, const struct db_search *s)
     *state = ended ? ROW_DONE : ROW_CUT_SHORT;
 }
 
-static void note_device(void *ctx, const struct db_study *s)
+static void note_device(struct table_row *row, const struct db_study *s)
 {
-    struct table_row *row = ctx;
     bool comparable = strcmp(s->protocol, PROTOCOL_VERSION) == 0 && s->seed == 0 &&
                       strcmp(s->init, ranges_names[row->o.ranges]) == 0;
     snprintf(row->uuid, sizeof(row->uuid), "%s", comparable ? s->target.uuid : "");
@@ -28,6 +27,8 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
     struct options quiet = row->o;
     enum sweep_state state = ROW_MISSING;
     int64_t study = 0;
+    struct db_study stored;
+    SCOPED_BUF texts = BUF_INIT;
     quiet.given |= OPT(QUIET);
     int result = workload_from_options(&quiet, false, &target, &w, &missing);
     if (result == 0)
@@ -43,7 +44,9 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
     char why[UNSTABLE_SIZE] = "";
     row->uuid[0] = '\0';
     if (result == 0)
-        result = db_study_read(db, study, note_device, row, &missing);
+        result = db_study_read(db, study, &texts, &stored, &missing);
+    if (result == 0)
+        note_device(row, &stored);
     if (result == 0)
         result = plan_unstable(db, study, row->best.value, row->best.comparison, why, &missing);
     row->unstable = why[0] != '\0';

@@ -68,7 +68,7 @@ struct db_target {
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
              const char *protocol, int64_t *study, struct status *st);
 
-/* What a study holds constant beside its workload.  The texts live until row() returns. */
+/* What a study holds constant beside its workload. */
 struct db_study {
     struct db_target target;
     const char *protocol, *init, *mask; /* mask: of a row read */
@@ -83,9 +83,10 @@ struct db_study {
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
                   const struct db_study *near, int64_t *study, struct status *st);
 
-/* Calls row() once.  STATUS_NOT_FOUND if there is no such study. */
-typedef void db_study_row(void *ctx, const struct db_study *s);
-int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
+/* Reads a study, whose texts live in *texts, until that changes.  STATUS_NOT_FOUND if there is no
+ * such study. */
+int db_study_read(struct db *db, int64_t study, struct buf *texts, struct db_study *out,
+                  struct status *st);
 
 /* Calls row() for each other study on the same target, with the same protocol and inputs, of
  * layers of the same heads, ffn and number, the newest first; the caller compares the rest.  The

@@ -53,30 +53,20 @@ static int by_distance(const void *a, const void *b)
 
 /* ---- studies --------------------------------------------------------------------------------- */
 
-struct device {
-    const char *wanted;
-    bool same;
-};
-
-static void compare_device(void *ctx, const struct db_study *s)
-{
-    struct device *d = ctx;
-    d->same = strcmp(s->target.device, d->wanted) == 0;
-}
-
 /* The study of one workload that says most, if a plan ran in it; 1, 0 or -1. */
 static int find_study(struct db *db, const struct db_wanted *w, const char *workload,
                       int64_t *study, struct status *st)
 {
     struct status missing = STATUS_INIT;
-    struct device device = {w->near->target.device, false};
+    struct db_study found;
+    SCOPED_BUF texts = BUF_INIT;
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     int64_t trial = 0;
     if (db_study_find(db, workload, w->target_kind, w->near, study, &missing) != 0)
         return status_unless_missing(&missing, st);
-    if (db_study_read(db, *study, compare_device, &device, st) != 0)
+    if (db_study_read(db, *study, &texts, &found, st) != 0)
         return -1;
-    if (w->same_device && !device.same)
+    if (w->same_device && strcmp(found.target.device, w->near->target.device) != 0)
         return 0;
     return db_winner(db, *study, &best, &trial, st);
 }

@@ -84,17 +84,33 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
     return found < 0 ? -1 : 0;
 }
 
-int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st)
+/* Takes copies of a study's texts. */
+static void keep_texts(struct db_study *s, struct buf *texts)
+{
+    struct db_target *t = &s->target;
+    const char **const all[] = {&t->kind,   &t->device,   &t->uuid,      &t->capability,
+                                &t->driver, &t->compiler, &t->libraries, &s->protocol,
+                                &s->init,   &s->mask};
+    buf_reset(texts);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        buf_add(texts, *all[i], strlen(*all[i]) + 1);
+    const char *at = texts->ptr;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++, at += strlen(at) + 1)
+        *all[i] = at;
+}
+
+int db_study_read(struct db *db, int64_t study, struct buf *texts, struct db_study *out,
+                  struct status *st)
 {
     struct query q = query_of(db, SQL_STUDY_READ, "%jd", study);
     int found = query_row(&q, st);
     if (found > 0) {
-        struct db_study s = {.protocol = column_text(&q, 8),
-                             .init = column_text(&q, 9),
-                             .seed = (uint64_t)column_int(&q, 10),
-                             .mask = column_text(&q, 11)};
-        text_fields_read(&q, 0, &text_target, &s.target);
-        row(ctx, &s);
+        *out = (struct db_study){.protocol = column_text(&q, 8),
+                                 .init = column_text(&q, 9),
+                                 .seed = (uint64_t)column_int(&q, 10),
+                                 .mask = column_text(&q, 11)};
+        text_fields_read(&q, 0, &text_target, &out->target);
+        keep_texts(out, texts);
     }
     query_end(&q);
     if (found == 0)

@@ -118,6 +118,7 @@ START_TEST(control_characters_are_escaped)
     int64_t study;
     SCOPED_BUF found = BUF_INIT;
     struct db_time time;
+    struct db_study read;
     struct db_target target = a_target;
     target.device = "\x1b]0;a processor";
     struct db *db = open_named("t.db", &study);
@@ -134,7 +135,7 @@ START_TEST(control_characters_are_escaped)
     ck_assert_str_eq(time.reason, escaped);
     db_time_release(&time);
     plant("UPDATE target SET device = CAST(x'1b' AS TEXT) WHERE id = 2");
-    FAILS(db_study_read(db, study, NULL, NULL, &st), STATUS_DATABASE, "control characters");
+    FAILS(db_study_read(db, study, &found, &read, &st), STATUS_DATABASE, "control characters");
     db_close(db);
 }
 END_TEST
