@@ -88,6 +88,14 @@ void cuda_free(struct device *d, void *memory); /* takes null */
 int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long long *out,
               struct status *st);
 
+/* Copies all of some arrays, or none. */
+struct cuda_array {
+    const void *from;
+    size_t bytes;
+    unsigned long long at; /* the copy */
+};
+int cuda_copy_arrays(struct device *d, struct cuda_array *arrays, size_t count, struct status *st);
+
 /* Makes *s at least `bytes` large: if it is smaller, new memory of zeros replaces it. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
 

@@ -31,11 +31,7 @@ static int copy_mask(struct device *d, int kind, struct status *st)
     const struct block_lists *b = &workload_of_kind(d->w, kind)->blocks;
     size_t n = (size_t)b->lists * (size_t)b->blocks, entries = (size_t)b->start[n];
     SCOPED int *order = longest_first(b);
-    struct {
-        const void *from;
-        size_t bytes;
-        unsigned long long at;
-    } parts[] = {
+    struct cuda_array parts[] = {
         {b->start, (n + 1) * sizeof(int), 0},
         {b->full, n * sizeof(int), 0},
         {b->key_block, entries * sizeof(int), 0},
@@ -43,9 +39,8 @@ static int copy_mask(struct device *d, int kind, struct status *st)
         {b->words, (size_t)b->bit_blocks * MASK_BLOCK * sizeof(uint64_t), 0},
         {order, n * sizeof(int), 0},
     };
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && result == 0; i++)
-        result = cuda_copy(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
+    if (cuda_copy_arrays(d, parts, ARRAY_LEN(parts), st) != 0)
+        return -1;
     d->masks[kind] = (struct fp_blocks){.lists = b->lists,
                                         .blocks = b->blocks,
                                         .start = cuda_pointer(parts[0].at),
@@ -54,7 +49,7 @@ static int copy_mask(struct device *d, int kind, struct status *st)
                                         .bits = cuda_pointer(parts[3].at),
                                         .words = cuda_pointer(parts[4].at),
                                         .order = cuda_pointer(parts[5].at)};
-    return result;
+    return 0;
 }
 
 int cuda_copy_masks(struct device *d, struct status *st)
@@ -65,20 +60,13 @@ int cuda_copy_masks(struct device *d, struct status *st)
     return result;
 }
 
-/* One array of a tiling. */
-struct array {
-    const void *from;
-    size_t bytes;
-    unsigned long long at;
-};
-
 static int copy_tiles(struct device *d, int kind, const struct query_tiles *q, struct fp_tiles *out,
                       struct status *st)
 {
     size_t entry = (size_t)q->entry_ints * sizeof(int), count = (size_t)q->count;
     size_t rest = q->rest == NULL ? 0 : ((size_t)q->rest_count + TILE_HEAD) * entry;
     size_t places = (size_t)q->parts * (size_t)d->w->blocks.blocks * MASK_BLOCK * sizeof(int);
-    struct array arrays[] = {
+    struct cuda_array arrays[] = {
         {q->tile, count * TILE_INTS * sizeof(int), 0},
         {q->head, count * TILE_HEAD * entry, 0},
         {q->rest, rest, 0},
@@ -86,12 +74,8 @@ static int copy_tiles(struct device *d, int kind, const struct query_tiles *q, s
         {q->query_token, q->query_token == NULL ? 0 : places, 0},
         {q->key_token, q->key_token == NULL ? 0 : places, 0},
     };
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        if (cuda_copy(d, arrays[i].from, arrays[i].bytes, &arrays[i].at, st) != 0) {
-            while (i-- > 0)
-                cuda_free(d, cuda_pointer(arrays[i].at));
-            return -1;
-        }
+    if (cuda_copy_arrays(d, arrays, ARRAY_LEN(arrays), st) != 0)
+        return -1;
     *out = (struct fp_tiles){.count = q->count,
                              .parts = q->parts,
                              .tile = cuda_pointer(arrays[0].at),

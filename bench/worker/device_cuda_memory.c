@@ -185,3 +185,14 @@ int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long lo
     cuda_finish(d, "copying to the GPU");
     return 0;
 }
+
+int cuda_copy_arrays(struct device *d, struct cuda_array *arrays, size_t count, struct status *st)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cuda_copy(d, arrays[i].from, arrays[i].bytes, &arrays[i].at, st) != 0) {
+            while (i-- > 0)
+                cuda_free(d, cuda_pointer(arrays[i].at));
+            return -1;
+        }
+    return 0;
+}

@@ -31,20 +31,17 @@ static int copy_lengths(struct device *d, struct status *st)
         return 0;
     SCOPED_BY(packing_release) struct packing p;
     packing_init(&p, w);
-    struct {
-        const int *from;
-        int count;
-        unsigned long long at;
-    } arrays[] = {
-        {p.unpacked, p.tokens, 0}, {p.offset, w->batch + 1, 0}, {w->lengths, w->batch, 0}};
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LEN(arrays) && result == 0; i++)
-        result =
-            cuda_copy(d, arrays[i].from, (size_t)arrays[i].count * sizeof(int), &arrays[i].at, st);
+    struct cuda_array arrays[] = {
+        {p.unpacked, (size_t)p.tokens * sizeof(int), 0},
+        {p.offset, (size_t)(w->batch + 1) * sizeof(int), 0},
+        {w->lengths, (size_t)w->batch * sizeof(int), 0},
+    };
+    if (cuda_copy_arrays(d, arrays, ARRAY_LEN(arrays), st) != 0)
+        return -1;
     d->unpacked = cuda_pointer(arrays[0].at);
     d->offset = cuda_pointer(arrays[1].at);
     d->common.lengths = cuda_pointer(arrays[2].at);
-    return result;
+    return 0;
 }
 
 /* Since compute capability 9.0 kernels can wait for the launch in front of theirs. */
