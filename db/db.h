@@ -321,11 +321,10 @@ struct db_model {
 /* Stores a model in place of the one of its name.  study 0: trained from a file. */
 int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct status *st);
 
-/* Calls row() once, with the model of a name, whose texts live until row() returns.
- * STATUS_NOT_FOUND if there is none. */
-typedef void db_model_row(void *ctx, const struct db_model *m);
-int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *row, void *ctx,
-                 struct status *st);
+/* Reads the model of a name, whose texts live in *texts, until that changes.  STATUS_NOT_FOUND if
+ * there is none. */
+int db_model_get(struct db *db, int64_t study, const char *name, struct buf *texts,
+                 struct db_model *out, struct status *st);
 
 /* ---- info.c: what is stored ------------------------------------------------------------------ */
 

@@ -11,18 +11,21 @@ int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct 
     return db_end(db, query_run(&q, st), st);
 }
 
-int db_model_get(struct db *db, int64_t study, const char *name, db_model_row *row, void *ctx,
-                 struct status *st)
+int db_model_get(struct db *db, int64_t study, const char *name, struct buf *texts,
+                 struct db_model *out, struct status *st)
 {
     struct query q = query_of(db, SQL_MODEL_GET, "%jd %s", study, name);
     int found = query_row(&q, st);
     if (found > 0) {
-        struct db_model m = {.name = name,
-                             .seed = (uint64_t)column_int(&q, 0),
-                             .quantile = column_real(&q, 1),
-                             .rows = column_text(&q, 2),
-                             .report = column_text(&q, 3)};
-        row(ctx, &m);
+        const char *rows = column_text(&q, 2), *report = column_text(&q, 3);
+        buf_reset(texts);
+        buf_add(texts, rows, strlen(rows) + 1);
+        buf_adds(texts, report);
+        *out = (struct db_model){.name = name,
+                                 .seed = (uint64_t)column_int(&q, 0),
+                                 .quantile = column_real(&q, 1),
+                                 .rows = texts->ptr,
+                                 .report = texts->ptr + strlen(texts->ptr) + 1};
     }
     query_end(&q);
     if (found == 0)

@@ -26,19 +26,6 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
     return result;
 }
 
-/* What a stored model is trained from. */
-struct lesson {
-    struct model_options options;
-    struct buf rows;
-};
-
-static void keep_lesson(void *ctx, const struct db_model *m)
-{
-    struct lesson *l = ctx;
-    l->options = (struct model_options){.seed = m->seed, .quantile = m->quantile};
-    buf_adds(&l->rows, m->rows);
-}
-
 static int train_study(struct db *db, int64_t study, const struct model_options *options,
                        const struct segment_times *times, struct model **out, struct status *st)
 {
@@ -49,31 +36,30 @@ static int train_study(struct db *db, int64_t study, const struct model_options 
     return model_train(options, &data, times, out, st);
 }
 
-static int train_rows(const char *name, const struct lesson *l, struct model **out,
-                      struct status *st)
+static int train_rows(const struct db_model *m, const struct model_options *options,
+                      struct model **out, struct status *st)
 {
     SCOPED_BY(model_data_release) struct model_data data = {.count = 0};
     struct status why = STATUS_INIT;
-    if (model_data_parse(name, l->rows.ptr, l->rows.len, &data, &why) == 0 &&
-        model_train(&l->options, &data, NULL, out, &why) == 0)
+    if (model_data_parse(m->name, m->rows, strlen(m->rows), &data, &why) == 0 &&
+        model_train(options, &data, NULL, out, &why) == 0)
         return 0;
     return status_set(st, STATUS_MODEL,
-                      "the rows stored for model '%s' are damaged: %s; train it again", name,
+                      "the rows stored for model '%s' are damaged: %s; train it again", m->name,
                       why.message);
 }
 
 int model_fetch(struct db *db, int64_t study, const char *name, const struct segment_times *times,
                 struct model **out, struct status *st)
 {
-    struct lesson l;
+    struct db_model m;
+    SCOPED_BUF texts = BUF_INIT;
     *out = NULL;
-    buf_init(&l.rows);
-    int result = db_model_get(db, study, name, keep_lesson, &l, st);
-    if (result == 0)
-        result = study != 0 ? train_study(db, study, &l.options, times, out, st)
-                            : train_rows(name, &l, out, st);
-    buf_release(&l.rows);
-    return result;
+    if (db_model_get(db, study, name, &texts, &m, st) != 0)
+        return -1;
+    const struct model_options options = {.seed = m.seed, .quantile = m.quantile};
+    return study != 0 ? train_study(db, study, &options, times, out, st)
+                      : train_rows(&m, &options, out, st);
 }
 
 /* ---- what it has taught ---------------------------------------------------------------------- */

@@ -226,25 +226,23 @@ START_TEST(searches_have_ids_of_their_own)
 }
 END_TEST
 
-static void keep_seed(void *ctx, const struct db_model *m)
-{
-    *(uint64_t *)ctx = m->seed;
-}
-
 /* Of a study and of a file, each under its name. */
 START_TEST(model_replaces_the_one_of_its_name)
 {
     struct db_model m = {.name = "m", .quantile = 0.1, .rows = "", .report = "{}"};
-    uint64_t seed = 0;
+    struct db_model stored;
+    SCOPED_BUF texts = BUF_INIT;
     for (m.seed = UINT64_MAX - 1; m.seed != 0; m.seed++)
         OK(db_model_put(db, study, &m, &st));
     m.rows = "0101010101010101 1.5\n";
     m.seed = 7;
     OK(db_model_put(db, 0, &m, &st));
-    OK(db_model_get(db, study, "m", keep_seed, &seed, &st));
-    ck_assert_uint_eq(seed, UINT64_MAX);
-    OK(db_model_get(db, 0, "m", keep_seed, &seed, &st));
-    ck_assert_uint_eq(seed, 7);
+    OK(db_model_get(db, study, "m", &texts, &stored, &st));
+    ck_assert_uint_eq(stored.seed, UINT64_MAX);
+    OK(db_model_get(db, 0, "m", &texts, &stored, &st));
+    ck_assert_uint_eq(stored.seed, 7);
+    ck_assert_str_eq(stored.rows, m.rows);
+    ck_assert_str_eq(stored.report, m.report);
     assert_whole(db);
 }
 END_TEST

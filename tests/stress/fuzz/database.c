@@ -220,11 +220,6 @@ static void see_value(void *ctx, int value)
     fuzz_require(value >= 0 && value <= VALUE_MAX, "so is a value");
 }
 
-static void see_model(void *ctx, const struct db_model *m)
-{
-    fuzz_require(m->rows != NULL, "so is a model");
-}
-
 static void see_problem(void *ctx, const char *problem)
 {
     fuzz_require(utf8_is_plain(problem), "a problem can be printed");
@@ -235,7 +230,8 @@ static void read_all(struct db *db, int64_t study)
     struct db_best best;
     struct db_time time;
     struct db_info info;
-    SCOPED_BUF text = BUF_INIT;
+    struct db_model model;
+    SCOPED_BUF text = BUF_INIT, texts = BUF_INIT;
     int problems;
     for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
         db_trials(db, study, (enum db_trial_kind)kind, see_trial, NULL, STATUS_IGNORED);
@@ -247,7 +243,8 @@ static void read_all(struct db *db, int64_t study)
     db_workloads(db, see_workload, NULL, STATUS_IGNORED);
     db_searches(db, study, see_search, NULL, STATUS_IGNORED);
     db_plan_values(db, study, see_value, NULL, STATUS_IGNORED);
-    db_model_get(db, study, "plans", see_model, NULL, STATUS_IGNORED);
+    if (db_model_get(db, study, "plans", &texts, &model, STATUS_IGNORED) == 0)
+        fuzz_require(strlen(model.rows) + strlen(model.report) + 1 == texts.len, "so is a model");
     if (db_export(db, &text, STATUS_IGNORED) == 0)
         fuzz_require(memchr(text.ptr, 0x1b, text.len) == NULL, "no escape leaves the database");
     db_compared(db, study, &text, STATUS_IGNORED);
