@@ -288,11 +288,6 @@ void progress_row(const char *row, const char *state, const char *target);
 /* Prints a line in UTF-8 to stderr in place of the line of progress; reports it as an event. */
 void progress_note(bool quiet, const char *line);
 
-/* ---- preset.c: known encoders ---------------------------------------------------------------- */
-
-/* The kind of layer that the options name, a preset's or a model's already among them. */
-const struct chain *chain_from_options(const struct options *o);
-
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */
 
 /* Reads target and workload from the options and checks them.  Builds the mask's bits if `build` is

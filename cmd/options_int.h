@@ -35,6 +35,9 @@ void words_preset(struct buf *out);
 /* Sets what --preset or --model says and no option does. */
 int preset_apply(struct options *o, struct status *st);
 
+/* The kind of layer that the options name, a preset's or a model's already among them. */
+const struct chain *chain_from_options(const struct options *o);
+
 /* ---- option_words.c: other words ------------------------------------------------------------- */
 
 void words_none(struct buf *out);

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/options_int.h"
 #include "cmd/plans.h"
 
 static int set_lengths(const struct options *o, struct workload *w, struct status *st)
