@@ -93,7 +93,7 @@ static int add_words(struct table *t, struct names *words, const char *target, s
     if (p->o.operand_count > 0)
         return status_set(st, STATUS_USAGE, "'%s' is no option; a row has options alone",
                           p->o.operands[0]);
-    if (!options_has(&p->o, OPT(BASELINE))) { /* no table has their times */
+    if (!options_has(&p->o, OPT(BASELINE))) { /* a sweep prints no times of theirs */
         p->o.baseline = p->o.texts[OPTION_BASELINE] = "none";
         p->o.given |= OPT(BASELINE);
     }

@@ -150,22 +150,34 @@ static const struct {
     double later; /* an entry of a tile that a thread block takes after its first one */
 } joined = {2.34, 0.709, 1.19, 1.85};
 
-/* The kernel with lengths takes packed tokens. */
-static double joined_expected_us(const struct hopper_attention *h, const struct workload *w)
+/* The lists of the tiles of a head. */
+struct lists {
+    int64_t entries, longest, empty; /* of all; of one; lists without an entry */
+    int count, parts;
+};
+
+static struct lists lists_of(const struct workload *w, const struct tiling *t)
 {
-    struct query_tiles tiles;
-    query_tiles_build(w, &(struct tiling){.rows = 1, .joined = true, .packed = w->lengths != NULL},
-                      &tiles);
-    int64_t entries = 0, longest = 0;
+    SCOPED_BY(query_tiles_release) struct query_tiles tiles;
+    query_tiles_build(w, t, &tiles);
+    struct lists out = {.count = tiles.count, .parts = tiles.parts};
     for (int i = 0; i < tiles.count; i++) {
         int64_t of_tile = tiles.tile[(ptrdiff_t)i * TILE_INTS + 2];
-        entries += of_tile;
-        longest = max_of(longest, of_tile);
+        out.entries += of_tile;
+        out.longest = max_of(out.longest, of_tile);
+        out.empty += of_tile == 0;
     }
-    double mean = (double)entries / tiles.count;
-    double blocks = (double)tiles.count * w->heads / MULTIPROCESSORS;
-    query_tiles_release(&tiles);
-    return joined.begin + blocks * joined.tile + (double)longest * joined.alone +
+    return out;
+}
+
+static double joined_expected_us(const struct hopper_attention *h, const struct workload *w,
+                                 struct tiling tiling)
+{
+    tiling.packed = w->lengths != NULL;
+    const struct lists lists = lists_of(w, &tiling);
+    double mean = (double)lists.entries / lists.count;
+    double blocks = (double)lists.count * w->heads / MULTIPROCESSORS;
+    return joined.begin + blocks * joined.tile + (double)lists.longest * joined.alone +
            (ceil(blocks / h->resident) - 1) * mean * joined.later;
 }
 
@@ -175,32 +187,22 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
         return NAN;
     struct hopper_attention h;
     struct cuda_launch launch;
-    struct query_tiles tiles;
     hopper_attention_of(c, w->head_size, &h);
-    if (h.kernel.joined)
-        return joined_expected_us(&h, w);
     hopper_attention_launch(c, w, &launch);
-    query_tiles_build(w, &launch.tiling, &tiles);
-    int64_t entries = 0, longest = 0, empty = 0;
-    for (int i = 0; i < tiles.count; i++) {
-        int64_t of_tile = tiles.tile[(ptrdiff_t)i * TILE_INTS + 2];
-        entries += of_tile;
-        longest = max_of(longest, of_tile);
-        empty += of_tile == 0;
-    }
-    int parts = tiles.parts;
-    query_tiles_release(&tiles);
+    if (h.kernel.joined)
+        return joined_expected_us(&h, w, launch.tiling);
 
+    const struct lists lists = lists_of(w, &launch.tiling);
     int shape = choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE);
     double heads = (double)w->batch * w->heads / w->blocks.lists;
-    double busy = (double)entries * heads / MULTIPROCESSORS * attention[shape].step;
+    double busy = (double)lists.entries * heads / MULTIPROCESSORS * attention[shape].step;
     double blocks = (double)launch.tiles / MULTIPROCESSORS;
     if (h.kernel.draws && h.resident == 1) /* a multiprocessor has one tile after another */
         busy *= ceil(blocks) / blocks;
     if (h.kernel.draws) /* else a thread block is launched for it, too */
-        blocks -= (1 - EMPTY_TILE) * (double)empty * heads / MULTIPROCESSORS;
-    return attention[shape].begin + fmax(busy, (double)longest * attention[shape].alone) +
+        blocks -= (1 - EMPTY_TILE) * (double)lists.empty * heads / MULTIPROCESSORS;
+    return attention[shape].begin + fmax(busy, (double)lists.longest * attention[shape].alone) +
            busy * attention[shape].share +
            blocks * attention[shape].tile * (launch.tiling.ordered ? attention[shape].ordered : 1) +
-           (parts > 1 ? attention[shape].join : 0);
+           (lists.parts > 1 ? attention[shape].join : 0);
 }

@@ -82,45 +82,47 @@ static void keep_fastest(struct candidate *candidates, struct trial *trials, int
     }
 }
 
-/* Says which ways failed, and writes those of plans that ran in another way to `out`: returns how
- * many. */
-static int list_failed(const struct tuner *t, const struct candidate *candidates,
-                       const struct trial *trials, int count, int all, struct candidate *out,
-                       struct trial *their_trials)
+static void say_failures(const struct tuner *t, const struct candidate *candidates,
+                         const struct trial *trials, int count)
 {
-    int failed = 0;
-    for (int i = 0; i < all; i++) {
-        if (trials[i].status != TRIAL_FAILED)
-            continue;
-        tuner_say(t, "%u fails in the finals%s: %s", plan_value(candidates[i].plan),
-                  t->segments.packed && !candidates[i].packed ? " with rows of padding" : "",
-                  trials[i].reason.message);
-        if (i >= count)
-            out[failed] = candidates[i], their_trials[failed++] = trials[i];
-    }
-    return failed;
+    for (int i = 0; i < count; i++)
+        if (trials[i].status == TRIAL_FAILED)
+            tuner_say(t, "%u fails in the finals%s: %s", plan_value(candidates[i].plan),
+                      t->segments.packed && !candidates[i].packed ? " with rows of padding" : "",
+                      trials[i].reason.message);
 }
 
-/* Times the contenders interleaved and stores the trials, last those that plans are judged by. Adds
- * what ran to out, if it is given. */
+/* Stores the first `count` trials, by which plans are judged, and in front of them those of the
+ * others that failed: who reads a plan's newest trial finds the former. */
+static int store_ways(struct tuner *t, const char *mark, const struct candidate *candidates,
+                      const struct trial *trials, int count, int all, struct status *st)
+{
+    SCOPED struct candidate *stored = mem_alloc((size_t)all + 1, sizeof(*stored));
+    SCOPED struct trial *of_stored = mem_alloc((size_t)all + 1, sizeof(*of_stored));
+    int n = 0;
+    for (int i = count; i < all; i++)
+        if (trials[i].status == TRIAL_FAILED)
+            stored[n] = candidates[i], of_stored[n++] = trials[i];
+    for (int i = 0; i < count; i++)
+        stored[n] = candidates[i], of_stored[n++] = trials[i];
+    return store(t, mark, stored, of_stored, n, st);
+}
+
+/* Times the contenders interleaved and stores the trials.  Adds what ran to out, if it is given. */
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
     enum { WAYS = 3 };
-    const size_t most = WAYS * (size_t)l->count + 1;
-    SCOPED struct candidate *candidates = mem_alloc(most, sizeof(*candidates));
-    SCOPED struct candidate *stored = mem_alloc(most, sizeof(*stored));
-    SCOPED struct trial *trials = mem_alloc(most, sizeof(*trials));
-    SCOPED struct trial *their_trials = mem_alloc(most, sizeof(*their_trials));
+    SCOPED struct candidate *candidates =
+        mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*candidates));
+    SCOPED struct trial *trials = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
     int all = out == NULL ? add_ways(t, candidates, kept) : kept;
     int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
     if (result == 0) {
+        say_failures(t, candidates, trials, all);
         keep_fastest(candidates, trials, kept, all);
-        int failed = list_failed(t, candidates, trials, kept, all, stored, their_trials);
-        memcpy(stored + failed, candidates, (size_t)kept * sizeof(*stored));
-        memcpy(their_trials + failed, trials, (size_t)kept * sizeof(*their_trials));
-        result = store(t, mark, stored, their_trials, failed + kept, st);
+        result = store_ways(t, mark, candidates, trials, kept, all, st);
     }
     for (int i = 0; i < kept; i++) {
         if (result == 0 && out != NULL && trials[i].status == TRIAL_OK)

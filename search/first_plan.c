@@ -45,15 +45,15 @@ static bool choose_expected(const struct tuner *t, struct candidate *out)
            plan_candidate(&t->segments, NULL, t->space[plan], out, STATUS_IGNORED) == 0;
 }
 
-/* The plan that is expected to be the fastest, else that of the nearest workload, which may also
- * come first; 1, 0 or -1. */
+/* The plan that is expected to be the fastest, else that of the nearest workload; by a neighbour
+ * the other way round.  1, 0 or -1. */
 static int choose(struct tuner *t, struct candidate *out, struct status *st)
 {
-    int near = t->o->by_neighbour ? nearest_plan(t, out, st) : 0;
+    if (!t->o->by_neighbour)
+        return choose_expected(t, out) ? 1 : nearest_plan(t, out, st);
+    int near = nearest_plan(t, out, st);
     t->taught = near > 0;
-    if (near != 0)
-        return near;
-    return choose_expected(t, out) ? 1 : nearest_plan(t, out, st);
+    return near != 0 ? near : choose_expected(t, out);
 }
 
 static int measure(struct tuner *t, struct status *st)

@@ -5,7 +5,7 @@
 
 /* Trains on all plans, stores the model and fills the report's figure.  It stays unknown if there
  * are too few plans to learn from, if training would take too long, if there is no plan to predict,
- * or after an interrupt, which waits.  Training on a whole space takes half a minute. */
+ * or after an interrupt, as the user waits.  Training on a whole space takes half a minute. */
 static int learn_study(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                        struct status *st)
 {

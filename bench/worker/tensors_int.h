@@ -43,7 +43,7 @@ struct tensors {
     uint32_t fed[2];              /* [packed] which of these are filled (bits) */
     void *flow[2][TENSOR_COUNT];  /* [layer % 2] the inputs of the next layer */
     void *kept[2][TENSOR_COUNT];  /* [packed] copies for tensors_recall(); null: none */
-    unsigned kept_of;             /* the precision of the plan whose layers they are of */
+    unsigned kept_of;             /* the precision of the plan they were copied for */
     void *(*weight)[WEIGHT_MAX];  /* (L) tables are those of the first layer of each kind */
     bool (*drawn)[WEIGHT_MAX];    /* (L) the weight holds its values */
     struct e4m3_tensors e4m3;
