@@ -317,9 +317,10 @@ FAKE cuEventRecord(void *event, void *stream)
     return 0;
 }
 
+/* The host's time times 16: samples are long enough for the worker, and it takes fewer of them. */
 FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
 {
-    *ms = (float)((*(const double *)end - *(const double *)start) * 1e3);
+    *ms = (float)((*(const double *)end - *(const double *)start) * 16e3);
     return fake_sticky;
 }
 

@@ -102,9 +102,10 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
             continue;
         if (!out)
             load_all(a->tensor[t], begin, columns, values);
+        const bool real = is_real(w, t, row);
         for (int64_t c = 0; c < columns; c++)
             if (out)
-                values[c] = is_real(w, t, row) ? (float)tensor[c] : NAN;
+                values[c] = real ? (float)tensor[c] : NAN;
             else
                 tensor[c] = values[c];
         if (out)
@@ -189,16 +190,18 @@ static void copy_codes(const struct fp_args *a, const struct workload *w, int t,
 {
     int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
     uint8_t *codes = out ? a->e4m3.out : (uint8_t *)(uintptr_t)a->e4m3.in;
+    const enum dtype type = dtype();
     for (int64_t row = 0; row < rows; row++, tensor += columns) {
         int64_t begin = row_begin(a, w, t, row, columns);
+        const bool real = is_real(w, t, row);
         for (int64_t c = 0; begin >= 0 && c < columns; c++) {
             uint8_t *code = codes + begin + place_of(c);
             if (!out) {
                 tensor[c] = e4m3_unpack(*code) * factor;
                 continue;
             }
-            const double x = element_round(dtype(), (float)tensor[c]) * factor;
-            const bool fits = is_real(w, t, row) && (!wraps || fabs(x) <= E4M3_MOST);
+            const double x = element_round(type, (float)tensor[c]) * factor;
+            const bool fits = real && (!wraps || fabs(x) <= E4M3_MOST);
             *code = fits ? e4m3_pack((float)x) : E4M3_NAN;
         }
     }
