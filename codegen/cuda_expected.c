@@ -170,7 +170,7 @@ static struct lists lists_of(const struct workload *w, const struct tiling *t)
     return out;
 }
 
-static double joined_expected_us(const struct hopper_attention *h, const struct workload *w,
+static double joined_expected_us(const struct fp_hopper_attention *h, const struct workload *w,
                                  struct tiling tiling)
 {
     tiling.packed = w->lengths != NULL;
@@ -185,11 +185,11 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
 {
     if (w->blocks.start == NULL)
         return NAN;
-    struct hopper_attention h;
+    struct fp_hopper_attention h;
     struct cuda_launch launch;
     hopper_attention_of(c, w->head_size, &h);
     hopper_attention_launch(c, w, &launch);
-    if (h.kernel.joined)
+    if (h.joined)
         return joined_expected_us(&h, w, launch.tiling);
 
     const struct lists lists = lists_of(w, &launch.tiling);
@@ -197,9 +197,9 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
     double heads = (double)w->batch * w->heads / w->blocks.lists;
     double busy = (double)lists.entries * heads / MULTIPROCESSORS * attention[shape].step;
     double blocks = (double)launch.tiles / MULTIPROCESSORS;
-    if (h.kernel.draws && h.resident == 1) /* a multiprocessor has one tile after another */
+    if (h.draws && h.resident == 1) /* a multiprocessor has one tile after another */
         busy *= ceil(blocks) / blocks;
-    if (h.kernel.draws) /* else a thread block is launched for it, too */
+    if (h.draws) /* else a thread block is launched for it, too */
         blocks -= (1 - EMPTY_TILE) * (double)lists.empty * heads / MULTIPROCESSORS;
     return attention[shape].begin + fmax(busy, (double)lists.longest * attention[shape].alone) +
            busy * attention[shape].share +

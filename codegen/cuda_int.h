@@ -134,13 +134,8 @@ enum hopper_attention_row {
     HOPPER_ATTENTION_COUNT
 };
 
-struct hopper_attention {
-    struct fp_hopper_attention kernel;
-    int resident; /* thread blocks for which registers must suffice */
-};
-
 /* Of a choice of `hopper_attention`; false for a head size that it does not take. */
-bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_attention *out);
+bool hopper_attention_of(const struct choice *c, int head_size, struct fp_hopper_attention *out);
 
 bool hopper_attention_applicable(const struct choice *c, const struct build_target *t,
                                  const char **why);

@@ -69,9 +69,9 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
 
 void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
 {
-    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %s, %s, %s, %s", k->head_size, k->consumers, k->rows,
-             k->ring, k->producers, k->cluster, truth(k->draws), truth(k->overlap),
-             truth(k->q_in_registers), truth(k->ordered));
+    buf_addf(out, "{%d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s", k->head_size, k->consumers,
+             k->rows, k->ring, k->producers, k->cluster, k->resident, truth(k->draws),
+             truth(k->overlap), truth(k->q_in_registers), truth(k->ordered));
     if (k->out_e4m3 || k->joined)
         buf_addf(out, ", %s", truth(k->out_e4m3));
     buf_adds(out, k->joined ? ", true}" : "}");
@@ -79,24 +79,25 @@ void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
 
 void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    struct hopper_attention h;
+    struct fp_hopper_attention h;
     hopper_attention_of(c, t->head_size, &h);
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"hopper_attention.cuh\"\n\n");
     add_types(t, out);
-    buf_adds(out,
-             "/* head size, warpgroups that compute, query blocks, key blocks in flight, warps "
-             "that load, thread\n"
-             " * blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a "
-             "cover");
+    buf_adds(
+        out,
+        "/* head size, warpgroups that compute, query blocks, key blocks in flight, warps "
+        "that load, thread\n"
+        " * blocks that share a tile, and that a multiprocessor holds; tiles drawn, overlap, q "
+        "in\n"
+        " * registers, tiles of a cover");
     buf_addf(out,
              "%s */\n"
              "constexpr fp_hopper_attention shape = ",
-             h.kernel.out_e4m3 ? ", a result in e4m3" : "");
-    add_hopper_attention(&h.kernel, out);
+             h.out_e4m3 ? ", a result in e4m3" : "");
+    add_hopper_attention(&h, out);
     buf_adds(out, ";\n\n");
-    open_kernel(c, fp_hopper_attention_threads(h.kernel), h.resident, h.kernel.cluster, "fp_args a",
-                out);
+    open_kernel(c, fp_hopper_attention_threads(h), h.resident, h.cluster, "fp_args a", out);
     add_operators(c->chain, c->segment.first, c->segment.last, out);
     add_operands(c->chain, c->segment.first, c->segment.last, out);
     buf_adds(out, "    fp::hopper_attention::run<dtype, ops, shape>(a, io, shared);\n}\n");

@@ -8,31 +8,31 @@ static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 /* The fastest that was tried on an H200 with heads of 64 and of 128 columns; smaller heads run the
  * same.  hopper_attention_of() sets the head size.  Which one wins depends on the lists.  Above 64
  * a block takes twice the shared memory, and q has no registers beside the next scores. */
-static const struct hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
-    {[HOPPER_ATTENTION_64] = {{0, 1, 1, 2, 1, 1, true, false, false, false}, 4},
-     [HOPPER_ATTENTION_64_OVERLAP] = {{0, 1, 1, 3, 1, 1, false, true, true, false}, 3},
-     [HOPPER_ATTENTION_64_SPLIT] = {{0, 2, 1, 4, 2, 1, false, false, false, false}, 2},
-     [HOPPER_ATTENTION_64_CLUSTER] = {{0, 1, 1, 3, 1, 2, false, true, true, false}, 3},
-     [HOPPER_ATTENTION_128] = {{0, 2, 2, 3, 2, 1, true, false, false, false}, 2},
-     [HOPPER_ATTENTION_192] = {{0, 3, 3, 4, 4, 1, true, true, true, false}, 1}},
-    {[HOPPER_ATTENTION_64] = {{0, 1, 1, 2, 1, 1, true, false, false, false}, 2},
-     [HOPPER_ATTENTION_64_OVERLAP] = {{0, 1, 1, 3, 1, 1, false, true, false, false}, 1},
-     [HOPPER_ATTENTION_64_SPLIT] = {{0, 2, 1, 4, 2, 1, false, false, false, false}, 1},
-     [HOPPER_ATTENTION_64_CLUSTER] = {{0, 1, 1, 3, 1, 2, false, true, false, false}, 1},
-     [HOPPER_ATTENTION_128] = {{0, 2, 2, 3, 2, 1, true, true, false, false}, 1},
-     [HOPPER_ATTENTION_192] = {{0, 3, 3, 3, 4, 1, true, false, false, false}, 1}},
+static const struct fp_hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
+    {[HOPPER_ATTENTION_64] = {0, 1, 1, 2, 1, 1, 4, true, false, false},
+     [HOPPER_ATTENTION_64_OVERLAP] = {0, 1, 1, 3, 1, 1, 3, false, true, true},
+     [HOPPER_ATTENTION_64_SPLIT] = {0, 2, 1, 4, 2, 1, 2, false, false, false},
+     [HOPPER_ATTENTION_64_CLUSTER] = {0, 1, 1, 3, 1, 2, 3, false, true, true},
+     [HOPPER_ATTENTION_128] = {0, 2, 2, 3, 2, 1, 2, true, false, false},
+     [HOPPER_ATTENTION_192] = {0, 3, 3, 4, 4, 1, 1, true, true, true}},
+    {[HOPPER_ATTENTION_64] = {0, 1, 1, 2, 1, 1, 2, true, false, false},
+     [HOPPER_ATTENTION_64_OVERLAP] = {0, 1, 1, 3, 1, 1, 1, false, true, false},
+     [HOPPER_ATTENTION_64_SPLIT] = {0, 2, 1, 4, 2, 1, 1, false, false, false},
+     [HOPPER_ATTENTION_64_CLUSTER] = {0, 1, 1, 3, 1, 2, 1, false, true, false},
+     [HOPPER_ATTENTION_128] = {0, 2, 2, 3, 2, 1, 1, true, true, false},
+     [HOPPER_ATTENTION_192] = {0, 3, 3, 3, 4, 1, 1, true, false, false}},
 };
 
 /* wgmma multiplies with so many columns of v; wgmma.cuh has these. */
 static const int head_sizes[] = {32, 48, 64, 72, 80, 96, 104, 128};
 
-bool hopper_attention_of(const struct choice *c, int head_size, struct hopper_attention *out)
+bool hopper_attention_of(const struct choice *c, int head_size, struct fp_hopper_attention *out)
 {
     *out = shapes[head_size > 64][choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE)];
-    out->kernel.head_size = head_size;
-    out->kernel.ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
-    out->kernel.joined = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_JOINED;
-    out->kernel.out_e4m3 = c->schedule.precision != 0;
+    out->head_size = head_size;
+    out->ordered = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_ORDERED;
+    out->joined = choice_value(c, HOPPER_ATTENTION_KNOB_COVER) == HOPPER_COVER_JOINED;
+    out->out_e4m3 = c->schedule.precision != 0;
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
         if (head_sizes[i] == head_size)
             return true;
@@ -68,7 +68,7 @@ static const char *why_not_joined(const struct choice *c, const struct build_tar
 bool hopper_attention_applicable(const struct choice *c, const struct build_target *t,
                                  const char **why)
 {
-    struct hopper_attention h;
+    struct fp_hopper_attention h;
     bool known = hopper_attention_of(c, t->head_size, &h);
     const struct chain_functions f = chain_functions(c->chain);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
@@ -83,22 +83,22 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
                             "this kernel runs scores, softmax and context together, and no GEMM");
     if (f.rope && c->segment.first < ATTENTION_FIRST)
         return inapplicable(why, "this kernel does not turn q and k: segments 0-1 and 1 do");
-    if (h.kernel.ordered && f.score_bias)
+    if (h.ordered && f.score_bias)
         return inapplicable(why, "ordered tokens have no distance by their places");
-    if (h.kernel.ordered && !t->ordered)
+    if (h.ordered && !t->ordered)
         return inapplicable(why, "no order of tokens needs fewer blocks of this attention mask");
-    if (h.kernel.ordered && !h.kernel.draws)
+    if (h.ordered && !h.draws)
         return inapplicable(
             why, "a part of the attention mask waits for tiles that were drawn before its own, "
                  "and this shape draws none");
-    if (h.kernel.ordered && h.kernel.rows > 2)
+    if (h.ordered && h.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
-    if (h.kernel.joined && why_not_joined(c, t, &h.kernel) != NULL)
-        return inapplicable(why, why_not_joined(c, t, &h.kernel));
-    if (h.kernel.out_e4m3 && t->head_size % 16 != 0)
+    if (h.joined && why_not_joined(c, t, &h) != NULL)
+        return inapplicable(why, why_not_joined(c, t, &h));
+    if (h.out_e4m3 && t->head_size % 16 != 0)
         return inapplicable(why, "e4m3 is stored in groups of 16 columns");
-    if (fp_hopper_attention_shared(h.kernel, f.score_bias) > arch_shared_bytes(t->arch))
+    if (fp_hopper_attention_shared(h, f.score_bias) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;
 }
@@ -106,19 +106,18 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
 void hopper_attention_launch(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out)
 {
-    struct hopper_attention h;
-    hopper_attention_of(c, w->head_size, &h);
-    const struct fp_hopper_attention *k = &h.kernel;
+    struct fp_hopper_attention k;
+    hopper_attention_of(c, w->head_size, &k);
     int64_t blocks = ceil_div(w->seq_len, MASK_BLOCK), heads = (int64_t)w->batch * w->heads;
     *out = (struct cuda_launch){
-        .threads = fp_hopper_attention_threads(*k),
-        .shared_bytes = fp_hopper_attention_shared(*k, chain_functions(c->chain).score_bias),
-        .persistent = k->draws,
-        .tiling = {.rows = k->rows, .ordered = k->ordered, .joined = k->joined},
+        .threads = fp_hopper_attention_threads(k),
+        .shared_bytes = fp_hopper_attention_shared(k, chain_functions(c->chain).score_bias),
+        .persistent = k.draws,
+        .tiling = {.rows = k.rows, .ordered = k.ordered, .joined = k.joined},
         .sync_words = FP_SYNC_TILES};
     int64_t parts = tiling_parts(&out->tiling, w);
-    out->tiles = parts * heads * ceil_div(blocks, k->rows) * k->cluster;
-    if (k->joined)
+    out->tiles = parts * heads * ceil_div(blocks, k.rows) * k.cluster;
+    if (k.joined)
         out->tiles = w->heads * ceil_div((int64_t)w->batch * w->seq_len, MASK_BLOCK);
     if (parts == 1)
         return;

@@ -54,12 +54,6 @@
 namespace fp::hopper_attention
 {
 
-/* x, which is equal in all lanes, in a form that the compiler knows to be uniform. */
-FP_DEVICE int uniform(int x)
-{
-    return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
-}
-
 /* Loads every line of the arguments at once, so that later reads of them hit the cache. */
 FP_DEVICE void touch_arguments(const fp_args &a)
 {
@@ -87,7 +81,7 @@ template <class S>
 FP_DEVICE void consume(const fp_args &a, const fp_attention &io, typename S::smem &s)
 {
     using smem = typename S::smem;
-    const int wg = uniform(static_cast<int>(threadIdx.x) / FOUR_WARPS);
+    const int wg = static_cast<int>(uniform(threadIdx.x / FOUR_WARPS));
     u32 slot = S::SHARES == 1 ? 0 : wg / S::G, phase = 0;
     compute<S> step(s, wg, slot, phase);
 #pragma unroll 1
@@ -128,6 +122,8 @@ FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
         loads.run(t, e);
         return;
     }
+    if constexpr (S::DRAWS)
+        give_registers<fp_hopper_attention_registers(A)>(); /* none: see README.md */
     if constexpr (!S::DRAWS)
         loads.load_own_q(t);
     consume<S>(a, io, s);

@@ -12,6 +12,7 @@ struct fp_hopper_attention {
     int ring;            /* key blocks in flight */
     int producers;       /* warps that load */
     int cluster;         /* thread blocks that share a tile's keys */
+    int resident;        /* thread blocks that a multiprocessor has registers for */
     bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
     bool overlap;        /* the next scores are issued before the context, for softmax beside it */
     bool q_in_registers; /* as an operand; else in shared memory */
@@ -23,6 +24,14 @@ struct fp_hopper_attention {
 FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)
 {
     return g.consumers * 128 + g.producers * 32;
+}
+
+/* Registers of a thread, as ptxas gives them out: in eights, 16384 to the warps of each of a
+ * multiprocessor's four parts. */
+FP_CONSTANT int fp_hopper_attention_registers(struct fp_hopper_attention g)
+{
+    const int warps = fp_hopper_attention_threads(g) / 32 * g.resident;
+    return 16384 / ((warps + 3) / 4 * 32) / 8 * 8;
 }
 
 /* Bytes of shared memory of a thread block: sizeof(shape::smem), and what aligns it.  score_bias:

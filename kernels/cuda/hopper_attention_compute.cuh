@@ -213,8 +213,8 @@ template <class S> struct compute {
         mbarrier_wait(at(&smem::full_k) + slot * 8, phase);
         const int mine = S::C == 1 ? 0 : group; /* a constant makes one access of two */
         if (i % 32 == first && i >= 32) {
-            skip = s.later[i / 32 & 1][0][mine] >> first;
-            partial = s.later[i / 32 & 1][1][mine] >> first;
+            skip = uniform(s.later[i / 32 & 1][0][mine]) >> first;
+            partial = uniform(s.later[i / 32 & 1][1][mine]) >> first;
         }
         return (skip & 1) != 0;
     }
@@ -329,10 +329,10 @@ template <class S> struct compute {
     }
 
     /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
-     * at once: the softmax of the scores runs while the tensor cores compute the context. */
-    FP_DEVICE void overlap_blocks(rows &r, u32 held, u32 held_phase) const
+     * at once: the softmax of the scores runs while the tensor cores compute the context.  v at
+     * `held` has landed, as k at hand has, which was loaded after it. */
+    FP_DEVICE void overlap_blocks(rows &r, u32 held) const
     {
-        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         proxy_fence();
         if constexpr (S::QREG)
             pin(r.q);
@@ -357,9 +357,10 @@ template <class S> struct compute {
     /* Computes its entries of a tile, which the loading warps have announced. */
     FP_DEVICE void run(rows &r, int tile)
     {
-        entries = static_cast<u32>(s.item[tile].entries);
+        entries = uniform(static_cast<u32>(s.item[tile].entries));
         const int mine = S::C == 1 ? 0 : group; /* as in seek() */
-        skip = s.marks[tile][0][mine] >> first, partial = s.marks[tile][1][mine] >> first;
+        skip = uniform(s.marks[tile][0][mine]) >> first;
+        partial = uniform(s.marks[tile][1][mine]) >> first;
         query<S>{s}.prepare(r.q, tile, group, share);
         r.low_q = (low(&smem::q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
         softmax<S>::clear(r.o, r.state);
@@ -379,7 +380,7 @@ template <class S> struct compute {
                 while (i < entries) {
                     if (seek())
                         break;
-                    overlap_blocks(r, held, held_phase);
+                    overlap_blocks(r, held);
                     held = slot, held_phase = phase;
                     advance();
                 }

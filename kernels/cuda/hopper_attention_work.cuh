@@ -12,6 +12,12 @@ namespace fp::hopper_attention
 
 constexpr int WORD_SKIP = -2; /* in the place of a query block: it skips this key block */
 
+/* x, which is equal in all lanes, in a form that the compiler knows to be uniform. */
+FP_DEVICE u32 uniform(u32 x)
+{
+    return __reduce_or_sync(0xffffffffu, x);
+}
+
 /* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
  * columns. */
 struct row_state {

@@ -219,12 +219,12 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        struct hopper_attention h;
+        struct fp_hopper_attention h;
         if (choices[i].impl->emit != emit_hopper_attention)
             continue;
         hopper_attention_of(&choices[i], head_size, &h);
         buf_addf(out, "constexpr fp_hopper_attention shape_%d_%d = ", head_size, i);
-        add_hopper_attention(&h.kernel, out);
+        add_hopper_attention(&h, out);
         buf_addf(out,
                  ";\nstatic_assert(sizeof(fp::hopper_attention::shape<fp::fp16, FP_SPLIT | "
                  "FP_MERGE, shape_%d_%d>) > 0);\n",

@@ -18,8 +18,9 @@ using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
 /* head size, warpgroups that compute, query blocks, key blocks in flight, warps that load, thread
- * blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a cover */
-constexpr fp_hopper_attention shape = {64, 2, 2, 3, 2, 1, true, false, false, false};
+ * blocks that share a tile, and that a multiprocessor holds; tiles drawn, overlap, q in
+ * registers, tiles of a cover */
+constexpr fp_hopper_attention shape = {64, 2, 2, 3, 2, 1, 2, true, false, false, false};
 
 extern "C" __global__ void __launch_bounds__(320, 2)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
