@@ -23,7 +23,8 @@
  *
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
  * compute have read them.  Every thread arrives at empty_k, because each reads row words with
- * instructions of its own; one thread of a warp arrives at the others.  Two bits of each entry
+ * instructions of its own, and so at empty_v where JOINED; one thread of a warp arrives at the
+ * others.  Two bits of each entry
  * (skip, partial) tell a warpgroup what to do with the key block.  A warpgroup that skips an entry
  * arrives all the same.
  *
@@ -31,6 +32,7 @@
  *   OVERLAP  the next entry's scores are issued before this one's context, so that softmax runs
  *            beside the context; else one after another
  *   QREG     q is an operand in registers, else in shared memory
+ *   LANDS    warps that load announce copies when they have landed and are visible to wgmma
  *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and
  *            the mask may be in two parts
  *
@@ -68,7 +70,7 @@ template <class S> FP_DEVICE void init_mbarriers(typename S::smem &s)
         mbarrier_init(shared_address(&s.full_k[i]), 32 * S::P + 1);
         mbarrier_init(shared_address(&s.full_v[i]), 32 * S::P);
         mbarrier_init(shared_address(&s.empty_k[i]), FOUR_WARPS * S::G);
-        mbarrier_init(shared_address(&s.empty_v[i]), 4 * S::G);
+        mbarrier_init(shared_address(&s.empty_v[i]), (S::JOINED ? FOUR_WARPS : 4) * S::G);
     }
     for (int i = 0; i < S::TILES; i++) {
         mbarrier_init(shared_address(&s.full_q[i]), 32 * S::P + 1);

@@ -95,6 +95,8 @@ template <class S> struct query {
             if constexpr (S::BIAS) {
                 add_bias(s.q[tile][group], s.bias[tile][0],
                          static_cast<int>(threadIdx.x) % FOUR_WARPS + share * FOUR_WARPS);
+            }
+            if constexpr (S::BIAS || S::LANDS) {
                 proxy_fence();
                 S::meet(group);
             }
@@ -219,14 +221,21 @@ template <class S> struct compute {
         return (skip & 1) != 0;
     }
 
+    /* Where JOINED each thread has read v. */
+    FP_DEVICE void leave_v(u32 held) const
+    {
+        if constexpr (S::JOINED)
+            mbarrier_arrive(at(&smem::empty_v) + held * 8);
+        else
+            mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
+    }
+
     /* Arrives for the key block at hand, which this warpgroup skips. */
     FP_DEVICE void pass_over() const
     {
         mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
-        __syncwarp();
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        if (threadIdx.x % 32 == 0)
-            mbarrier_arrive(at(&smem::empty_v) + slot * 8);
+        leave_v(slot);
     }
 
     /* Adds the score bias, if there is one, and masks. */
@@ -297,10 +306,17 @@ template <class S> struct compute {
         }
     }
 
+    /* Copies that have landed become visible to products. */
+    static FP_DEVICE void see_copies()
+    {
+        if constexpr (!S::LANDS)
+            proxy_fence();
+    }
+
     /* The probabilities of the key block at hand; nothing runs beside it. */
     FP_DEVICE void score_block(rows &r) const
     {
-        proxy_fence();
+        see_copies();
         if constexpr (S::QREG)
             pin(r.q);
         issue_scores(r);
@@ -321,11 +337,11 @@ template <class S> struct compute {
         if constexpr (S::JOINED)
             if (r.masked)
                 contain(r, held);
-        proxy_fence();
+        see_copies();
         issue_context(r, held);
         wgmma_wait<0>();
         pin(r.o);
-        mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
+        leave_v(held);
     }
 
     /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
@@ -333,7 +349,7 @@ template <class S> struct compute {
      * `held` has landed, as k at hand has, which was loaded after it. */
     FP_DEVICE void overlap_blocks(rows &r, u32 held) const
     {
-        proxy_fence();
+        see_copies();
         if constexpr (S::QREG)
             pin(r.q);
         issue_scores(r);
@@ -347,7 +363,7 @@ template <class S> struct compute {
         pin(r.c);
         wgmma_wait<0>();
         pin(r.o);
-        mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
+        leave_v(held);
         if (grown)
             softmax<S>::scale_rows(r.o, r.rescale);
         pin(r.c); /* wgmma reads p until here */

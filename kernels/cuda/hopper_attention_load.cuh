@@ -18,6 +18,7 @@ template <class S> struct load {
     const fp_args &a;
     const fp_attention &io;
     typename S::smem &s;
+    u32 issued = 0; /* LANDS: the mbarrier of the copies that were issued last; 0: none */
 
     /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
     struct position {
@@ -84,6 +85,29 @@ template <class S> struct load {
         return s.drawn[n & 1];
     }
 
+    /* Announces all copies but those of the last PENDING groups, once they have landed. */
+    template <int PENDING> FP_DEVICE void land()
+    {
+        if (issued == 0)
+            return;
+        copy_wait<PENDING>();
+        proxy_fence();
+        mbarrier_arrive(issued);
+        issued = 0;
+    }
+
+    /* The copies that were issued since the last call are what an mbarrier waits for. */
+    FP_DEVICE void announce(u32 full)
+    {
+        if constexpr (S::LANDS) {
+            copy_commit();
+            land<1>();
+            issued = full;
+        } else {
+            mbarrier_arrive_copies(full);
+        }
+    }
+
     /* From the thread block's first tile, which is at hand, to its last one. */
     FP_DEVICE void run(tile t, entry e)
     {
@@ -126,6 +150,7 @@ template <class S> struct load {
                 if (++ring.slot == STAGES)
                     ring.slot = 0, ring.phase ^= 1;
             }
+            land<0>();
             if constexpr (DRAWS) {
                 number = share_drawn(next, n, me.tid);
                 if (number < end)
@@ -269,7 +294,7 @@ template <class S> struct load {
     /* Loads k, v and row words of entry i.  keys: the tokens of its keys where they are ordered; in
      * the end those of the next entry, which are on their way meanwhile. */
     FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const head_rows &from,
-                                  int entries, int i, position at, const loader &me) const
+                                  int entries, int i, position at, const loader &me)
     {
         const bool fetches = i % 32 < CLUSTER && i >= 32;
         if (fetches) {
@@ -300,10 +325,10 @@ template <class S> struct load {
                         a.tiles.words + static_cast<i64>(word[g]) * BLOCK + me.lane * 2);
         if (me.tid == 0)
             mbarrier_arrive(full_k);
-        mbarrier_arrive_copies(full_k);
+        announce(full_k);
         mbarrier_wait(shared_address(&s.empty_v[at.slot]), at.phase);
         load_keys(shared_address(s.v[at.slot]), from.v, from, block, of);
-        mbarrier_arrive_copies(shared_address(&s.full_v[at.slot]));
+        announce(shared_address(&s.full_v[at.slot]));
     }
 };
 

@@ -42,6 +42,9 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
                           SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
                           ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3, JOINED = A.joined;
+    /* Who copies keys waits for them and makes them visible to products; else who multiplies does,
+     * which is slower here, and faster where three warpgroups share a ring. */
+    static constexpr bool LANDS = DRAWS && C == 2 && W <= 64;
     static_assert(is_half<D> && W % 8 == 0 && W <= 128, "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
