@@ -258,9 +258,11 @@ struct sampling {
     double limit_s;         /* of the whole call, waiting and verifying included: the samples of an
                                interval are enough where more would end later; 0: none */
     double censor_above_ms; /* 0: never */
-    bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
-    bool all_rows;   /* with all_layers: compare all rows of each layer with the oracle's, not only
-                        a sample of the layers after the first */
+    bool beside_first; /* the others are ways beside the first one: a way that is slower for certain
+                          needs no more than the samples of an interval */
+    bool all_layers;   /* false: time as few as keep the weights out of the caches, scale to L */
+    bool all_rows; /* with all_layers: compare all rows of each layer with the oracle's, not only
+                      a sample of the layers after the first */
 };
 extern const struct sampling sampling_search, sampling_exhaustive, sampling_final, sampling_bench;
 

@@ -126,13 +126,14 @@ struct bench {
     int mask_fd;          /* the mask's bits in memory, inherited by the worker */
     const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
-    struct turn *turn;                 /* may be null */
-    bool began_early;                  /* a compiler ran; with the first one a worker is started */
-    struct limits limits;              /* as the worker says */
-    double oracle_left_s;              /* likewise */
-    struct lock_wait wait;             /* for the device; limit_s is set for each turn */
-    double until;                      /* when the limit is over, as clock_seconds() */
-    struct disturbance disturbance;    /* of all measurements so far */
+    struct turn *turn;              /* may be null */
+    double turn_s;                  /* when it came, if another session had the device until then */
+    bool began_early;               /* a compiler ran; with the first one a worker is started */
+    struct limits limits;           /* as the worker says */
+    double oracle_left_s;           /* likewise */
+    struct lock_wait wait;          /* for the device; limit_s is set for each turn */
+    double until;                   /* when the limit is over, as clock_seconds() */
+    struct disturbance disturbance; /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the choice */
     uint64_t shuffles;                 /* random orders drawn so far */
     int candidates;                    /* of the request that the worker serves */

@@ -119,6 +119,8 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     json_t *request =
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
                   "sampling", message_of_sampling(&now), "candidates", candidates);
+    if (b->turn_s > 0)
+        json_object_set_new(request, "idle_s", json_real(clock_seconds() - b->turn_s));
     struct status failed = STATUS_INIT;
     b->candidates = n;
     b->timing_s = now.max_samples > 0 ? 1 + now.max_seconds : 0;

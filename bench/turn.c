@@ -62,6 +62,7 @@ int bench_take_turn(struct bench *b, const struct choice *choices, int count, st
     }
     if (result == 0)
         result = wait_for_turn(b, st);
+    b->turn_s = clock_seconds();
     b->toolchain.niceness = usual;
     return result;
 }

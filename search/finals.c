@@ -2,8 +2,8 @@
 #include "search/tuner_int.h"
 
 /* So many of the fastest plans try other schedules before the finals of a search that does not
- * treat all plans alike. */
-enum { FITTED = 4 };
+ * treat all plans alike; fewer where a near workload has taught which ones are fast. */
+enum { FITTED = 4, FITTED_TAUGHT = 2 };
 
 /* Of the finals of an exhaustive search that had no time to refine. */
 #define MARK_UNREFINED " unrefined"
@@ -47,12 +47,17 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
 }
 
 /* Appends the other ways in which plans run: with the schedules that were fitted to them and, with
- * lengths, with rows of padding.  Baselines run on packed tokens, as the search has timed them. */
+ * lengths, with rows of padding.  Baselines run on packed tokens, as the search has timed them.  A
+ * taught search does not run again what a plan's fitted schedules have beaten. */
 static int add_ways(const struct tuner *t, struct candidate *candidates, int count)
 {
     int all = count;
     for (int i = 0; i < count; i++) {
         const struct candidate *fitted = fitted_find(&t->fitted, candidates[i].plan);
+        if (t->taught && fitted != NULL) {
+            candidates[i] = *fitted;
+            candidates[i].packed = t->segments.packed;
+        }
         if (t->segments.packed && !baselines_have(&t->o->baselines, candidates[i].plan)) {
             candidates[all] = candidates[i];
             candidates[all++].packed = false;
@@ -161,7 +166,8 @@ static int try_schedules(struct tuner *t, const struct contest *finals, const st
     if (is_exhaustive(t) || history_best(from) < 0)
         return 0;
     struct lineup l = lineup_in_time(t, from, finals);
-    int result = fit_schedules(t, l.items, l.fastest < FITTED ? l.fastest : FITTED, st);
+    const int most = t->taught ? FITTED_TAUGHT : FITTED;
+    int result = fit_schedules(t, l.items, l.fastest < most ? l.fastest : most, st);
     lineup_release(&l);
     return result;
 }

@@ -68,7 +68,8 @@ static struct sampling fit_sampling(const struct trying *y)
     struct sampling how = sampling_search;
     double samples = fmin(SECONDS_OF_PASSES * 1000 / y->ms, SAMPLES_MOST);
     how.min_samples = how.max_samples = (int)fmax(samples, SAMPLES_OF_AN_INTERVAL);
-    how.censor_above_ms = y->now.count > 0 ? FAR_SLOWER * y->ms : 0;
+    how.beside_first = y->now.count > 0;
+    how.censor_above_ms = how.beside_first ? FAR_SLOWER * y->ms : 0;
     return how;
 }
 

@@ -364,11 +364,12 @@ int stage1(struct tuner *t, struct status *st)
     learn(t, &b);
     if ((is_exhaustive(t) ? time_all(t, st) : time_first_slots(t, &b, st)) != 0)
         return -1;
-    for (size_t i = 0; i < ARRAY_LEN(shares); i++)
+    for (size_t i = 0; i < (t->taught ? 1 : ARRAY_LEN(shares)); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)
             return -1;
-    bool audited = t->past.searched && /* by the search before this one */
-                   segment_table_tried(&t->segments) == before;
+    bool audited = t->taught ||         /* by the search of a near workload */
+                   (t->past.searched && /* by the search before this one */
+                    segment_table_tried(&t->segments) == before);
     if (!audited && !machine_is_crowded(t) && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
         return -1;
     return bench_build_some(t->bench, NULL, 0, 0, 0, NULL, st); /* plans need no more of them */

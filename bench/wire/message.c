@@ -202,10 +202,11 @@ void choice_name(const struct choice *c, struct buf *out)
 
 json_t *message_of_sampling(const struct sampling *s)
 {
-    return json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:b}", "min_samples", s->min_samples,
+    return json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:b, s:b}", "min_samples", s->min_samples,
                      "max_samples", s->max_samples, "min_seconds", s->min_seconds, "max_seconds",
                      s->max_seconds, "limit_s", s->limit_s, "censor_above_ms", s->censor_above_ms,
-                     "all_layers", s->all_layers, "all_rows", s->all_rows);
+                     "beside_first", s->beside_first, "all_layers", s->all_layers, "all_rows",
+                     s->all_rows);
 }
 
 void sampling_spend(struct sampling *s, double seconds)
@@ -217,13 +218,14 @@ void sampling_spend(struct sampling *s, double seconds)
 
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st)
 {
-    int all_layers, all_rows;
-    if (unpack(m, "sampling", st, "{s:i, s:i, s:F, s:F, s:F, s:F, s:b, s:b}", "min_samples",
+    int beside_first, all_layers, all_rows;
+    if (unpack(m, "sampling", st, "{s:i, s:i, s:F, s:F, s:F, s:F, s:b, s:b, s:b}", "min_samples",
                &out->min_samples, "max_samples", &out->max_samples, "min_seconds",
                &out->min_seconds, "max_seconds", &out->max_seconds, "limit_s", &out->limit_s,
-               "censor_above_ms", &out->censor_above_ms, "all_layers", &all_layers, "all_rows",
-               &all_rows) != 0)
+               "censor_above_ms", &out->censor_above_ms, "beside_first", &beside_first,
+               "all_layers", &all_layers, "all_rows", &all_rows) != 0)
         return -1;
+    out->beside_first = beside_first != 0;
     out->all_layers = all_layers != 0;
     out->all_rows = all_rows != 0;
     return 0;

@@ -213,9 +213,17 @@ static void beat_sample(void *ctx, int contender)
     worker_timing(k, &so_far);
 }
 
+/* Another session may have used the device before this one, and says when it ended. */
+void worker_note_use(struct worker *k, const json_t *request)
+{
+    const json_t *idle_s = json_object_get(request, "idle_s");
+    if (idle_s != NULL)
+        k->last_run_s = fmax(k->last_run_s, clock_seconds() - json_number_value(idle_s));
+}
+
 /* Clocks stay high for about a second after the last run.  A CPU's caches hold the data of other
  * programs even then. */
-static struct warm_up warm_up(const struct worker *k)
+struct warm_up worker_warm_up(const struct worker *k)
 {
     return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
                             .each_s = k->ops->undisturbed ? 0 : 0.02};
@@ -238,7 +246,7 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
     }
     for (int i = 0; i < count; i++)
         verify_spoil(k, &((const struct subject *)contenders[i].ctx)->program);
-    const struct warm_up warm = warm_up(k);
+    const struct warm_up warm = worker_warm_up(k);
     struct timing timing = {contenders, count, how};
     if (how->max_samples > 0 && k->ops->watch != NULL)
         k->ops->watch(k->device);
@@ -267,6 +275,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     if (k->ops->undisturbed && !how.all_layers)
         how.min_seconds = 0;
     const json_t *candidates = json_object_get(request, "candidates");
+    worker_note_use(k, request);
     uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
     int n = (int)json_array_size(candidates), layers = k->w.layers;
     if (!how.all_layers)

@@ -123,15 +123,23 @@ static bool has_least(const struct contender *c, const struct sampling *how)
     return c->trial->sample_count >= how->min_samples && c->elapsed_s >= how->min_seconds;
 }
 
-/* Before a round: a contender that is far slower than the fastest rests from now on, even if the
- * fastest fails or slows down.  Else sample k would not be of round k. */
+static bool slower_than(const struct contender *c, const struct contender *first)
+{
+    return c != first && !first->out && c->trial->sample_count >= SAMPLES_OF_AN_INTERVAL &&
+           ratio_of(c, first).low > 1;
+}
+
+/* Before a round: a contender that is far slower than the fastest, or slower than the first one
+ * that the others run beside, rests from now on, even if that one fails or slows down.  Else sample
+ * k would not be of round k. */
 static void lay_to_rest(struct contender *contenders, int n, const struct sampling *how)
 {
     const struct contender *fastest = fastest_of(contenders, n);
     for (int i = 0; i < n && fastest != NULL; i++) {
         struct contender *c = &contenders[i];
-        c->rests =
-            c->rests || (!c->out && has_least(c, how) && ratio_of(c, fastest).low > FAR_SLOWER);
+        c->rests = c->rests ||
+                   (!c->out && has_least(c, how) && ratio_of(c, fastest).low > FAR_SLOWER) ||
+                   (how->beside_first && !c->out && slower_than(c, &contenders[0]));
     }
 }
 
@@ -154,9 +162,20 @@ static bool satisfied(const struct contender *c, const struct contender *fastest
            (fastest != NULL && compared(c, fastest));
 }
 
+/* Whether nothing is left that could run beside the first one. */
+static bool stands_alone(const struct contender *contenders, int n, const struct sampling *how)
+{
+    for (int i = 1; i < n; i++)
+        if (!done(&contenders[i], how))
+            return false;
+    return n > 1 && contenders[0].trial->sample_count >= SAMPLES_OF_AN_INTERVAL;
+}
+
 static bool all_satisfied(const struct contender *contenders, int n, const struct sampling *how)
 {
     const struct contender *fastest = fastest_of(contenders, n);
+    if (how->beside_first && stands_alone(contenders, n, how))
+        return true;
     for (int i = 0; i < n; i++)
         if (!satisfied(&contenders[i], fastest, how))
             return false;

@@ -377,6 +377,10 @@ void worker_need_reference(struct worker *k, struct reference *r, int layers, bo
 /* The fewest layers whose weights and tensors exceed cache_bytes; at least 2, at most all. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes);
 
+/* "idle_s" of a request: so many seconds ago another session ended its work on the device. */
+void worker_note_use(struct worker *k, const json_t *request);
+struct warm_up worker_warm_up(const struct worker *k);
+
 int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 
 #endif

@@ -148,6 +148,28 @@ START_TEST(neighbour_teaches)
 }
 END_TEST
 
+static int segments_of_another_mask(const char *mask, bool by_neighbour)
+{
+    const int before = fake.segments;
+    mask_spec_release(&fake.workload.mask_spec);
+    OK(mask_parse(mask, &fake.workload.mask_spec, &st));
+    OK(workload_check(&fake.workload, &st));
+    options.by_neighbour = by_neighbour;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    return fake.segments - before;
+}
+
+/* It times no segment that hopes for less than its parts take, and draws none. */
+START_TEST(neighbour_saves_segments)
+{
+    options.search.budget = 0;
+    run();
+    int taught = segments_of_another_mask("causal", true);
+    ck_assert_int_lt(taught, segments_of_another_mask("sliding:w=2", false));
+}
+END_TEST
+
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
 
 /* How many of the choices are of a slot; all of them are distinct. */
@@ -297,6 +319,6 @@ SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segment
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
       ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
       LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2), LOOP(neighbour_teaches, 0, 3),
-      ONCE(expected_plan_is_compiled_beforehand),
+      ONCE(neighbour_saves_segments), ONCE(expected_plan_is_compiled_beforehand),
       ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected),
       ONCE(given_plan_is_the_first), LOOP(given_plan_that_does_not_serve, 0, 3))

@@ -63,5 +63,24 @@ START_TEST(pieces_cover_a_tensor)
 }
 END_TEST
 
+/* A GPU's clock is high for a second after any session has used it. */
+START_TEST(a_device_that_was_just_used_is_warm)
+{
+    const struct device_ops ops = {.undisturbed = true};
+    static const struct {
+        double idle_s; /* -1: nothing is said */
+        bool warm;
+    } says[] = {{0, true}, {0.5, true}, {2, false}, {-1, false}};
+    for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+        struct worker k = {.ops = &ops, .last_run_s = -10};
+        json_auto_t *request = json_object();
+        if (says[i].idle_s >= 0)
+            json_object_set_new(request, "idle_s", json_real(says[i].idle_s));
+        worker_note_use(&k, request);
+        ck_assert_int_eq(worker_warm_up(&k).device_s == 0, says[i].warm);
+    }
+}
+END_TEST
+
 SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)),
-      LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)))
+      LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)), ONCE(a_device_that_was_just_used_is_warm))

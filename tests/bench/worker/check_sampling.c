@@ -221,6 +221,31 @@ START_TEST(who_rests_does_not_come_back)
 }
 END_TEST
 
+/* Beside the first one: a way that is slower for certain takes an interval's samples, one that is
+ * faster or like it all of them, and the first one as many as any. */
+START_TEST(slower_ways_rest)
+{
+    struct fake fakes[] = {{.ms = 10}, {.ms = 10.2}, {.ms = 10}, {.ms = 9.9}};
+    struct sampling how = {.min_samples = 30, .max_samples = 30, .beside_first = true};
+    struct trial trials[CONTENDERS];
+    run(fakes, CONTENDERS, &how, 0, trials);
+    ck_assert_int_eq(trials[1].sample_count, SAMPLES_OF_AN_INTERVAL);
+    ck_assert_int_eq(trials[1].status, TRIAL_OK);
+    for (int i = 0; i < CONTENDERS; i += i == 0 ? 2 : 1)
+        ck_assert_int_eq(trials[i].sample_count, 30);
+    release(trials, CONTENDERS);
+    run(fakes, 2, &how, 0, trials); /* nothing is left beside it */
+    ck_assert_int_eq(trials[0].sample_count, SAMPLES_OF_AN_INTERVAL + 1); /* one round more */
+    ck_assert_int_eq(trials[1].sample_count, SAMPLES_OF_AN_INTERVAL);
+    release(trials, 2);
+    how.beside_first = false;
+    run(fakes, 2, &how, 0, trials);
+    ck_assert_int_eq(trials[0].sample_count, 30);
+    ck_assert_int_eq(trials[1].sample_count, 30);
+    release(trials, 2);
+}
+END_TEST
+
 START_TEST(hopeless_ones_are_censored)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
@@ -253,5 +278,5 @@ SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)), ONCE(a_limit_leaves_time_to_verify),
       LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
-      LOOP(who_rests_does_not_come_back, 0, 2), ONCE(hopeless_ones_are_censored),
-      ONCE(one_that_fails_leaves_the_others_alone))
+      LOOP(who_rests_does_not_come_back, 0, 2), ONCE(slower_ways_rest),
+      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone))
