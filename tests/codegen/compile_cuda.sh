@@ -41,9 +41,10 @@ for source in ./00_01_*_hopper_gemm*.cu; do
 done
 nvrtc=$(dirname "$(realpath "$(command -v nvcc)")")/../lib64/libnvrtc.so
 if [ -e "$nvrtc" ]; then
-  # Host code of a library and the checks of sizes are nvcc's alone.  Of a sample the golden sources have all headers.
+  # Host code of a library and the checks of sizes are nvcc's alone.  Of a sample the golden sources have all headers,
+  # and stamps none of their own.
   grep -v -e _library -e '^sizes' list >nvrtc_list
-  [ "$what" != sample ] || sed -i '/^segment_/!d' nvrtc_list
+  [ "$what" != sample ] || sed -i -e '/^segment_/!d' -e '/_stamped/d' nvrtc_list
   # shellcheck disable=SC2016
   xargs -P "$(nproc)" -L 1 sh -c '
     "$0" --nvrtc "$1" -std=c++17 "$4" -I "$2" -I "$2/.." -o "$3.nvrtc" "$3" >"$3.log" 2>&1 ||

@@ -44,27 +44,32 @@ static void write_golden(void)
     }
 }
 
-/* The same with stamps. */
-static void write_stamped(void)
+/* The same with stamps; of a sample the first of each implementation. */
+static void write_stamped(bool all)
 {
+    const struct impl *done[CUDA_GOLDEN_COUNT] = {NULL};
     for (int i = 0; i < CUDA_GOLDEN_COUNT; i++) {
         struct cuda_source s = cuda_golden(i);
         s.choice.stamped = true;
-        if (!s.choice.impl->library)
+        bool again = s.choice.impl->library;
+        for (int k = 0; k < i && !all; k++)
+            again = again || done[k] == s.choice.impl;
+        done[i] = s.choice.impl;
+        if (!again)
             write_golden_one(&s, "_stamped");
     }
 }
 
-/* "00_14_fp16_64_sm90_hopper_12.cu": all that can differ; with e4m3, "..._e4m3_1_bert.cu". */
+/* "00_14_fp16_64_sm90_bert_hopper_12.cu": all that can differ; with e4m3, "..._e4m3_1.cu". */
 static void write_choice(const struct build_target *t, const struct choice *c)
 {
     SCOPED_BUF name = BUF_INIT, text = BUF_INIT;
-    buf_addf(&name, "%02d_%02d_%s_%d_sm%d_%s_", c->segment.first, c->segment.last,
-             dtypes[t->dtype].name, t->head_size, t->arch, c->impl->name);
+    buf_addf(&name, "%02d_%02d_%s_%d_sm%d_%s_%s_", c->segment.first, c->segment.last,
+             dtypes[t->dtype].name, t->head_size, t->arch, c->chain->name, c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++)
         buf_addf(&name, "%d", c->schedule.pick[k]);
     if (c->schedule.precision != 0)
-        buf_addf(&name, "_e4m3_%d_%s", c->schedule.precision, c->chain->name);
+        buf_addf(&name, "_e4m3_%d", c->schedule.precision);
     buf_adds(&name, ".cu");
     choice_emit(c, t, &text);
     write_source(name.ptr, t, &text);
@@ -268,7 +273,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "golden") == 0)
         return EXIT_SUCCESS;
     write_sizes();
-    write_stamped();
+    write_stamped(strcmp(argv[1], "all") == 0);
     write_segment(&hopper, (struct segment){0, 14}, NULL, 0);
     write_gemms(12, 14, 1);
     struct build_target other = hopper;
