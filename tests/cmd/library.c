@@ -52,7 +52,7 @@ static void poison(void *memory, size_t bytes)
     free(nans);
 }
 
-/* Memory for a job, with its inputs; all else is NaN, rows of x past a length too. */
+/* Memory for a job, with its inputs; tensors are NaN, and so are rows of x past a length. */
 static struct encoder_call begin(const struct job *j)
 {
     size_t bytes = elements(j) * sizeof(float);
@@ -75,7 +75,7 @@ static struct encoder_call begin(const struct job *j)
         x[i] = is_real(j, i) ? j->x[i] : NAN;
     device_write((void *)call.x, x, bytes);
     free(x);
-    poison(call.workspace, needed);
+    poison(call.workspace, bytes_of_tensors(needed));
     return call;
 }
 

@@ -27,6 +27,13 @@ static inline int hidden(void)
     return encoder_describe()->hidden;
 }
 
+/* Of a workspace, enough for tensors, not for cuBLASLt's part. */
+static inline size_t bytes_of_tensors(size_t workspace_bytes)
+{
+    const size_t some = 1 << 20;
+    return workspace_bytes < some ? workspace_bytes : some;
+}
+
 static inline bool has(unsigned function)
 {
     return (encoder_describe()->functions & function) != 0;

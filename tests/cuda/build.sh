@@ -3,6 +3,9 @@
 # shellcheck shell=sh disable=SC2154
 stand_in=$source/tests/cuda/runtime
 
+level=-O1
+[ "$sanitize" = -g0 ] || level=-O0 # what warnings need optimisation, the release build finds
+
 # object COMPILER... SOURCE: compiles it, unless the same text was compiled before, as most files of two libraries are.
 mkdir -p objects
 object() {
@@ -24,9 +27,9 @@ build() {
       s/^segment_.*/X(encoder_&, -1, -1)/'
   done >"$where/segments.inc"
   for file in embed lengths normalise quantise; do
-    object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
+    object c++ "$level" "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
   done
-  compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
+  compile="cc -std=gnu17 $level $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
   for file in "$stand_in/stubs.c" "$where"/[cdglmpr]*.c "$where/e4m3.c"; do
     # shellcheck disable=SC2086
     object $compile "$file"

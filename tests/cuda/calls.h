@@ -65,9 +65,8 @@ static inline bool zeros_behind(const float *y, const int *real)
 /* Runs a call, whose y and tensors in the workspace are NaN at first, and compares y. */
 static inline bool is_right(const struct encoder_call *c, const float *wanted, const int *real)
 {
-    enum { SOME_BYTES = 1 << 20 }; /* enough for tensors, not for cuBLASLt's workspace */
     memset(c->y, 0xff, bytes());
-    memset(c->workspace, 0xff, c->workspace_bytes < SOME_BYTES ? c->workspace_bytes : SOME_BYTES);
+    memset(c->workspace, 0xff, bytes_of_tensors(c->workspace_bytes));
     return encoder_run(handle, c) == ENCODER_OK && same_rows(c->y, wanted, real) &&
            zeros_behind(c->y, real);
 }

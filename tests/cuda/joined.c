@@ -108,7 +108,9 @@ static void ck_contained(uint16_t *x, const uint16_t *y, const int *real, int s)
 
 static void test_lengths(uint16_t *x, const int *real)
 {
+    const int replayed = runs;
     uint16_t *y = compute(x, BATCH, real, true);
+    runs = 1; /* a graph has the launches of direct calls */
     ck_rest(x, y, real);
     for (int s = 0; s < BATCH; s++) {
         bool zeros = true;
@@ -118,6 +120,7 @@ static void test_lengths(uint16_t *x, const int *real)
         ck_alone(x, y, real, s);
         ck_contained(x, y, real, s);
     }
+    runs = replayed;
     if (real[0] > 0 && real[1] > 0) { /* lengths in host memory have a token at least */
         uint16_t *same = compute(x, BATCH, real, false);
         CHECK(are_near(same, y, elements(BATCH)));
