@@ -40,7 +40,7 @@ END
 
 # use_fake_hopper DIR: an H200 for fp16, without cuBLASLt, so that kernels are ours
 use_fake_hopper() {
-  export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS='FAKE_*' FAKE_GPU=h200 FAKE_DTYPE=fp16
+  export FUSEPLAN_LOCK_DIR="$root" FUSEPLAN_PASS="${FUSEPLAN_PASS:-FAKE_*}" FAKE_GPU=h200 FAKE_DTYPE=fp16
   use_fake_gpu "$1" right
   for name in libcublasLt.so libcublasLt.so.12 libcublasLt.so.13; do : >"$name"; done
 }

@@ -168,6 +168,7 @@ fuseplan sweep script slurm rows --shards 1 -o job3 -q
 echo "two GPUs, and a third that goes on"
 unset FUSEPLAN_TEST_BINARIES
 use_fake_gpu "$fake" right
+unset LD_PRELOAD # of quick_clock(): a search is to last
 printf '%s\n' '-b 1 -s 5' '-b 2 -s 5' '-b 1 -s 7' >table
 gpus='-t fp32 -H 2 -W 16 -L 1 --space 41100..41101 --target cuda:all -q --db gpus.db'
 gpu_sweep() { # VISIBLE: the table on these GPUs
