@@ -153,7 +153,7 @@ rm -r first
 unset FAKE_CHAIN
 
 # A program draws its inputs, and has the scales that the worker finds for them.
-drawn='--target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 3 --lengths 40,17'
+drawn='--target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 2 --lengths 40,17'
 same_as_bench() { # OPTION...
   # shellcheck disable=SC2086
   fuseplan generate 48920 $drawn "$@" -q -o program --force
