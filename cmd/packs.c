@@ -17,12 +17,16 @@ static int find_directory(struct buf *out, struct status *st)
     return 0;
 }
 
-int pack_open(const char *path, struct db **out, struct status *st)
+int pack_open(const char *path, const struct workload *only, struct db **out, struct status *st)
 {
     struct db_moved moved;
+    SCOPED_BUF text = BUF_INIT;
     if (db_open_scratch(out, st) != 0)
         return -1;
-    if (db_import(*out, &path, 1, &moved, st) == 0)
+    if (only != NULL)
+        workload_text(only, &text);
+    if ((only != NULL ? db_import_workload(*out, path, text.ptr, st)
+                      : db_import(*out, &path, 1, &moved, st)) == 0)
         return 0;
     db_close(*out);
     *out = NULL;
@@ -77,7 +81,7 @@ static void look(const struct asked *a, const char *path, struct found_study *ou
     struct found_study pack = {.db = NULL};
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status why = STATUS_INIT;
-    int found = pack_open(path, &pack.db, &why);
+    int found = pack_open(path, a->w, &pack.db, &why);
     if (found != 0)
         note(a->o, "a pack is left out: %s", why.message);
     else

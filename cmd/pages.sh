@@ -1,9 +1,9 @@
 #!/bin/sh
 # pages.sh FUSEPLAN DIR: writes below DIR what fuseplan makes of its tables: manual pages, and
-# completion scripts for bash, zsh and fish.
+# completion scripts for bash, zsh and fish.  What else is there stays.
 set -eu
 fuseplan=$1 share=$2
-rm -rf "$share"
+rm -rf "$share/man" "$share/bash-completion" "$share/zsh" "$share/fish"
 mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
   "$share/fish/vendor_completions.d"
 

@@ -29,8 +29,9 @@ int study_find_known(const struct options *o, enum scope scope, struct target_na
 void packs_find(const struct options *o, struct target_name target, const struct workload *w,
                 struct found_study *out);
 
-/* Opens a pack as a database that is gone once it is closed.  STATUS_USAGE names file and line. */
-int pack_open(const char *path, struct db **out, struct status *st);
+/* Opens a pack, or what it has of a workload, as a database that is gone once it is closed.
+ * STATUS_USAGE names file and line. */
+int pack_open(const char *path, const struct workload *only, struct db **out, struct status *st);
 
 /* Notes that `what`, such as "it is", is from a pack. */
 void pack_note(const struct options *o, const char *what, const char *pack,

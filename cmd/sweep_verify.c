@@ -182,7 +182,7 @@ int sweep_verify_run(const struct options *o, struct status *st)
     for (int i = 0; i < count; i++) {
         packs[i] = (struct pack){.o = o, .path = o->operands[1 + i]};
         if (result == 0)
-            result = pack_open(packs[i].path, &packs[i].db, st);
+            result = pack_open(packs[i].path, NULL, &packs[i].db, st);
         if (result == 0)
             result = db_list(packs[i].db, add_row, &packs[i], st);
     }

@@ -285,6 +285,10 @@ int db_export_pack(struct db *db, struct buf *out, struct status *st);
 int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
               struct status *st);
 
+/* Adds those of a file's results that are of the workload of this text; the others are not even
+ * checked. */
+int db_import_workload(struct db *db, const char *path, const char *workload, struct status *st);
+
 /* Whether a file begins as db_import() expects; true of "-". */
 int db_import_check(const char *path, struct status *st);
 

@@ -47,6 +47,23 @@ static int open_text(struct db *db, struct text_reader *r, const char *path, str
     return text_open(r, path, st);
 }
 
+int db_import_workload(struct db *db, const char *path, const char *workload, struct status *st)
+{
+    struct text_reader from;
+    struct db_moved moved;
+    json_auto_t *text = json_string(workload);
+    SCOPED char *dumped = json_dumps(text, JSON_ENCODE_ANY);
+    if (db_begin_write(db, st) != 0)
+        return -1;
+    int result = text_open(&from, path, st);
+    buf_addf(&from.only, "\"text\":%s", dumped);
+    if (result == 0)
+        result = import_text(db, &from, &moved, st);
+    else
+        text_close(&from);
+    return db_end(db, result, st);
+}
+
 int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
               struct status *st)
 {

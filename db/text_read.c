@@ -164,6 +164,8 @@ void text_close(struct text_reader *r)
         fclose(r->in);
     free(r->line);
     buf_release(&r->text);
+    buf_release(&r->only);
+    buf_release(&r->study);
     *r = (struct text_reader){.in = NULL};
 }
 
@@ -180,7 +182,23 @@ static int check_kind(struct text_reader *r, ssize_t *len, struct status *st)
                : status_set(st, STATUS_USAGE, "'%s' holds no results as text: %s", r->path, what);
 }
 
-/* The next line as JSON, which the caller releases; 1, 0 at the end of the file, or -1. */
+/* Whether a line is of a study of another workload than the one asked for. */
+static bool passes_over(struct text_reader *r)
+{
+    static const char begin[] = "{\"study\":\"";
+    const size_t known = sizeof(begin) - 1;
+    if (r->only.len == 0 || strncmp(r->line, begin, known) != 0)
+        return false;
+    const size_t len = known + strcspn(r->line + known, "\"") + 1;
+    if (strstr(r->line, r->only.ptr) != NULL) {
+        buf_reset(&r->study);
+        buf_add(&r->study, r->line, len);
+    }
+    return r->study.len != len || memcmp(r->study.ptr, r->line, len) != 0;
+}
+
+/* The next line as JSON, which the caller releases; 1, 2 if it is passed over, 0 at the end of the
+ * file, or -1. */
 static int next_line(struct text_reader *r, json_t **out, struct status *st)
 {
     json_error_t error;
@@ -196,6 +214,8 @@ static int next_line(struct text_reader *r, json_t **out, struct status *st)
         r->line[--len] = '\0';
     else
         return text_fail(r, st, "the line has no end; the file was cut short");
+    if (passes_over(r))
+        return 2;
     *out = json_loadb(r->line, (size_t)len, JSON_REJECT_DUPLICATES, &error);
     if (*out == NULL && r->database)
         return text_fail(r, st, "%s", error.text);
@@ -233,6 +253,8 @@ int text_next(struct text_reader *r, json_t **out, struct status *st)
             return status_set(st, STATUS_USAGE, "'%s' is empty", r->path);
         if (found <= 0)
             return found;
+        if (found == 2)
+            continue;
         /* Headers may repeat: files may be put one behind the other. */
         if (r->number > 1 && json_object_get(*out, "format") == NULL)
             return 1;
