@@ -73,14 +73,18 @@ static struct sampling fit_sampling(const struct trying *y)
     return how;
 }
 
-/* The trial of the least median; null if none ran. */
+/* The trial of the least median of those with the most samples; null if none ran.  One with fewer
+ * was slower for certain, perhaps at a higher clock. */
 static const struct trial *fastest_of(const struct trial *trials, int count)
 {
     const struct trial *fastest = NULL;
-    for (int i = 0; i < count; i++)
-        if (trials[i].status == TRIAL_OK &&
-            (fastest == NULL || trials[i].ms.median < fastest->ms.median))
-            fastest = &trials[i];
+    for (int i = 0; i < count; i++) {
+        const struct trial *t = &trials[i];
+        if (t->status == TRIAL_OK &&
+            (fastest == NULL || t->sample_count > fastest->sample_count ||
+             (t->sample_count == fastest->sample_count && t->ms.median < fastest->ms.median)))
+            fastest = t;
+    }
     return fastest;
 }
 

@@ -21,6 +21,7 @@ struct fake {
     bool fails_compared[2]; /* side by side: plans with rows of padding fail, packed ones fail */
     bool off_fails;         /* side by side: schedules off their defaults fail */
     bool first_gives_up;    /* side by side: the first plan, if its time has a bound */
+    bool clock_falls;       /* side by side with the first way, of which the second is slower */
     double packing;         /* the share of its time that a plan or segment takes packed */
     double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
     double jitter;          /* plans take up to this share longer or shorter */
