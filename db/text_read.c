@@ -165,7 +165,7 @@ void text_close(struct text_reader *r)
     free(r->line);
     buf_release(&r->text);
     buf_release(&r->only);
-    buf_release(&r->study);
+    buf_release(&r->studies);
     *r = (struct text_reader){.in = NULL};
 }
 
@@ -182,19 +182,18 @@ static int check_kind(struct text_reader *r, ssize_t *len, struct status *st)
                : status_set(st, STATUS_USAGE, "'%s' holds no results as text: %s", r->path, what);
 }
 
-/* Whether a line is of a study of another workload than the one asked for. */
+/* Whether a line is of a study of another workload than the one asked for.  The first line is read
+ * in any case. */
 static bool passes_over(struct text_reader *r)
 {
     static const char begin[] = "{\"study\":\"";
     const size_t known = sizeof(begin) - 1;
-    if (r->only.len == 0 || strncmp(r->line, begin, known) != 0)
+    if (r->only.len == 0 || r->number == 1 || strncmp(r->line, begin, known) != 0)
         return false;
     const size_t len = known + strcspn(r->line + known, "\"") + 1;
-    if (strstr(r->line, r->only.ptr) != NULL) {
-        buf_reset(&r->study);
-        buf_add(&r->study, r->line, len);
-    }
-    return r->study.len != len || memcmp(r->study.ptr, r->line, len) != 0;
+    if (strstr(r->line, r->only.ptr) != NULL)
+        buf_add(&r->studies, r->line, len);
+    return r->studies.len == 0 || memmem(r->studies.ptr, r->studies.len, r->line, len) == NULL;
 }
 
 /* The next line as JSON, which the caller releases; 1, 2 if it is passed over, 0 at the end of the

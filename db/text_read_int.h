@@ -11,13 +11,13 @@
 struct text_reader {
     const char *path; /* for messages */
     FILE *in;
-    struct buf text;  /* that is read, if it is in memory */
-    int64_t bytes;    /* to read; 0: unknown */
-    bool standard;    /* standard input, which stays open */
-    bool database;    /* the text of a database at path: what is wrong is damage of that */
-    struct buf only;  /* "text": and a workload's text, in JSON: lines of others are passed over */
-    struct buf study; /* how lines of its last study begin */
-    char *line;       /* the last one read, owned */
+    struct buf text; /* that is read, if it is in memory */
+    int64_t bytes;   /* to read; 0: unknown */
+    bool standard;   /* standard input, which stays open */
+    bool database;   /* the text of a database at path: what is wrong is damage of that */
+    struct buf only; /* "text": and a workload's text, in JSON: lines of others are passed over */
+    struct buf studies; /* how lines of its studies begin, one behind the other */
+    char *line;         /* the last one read, owned */
     size_t size;
     int number; /* of the line, from 1 */
 };

@@ -96,6 +96,51 @@ START_TEST(pack_has_winners)
 }
 END_TEST
 
+/* Studies' lines in front of all others. */
+static void write_studies_first(const char *name, const char *text)
+{
+    SCOPED_BUF out = BUF_INIT;
+    for (int wanted = 2; wanted >= 0; wanted--)
+        for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            SCOPED char *copy = strndup(line, (size_t)(end - line));
+            int kind = strstr(copy, "\"format\"") != NULL ? 2 : strstr(copy, "\"inputs\"") != NULL;
+            if (kind == wanted)
+                buf_addf(&out, "%s\n", copy);
+        }
+    write_text(name, out.ptr);
+}
+
+/* Of two studies of it, whose lines mingle; not of a workload whose text begins or ends like it. */
+START_TEST(a_workload_alone_is_read)
+{
+    int64_t study;
+    static const char *const others[] = {"b=1 s=128 mask=causal chain=raw",
+                                         "lb=1 s=128 mask=causal"};
+    struct db *db = open_named("a.db", &study);
+    fill(db, study);
+    OK(db_study(db, &a_workload, &a_target, "2", &study, &st));
+    fill(db, study);
+    SCOPED char *wanted = text_of(db);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct db_workload other = a_workload;
+        other.text = others[i];
+        OK(db_study(db, &other, &a_target, "1", &study, &st));
+        fill(db, study);
+    }
+    SCOPED char *all = text_of(db);
+    db_close(db);
+    write_studies_first("all.txt", all);
+    db = open_named("b.db", &study);
+    OK(db_import_workload(db, test_path("all.txt"), a_workload.text, &st));
+    SCOPED char *found = text_of(db);
+    ck_assert_int_eq(strcmp(found, wanted), 0); /* too long to be shown */
+    write_text("headless.txt", strchr(all, '\n') + 1);
+    FAILS(db_import_workload(db, test_path("headless.txt"), "none", &st), STATUS_USAGE,
+          "line 1: the first line has no format");
+    db_close(db);
+}
+END_TEST
+
 /* ---- what import refuses --------------------------------------------------------------------- */
 
 /* In the text of fill(), the first `what` becomes `with`. */
@@ -228,6 +273,6 @@ START_TEST(pipe_is_read_once)
 END_TEST
 
 SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
-      ONCE(pack_has_winners),
+      ONCE(pack_has_winners), ONCE(a_workload_alone_is_read),
       LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)), ONCE(line_is_told),
       ONCE(pipe_is_read_once))
