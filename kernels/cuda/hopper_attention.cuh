@@ -24,9 +24,8 @@
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
  * compute have read them.  Every thread arrives at empty_k, because each reads row words with
  * instructions of its own, and so at empty_v where JOINED; one thread of a warp arrives at the
- * others.  Two bits of each entry
- * (skip, partial) tell a warpgroup what to do with the key block.  A warpgroup that skips an entry
- * arrives all the same.
+ * others.  Two bits of each entry (skip, partial) tell a warpgroup what to do with the key block. A
+ * warpgroup that skips an entry arrives all the same.
  *
  *   DRAWS    thread blocks draw their tiles from a counter; else each has one
  *   OVERLAP  the next entry's scores are issued before this one's context, so that softmax runs

@@ -147,6 +147,7 @@ echo "packs that come with the program"
 unset FUSEPLAN_WISDOM
 export FUSEPLAN_PASS='FAKE_*'
 for pack in "$schemas"/../../db/wisdom/*.ndjson; do
+  grep -q '"uuid":"[^"]' "$pack" && fail "$pack tells which machine measured it"
   fuseplan sweep verify "$pack" --format ndjson >rows 2>said || : # of another device
   row=$(sed -n 's/.*"row":"\([^"]*\)".*/\1/p' rows | head -n 1)
   device=$(sed -n 's/.*"device":"\([^"]*\)".*/\1/p' rows | head -n 1)
