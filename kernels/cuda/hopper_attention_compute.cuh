@@ -8,27 +8,6 @@
 namespace fp::hopper_attention
 {
 
-/* Sums of two pairs, rounded once; bits of exponents, and what makes a carry of full ones. */
-template <class D> struct pairs;
-template <> struct pairs<fp16> {
-    static constexpr u32 EXPONENTS = 0x7c007c00, LOWEST = 0x04000400;
-    static FP_DEVICE u32 add(u32 x, u32 y)
-    {
-        u32 r;
-        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
-        return r;
-    }
-};
-template <> struct pairs<bf16> {
-    static constexpr u32 EXPONENTS = 0x7f807f80, LOWEST = 0x00800080;
-    static FP_DEVICE u32 add(u32 x, u32 y)
-    {
-        u32 r;
-        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
-        return r;
-    }
-};
-
 /* What a warpgroup holds of its rows. */
 template <class S> struct block_rows {
     using D = typename S::D;

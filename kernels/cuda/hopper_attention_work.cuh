@@ -1,5 +1,5 @@
-/* What all steps of attention on Hopper know: the numbers of its configuration, shared memory, the
- * state of a row, and the counter by which two parts of a mask are joined. */
+/* What all steps of attention on Hopper know: pairs of elements, the numbers of its configuration,
+ * shared memory, the state of a row, and the counter by which two parts of a mask are joined. */
 #ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_WORK_CUH
 #define FUSEPLAN_CUDA_HOPPER_ATTENTION_WORK_CUH
 
@@ -17,6 +17,27 @@ FP_DEVICE u32 uniform(u32 x)
 {
     return __reduce_or_sync(0xffffffffu, x);
 }
+
+/* Sums of two pairs, rounded once; bits of exponents, and what makes a carry of full ones. */
+template <class D> struct pairs;
+template <> struct pairs<fp16> {
+    static constexpr u32 EXPONENTS = 0x7c007c00, LOWEST = 0x04000400;
+    static FP_DEVICE u32 add(u32 x, u32 y)
+    {
+        u32 r;
+        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+        return r;
+    }
+};
+template <> struct pairs<bf16> {
+    static constexpr u32 EXPONENTS = 0x7f807f80, LOWEST = 0x00800080;
+    static FP_DEVICE u32 add(u32 x, u32 y)
+    {
+        u32 r;
+        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+        return r;
+    }
+};
 
 /* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
  * columns. */

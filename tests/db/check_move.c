@@ -102,10 +102,9 @@ static void write_studies_first(const char *name, const char *text)
     SCOPED_BUF out = BUF_INIT;
     for (int wanted = 2; wanted >= 0; wanted--)
         for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-            SCOPED char *copy = strndup(line, (size_t)(end - line));
-            int kind = strstr(copy, "\"format\"") != NULL ? 2 : strstr(copy, "\"inputs\"") != NULL;
-            if (kind == wanted)
-                buf_addf(&out, "%s\n", copy);
+            bool is_study = memmem(line, (size_t)(end - line), "\"inputs\"", 8) != NULL;
+            if ((line == text ? 2 : is_study) == wanted)
+                buf_add(&out, line, (size_t)(end - line) + 1);
         }
     write_text(name, out.ptr);
 }

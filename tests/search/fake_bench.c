@@ -309,18 +309,13 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
     return 0;
 }
 
-/* The clock falls to half after an interval's samples.  A way that is slower than the first one has
- * no more of them. */
-static void let_clock_fall(struct trial *t, bool slower)
+/* It is slower than the first one, so it rests before the clock falls to half. */
+static void rest_early(struct trial *t)
 {
-    enum { FEW = SAMPLES_OF_AN_INTERVAL, ALL = 3 * FEW };
-    double *samples = mem_alloc(ALL, sizeof(*samples));
-    t->sample_count = slower ? FEW : ALL;
     for (int i = 0; i < t->sample_count; i++)
-        samples[i] = t->samples_ms[i % FEW] * (i < FEW ? 0.5 : 1) * (slower ? 1.03 : 1);
-    trial_release(t);
-    t->samples_ms = samples;
-    t->ms = stats_median(samples, (size_t)t->sample_count);
+        t->samples_ms[i] *= 1.03;
+    t->sample_count--;
+    t->ms.median /= 2;
 }
 
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
@@ -346,8 +341,8 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
             fail(&trials[i], "layer 1 is wrong");
         }
     }
-    for (int i = 0; fake.clock_falls && how->beside_first && i < n; i++)
-        let_clock_fall(&trials[i], i == 1);
+    if (fake.clock_falls && how->beside_first)
+        rest_early(&trials[1]);
     return 0;
 }
 
