@@ -29,6 +29,12 @@ refused() { # CODE TEXT COMMAND...
   grep -q -- "$text" said || fail "did not say '$text'"
 }
 
+echo "a GEMM that merges heads"
+for how in '' '--precision qkv,ffn2'; do
+  # shellcheck disable=SC2086
+  fuse bench 40472 $how --baseline none --db merged.db >out 2>said || fail "bench 40472 $how"
+done
+
 errors 0.9
 refused 2 "'fp9' is no precision; expected fp16, fp8, or" search --precision fp9
 code=0

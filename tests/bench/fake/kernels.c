@@ -284,12 +284,13 @@ static bool is(const struct fake_code *c, const char *kind)
     return strcmp(c->kind, kind) == 0;
 }
 
-/* The operators of a GEMM's kernel that several segments share. */
+/* The operators of a GEMM's kernel that several segments share.  It may begin with merge_heads. */
 static void find_operators(struct fake_code *c, const struct fp_args *a)
 {
     const struct chain *chain_of_it = chain();
     for (int op = 0; op < OP_COUNT; op++) {
-        if (chain_of_it->ops[op].kind == KIND_GEMM &&
+        const int kind = chain_of_it->ops[op].kind;
+        if ((kind == KIND_GEMM || kind == KIND_MERGE) &&
             a->tensor[chain_of_it->ops[op].input] == a->gemm.in)
             c->first = op;
         if (a->tensor[TENSOR_OF(op)] == a->gemm.out)
