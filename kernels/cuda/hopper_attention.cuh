@@ -124,8 +124,8 @@ FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
         return;
     }
     if constexpr (S::DRAWS)
-        give_registers<fp_hopper_attention_registers(A)>(); /* none: see README.md */
-    if constexpr (!S::DRAWS)
+        give_registers<fp_hopper_attention_registers(A)>(); /* none: README.md, "Addresses" */
+    else
         loads.load_own_q(t);
     consume<S>(a, io, s);
 }

@@ -71,10 +71,9 @@ template <class S> struct query {
         } else {
             if constexpr (!S::DRAWS)
                 S::meet(group); /* who shares the rows has copied them */
-            if constexpr (S::BIAS) {
+            if constexpr (S::BIAS)
                 add_bias(s.q[tile][group], s.bias[tile][0],
                          static_cast<int>(threadIdx.x) % FOUR_WARPS + share * FOUR_WARPS);
-            }
             if constexpr (S::BIAS || S::LANDS) {
                 proxy_fence();
                 S::meet(group);

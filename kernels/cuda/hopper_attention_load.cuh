@@ -85,7 +85,7 @@ template <class S> struct load {
         return s.drawn[n & 1];
     }
 
-    /* Announces all copies but those of the last PENDING groups, once they have landed. */
+    /* Announces the copies of `issued`, once they have landed.  PENDING groups came behind them. */
     template <int PENDING> FP_DEVICE void land()
     {
         if (issued == 0)

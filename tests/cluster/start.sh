@@ -97,7 +97,11 @@ for ((i = 0; i < nodes; i++)); do
 done
 for ((i = 0; i < nodes; i++)); do
     for ((k = 0; k < 100; k++)); do [ -s "$dir/slurmd.n$i.pid" ] && break; sleep 0.1; done
-    [ -s "$dir/slurmd.n$i.pid" ] || { tail -n 5 "$dir/log/slurmd.n$i" >&2; echo "start.sh: slurmd does not start; above is its log" >&2; exit 1; }
+    [ -s "$dir/slurmd.n$i.pid" ] || {
+        tail -n 5 "$dir/log/slurmd.n$i" >&2
+        echo "start.sh: slurmd does not start; above is its log" >&2
+        exit 1
+    }
     cat "$dir/slurmd.n$i.pid" >>"$dir/pids"
 done
 for ((k = 0; k < 300; k++)); do
