@@ -274,14 +274,17 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
     return read_compared(t, &compared, out, st);
 }
 
-/* So many seconds of each plan tell plans of a GPU apart, as no other program disturbs them. */
-#define UNDISTURBED_S 0.1
+/* So many seconds of each plan tell plans of a GPU apart, as no other program disturbs them: the
+ * samples of an interval are enough of a plan that takes longer. */
+#define UNDISTURBED_S 0.06
 
 struct sampling final_sampling(enum target_kind target)
 {
     struct sampling how = sampling_final;
-    if (target == TARGET_CUDA)
+    if (target == TARGET_CUDA) {
+        how.min_samples = SAMPLES_OF_AN_INTERVAL;
         how.min_seconds = UNDISTURBED_S;
+    }
     return how;
 }
 

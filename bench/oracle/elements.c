@@ -18,21 +18,21 @@ static float from_bits(uint32_t bits)
 
 /* ---- one element: to nearest, ties to even --------------------------------------------------- */
 
-/* fp16 numbers below 2^-14 are multiples of 2^-24; values from 65520 on become infinite. */
+/* fp16 numbers below 2^-14 are multiples of 2^-24, as floats next to 0.5 are; values from 65520 on
+ * become infinite.  Without a branch, the compiler vectorises pack_fp16(). */
 static uint16_t to_fp16(float value)
 {
     uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    if (rest > INFINITE)
-        return (uint16_t)(sign | 0x7e00);
-    if (rest >= 0x477ff000)
-        return (uint16_t)(sign | 0x7c00);
-    if (rest < 0x38800000)
-        return (uint16_t)(sign | (uint32_t)rintf(from_bits(rest) * 0x1p24f));
-    return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
+    uint32_t is_small = 0 - (uint32_t)(rest < 0x38800000);
+    uint32_t is_large = 0 - (uint32_t)(rest >= 0x477ff000);
+    uint32_t is_nan = 0 - (uint32_t)(rest > INFINITE);
+    uint32_t small = bits_of(from_bits(rest) + 0.5f) - bits_of(0.5f);
+    uint32_t normal = (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13;
+    uint32_t finite = (small & is_small) | (normal & ~is_small);
+    return (uint16_t)(sign | (finite & ~is_large) | (0x7c00 & is_large) | (0x200 & is_nan));
 }
 
-/* The exponents' offsets differ by 112.  Without a branch, the compiler
- * vectorises unpack_fp16(). */
+/* The exponents' offsets differ by 112. */
 static float from_fp16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
@@ -42,10 +42,8 @@ static float from_fp16(uint16_t half)
 
 static uint16_t to_bf16(float value)
 {
-    uint32_t bits = bits_of(value);
-    if ((bits & 0x7fffffff) > INFINITE)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    uint32_t bits = bits_of(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > INFINITE ? bits >> 16 | 0x40 : rounded);
 }
 
 static float from_bf16(uint16_t half)
@@ -75,10 +73,8 @@ float e4m3_nearest(uint8_t code, float value)
 
 static float as_tf32(float value)
 {
-    uint32_t bits = bits_of(value);
-    if ((bits & 0x7fffffff) >= INFINITE)
-        return value;
-    return from_bits((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
+    uint32_t bits = bits_of(value), rounded = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    return from_bits((bits & 0x7fffffff) >= INFINITE ? bits : rounded);
 }
 
 static float as_fp32(float value)
@@ -96,29 +92,36 @@ static float as_bf16(float value)
     return from_bf16(to_bf16(value));
 }
 
-FOR_EACH_CPU static void unpack_fp16(const uint16_t *from, int64_t n, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from_fp16(from[i]);
-}
+/* ---- many elements --------------------------------------------------------------------------- */
 
-FOR_EACH_CPU static void unpack_bf16(const uint16_t *from, int64_t n, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from_bf16(from[i]);
-}
+#define MANY(name, from_type, to_type, function)                                                   \
+    FOR_EACH_CPU static void name(const void *from, int64_t n, void *to)                           \
+    {                                                                                              \
+        const from_type *in = from;                                                                \
+        to_type *out = to;                                                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = function(in[i]);                                                              \
+    }
+MANY(copy_fp32, float, float, as_fp32)
+MANY(pack_tf32, float, float, as_tf32)
+MANY(pack_fp16, float, uint16_t, to_fp16)
+MANY(unpack_fp16, uint16_t, float, from_fp16)
+MANY(pack_bf16, float, uint16_t, to_bf16)
+MANY(unpack_bf16, uint16_t, float, from_bf16)
+#undef MANY
 
-/* ---- the table: only 16-bit types pack and unpack -------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
+
+typedef void convert(const void *from, int64_t n, void *to);
 
 static const struct {
     float (*round)(float);
-    uint16_t (*pack)(float);
-    void (*unpack)(const uint16_t *from, int64_t n, float *to);
+    convert *pack, *unpack;
 } types[] = {
-    [DTYPE_FP32] = {as_fp32, NULL, NULL},
-    [DTYPE_TF32] = {as_tf32, NULL, NULL},
-    [DTYPE_FP16] = {as_fp16, to_fp16, unpack_fp16},
-    [DTYPE_BF16] = {as_bf16, to_bf16, unpack_bf16},
+    [DTYPE_FP32] = {as_fp32, copy_fp32, copy_fp32},
+    [DTYPE_TF32] = {as_tf32, pack_tf32, copy_fp32},
+    [DTYPE_FP16] = {as_fp16, pack_fp16, unpack_fp16},
+    [DTYPE_BF16] = {as_bf16, pack_bf16, unpack_bf16},
 };
 _Static_assert(ARRAY_LEN(types) == DTYPE_COUNT, "one row a type");
 
@@ -127,32 +130,27 @@ float element_round(enum dtype dtype, float value)
     return types[dtype].round(value);
 }
 
+/* Converts elements of so many bytes.  Few take less time than to ask for threads, which rows of a
+ * tensor that threads share would do once a row. */
+static void convert_all(convert *piece, const char *from, int from_bytes, int64_t n, char *to,
+                        int to_bytes)
+{
+    enum { PIECE = 1 << 13 }; /* elements that a thread converts at a time */
+    if (n <= PARALLEL_ELEMENTS) {
+        piece(from, n, to);
+        return;
+    }
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i += PIECE)
+        piece(from + i * from_bytes, n - i < PIECE ? n - i : PIECE, to + i * to_bytes);
+}
+
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to)
 {
-    float (*round)(float) = types[dtype].round;
-    uint16_t (*pack)(float) = types[dtype].pack;
-    if (pack == NULL) {
-        float *out = to;
-#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
-        for (int64_t i = 0; i < n; i++)
-            out[i] = round(from[i]);
-    } else {
-        uint16_t *out = to;
-#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
-        for (int64_t i = 0; i < n; i++)
-            out[i] = pack(from[i]);
-    }
+    convert_all(types[dtype].pack, (const char *)from, sizeof(*from), n, to, dtypes[dtype].bytes);
 }
 
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to)
 {
-    enum { PIECE = 1 << 13 }; /* elements that a thread reads at a time */
-    const uint16_t *in = from;
-    if (types[dtype].unpack == NULL) {
-        memcpy(to, from, (size_t)n * sizeof(*to));
-        return;
-    }
-#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
-    for (int64_t i = 0; i < n; i += PIECE)
-        types[dtype].unpack(in + i, n - i < PIECE ? n - i : PIECE, to + i);
+    convert_all(types[dtype].unpack, from, dtypes[dtype].bytes, n, (char *)to, sizeof(*to));
 }

@@ -44,8 +44,9 @@ START_TEST(expected_plan_is_the_first)
     ck_assert_int_eq(report.new_trials, 1);
     fake.stop = 0;
     run();
-    ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.1); /* nothing disturbs a GPU */
-    ck_assert_double_lt(0.1, sampling_final.min_seconds);
+    ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.06); /* nothing disturbs a GPU */
+    ck_assert_int_eq(fake.compared[0].how.min_samples, SAMPLES_OF_AN_INTERVAL);
+    ck_assert_double_lt(0.06, sampling_final.min_seconds);
 }
 END_TEST
 

@@ -71,6 +71,30 @@ START_TEST(every_midpoint_goes_to_even)
 }
 END_TEST
 
+/* By vectors, by threads and what is left over. */
+START_TEST(many_are_as_one)
+{
+    enum { COUNT = (1 << 18) + 5 };
+    enum dtype dtype = types[_i].dtype;
+    SCOPED float *values = mem_alloc(COUNT, sizeof(*values));
+    SCOPED float *back = mem_alloc(COUNT, sizeof(*back));
+    SCOPED uint16_t *bits = mem_alloc(COUNT, sizeof(*bits));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint32_t drawn = (uint32_t)splitmix64(i);
+        memcpy(&values[i], &drawn, sizeof(drawn));
+        if (i % 2 == 0) /* few others are in the range of fp16 */
+            values[i] = ldexpf((float)(drawn & 0x7fff) / 0x4000 - 1, (int)(drawn >> 16) % 48 - 28);
+    }
+    elements_pack(dtype, values, COUNT, bits);
+    elements_unpack(dtype, bits, COUNT, back);
+    for (int i = 0; i < COUNT; i++) {
+        const float one = unpacked(dtype, bits[i]);
+        ck_assert_uint_eq(bits[i], packed(dtype, values[i]));
+        ck_assert_mem_eq(&back[i], &one, sizeof(one));
+    }
+}
+END_TEST
+
 START_TEST(too_large_is_infinite)
 {
     ck_assert_uint_eq(packed(DTYPE_FP16, 65504), 0x7bff);
@@ -177,7 +201,8 @@ START_TEST(cells_are_what_is_rounded_to_a_code)
 END_TEST
 
 SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
-      LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
+      LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)),
+      LOOP(many_are_as_one, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
       ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32),
       ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3),
       ONCE(cells_are_what_is_rounded_to_a_code))
