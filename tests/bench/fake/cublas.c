@@ -45,69 +45,80 @@ static enum dtype half_of(enum fake_type type)
     return type == FAKE_BF16 ? DTYPE_BF16 : DTYPE_FP16;
 }
 
-static float load(const void *from, enum fake_type type, uint64_t i)
-{
-    float x;
-    if (type == FAKE_FP32)
-        return ((const float *)from)[i];
-    if (type == FAKE_E4M3)
-        return e4m3_unpack(((const uint8_t *)from)[i]);
-    elements_unpack(half_of(type), (const uint16_t *)from + i, 1, &x);
-    return x;
-}
-
-static void store(void *to, enum fake_type type, uint64_t i, float x)
-{
-    if (type == FAKE_FP32)
-        ((float *)to)[i] = x;
-    else if (type == FAKE_E4M3)
-        ((uint8_t *)to)[i] = e4m3_pack(x);
-    else
-        elements_pack(half_of(type), &x, 1, (uint16_t *)to + i);
-}
-
 /* A matrix in fp32: itself, or a copy in *room. */
 static const float *widen(const void *from, enum fake_type type, uint64_t n, float **room)
 {
     if (type == FAKE_FP32)
         return from;
     *room = mem_alloc(n, sizeof(**room));
-    for (uint64_t i = 0; i < n; i++)
-        (*room)[i] = load(from, type, i);
+    if (type != FAKE_E4M3)
+        elements_unpack(half_of(type), from, (int64_t)n, *room);
+    for (uint64_t i = 0; type == FAKE_E4M3 && i < n; i++)
+        (*room)[i] = e4m3_unpack(((const uint8_t *)from)[i]);
+    return *room;
+}
+
+/* Column j of the output. */
+static void store(const struct fake_product *p, uint64_t j, const float *column)
+{
+    const uint64_t at = j * p->rows;
+    if (p->stored == FAKE_FP32)
+        memcpy((float *)p->d + at, column, p->rows * sizeof(*column));
+    else if (p->stored != FAKE_E4M3)
+        elements_pack(half_of(p->stored), column, (int64_t)p->rows, (uint16_t *)p->d + at);
+    for (uint64_t i = 0; p->stored == FAKE_E4M3 && i < p->rows; i++)
+        ((uint8_t *)p->d)[at + i] = e4m3_pack(column[i]);
+}
+
+/* A matrix (rows,inner) as (inner,rows). */
+static const float *transpose(const float *from, uint64_t rows, uint64_t inner, float **room)
+{
+    *room = mem_alloc(rows * inner, sizeof(**room));
+    for (uint64_t i = 0; i < rows; i++)
+        for (uint64_t k = 0; k < inner; k++)
+            (*room)[k * rows + i] = from[i * inner + k];
     return *room;
 }
 
 /* Without sanitizers, which would be most of its time. */
-__attribute__((no_sanitize("address", "undefined"))) static double
-dot(const float *a, uint64_t step, const float *b, uint64_t count)
+__attribute__((no_sanitize("address", "undefined"), optimize("O3"))) static void
+add_products(const float *a, uint64_t rows, const float *b, uint64_t count, double *sum)
 {
-    double sum = 0;
     for (uint64_t k = 0; k < count; k++)
-        sum += (double)a[k * step] * b[k];
-    return sum;
+        for (uint64_t i = 0; i < rows; i++)
+            sum[i] += (double)a[k * rows + i] * b[k];
 }
 
 /* Sanitizers see the last element of each row and column. */
 static void run(const struct fake_product *p)
 {
-    const uint64_t last = p->inner - 1, step = p->transposed ? 1 : p->rows;
+    const uint64_t last = p->inner - 1, rows = p->rows;
     const float factor = p->factor != NULL ? *p->factor : 1;
-    SCOPED float *room_a = NULL, *room_b = NULL;
-    const float *all_a = widen(p->a, p->type, p->inner * p->rows, &room_a),
-                *all_b = widen(p->b, p->type, p->inner * p->columns, &room_b);
-    for (uint64_t j = 0; j < p->columns; j++)
-        for (uint64_t i = 0; i < p->rows; i++) {
-            uint64_t at = j * p->rows + i;
-            double sum = (p->epilogue & BIAS) != 0 ? load(p->bias, p->added, i) : 0;
-            const float *a = all_a + (p->transposed ? i * p->inner : i), *b = all_b + j * p->inner;
-            sum += p->alpha * (dot(a, step, b, last) + (double)a[last * step] * b[last]);
+    SCOPED float *room_a = NULL, *room_b = NULL, *room_c = NULL, *bias_room = NULL, *turned = NULL,
+                 *out = mem_alloc(rows, sizeof(*out));
+    SCOPED double *sums = mem_alloc(rows, sizeof(*sums));
+    const float *a = widen(p->a, p->type, p->inner * rows, &room_a),
+                *b = widen(p->b, p->type, p->inner * p->columns, &room_b),
+                *c = p->beta != 0 ? widen(p->c, p->added, rows * p->columns, &room_c) : NULL,
+                *bias =
+                    (p->epilogue & BIAS) != 0 ? widen(p->bias, p->added, rows, &bias_room) : NULL;
+    if (p->transposed)
+        a = transpose(a, rows, p->inner, &turned);
+    for (uint64_t j = 0; j < p->columns; j++, b += p->inner) {
+        memset(sums, 0, rows * sizeof(*sums));
+        add_products(a, rows, b, last, sums);
+        for (uint64_t i = 0; i < rows; i++) {
+            double sum = bias != NULL ? bias[i] : 0;
+            sum += p->alpha * (sums[i] + (double)a[last * rows + i] * b[last]);
             if (p->beta != 0)
-                sum += p->beta * load(p->c, p->added, at);
+                sum += p->beta * c[j * rows + i];
             if ((p->epilogue & RELU) != 0)
                 sum = fmax(sum, 0);
-            const float out = (p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum;
-            store(p->d, p->stored, at, (out + p->extra) * factor);
+            out[i] = (p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum;
+            out[i] = (out[i] + p->extra) * factor;
         }
+        store(p, j, out);
+    }
 }
 
 #define FAKE __attribute__((visibility("default")))

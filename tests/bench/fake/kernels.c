@@ -113,11 +113,14 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
     }
 }
 
-/* The weights in fp32; the caller frees each, and those of tables are as they are. */
-static void load_weights(const struct fp_args *a, const struct workload *w, float **out)
+/* The segment's weights in fp32; the caller frees each, and those of tables are as they are. */
+static void load_weights(const struct fp_args *a, const struct workload *w, struct segment s,
+                         float **out)
 {
+    const uint32_t used = segment_weights(w->chain, s);
     for (int i = 0; i < WEIGHT_MAX; i++) {
-        const int64_t n = a->weight[i] != NULL ? weight_elements(i, w) : 0;
+        const bool has = (used >> i & 1) != 0 && a->weight[i] != NULL;
+        const int64_t n = has ? weight_elements(i, w) : 0;
         out[i] = mem_alloc((size_t)n + 1, sizeof(**out));
         if (n > 0 && w->chain->weights[i].table)
             memcpy(out[i], a->weight[i], (size_t)n * sizeof(**out));
@@ -243,10 +246,11 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     const int gemm = gemm_of(a, &w, first, last);
     const int coded = gemm >= 0 ? w.chain->ops[chain_gemm(w.chain, gemm)].input : TENSOR_NONE;
     float *weight[WEIGHT_MAX];
-    uint32_t inputs = segment_inputs(w.chain, (struct segment){first, last});
+    const struct segment segment = {(int8_t)first, (int8_t)last};
+    uint32_t inputs = segment_inputs(w.chain, segment);
     double *tensor[TENSOR_COUNT] = {NULL};
     struct layer l = {.w = &w, .weight = (const float *const *)weight, .tensor = tensor};
-    load_weights(a, &w, weight);
+    load_weights(a, &w, segment, weight);
     if (gemm >= 0)
         load_codes(a, &w, gemm, strcmp(c->kind, "unordered") == 0, weight);
     for (int t = 0; t < TENSOR_COUNT; t++) {
