@@ -8,9 +8,12 @@
 #include "search/tuner_int.h"
 
 /* A segment tries at most so many schedules, those that take at most so many times as long alone as
- * its fastest. */
+ * its fastest.  What a plan changes on a GPU is some microseconds of each launch, and a share that
+ * the clock makes: a schedule that is further behind alone is none that wins in a plan. */
 enum { SCHEDULES_MOST = 6, ROUNDS_MOST = 3 };
-#define SLOWER_ALONE 1.3
+#define SLOWER_ALONE       1.3
+#define SLOWER_ALONE_CUDA  1.05
+#define SLOWER_ALONE_BY_MS 0.002
 
 /* Each way of a plan has as many samples as passes through all layers would take so long, at most
  * so many.  A sample runs fewer layers.  A plan goes on with a way that takes at most this share of
@@ -32,14 +35,24 @@ static int by_ms(const void *a, const void *b)
     return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : (x > y) - (x < y);
 }
 
-/* Writes a slot's schedules that are worth trying, the fastest alone first; returns how many. */
-static int worth_trying(const struct slot *slot, const struct attempt *out[SCHEDULES_MOST])
+static double most_alone_ms(enum target_kind target, double fastest_ms)
 {
-    SCOPED const struct attempt **all = mem_alloc((size_t)slot->count + 1, sizeof(*all));
+    const double most = SLOWER_ALONE * fastest_ms;
+    return target == TARGET_CUDA ? fmin(most, SLOWER_ALONE_CUDA * fastest_ms + SLOWER_ALONE_BY_MS)
+                                 : most;
+}
+
+/* Writes a slot's schedules that are worth trying, the fastest alone first; returns how many. */
+static int worth_trying(const struct segment_table *t, int slot,
+                        struct attempt *out[SCHEDULES_MOST])
+{
+    const struct slot *s = &t->slots[slot];
+    SCOPED struct attempt **all = mem_alloc((size_t)s->count + 1, sizeof(*all));
     int count = 0;
-    for (int i = 0; i < slot->count; i++) {
-        const struct attempt *a = &slot->attempts[i];
-        if (a->tried && slot->best != NULL && a->ms <= SLOWER_ALONE * slot->best->ms)
+    for (int i = 0; i < s->count; i++) {
+        struct attempt *a = &s->attempts[i];
+        if (a->tried && !a->slows && s->best != NULL &&
+            a->ms <= most_alone_ms(t->target, s->best->ms))
             all[count++] = a;
     }
     qsort(all, (size_t)count, sizeof(*all), by_ms);
@@ -88,13 +101,19 @@ static const struct trial *fastest_of(const struct trial *trials, int count)
     return fastest;
 }
 
-/* The first trial is of the way that the plan ran before. */
-static void note_tries(struct trying *y, const struct trial *trials, int count, bool faster)
+/* The first trial is of the way that the plan ran before; `of` is what the others ran. */
+static void note_tries(struct trying *y, const struct trial *trials, struct attempt *const *of,
+                       int count, bool faster)
 {
     y->count += count - 1;
     y->kept += faster;
-    for (int i = 1; i < count; i++)
-        y->failed += trials[i].status == TRIAL_FAILED;
+    for (int i = 1; i < count; i++) {
+        const enum trial_status status = trials[i].status;
+        y->failed += status == TRIAL_FAILED;
+        if (trials[0].status == TRIAL_OK) /* else it is not known what slowed both */
+            of[i]->slows = status == TRIAL_CENSORED ||
+                           (status == TRIAL_OK && times_ratio(&trials[i], &trials[0]).low > 1);
+    }
 }
 
 /* Whether a way is certainly faster than the present one.  That one may have been given up because
@@ -106,9 +125,9 @@ static bool beats(const struct trial *way, const struct trial *present)
 }
 
 /* Times ways of a plan side by side and goes on with the fastest.  If the first of them is the
- * present one, another one must be certainly faster: else it stays. */
-static int compare(struct trying *y, const struct candidate *ways, int count, bool *faster,
-                   struct status *st)
+ * present one, another one, by the schedule of `of`, must be certainly faster: else it stays. */
+static int compare(struct trying *y, const struct candidate *ways, struct attempt *const *of,
+                   int count, bool *faster, struct status *st)
 {
     struct trial trials[1 + SCHEDULES_MOST];
     struct sampling how = fit_sampling(y);
@@ -121,7 +140,7 @@ static int compare(struct trying *y, const struct candidate *ways, int count, bo
     *faster = fastest != NULL && fastest != first && (begins || beats(fastest, first));
     const struct trial *next = *faster ? fastest : first;
     if (!begins)
-        note_tries(y, trials, count, *faster);
+        note_tries(y, trials, of, count, *faster);
     if (next->status == TRIAL_OK) {
         y->now = ways[next - trials];
         y->ms = next->ms.median;
@@ -136,16 +155,17 @@ static int compare(struct trying *y, const struct candidate *ways, int count, bo
 /* Tries the other schedules of one segment. */
 static int try_segment(struct trying *y, int segment, int slot, bool *faster, struct status *st)
 {
-    const struct attempt *worth[SCHEDULES_MOST];
+    struct attempt *worth[SCHEDULES_MOST], *of[1 + SCHEDULES_MOST] = {NULL};
     struct candidate ways[1 + SCHEDULES_MOST] = {y->now};
-    int count = worth_trying(&y->t->segments.slots[slot], worth), all = 1;
+    int count = worth_trying(&y->t->segments, slot, worth), all = 1;
     for (int i = 0; i < count; i++) {
         if (choice_equal(&worth[i]->choice, &y->now.choices[segment]))
             continue;
         ways[all] = y->now;
+        of[all] = worth[i];
         ways[all++].choices[segment] = worth[i]->choice;
     }
-    return all > 1 && in_time(y, all) ? compare(y, ways, all, faster, st) : 0;
+    return all > 1 && in_time(y, all) ? compare(y, ways, of, all, faster, st) : 0;
 }
 
 /* Gives a plan the schedules of another one, where both have a segment. */
@@ -220,7 +240,7 @@ static int fit(struct trying *y, const struct observation *plan, const struct ca
     int count = known_ways(y->t, plan->plan, beside, ways);
     y->now = (struct candidate){.count = 0};
     y->ms = plan->outcome.ms;
-    if (count > 0 && in_time(y, count) && compare(y, ways, count, &faster, st) != 0)
+    if (count > 0 && in_time(y, count) && compare(y, ways, NULL, count, &faster, st) != 0)
         return -1;
     if (y->now.count == 0)
         return 0;

@@ -40,6 +40,7 @@ struct attempt {
     double expected_ms; /* NaN: its implementation expects nothing */
     bool behind;        /* it is expected to take much longer than another schedule */
     bool reserve;       /* a default that is tried only where others fail */
+    bool slows;         /* it made a plan slower for certain: see schedules.c */
 };
 
 struct slot {

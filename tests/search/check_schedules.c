@@ -1,6 +1,7 @@
 /* Schedules fitted to plans: a plan may run fastest with other schedules than its segments alone.
  */
 #include "search/study_int.h"
+#include "tests/workload.h"
 #include "tune_fixture.h"
 
 static void setup(void)
@@ -103,6 +104,37 @@ START_TEST(tries_are_told)
 }
 END_TEST
 
+static void take_a_gpu(void)
+{
+    fake.hopper = true;
+    fake.workload.dtype = DTYPE_FP16;
+    fake.workload.seq_len = 128;
+    workload_ready(&fake.workload, "causal", NULL, NULL);
+}
+
+/* A plan's schedules that are the fastest alone are its fastest: the others make it slower. */
+START_TEST(what_slows_a_plan_is_not_tried_again)
+{
+    take_a_gpu();
+    fake.off_in_plan = -0.1;
+    run();
+    ck_assert_int_gt(fake.tries.lost_count, 0);
+    ck_assert_int_eq(fake.tries.again, 0);
+}
+END_TEST
+
+/* _i > 0: on a GPU, where a plan changes less of what a segment takes. */
+START_TEST(schedules_far_behind_alone_are_not_tried)
+{
+    if (_i > 0)
+        take_a_gpu();
+    fake.by_knob = 0.08;
+    run();
+    ck_assert_int_eq(fake.tries.furthest > 1.05, _i == 0);
+    ck_assert_double_lt(fake.tries.furthest, 1.3);
+}
+END_TEST
+
 /* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
  * still fits schedules to packed tokens, as it times all else. */
 START_TEST(packed_tokens_are_compared_with_their_like)
@@ -126,4 +158,6 @@ START_TEST(packed_tokens_are_compared_with_their_like)
 END_TEST
 
 SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win),
-      LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(packed_tokens_are_compared_with_their_like))
+      LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(what_slows_a_plan_is_not_tried_again),
+      LOOP(schedules_far_behind_alone_are_not_tried, 0, 2),
+      ONCE(packed_tokens_are_compared_with_their_like))

@@ -30,6 +30,7 @@ struct bench *fake_open(void)
     worked_s = 0;
     fake.broken = (struct segment){-1, -1};
     fake.speed = 1;
+    fake.by_knob = 0.02;
     made_up_init(&fake.space, 2, 32768, 49152);
     workload_init(&fake.workload);
     fake.workload.batch = 1;
@@ -201,12 +202,12 @@ static int knobs_off(const struct choice *c)
     return off;
 }
 
-/* Each knob off its first value makes a choice 2 % faster: a climb has something to find. */
+/* Each knob off its first value makes a choice faster: a climb has something to find. */
 static double choice_ms(const struct choice *c)
 {
     int off = knobs_off(c);
     double ms = fake.space.times.ms[slot_of(c->segment, c->impl->handwritten)];
-    return ms * (1 - 0.02 * off) / fake.speed;
+    return ms * (1 - fake.by_knob * off) / fake.speed;
 }
 
 int bench_segment(struct bench *b, const struct choice *c, bool packed, const struct sampling *how,
@@ -318,6 +319,24 @@ static void rest_early(struct trial *t)
     t->ms.median /= 2;
 }
 
+/* The first one is the present way. */
+static void note_tries(const struct candidate *candidates, int n, const struct trial *trials)
+{
+    for (int i = 1; i < n; i++) {
+        int k = 0;
+        while (choice_equal(&candidates[i].choices[k], &candidates[0].choices[k]))
+            k++;
+        const struct choice *c = &candidates[i].choices[k];
+        for (int other = 0; other < fake.tries.lost_count; other++)
+            fake.tries.again += choice_equal(&fake.tries.lost[other], c);
+        fake.tries.furthest =
+            fmax(fake.tries.furthest, choice_ms(c) / choice_ms(&candidates[0].choices[k]));
+        if (trials[0].status == TRIAL_OK && trials[i].ms.median > 1.03 * trials[0].ms.median &&
+            fake.tries.lost_count < (int)ARRAY_LEN(fake.tries.lost))
+            fake.tries.lost[fake.tries.lost_count++] = *c;
+    }
+}
+
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st)
 {
@@ -341,6 +360,8 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
             fail(&trials[i], "layer 1 is wrong");
         }
     }
+    if (how->beside_first)
+        note_tries(candidates, n, trials);
     if (fake.clock_falls && how->beside_first)
         rest_early(&trials[1]);
     return 0;

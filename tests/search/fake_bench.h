@@ -23,6 +23,7 @@ struct fake {
     bool first_gives_up;    /* side by side: the first plan, if its time has a bound */
     bool clock_falls;       /* side by side with the first way, of which the second is slower */
     double packing;         /* the share of its time that a plan or segment takes packed */
+    double by_knob;         /* by what share a segment takes less alone for each such knob; 0.02 */
     double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
     double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
@@ -45,6 +46,12 @@ struct fake {
     int calls, built, segments, plans, fits, compares;
     int bounded; /* of segments: timed only while not hopeless */
     bool unlike; /* a fit compared packed tokens with rows of padding */
+    struct {
+        int lost_count,
+            again; /* schedules that made a plan slower; that did so and were tried again */
+        struct choice lost[64];
+        double furthest; /* the most that one takes alone, over the present one */
+    } tries;
     struct {
         int plans;
         struct sampling how;
