@@ -46,16 +46,19 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
 }
 
 /* Times the segments of an expected first plan, measures the baseline that takes the fewest
- * compilers, and tries other schedules of the first plan's segments.  This comes before the other
- * baselines, because their segments may take seconds each. */
+ * compilers, and tries other schedules of the first plan's segments.  Under a time limit this comes
+ * before the other baselines, because their segments may take seconds each.  Else stage 1 tries
+ * them, where compilers are done with them by then. */
 static int measure_first(struct tuner *t, struct search_result *found, struct status *st)
 {
     struct candidate c;
     if (first_plan_times(t, false, stage1_end, st) != 0 ||
         (cheapest_baseline(t, &c) && measure_baseline(t, c.plan, found, st) != 0))
         return -1;
+    if (found->stopped_by != STOP_SPACE || (isinf(t->end) && bench_builds_beside(t->bench)))
+        return 0;
     t->first.climb = t->clock();
-    return found->stopped_by == STOP_SPACE ? first_plan_times(t, true, first_climb_end, st) : 0;
+    return first_plan_times(t, true, first_climb_end, st);
 }
 
 int phase_baselines(struct tuner *t, struct search_result *found, struct status *st)

@@ -76,6 +76,25 @@ START_TEST(schedules_of_the_expected_plan_come_next)
 }
 END_TEST
 
+/* Whether schedules were tried before both baselines had a time. */
+static void note_early_schedules(void *ctx, const struct tune_state *state)
+{
+    *(bool *)ctx |= strcmp(state->step.phase, "schedules") == 0 && fake.plans < 3;
+}
+
+/* _i > 0: compilers run beside, and are done with them later. */
+START_TEST(schedules_wait_for_compilers_and_not_for_a_limit)
+{
+    bool early = false;
+    expect_times();
+    fake.beside = _i > 0;
+    options.step = note_early_schedules;
+    options.ctx = &early;
+    run();
+    ck_assert_int_eq(early, _i == 0);
+}
+END_TEST
+
 /* A baseline takes its place as the first plan. */
 START_TEST(expected_plan_that_fails)
 {
@@ -318,7 +337,8 @@ END_TEST
 
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
-      ONCE(expected_plan_that_fails), LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
+      LOOP(schedules_wait_for_compilers_and_not_for_a_limit, 0, 2), ONCE(expected_plan_that_fails),
+      LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
       LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2), LOOP(neighbour_teaches, 0, 3),
       ONCE(neighbour_saves_segments), ONCE(expected_plan_is_compiled_beforehand),
       ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected),
