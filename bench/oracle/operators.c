@@ -4,9 +4,6 @@
 
 #include <assert.h>
 
-/* What is summed at a time: 4 x 8 sums stay in the registers of AVX2. */
-enum { TILE_ROWS = 4, TILE_COLUMNS = 2 * LANES };
-
 static const struct op *op_of(const struct layer *l, int op)
 {
     return &l->w->chain->ops[op];
@@ -56,48 +53,6 @@ static double *score_row(const struct layer *l, struct span s, int tensor, int h
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-/* A row of a GEMM's input, and where its output goes. */
-struct gemm_row {
-    const double *in;
-    double *out;
-};
-
-/* Sums of TILE_COLUMNS columns of TILE_ROWS rows. */
-static inline __attribute__((always_inline)) void multiply_tile(const double *const x[TILE_ROWS],
-                                                                const doubles *weight,
-                                                                int64_t depth,
-                                                                doubles out[TILE_ROWS][2])
-{
-    doubles sum[TILE_ROWS][2] = {{{0}}};
-    for (int64_t k = 0; k < depth; k++)
-#pragma GCC unroll 4
-        for (int r = 0; r < TILE_ROWS; r++) {
-            sum[r][0] += x[r][k] * weight[2 * k];
-            sum[r][1] += x[r][k] * weight[2 * k + 1];
-        }
-    memcpy(out, sum, sizeof(sum));
-}
-
-/* TILE_COLUMNS columns of all rows, from column `first` on.  tile: room for these columns of the
- * weight, (depth, TILE_COLUMNS), which stay in the cache. */
-FOR_EACH_CPU static void gemm_columns(const struct gemm_row *rows, int count, const float *weight,
-                                      int64_t depth, int64_t columns, int64_t first, doubles *tile)
-{
-    const int width = columns - first < TILE_COLUMNS ? (int)(columns - first) : TILE_COLUMNS;
-    for (int64_t k = 0; k < depth; k++)
-        for (int c = 0; c < TILE_COLUMNS; c++)
-            tile[2 * k + c / LANES][c % LANES] = c < width ? weight[k * columns + first + c] : 0;
-    for (int begin = 0; begin < count; begin += TILE_ROWS) {
-        const double *x[TILE_ROWS];
-        doubles sum[TILE_ROWS][2];
-        for (int r = 0; r < TILE_ROWS; r++) /* a short tile computes its last row again */
-            x[r] = rows[begin + r < count ? begin + r : count - 1].in;
-        multiply_tile(x, tile, depth, sum);
-        for (int r = 0; r < TILE_ROWS && begin + r < count; r++)
-            memcpy(rows[begin + r].out + first, sum[r], (size_t)width * sizeof(double));
-    }
-}
-
 /* The scale by which a GEMM reads its input in e4m3; 0: it does not. */
 static float e4m3_scale_of(const struct layer *l, int op)
 {
@@ -137,13 +92,7 @@ void oracle_gemm_run(const struct layer *layers, const struct span *spans, int c
                                           token_row(&layers[i], spans[i], TENSOR_OF(op), r)};
     const float scale = e4m3_scale_of(l, op);
     SCOPED double *rounded = scale > 0 ? round_input(rows, n, depth, scale, threads) : NULL;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        SCOPED doubles *tile = mem_alloc((size_t)depth * 2, sizeof(*tile));
-#pragma omp for schedule(dynamic)
-        for (int64_t first = 0; first < columns; first += TILE_COLUMNS)
-            gemm_columns(rows, n, l->weight[id], depth, columns, first, tile);
-    }
+    oracle_multiply(rows, n, l->weight[id], depth, columns, threads);
 }
 
 /* out (rows,N) = in (rows,K) @ weight (K,N) */
@@ -308,21 +257,19 @@ static void softmax(const struct layer *l, struct span s, int op)
         }
 }
 
-FOR_EACH_CPU static void context(const struct layer *l, struct span s, int op)
+/* Probabilities of keys that a query does not keep are 0. */
+static void context(const struct layer *l, struct span s, int op)
 {
-    int width = l->w->head_size;
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *probs = score_row(l, s, op_of(l, op)->input, h, i);
-            const double *all = head_row(l, s, op_of(l, op)->qkv, width, 2, h, 0);
-            double *y = head_row(l, s, TENSOR_OF(op), width, 0, h, i);
-            for (int c = 0; c < width; c++)
-                y[c] = 0;
-            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
-                for (int j = run.begin; j < run.end; j++)
-                    for (int c = 0; c < width; c++)
-                        y[c] += probs[j] * all[(ptrdiff_t)j * width + c];
+    const int width = l->w->head_size;
+    for (int h = 0; h < l->w->heads; h++) {
+        const double *probs[SPAN_ROWS];
+        double *y[SPAN_ROWS];
+        for (int r = 0; r < s.count; r++) {
+            probs[r] = score_row(l, s, op_of(l, op)->input, h, s.first + r);
+            y[r] = head_row(l, s, TENSOR_OF(op), width, 0, h, s.first + r);
         }
+        oracle_context(l->w, s, probs, head_row(l, s, op_of(l, op)->qkv, width, 2, h, 0), y);
+    }
 }
 
 static void merge_heads(const struct layer *l, struct span s, int op)

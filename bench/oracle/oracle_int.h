@@ -8,7 +8,8 @@
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* A function with this is compiled for each kind of CPU; a call takes the best one for this CPU.
- * All compute the same bits, because -ffp-contract=off joins no product with a sum. */
+ * All compute the same bits, because -ffp-contract=off joins no product with a sum; but see
+ * products.c. */
 #if defined(__x86_64__)
 #define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -66,6 +67,22 @@ oracle_operator oracle_operator_run;
  * span, which differ in what `tensor` points at. */
 void oracle_gemm_run(const struct layer *layers, const struct span *spans, int count, int op,
                      int threads);
+
+/* ---- products.c ------------------------------------------------------------------------------ */
+
+/* A row of a GEMM's input, and where its output goes. */
+struct gemm_row {
+    const double *in;
+    double *out;
+};
+
+/* out (count,columns) = in (count,depth) @ weight (depth,columns) */
+void oracle_multiply(const struct gemm_row *rows, int count, const float *weight, int64_t depth,
+                     int64_t columns, int threads);
+
+/* y (W) = probs (S) @ values (S,W), of the queries of a span in one head. */
+void oracle_context(const struct workload *w, struct span s, const double *const probs[SPAN_ROWS],
+                    const double *values, double *const y[SPAN_ROWS]);
 
 /* ---- rounding.c -------------------------------------------------------------------------------
  */
