@@ -17,11 +17,10 @@
 
 /* What is multiplied at a time: rows by columns, so many columns of a weight and numbers of each,
  * which stay in the nearest cache. */
-enum { TILE_ROWS = 4, TILE_COLUMNS = 16, TILES = 2, TILE_DEPTH = 128, WIDE = TILE_COLUMNS / 2 };
-typedef double wide __attribute__((vector_size(WIDE * sizeof(double)), aligned(sizeof(double))));
+enum { TILE_ROWS = 4, TILE_COLUMNS = 16, TILES = 2, TILE_DEPTH = 128 };
 
-/* Whether the registers hold the sums of all rows of a tile; else they hold those of half. */
-static bool holds_all(void)
+/* Whether the CPU has its registers. */
+static bool has_avx512(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx512f");
@@ -30,35 +29,39 @@ static bool holds_all(void)
 #endif
 }
 
-/* Adds to sums of TILE_COLUMNS columns of so many rows. */
-PART void multiply_rows(int rows, const double *const *x, const double *right, int64_t stride,
-                        int64_t depth, wide (*sums)[2])
-{
-    wide sum[TILE_ROWS][2];
-    memcpy(sum, sums, (size_t)rows * sizeof(*sum));
-    for (int64_t k = 0; k < depth; k++, right += stride) {
-        wide low, high;
-        memcpy(&low, right, sizeof(low));
-        memcpy(&high, right + WIDE, sizeof(high));
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            sum[r][0] += x[r][k] * low;
-            sum[r][1] += x[r][k] * high;
-        }
+typedef double wide
+    __attribute__((vector_size(2 * LANES * sizeof(double)), aligned(sizeof(double))));
+
+/* Adds to sums of TILE_COLUMNS columns of ROWS rows, which stay in registers. */
+#define MULTIPLY(NAME, VECTOR, ROWS)                                                               \
+    PART void NAME(const double *const *x, const double *right, int64_t stride, int64_t depth,     \
+                   double(*sums)[TILE_COLUMNS])                                                    \
+    {                                                                                              \
+        enum { COUNT = TILE_COLUMNS * sizeof(double) / sizeof(VECTOR) };                           \
+        VECTOR sum[ROWS][COUNT], part[COUNT];                                                      \
+        memcpy(sum, sums, sizeof(sum));                                                            \
+        for (int64_t k = 0; k < depth; k++, right += stride) {                                     \
+            memcpy(part, right, sizeof(part));                                                     \
+            _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                                 \
+                _Pragma("GCC unroll 4") for (int i = 0; i < COUNT; i++) sum[r][i] +=               \
+                x[r][k] * part[i];                                                                 \
+        }                                                                                          \
+        memcpy(sums, sum, sizeof(sum));                                                            \
     }
-    memcpy(sums, sum, (size_t)rows * sizeof(*sum));
-}
+enum { HALF = TILE_ROWS / 2 };
+MULTIPLY(multiply_wide, wide, TILE_ROWS)
+MULTIPLY(multiply_half, doubles, HALF)
+#undef MULTIPLY
 
 /* The same of TILE_ROWS rows.  stride: from a row of `right` to the next. */
-PART void multiply_tile(bool all, const double *const x[TILE_ROWS], const double *right,
-                        int64_t stride, int64_t depth, wide sums[TILE_ROWS][2])
+PART void multiply_tile(bool avx512, const double *const x[TILE_ROWS], const double *right,
+                        int64_t stride, int64_t depth, double sums[TILE_ROWS][TILE_COLUMNS])
 {
-    enum { HALF = TILE_ROWS / 2 };
-    if (all) {
-        multiply_rows(TILE_ROWS, x, right, stride, depth, sums);
+    if (avx512) {
+        multiply_wide(x, right, stride, depth, sums);
     } else {
-        multiply_rows(HALF, x, right, stride, depth, sums);
-        multiply_rows(HALF, x + HALF, right, stride, depth, sums + HALF);
+        multiply_half(x, right, stride, depth, sums);
+        multiply_half(x + HALF, right, stride, depth, sums + HALF);
     }
 }
 
@@ -91,21 +94,21 @@ PART void copy_sums(void *to, const void *from, int64_t width)
 }
 
 /* Adds to the outputs of some rows. */
-PART void add_tile(bool all, const struct tile *t, const struct gemm_row *rows, int count)
+PART void add_tile(bool avx512, const struct tile *t, const struct gemm_row *rows, int count)
 {
     const double *x[TILE_ROWS];
-    wide sum[TILE_ROWS][2] = {{{0}}};
+    double sum[TILE_ROWS][TILE_COLUMNS] = {{0}};
     for (int r = 0; r < TILE_ROWS; r++) /* few rows: the last one again */
         x[r] = rows[r < count ? r : count - 1].in + t->at;
     for (int r = 0; r < TILE_ROWS && r < count && t->at > 0; r++)
         copy_sums(sum[r], rows[r].out + t->first, t->width);
-    multiply_tile(all, x, t->of[0], TILE_COLUMNS, t->depth, sum);
+    multiply_tile(avx512, x, t->of[0], TILE_COLUMNS, t->depth, sum);
     for (int r = 0; r < TILE_ROWS && r < count; r++)
         copy_sums(rows[r].out + t->first, sum[r], t->width);
 }
 
 /* TILES * TILE_COLUMNS columns of all rows, from column `first` on. */
-FOR_EACH_FMA static void gemm_columns(bool all, const struct gemm_row *rows, int count,
+FOR_EACH_FMA static void gemm_columns(bool avx512, const struct gemm_row *rows, int count,
                                       const float *weight, int64_t depth, int64_t columns,
                                       int64_t first)
 {
@@ -122,34 +125,34 @@ FOR_EACH_FMA static void gemm_columns(bool all, const struct gemm_row *rows, int
         }
         for (int begin = 0; begin < count; begin += TILE_ROWS)
             for (int i = 0; i < used; i++)
-                add_tile(all, &tiles[i], rows + begin, count - begin);
+                add_tile(avx512, &tiles[i], rows + begin, count - begin);
     }
 }
 
 void oracle_multiply(const struct gemm_row *rows, int count, const float *weight, int64_t depth,
                      int64_t columns, int threads)
 {
-    const bool all = holds_all();
+    const bool avx512 = has_avx512();
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int64_t first = 0; first < columns; first += TILES * TILE_COLUMNS)
-        gemm_columns(all, rows, count, weight, depth, columns, first);
+        gemm_columns(avx512, rows, count, weight, depth, columns, first);
 }
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
 /* Adds to some columns, from `first` on, what keys begin..end-1 give. */
-PART void add_keys(bool all, const double *const probs[TILE_ROWS], const double *values, int width,
-                   struct kept keys, int first, double *const y[TILE_ROWS])
+PART void add_keys(bool avx512, const double *const probs[TILE_ROWS], const double *values,
+                   int width, struct kept keys, int first, double *const y[TILE_ROWS])
 {
     const double *x[TILE_ROWS], *right = values + (ptrdiff_t)keys.begin * width + first;
     const int count = keys.end - keys.begin;
-    wide sum[TILE_ROWS][2];
+    double sum[TILE_ROWS][TILE_COLUMNS];
     for (int r = 0; r < TILE_ROWS; r++)
         x[r] = probs[r] + keys.begin;
     if (first + TILE_COLUMNS <= width) {
         for (int r = 0; r < TILE_ROWS; r++)
             copy_sums(sum[r], y[r] + first, TILE_COLUMNS);
-        multiply_tile(all, x, right, width, count, sum);
+        multiply_tile(avx512, x, right, width, count, sum);
         for (int r = 0; r < TILE_ROWS; r++)
             copy_sums(y[r] + first, sum[r], TILE_COLUMNS);
         return;
@@ -160,12 +163,12 @@ PART void add_keys(bool all, const double *const probs[TILE_ROWS], const double 
                 y[r][c] += x[r][k] * right[(ptrdiff_t)k * width + c - first];
 }
 
-FOR_EACH_FMA static void add_all_keys(bool all, const double *const probs[TILE_ROWS],
+FOR_EACH_FMA static void add_all_keys(bool avx512, const double *const probs[TILE_ROWS],
                                       const double *values, int width, struct kept keys,
                                       double *const y[TILE_ROWS])
 {
     for (int c = 0; c < width; c += TILE_COLUMNS)
-        add_keys(all, probs, values, width, keys, c, y);
+        add_keys(avx512, probs, values, width, keys, c, y);
 }
 
 /* Keys after run->end that some row of a span keeps. */
@@ -186,7 +189,7 @@ _Static_assert((int)SPAN_ROWS == (int)TILE_ROWS, "a row of a tile for each query
 void oracle_context(const struct workload *w, struct span s, const double *const probs[SPAN_ROWS],
                     const double *values, double *const y[SPAN_ROWS])
 {
-    const bool all = holds_all();
+    const bool avx512 = has_avx512();
     const int width = w->head_size;
     SCOPED double *room = mem_alloc((size_t)width, sizeof(*room));
     const double *x[TILE_ROWS];
@@ -197,5 +200,5 @@ void oracle_context(const struct workload *w, struct span s, const double *const
         memset(to[r], 0, (size_t)width * sizeof(*to[r]));
     }
     for (struct kept run = {0, 0}; next_of_any(w, s, &run);)
-        add_all_keys(all, x, values, width, run, to);
+        add_all_keys(avx512, x, values, width, run, to);
 }
