@@ -17,7 +17,6 @@ template <class S> struct block_rows {
     fragment<D, BLOCK> c;
     fragment<D, S::W> o;
     u32 p[4][4];
-    float rescale[2];
     bool masked; /* of the key block at hand some keys are; which ones the lane's rows keep */
     u32 kept;
 };
@@ -98,6 +97,7 @@ template <class S> struct compute {
     u32 &slot, &phase;
     u32 i, entries;    /* the entry, and how many the tile has */
     u32 skip, partial; /* bits of the entry and of the entries after it */
+    bool rare;         /* the entry is skipped, or its bits have yet to be read */
 
     FP_DEVICE compute(smem &shared, int wg, u32 &ring_slot, u32 &ring_phase)
         : s(shared), group(S::C == 1 ? 0 : wg % G), share(SHARES == 1 ? 0 : wg / G),
@@ -177,6 +177,12 @@ template <class S> struct compute {
 
     /* ---- steps ------------------------------------------------------------------------------- */
 
+    /* Whether the marks of the entry at hand, and of those after it, have yet to be read. */
+    FP_DEVICE bool begins_marks() const
+    {
+        return i % 32 == first && i >= 32;
+    }
+
     FP_DEVICE void advance()
     {
         slot += SHARES;
@@ -185,14 +191,19 @@ template <class S> struct compute {
         i += STRIDE;
         skip >>= STRIDE;
         partial >>= STRIDE;
+        rare = (skip & 1) != 0 || begins_marks();
     }
 
-    /* Waits for k of the entry at hand; whether it is to be skipped. */
-    FP_DEVICE bool seek()
+    FP_DEVICE void await_k() const
     {
         mbarrier_wait(at(&smem::full_k) + slot * 8, phase);
+    }
+
+    /* Of a rare entry: whether it is to be skipped. */
+    FP_DEVICE bool skips()
+    {
         const int mine = S::C == 1 ? 0 : group; /* a constant makes one access of two */
-        if (i % 32 == first && i >= 32) {
+        if (begins_marks()) {
             skip = uniform(s.later[i / 32 & 1][0][mine]) >> first;
             partial = uniform(s.later[i / 32 & 1][1][mine]) >> first;
         }
@@ -302,16 +313,19 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        if (softmax<S>::raise(r.c, r.state, r.rescale))
-            softmax<S>::scale_rows(r.o, r.rescale);
-        softmax<S>::soften(r.c, r.state);
-        softmax<S>::pack(r.p, r.c);
+        float top[2];
+        if (softmax<S>::grows(r.c, r.state, top))
+            softmax<S>::raise(top, r.state, r.o);
+        if constexpr (!S::OVERLAP)
+            mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
+        softmax<S>::soften(r.p, r.c, r.state);
     }
 
     /* The context of the key block at `held`; nothing runs beside it. */
     FP_DEVICE void context_block(rows &r, u32 held, u32 held_phase) const
     {
-        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
+        if constexpr (S::OVERLAP)
+            mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         if constexpr (S::JOINED)
             if (r.masked)
                 contain(r, held);
@@ -336,16 +350,16 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        const bool grown = softmax<S>::raise(r.c, r.state, r.rescale);
-        softmax<S>::soften(r.c, r.state);
-        pin(r.c);
+        float top[2];
+        if (softmax<S>::grows(r.c, r.state, top)) {
+            wgmma_wait<0>();
+            pin(r.o);
+            softmax<S>::raise(top, r.state, r.o);
+        }
         wgmma_wait<0>();
         pin(r.o);
         leave_v(held);
-        if (grown)
-            softmax<S>::scale_rows(r.o, r.rescale);
-        pin(r.c); /* wgmma reads p until here */
-        softmax<S>::pack(r.p, r.c);
+        softmax<S>::soften(r.p, r.c, r.state);
     }
 
     /* Computes its entries of a tile, which the loading warps have announced. */
@@ -359,9 +373,11 @@ template <class S> struct compute {
         r.low_q = (low(&smem::q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
         softmax<S>::clear(r.o, r.state);
         i = first;
+        rare = (skip & 1) != 0;
 #pragma unroll 1
         while (i < entries) {
-            if (seek()) {
+            await_k();
+            if (rare && skips()) {
                 pass_over();
                 advance();
                 continue;
@@ -372,7 +388,8 @@ template <class S> struct compute {
             if constexpr (S::OVERLAP) {
 #pragma unroll 1
                 while (i < entries) {
-                    if (seek())
+                    await_k();
+                    if (rare && skips())
                         break;
                     overlap_blocks(r, held);
                     held = slot, held_phase = phase;

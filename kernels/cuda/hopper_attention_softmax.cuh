@@ -71,11 +71,11 @@ template <class S> struct softmax {
         return all;
     }
 
-    /* Whether the maximum of any of the warp's rows grew by more than LAZY; then rescale[r] is what
-     * earlier sums shrink by. */
-    static FP_DEVICE bool raise(const fragment<D, BLOCK> &c, row_state &state, float (&rescale)[2])
+    /* Whether the maximum of any of the warp's rows grew by more than LAZY.  top: of the lane's
+     * columns. */
+    static FP_DEVICE bool grows(const fragment<D, BLOCK> &c, const row_state &state,
+                                float (&top)[2])
     {
-        float top[2];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             float m[8];
@@ -89,38 +89,47 @@ template <class S> struct softmax {
                     m[p] = fmaxf(m[p], m[p + d]);
             top[r] = m[0];
         }
-        if (!__any_sync(0xffffffffu, top[0] > state.top[0] + LAZY / S::unit ||
-                                         top[1] > state.top[1] + LAZY / S::unit))
-            return false;
+        return __any_sync(0xffffffffu, top[0] > state.top[0] + LAZY / S::unit ||
+                                           top[1] > state.top[1] + LAZY / S::unit);
+    }
+
+    /* Raises the maxima to those of all lanes; earlier sums, and the context, shrink. */
+    static FP_DEVICE void raise(float (&top)[2], row_state &state, fragment<D, W> &o)
+    {
+        float by[2];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             top[r] = fmaxf(state.top[r], lanes_max<4>(top[r]));
             if (S::JOINED && !(top[r] > state.top[r] + LAZY / S::unit)) {
-                rescale[r] = 1.0f; /* that others grew, of another sequence, changes no bit */
+                by[r] = 1.0f; /* that others grew, of another sequence, changes no bit */
                 continue;
             }
-            rescale[r] = exp2_fast(state.top[r] * S::unit - S::shift(top[r]));
+            by[r] = exp2_fast(state.top[r] * S::unit - S::shift(top[r]));
             state.top[r] = top[r];
-            state.sum[r] *= rescale[r];
+            state.sum[r] *= by[r];
         }
-        return true;
+        scale_rows(o, by);
     }
 
-    /* Turns masked scores into 2^(S::unit*score - shift). */
-    static FP_DEVICE void soften(fragment<D, BLOCK> &c, row_state &state)
+    /* Masked scores become p = 2^(S::unit*score - shift).  All in one block, so that sums and
+     * conversions fill the time between two 2^x. */
+    static FP_DEVICE void soften(u32 (&to)[4][4], fragment<D, BLOCK> &c, row_state &state)
     {
+        float sum[2][2];
+        const float down[2] = {S::shift(state.top[0]), S::shift(state.top[1])};
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            float sum[2], down = S::shift(state.top[r]);
+        for (int p = 0; p < 8; p++)
 #pragma unroll
-            for (int p = 0; p < 8; p++)
+            for (int r = 0; r < 2; r++) {
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    c[p][r][e] = exp2_fast(c[p][r][e] * S::unit - down);
-                    sum[e] = p == 0 ? c[p][r][e] : sum[e] + c[p][r][e];
+                    c[p][r][e] = exp2_fast(c[p][r][e] * S::unit - down[r]);
+                    sum[r][e] = p == 0 ? c[p][r][e] : sum[r][e] + c[p][r][e];
                 }
-            state.sum[r] += sum[0] + sum[1];
-        }
+                to[p / 2][p % 2 * 2 + r] = D::pack(c[p][r][0], c[p][r][1]);
+            }
+        state.sum[0] += sum[0][0] + sum[0][1];
+        state.sum[1] += sum[1][0] + sum[1][1];
     }
 
     static FP_DEVICE void scale_rows(fragment<D, W> &o, const float (&by)[2])
@@ -130,15 +139,6 @@ template <class S> struct softmax {
 #pragma unroll
             for (int r = 0; r < 2; r++)
                 o[p][r][0] *= by[r], o[p][r][1] *= by[r];
-    }
-
-    static FP_DEVICE void pack(u32 (&to)[4][4], const fragment<D, BLOCK> &c)
-    {
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                to[k][i] = D::pack(c[2 * k + i / 2][i % 2][0], c[2 * k + i / 2][i % 2][1]);
     }
 };
 
