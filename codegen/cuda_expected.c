@@ -1,8 +1,9 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules in fp16 on an H100, tests/data/h100-*-times.csv.  Only the order of schedules counts,
- * so constants of tiles that lose by far (narrow, next) may be larger than what they stand for. */
+ * schedules in fp16 on an H100 and an H200, tests/data/h*-times.csv.  Only the order of schedules
+ * counts, so constants of tiles that lose by far (narrow, next) may be larger than what they stand
+ * for. */
 #include "codegen/cuda_int.h"
 
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };
@@ -131,12 +132,12 @@ static const struct {
     double ordered; /* times that, for tiles of a cover */
     double join;    /* a second part */
 } attention[HOPPER_ATTENTION_COUNT] = {
-    [HOPPER_ATTENTION_64] = {3.34, 0.334, 0.391, 0.094, 0.724, 1.63, 1.68},
-    [HOPPER_ATTENTION_64_OVERLAP] = {2.84, 0.344, 0.359, 0.15, 0.679, 1, 0},
-    [HOPPER_ATTENTION_64_SPLIT] = {2.89, 0.318, 0.261, 0.318, 0.871, 1, 0},
-    [HOPPER_ATTENTION_64_CLUSTER] = {3.62, 0.423, 0.051, 0.009, 1.35, 1, 0},
-    [HOPPER_ATTENTION_128] = {4.27, 0.668, 0.484, 0, 1.36, 1.99, 1.51},
-    [HOPPER_ATTENTION_192] = {2.45, 0.782, 0.718, 0.012, 1.6, 1, 0},
+    [HOPPER_ATTENTION_64] = {3.91, 0.282, 0.405, 0.121, 0.527, 1.83, 1.57},
+    [HOPPER_ATTENTION_64_OVERLAP] = {2.04, 0.323, 1.16, 0.133, 0.56, 1, 0},
+    [HOPPER_ATTENTION_64_SPLIT] = {3.32, 0.26, 0.246, 0.333, 1.34, 1, 0},
+    [HOPPER_ATTENTION_64_CLUSTER] = {3.98, 0.465, 0.051, 0.03, 1.16, 1, 0},
+    [HOPPER_ATTENTION_128] = {3.75, 0.529, 0.433, 0, 1.5, 1.99, 1.59},
+    [HOPPER_ATTENTION_192] = {2.76, 0.655, 0.577, 0.093, 2.88, 1, 0},
 };
 
 /* What a tile of padding alone takes of a tile's time where thread blocks draw their tiles. */

@@ -28,8 +28,8 @@
  * warpgroup that skips an entry arrives all the same.
  *
  *   DRAWS    thread blocks draw their tiles from a counter; else each has one
- *   OVERLAP  the next entry's scores are issued before this one's context, so that softmax runs
- *            beside the context; else one after another
+ *   OVERLAP  the next entry's scores are issued before this one's context, so that their maxima
+ *            are found beside the context; else one after another
  *   QREG     q is an operand in registers, else in shared memory
  *   LANDS    warps that load announce copies when they have landed and are visible to wgmma
  *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and

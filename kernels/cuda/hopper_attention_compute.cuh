@@ -337,28 +337,28 @@ template <class S> struct compute {
     }
 
     /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
-     * at once: the softmax of the scores runs while the tensor cores compute the context.  v at
-     * `held` has landed, as k at hand has, which was loaded after it. */
-    FP_DEVICE void overlap_blocks(rows &r, u32 held) const
+     * at once: maxima are found while the tensor cores compute the context.  k at hand was loaded
+     * after v at `held`, so that one fence is for both.  All warps of a warpgroup must wait for
+     * products at the same place: not where `grown` alone is true. */
+    FP_DEVICE void overlap_blocks(rows &r, u32 held, u32 held_phase) const
     {
         see_copies();
         if constexpr (S::QREG)
             pin(r.q);
         issue_scores(r);
+        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         issue_context(r, held);
         wgmma_wait<1>();
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
         float top[2];
-        if (softmax<S>::grows(r.c, r.state, top)) {
-            wgmma_wait<0>();
-            pin(r.o);
-            softmax<S>::raise(top, r.state, r.o);
-        }
+        const bool grown = softmax<S>::grows(r.c, r.state, top);
         wgmma_wait<0>();
         pin(r.o);
         leave_v(held);
+        if (grown)
+            softmax<S>::raise(top, r.state, r.o);
         softmax<S>::soften(r.p, r.c, r.state);
     }
 
@@ -366,7 +366,7 @@ template <class S> struct compute {
     FP_DEVICE void run(rows &r, int tile)
     {
         entries = uniform(static_cast<u32>(s.item[tile].entries));
-        const int mine = S::C == 1 ? 0 : group; /* as in seek() */
+        const int mine = S::C == 1 ? 0 : group; /* as in skips() */
         skip = uniform(s.marks[tile][0][mine]) >> first;
         partial = uniform(s.marks[tile][1][mine]) >> first;
         query<S>{s}.prepare(r.q, tile, group, share);
@@ -391,7 +391,7 @@ template <class S> struct compute {
                     await_k();
                     if (rare && skips())
                         break;
-                    overlap_blocks(r, held);
+                    overlap_blocks(r, held, held_phase);
                     held = slot, held_phase = phase;
                     advance();
                 }
