@@ -100,13 +100,20 @@ static void say_plans(const struct tuner *t)
               t->space_count == 1 ? "" : "s");
 }
 
+static int patience_of(const struct tuner *t)
+{
+    if (t->taught)
+        return TAUGHT_PATIENCE;
+    return t->segments.target == TARGET_CUDA ? GPU_PATIENCE : CONVERGED_PATIENCE;
+}
+
 /* Segments, then plans.  Plans may converge long before the time limit.  What it kept from stage 1
  * is worth more than plans without those segments: so as long as it cuts stage 1 short, one batch
  * of plans is enough, and segments get a share of the time that is left.  found->stopped_by: why it
  * ended. */
 int phase_segments_and_plans(struct tuner *t, struct search_result *found, struct status *st)
 {
-    const int patience = t->taught ? TAUGHT_PATIENCE : CONVERGED_PATIENCE;
+    const int patience = patience_of(t);
     for (int round = 0;; round++) {
         int tried = segment_table_tried(&t->segments);
         tuner_say(t, round > 0 ? "time is left to go on with segments alone"

@@ -96,13 +96,15 @@ const struct strategy *strategy_find(const char *name);
 
 /* ---- loop.c: propose, measure, learn, stop ------------------------------------------------------
  *
- * A search has converged if the last CONVERGED_PATIENCE plans, or where tune_options.by_neighbour
- * found one TAUGHT_PATIENCE, have not improved the best time by CONVERGED_GAIN, or by the noise of
- * a plan's time if that is more, and the strategy expects no plan of the space to be that much
- * faster.  The rule uses the history alone, so that a search run again stops at the same plan. */
+ * A search has converged if the last CONVERGED_PATIENCE plans, on a GPU GPU_PATIENCE, or where
+ * tune_options.by_neighbour found one TAUGHT_PATIENCE, have not improved the best time by
+ * CONVERGED_GAIN, or by the noise of a plan's time if that is more, and the strategy expects no
+ * plan of the space to be that much faster.  The rule uses the history alone, so that a search run
+ * again stops at the same plan. */
 
 enum {
     TAUGHT_PATIENCE = 16,   /* two batches: docs/search.md, "How sure" */
+    GPU_PATIENCE = 24,      /* three batches: nothing else disturbs its times */
     CONVERGED_PATIENCE = 40 /* five batches: no search converges below 41 plans */
 };
 #define CONVERGED_GAIN 0.002

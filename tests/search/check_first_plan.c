@@ -95,6 +95,18 @@ START_TEST(schedules_wait_for_compilers_and_not_for_a_limit)
 }
 END_TEST
 
+/* _i > 0: on a GPU. */
+START_TEST(a_gpu_converges_sooner)
+{
+    if (_i > 0)
+        expect_times();
+    options.search.budget = 0;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    ck_assert_int_eq(report.new_trials <= CONVERGED_PATIENCE, _i > 0);
+}
+END_TEST
+
 /* A baseline takes its place as the first plan. */
 START_TEST(expected_plan_that_fails)
 {
@@ -337,7 +349,8 @@ END_TEST
 
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
-      LOOP(schedules_wait_for_compilers_and_not_for_a_limit, 0, 2), ONCE(expected_plan_that_fails),
+      LOOP(schedules_wait_for_compilers_and_not_for_a_limit, 0, 2),
+      LOOP(a_gpu_converges_sooner, 0, 2), ONCE(expected_plan_that_fails),
       LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
       LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2), LOOP(neighbour_teaches, 0, 3),
       ONCE(neighbour_saves_segments), ONCE(expected_plan_is_compiled_beforehand),
