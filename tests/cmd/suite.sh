@@ -3,13 +3,16 @@
 # shellcheck shell=sh
 set -eu
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+cached=$(realpath "$(dirname "$0")/../cached.sh")
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
 export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cache" FUSEPLAN_CONFIG=off LC_ALL=C
-unset FUSEPLAN_WISDOM CFLAGS LDFLAGS LDLIBS MAKEFLAGS
+unset FUSEPLAN_WISDOM CFLAGS LDFLAGS LDLIBS
 # shared with other suites: what they compiled
 mkdir cache
+ln -s "$cached" cached
+export MAKEFLAGS="CC=$root/cached\ cc"
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 
 # Where the commands' own standard error is redirected, this is not.

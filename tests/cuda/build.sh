@@ -6,13 +6,22 @@ stand_in=$source/tests/cuda/runtime
 level=-O1
 [ "$sanitize" = -g0 ] || level=-O0 # what warnings need optimisation, the release build finds
 
-# object COMPILER... SOURCE: compiles it, unless the same text was compiled before, as most files of two libraries are.
-mkdir -p objects
+# What suites compile is kept for all of them, by compiler, options, headers and text.
+mkdir -p "${FUSEPLAN_TEST_BINARIES:-.}/objects"
+[ -e objects ] || ln -s "$FUSEPLAN_TEST_BINARIES/objects" objects
+compilers=$(cc --version && c++ --version && cat "$source/tests/cuda/build.sh")
+
+# object FILE: compiles it.
 object() {
-  for file; do :; done
-  object=objects/$("$@" -E -P | cksum | tr ' ' -)
-  [ -e "$object" ] || "$@" -c -o "$object"
-  objects="$objects $object"
+  # words of $compile are options
+  # shellcheck disable=SC2086
+  case $1 in
+  *.cu) set -- c++ "$level" "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$1" ;;
+  *) set -- $compile "$1" ;;
+  esac
+  "$@" -c -o "$where/new"
+  mv "$where/new" "$object.$$"
+  mv "$object.$$" "$object"
 }
 
 # build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it; without a source the generated one.
@@ -21,19 +30,20 @@ cuda_version=13000
 build() {
   where=$1 objects='' version=-DCUDART_VERSION=$cuda_version
   shift
-  for file in "$where"/segment_*.cu; do
-    name=$(basename "$file" .cu)
-    echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/
-      s/^segment_.*/X(encoder_&, -1, -1)/'
-  done >"$where/segments.inc"
-  for file in embed lengths normalise quantise; do
-    object c++ "$level" "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/$file.cu"
-  done
+  printf '%s\n' "$where"/segment_*.cu | sed 's/.*\///; s/\.cu$//
+    s/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/
+    s/^segment_.*/X(encoder_&, -1, -1)/' >"$where/segments"
+  sed "/\"segments.inc\"/{r $where/segments
+    d;}" "$stand_in/stubs.c" >"$where/stubs.c"
   compile="cc -std=gnu17 $level $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
-  for file in "$stand_in/stubs.c" "$where"/[cdglmpr]*.c "$where/e4m3.c"; do
-    # shellcheck disable=SC2086
-    object $compile "$file"
-  done
+  for_all=$({ echo "$compilers $level $sanitize $version" && cat "$where"/*.h "$stand_in"/*.h; } | sha256sum)
+  texts=$(cd "$where" && sha256sum stubs.c [cdglmpr]*.c e4m3.c embed.cu lengths.cu normalise.cu quantise.cu)
+  while read -r text file; do
+    object=objects/${for_all%% *}-$text.o objects="$objects $object"
+    [ -e "$object" ] || object "$where/$file"
+  done <<END
+$texts
+END
   # shellcheck disable=SC2086
   $compile -I"$source/tests/cmd" -I"$source" -o "$where/run" "$@" -x none $objects "$runtime" \
     -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread

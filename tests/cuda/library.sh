@@ -8,6 +8,8 @@ source=$2 runtime=$3 sanitize=${4:--g0}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
+ln -s "$source/tests/cached.sh" cached
+export MAKEFLAGS="CC=$root/cached\ cc"
 export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
 
 fail() {

@@ -39,7 +39,8 @@ packages=$(sed -n '/^PACKAGES=/,/^.$/p; /^GUIDE_PACKAGES=/,/^.$/p' "$source/run"
 for tool in make jq; do
   if echo "$packages" | grep -q "/usr/bin/$tool\$"; then link "$tool"; fi
 done
-export MAKEFLAGS='CFLAGS=-O0\ -march=native\ -fopenmp'
+ln -s "$source/tests/cached.sh" "$root/cached"
+export MAKEFLAGS="CC=$root/cached\ cc CFLAGS=-O0\ -march=native\ -fopenmp"
 link sqlite3 # docs/database.md says that its queries need it
 cat >"$tools/fuseplan" <<END
 #!/bin/sh
