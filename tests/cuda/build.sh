@@ -32,7 +32,7 @@ build() {
   shift
   printf '%s\n' "$where"/segment_*.cu | sed 's/.*\///; s/\.cu$//
     s/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/
-    s/^segment_.*/X(encoder_&, -1, -1)/' >"$where/segments"
+    s/^segment_merge_heads_.*/X(encoder_&, -2, -1)/; s/^segment_.*/X(encoder_&, -1, -1)/' >"$where/segments"
   sed "/\"segments.inc\"/{r $where/segments
     d;}" "$stand_in/stubs.c" >"$where/stubs.c"
   compile="cc -std=gnu17 $level $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"

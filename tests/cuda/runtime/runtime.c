@@ -34,8 +34,8 @@ static bool counts_tokens(const struct fp_args *a)
 }
 
 /* The operators of a kernel that several segments share, which its operands tell: the GEMM of these
- * sizes, and what follows it.  Tensors share memory here. */
-static void find_operators(struct fake_code *code, const struct fp_args *a)
+ * sizes, what follows it, and merge_heads where it begins with that.  Tensors share memory here. */
+static void find_operators(struct fake_code *code, const struct fp_args *a, bool merges)
 {
     const struct fp_gemm *g = &a->gemm;
     const int attention = a->heads * a->head_size, sizes[5][3] = {{0, a->hidden, 3 * attention},
@@ -47,6 +47,7 @@ static void find_operators(struct fake_code *code, const struct fp_args *a)
         if (sizes[i][1] == g->inner && sizes[i][2] == g->columns)
             code->first = sizes[i][0];
     code->last = code->first + (g->gamma != NULL ? 2 : g->bias != NULL ? 1 : 0);
+    code->first -= merges;
 }
 
 /* A segment that is told wrong numbers writes nothing. */
@@ -55,7 +56,7 @@ void run_segment(const struct stub *stub, void *argument)
     struct fake_code code = {.kind = "right", .first = stub->first, .last = stub->last};
     struct fp_args args = *(const struct fp_args *)argument;
     if (stub->first < 0)
-        find_operators(&code, &args);
+        find_operators(&code, &args, stub->first == -2);
     args.gemm.in = NULL; /* else it would look for the operators by their tensors */
     if (counts_tokens(&args))
         fake_code_run(&code, &args);

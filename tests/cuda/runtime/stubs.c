@@ -1,5 +1,5 @@
-/* The kernels of a library for build.sh, which puts segments.inc here: X(symbol, first, last), -1
- * of a kernel that several segments share. */
+/* The kernels of a library for build.sh, which puts segments.inc here: X(symbol, first, last);
+ * first is -1 of a kernel that several segments share, -2 of one that merges heads, too. */
 #include "runtime.h"
 #include "segment.h"
 
