@@ -41,9 +41,17 @@ static const struct placeholder *placeholder_at(const struct placeholder *list, 
     return NULL;
 }
 
+/* Copies a text up to where a placeholder or a word of the library's name may begin. */
+static const char *add_plain(const char *text, struct buf *out)
+{
+    size_t plain = strcspn(text, "@Eem");
+    buf_add(out, text, plain);
+    return text + plain;
+}
+
 static void add_filled(const struct filling *f, const char *text, struct buf *out)
 {
-    while (*text != '\0') {
+    while (*(text = add_plain(text, out)) != '\0') {
         const struct placeholder *p = placeholder_at(common, text);
         if (p == NULL)
             p = placeholder_at(f->target->placeholders, text);
