@@ -192,6 +192,8 @@ struct part { /* one segment of a program */
     uint32_t tensors; /* inputs, outputs and what passes between the segment's stages */
     struct e4m3_use e4m3;
     char *verdict; /* the name under which to report a pass; null: it was verified before */
+    char right[HASH_TEXT_SIZE]; /* of a segment alone, the hash of what the oracle has accepted in
+                                   layer 0; empty: not known */
 };
 
 struct program {

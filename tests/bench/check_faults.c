@@ -20,6 +20,12 @@ static const struct fault {
     {13, 13, "{ }", TRIAL_FAILED, STATUS_WRONG, "inf"}, /* what it did not write is poison */
     {2, 3, "{ static int calls; honest(a); if (++calls > 20) a->tensor[4][0] += 1; }", TRIAL_FAILED,
      STATUS_WRONG, "the segment gives another result than before"},
+    /* it finds what lies between its stages poisoned for the fourth time, in the run after timing
+     */
+    {11, 12,
+     "{ static int fresh; fresh += a->tensor[12][0] != a->tensor[12][0]; honest(a);"
+     "  if (fresh == 4) a->tensor[13][0] += 1e-6f; }",
+     TRIAL_FAILED, STATUS_WRONG, "after timing: segment 11-12"},
     {5, 6,
      "{ for (int i = 0; i < 2000; i++) { puts(\"chatter\"); fputs(\"{\\\"reply\\\": true}\\n\", "
      "stderr); }"
