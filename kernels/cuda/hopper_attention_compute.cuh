@@ -337,16 +337,15 @@ template <class S> struct compute {
     }
 
     /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
-     * at once: maxima are found while the tensor cores compute the context.  k at hand was loaded
-     * after v at `held`, so that one fence is for both.  All warps of a warpgroup must wait for
-     * products at the same place: not where `grown` alone is true. */
+     * at once: maxima are found while the tensor cores compute the context.  All warps of a
+     * warpgroup must wait for products at the same place: not where `grown` alone is true. */
     FP_DEVICE void overlap_blocks(rows &r, u32 held, u32 held_phase) const
     {
+        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         see_copies();
         if constexpr (S::QREG)
             pin(r.q);
         issue_scores(r);
-        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         issue_context(r, held);
         wgmma_wait<1>();
         pin(r.c);

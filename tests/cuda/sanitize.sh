@@ -79,6 +79,7 @@ for type in fp16 tf32; do
 done
 for size in 64 128; do
   "$bin/cuda_segments" -b -W $size -s 1-6 fp16 1 512 strided || status=1
+  "$bin/cuda_segments" -b -W $size -s 1-6 -i hopper_attention fp16 1 700 full || status=1
 done
 start=$(date +%s)
 for tool in memcheck racecheck synccheck; do
@@ -89,9 +90,11 @@ for tool in memcheck racecheck synccheck; do
       sanitized $tool "$tool.$type.$slice" $layer -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
     done
   done
-  for size in 64 128; do # a mask whose cover has two parts
+  for size in 64 128; do # a mask whose cover has two parts; rings that are filled several times
     started=$((started + 1))
     sanitized $tool $tool.cover.$size -W $size -s 1-6 fp16 1 512 strided &
+    started=$((started + 1))
+    sanitized $tool $tool.ring.$size -W $size -s 1-6 -i hopper_attention fp16 1 700 full &
   done
   if [ $tool != racecheck ]; then # it did not end in a minute
     started=$((started + 1))
