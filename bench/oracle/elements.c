@@ -94,6 +94,7 @@ static float as_bf16(float value)
 
 /* ---- many elements --------------------------------------------------------------------------- */
 
+/* Types take no parentheses: NOLINTBEGIN(bugprone-macro-parentheses) */
 #define MANY(name, from_type, to_type, function)                                                   \
     FOR_EACH_CPU static void name(const void *from, int64_t n, void *to)                           \
     {                                                                                              \
@@ -102,6 +103,7 @@ static float as_bf16(float value)
         for (int64_t i = 0; i < n; i++)                                                            \
             out[i] = function(in[i]);                                                              \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 MANY(copy_fp32, float, float, as_fp32)
 MANY(pack_tf32, float, float, as_tf32)
 MANY(pack_fp16, float, uint16_t, to_fp16)

@@ -42,7 +42,7 @@ typedef double wide
         memcpy(sum, sums, sizeof(sum));                                                            \
         for (int64_t k = 0; k < depth; k++, right += stride) {                                     \
             memcpy(part, right, sizeof(part));                                                     \
-            _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                                 \
+            _Pragma("GCC unroll 4") for (int r = 0; r < (ROWS); r++)                               \
                 _Pragma("GCC unroll 4") for (int i = 0; i < COUNT; i++) sum[r][i] +=               \
                 x[r][k] * part[i];                                                                 \
         }                                                                                          \

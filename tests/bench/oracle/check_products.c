@@ -9,29 +9,29 @@ static double drawn(uint64_t i)
 
 /* Whole and short tiles: of rows, of columns and of depth. */
 static const struct {
-    int count, depth, columns;
+    size_t count, depth, columns;
 } gemms[] = {{1, 1, 1}, {4, 128, 16}, {7, 129, 31}, {9, 300, 37}, {2, 256, 33}};
 
 START_TEST(gemms_sum_all_products)
 {
-    const int count = gemms[_i].count, depth = gemms[_i].depth, columns = gemms[_i].columns;
-    SCOPED double *in = mem_alloc((size_t)(count * depth), sizeof(*in));
-    SCOPED double *out = mem_alloc((size_t)(count * columns), sizeof(*out));
-    SCOPED float *weight = mem_alloc((size_t)(depth * columns), sizeof(*weight));
-    SCOPED struct gemm_row *rows = mem_alloc((size_t)count, sizeof(*rows));
-    for (int i = 0; i < count * depth; i++)
-        in[i] = drawn((uint64_t)i);
-    for (int i = 0; i < depth * columns; i++)
-        weight[i] = (float)drawn((uint64_t)i + 1000000);
-    for (int r = 0; r < count; r++)
+    const size_t count = gemms[_i].count, depth = gemms[_i].depth, columns = gemms[_i].columns;
+    SCOPED double *in = mem_alloc(count * depth, sizeof(*in));
+    SCOPED double *out = mem_alloc(count * columns, sizeof(*out));
+    SCOPED float *weight = mem_alloc(depth * columns, sizeof(*weight));
+    SCOPED struct gemm_row *rows = mem_alloc(count, sizeof(*rows));
+    for (size_t i = 0; i < count * depth; i++)
+        in[i] = drawn(i);
+    for (size_t i = 0; i < depth * columns; i++)
+        weight[i] = (float)drawn(i + 1000000);
+    for (size_t r = 0; r < count; r++)
         rows[r] = (struct gemm_row){in + r * depth, out + r * columns};
     for (int threads = 1; threads <= 2; threads++) {
-        memset(out, 0xff, (size_t)(count * columns) * sizeof(*out));
-        oracle_multiply(rows, count, weight, depth, columns, threads);
-        for (int r = 0; r < count; r++)
-            for (int c = 0; c < columns; c++) {
+        memset(out, 0xff, count * columns * sizeof(*out));
+        oracle_multiply(rows, (int)count, weight, (int64_t)depth, (int64_t)columns, threads);
+        for (size_t r = 0; r < count; r++)
+            for (size_t c = 0; c < columns; c++) {
                 double sum = 0;
-                for (int k = 0; k < depth; k++)
+                for (size_t k = 0; k < depth; k++)
                     sum += in[r * depth + k] * (double)weight[k * columns + c];
                 ck_assert_double_eq_tol(out[r * columns + c], sum, 1e-13);
             }
@@ -55,14 +55,14 @@ START_TEST(contexts_sum_kept_keys)
     workload_ready(&w, "strided", NULL, NULL);
     struct spans spans = spans_all(&w);
     double probs[S][S] = {{0}};
-    SCOPED double *values = mem_alloc((size_t)(S * width), sizeof(*values));
-    SCOPED double *y = mem_alloc((size_t)(S * width), sizeof(*y));
+    SCOPED double *values = mem_alloc(S * (size_t)width, sizeof(*values));
+    SCOPED double *y = mem_alloc(S * (size_t)width, sizeof(*y));
     for (int i = 0; i < S * width; i++)
         values[i] = drawn((uint64_t)i);
     for (int i = 0; i < S; i++)
         for (struct kept run = {0, 0}; oracle_next_kept(&w, 0, i, &run);)
             for (int j = run.begin; j < run.end; j++)
-                probs[i][j] = drawn((uint64_t)(i * S + j));
+                probs[i][j] = drawn((uint64_t)i * S + (uint64_t)j);
     for (int i = 0; i < spans.count; i++) {
         const double *of[SPAN_ROWS];
         double *to[SPAN_ROWS];
