@@ -236,7 +236,8 @@ bool bench_waits(const struct bench *b);
  * and starts the worker, which computes with the oracle, both at a low priority. */
 int bench_take_turn(struct bench *b, const struct choice *choices, int count, struct status *st);
 
-/* Ends the worker of a session that has a turn, and the turn: nothing is measured any more. */
+/* Nothing is measured any more: ends the worker, without a wait, and the turn of a session that has
+ * one, for which the worker's end is waited for. */
 void bench_end_turn(struct bench *b);
 
 /* The seconds of building a choice in this session, 0 if the cache had its binary.  Of the time in

@@ -76,6 +76,7 @@ struct client {
      * own. */
     const char *openmp;
     bool opened;         /* the worker has the device */
+    bool dismissed;      /* by client_dismiss() */
     bool killed;         /* the last worker ended by a signal that came from outside */
     unsigned kept_from;  /* by its sandbox, as the worker says; 0 until it does */
     struct buf received; /* not yet a whole line */
@@ -96,6 +97,10 @@ struct client {
 int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
                  struct status *st);
 void client_stop(struct client *c);
+
+/* Ends the worker and does not wait for it: what it gives back, memory of the device and of the
+ * oracle's results, takes the system a while.  client_stop() waits. */
+void client_dismiss(struct client *c);
 
 /* Whether there is a worker.  One that has ended since its last reply is no candidate's fault. */
 bool client_works(struct client *c);

@@ -40,7 +40,7 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
     free(env);
     close(ends[1]);
     c->channel = ends[0];
-    c->opened = false;
+    c->opened = c->dismissed = false;
     c->target = target;
     c->kept_from = 0;
     buf_init(&c->received);
@@ -59,9 +59,16 @@ void client_stop(struct client *c)
     c->channel = -1;
 }
 
+void client_dismiss(struct client *c)
+{
+    c->dismissed = c->channel >= 0;
+    if (c->dismissed)
+        process_dismiss(&c->process);
+}
+
 bool client_works(struct client *c)
 {
-    if (c->channel >= 0 && process_ended(&c->process))
+    if (c->channel >= 0 && (c->dismissed || process_ended(&c->process)))
         client_stop(c);
     return c->channel >= 0;
 }

@@ -69,6 +69,7 @@ int bench_take_turn(struct bench *b, const struct choice *choices, int count, st
 
 void bench_end_turn(struct bench *b)
 {
+    client_dismiss(&b->client);
     if (b->turn == NULL)
         return;
     client_stop(&b->client);

@@ -57,6 +57,7 @@ void process_drain(struct process *p);
 bool process_ended(struct process *p);
 
 /* Kills the child and all that it started, and waits for it; does nothing on one that has ended. */
+void process_dismiss(const struct process *p); /* does not wait */
 void process_kill(struct process *p);
 void process_release(struct process *p); /* kills the child if it runs */
 

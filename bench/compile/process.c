@@ -133,12 +133,19 @@ bool process_ended(struct process *p)
     return true;
 }
 
-void process_kill(struct process *p)
+void process_dismiss(const struct process *p)
 {
     if (p->pid == 0)
         return;
     kill(p->pid, SIGTERM);
     kill(p->pid, SIGCONT);
+}
+
+void process_kill(struct process *p)
+{
+    if (p->pid == 0)
+        return;
+    process_dismiss(p);
     while (waitpid(p->pid, &p->wait_status, 0) < 0 && errno == EINTR)
         ;
     finish(p);

@@ -42,6 +42,25 @@ START_TEST(idle_workers_death_counts_for_nobody)
 }
 END_TEST
 
+/* What a worker gives back at its end the session does not wait for, and another one may follow. */
+START_TEST(worker_ends_beside_the_session)
+{
+    struct bench *b = faulty_bench(10);
+    OK(session_start_worker(b, &st));
+    pid_t first = b->client.process.pid;
+    bench_end_turn(b);
+    while (pid_state(first) != 'Z') /* a child that is not waited for */
+        usleep(1000);
+    plant("honest(a);");
+    struct trial t = segment_trial(b, 14, 14);
+    check_ok(&t);
+    ck_assert_int_ne(b->client.process.pid, first);
+    bench_end_turn(b);
+    bench_end_turn(b);
+    bench_close(b);
+}
+END_TEST
+
 /* Nor is the search at its end if one is killed before it has answered for the first time. */
 START_TEST(worker_is_started_twice)
 {
@@ -174,6 +193,7 @@ START_TEST(all_that_runs_ends_with_the_search)
 END_TEST
 
 SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_counts_for_nobody),
+      ONCE(worker_ends_beside_the_session),
       ONCE(worker_is_started_twice),
       LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
       ONCE(daemon_of_a_candidate_ends_with_its_worker),
