@@ -40,6 +40,7 @@ const struct device_ops device_cuda = {
     .view = cuda_view,
     .poison = cuda_poison,
     .copy = cuda_copy_within,
+    .hash = cuda_hash,
     .prepare = cuda_prepare,
     .release = cuda_release,
     .run = cuda_run,

@@ -58,6 +58,8 @@ struct device {
     struct tiles *tiles;               /* (tiles_count) asked for so far */
     int tiles_count;
     struct scratch sync, workspace, stamps;
+    struct CUfunc_st *hash;      /* null: the driver does not compile it, or not right */
+    unsigned long long hash_sum; /* what it gives, in device memory */
 };
 
 /* ---- device_cuda_memory.c: errors and memory ------------------------------------------------- */
@@ -106,6 +108,12 @@ void cuda_upload(struct device *d, void *to, enum dtype dtype, const float *from
 const void *cuda_view(struct device *d, const void *memory, int64_t elements);
 void cuda_poison(struct device *d, void *memory, int64_t elements);
 void cuda_copy_within(struct device *d, void *to, const void *from, int64_t elements);
+
+/* ---- device_cuda_hash.c ---------------------------------------------------------------------- */
+
+/* Has the driver compile the kernel, and tries it. */
+void cuda_hash_open(struct device *d);
+bool cuda_hash(struct device *d, const void *memory, int64_t bytes, uint64_t *out);
 
 /* ---- device_cuda_matmul.c: GEMMs that cuBLASLt runs ------------------------------------------ */
 

@@ -116,6 +116,7 @@ int cuda_open(int index, const struct workload *w, struct device **out, struct s
         cuda_close(d);
         return -1;
     }
+    cuda_hash_open(d);
     *out = d;
     return 0;
 }

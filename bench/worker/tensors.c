@@ -204,6 +204,12 @@ const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows)
                         rows.count * tensor_row_columns(k->w, t));
 }
 
+bool tensors_hash(struct tensors *k, int layer, int t, uint64_t *out)
+{
+    return k->ops->hash != NULL &&
+           k->ops->hash(k->device, *buffer(k, layer, t), tensor_size(k, t), out);
+}
+
 float *tensors_read(struct tensors *k, int layer, int t)
 {
     int64_t columns = tensor_row_columns(k->w, t);

@@ -17,34 +17,31 @@ static int judge(struct worker *k, int t, struct oracle_error e, double toleranc
                       e.worst_row, e.worst_index, tolerance);
 }
 
-/* Compares the device's tensor with the oracle's.  hash: gets that of the tensor, or is null. */
+/* Compares the device's tensor with the oracle's. */
 static int compare(struct worker *k, int layer, int t, const struct oracle_results *right,
-                   double tolerance, double *worst, char *hash, struct status *st)
+                   double tolerance, double *worst, struct status *st)
 {
     struct comparison c;
-    struct result_hash h;
     comparison_init(&c, right, t);
-    if (hash != NULL)
-        result_hash_init(&h, workload_of_layer(&k->w, layer), t);
     for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);) {
         struct rows wanted = rows;
-        if (hash == NULL && !comparison_narrow(&c, &wanted))
-            continue;
-        const void *stored = tensors_view(&k->tensors, layer, t, wanted);
-        comparison_add(&c, wanted, stored);
-        if (hash != NULL)
-            result_hash_add(&h, wanted, stored);
+        if (comparison_narrow(&c, &wanted))
+            comparison_add(&c, wanted, tensors_view(&k->tensors, layer, t, wanted));
     }
-    if (hash != NULL)
-        result_hash_end(&h, hash);
     return judge(k, t, comparison_end(&c), tolerance, worst, st);
 }
 
 /* last: the layer that ran last. */
 static void hash_tensor(struct worker *k, int layer, int last, int t, char out[HASH_TEXT_SIZE])
 {
+    const struct workload *w = workload_of_layer(&k->w, last);
     struct result_hash h;
-    result_hash_init(&h, workload_of_layer(&k->w, last), t);
+    uint64_t whole;
+    if (result_hash_is_whole(w, t) && tensors_hash(&k->tensors, layer, t, &whole)) {
+        snprintf(out, HASH_TEXT_SIZE, "%016" PRIx64, whole);
+        return;
+    }
+    result_hash_init(&h, w, t);
     for (struct rows rows = {0, 0}; tensors_next_rows(&k->tensors, t, &rows);)
         result_hash_add(&h, rows, tensors_view(&k->tensors, layer, t, rows));
     result_hash_end(&h, out);
@@ -56,14 +53,21 @@ static bool keeps_bits(const struct program *p, const struct part *part, int lay
     return p->alone && !p->packed && layer == 0 && part->e4m3.in < 0 && part->e4m3.out < 0;
 }
 
-/* Whether a part stores what the oracle has accepted, which is sooner told than compared again. */
-static int same_outputs(struct worker *k, const struct part *part, struct status *st)
+static void hash_outputs(struct worker *k, const struct part *part, char out[HASH_TEXT_SIZE])
 {
-    char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""}, now[HASH_TEXT_SIZE];
+    char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((segment_outputs(k->w.chain, part->choice.segment) >> t & 1) != 0)
             hash_tensor(k, 0, 0, t, each[t]);
-    if (strcmp(hash_text(each, sizeof(each), now), part->right) == 0)
+    hash_text(each, sizeof(each), out);
+}
+
+/* Whether a part stores what the oracle has accepted, which is sooner told than compared again. */
+static int same_outputs(struct worker *k, const struct part *part, struct status *st)
+{
+    char now[HASH_TEXT_SIZE];
+    hash_outputs(k, part, now);
+    if (strcmp(now, part->right) == 0)
         return 0;
     return status_set(st, STATUS_WRONG, "wrong result: it is another one than before");
 }
@@ -72,8 +76,6 @@ static int same_outputs(struct worker *k, const struct part *part, struct status
 static int compare_outputs(struct worker *k, const struct program *p, struct part *part, int layer,
                            float scale, double *worst, struct status *st)
 {
-    char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
-    const bool hashed = keeps_bits(p, part, layer);
     const int in = part->e4m3.in, last = TENSOR_OF(part->choice.segment.last);
     const struct oracle_results *right =
         in >= 0 ? verify_rounded_gemm(k, layer, in) : &k->reference.layer[layer];
@@ -86,9 +88,9 @@ static int compare_outputs(struct worker *k, const struct program *p, struct par
         else if (alone && t == last)
             result = judge(k, t, verify_codes(k, part, layer, scale, right), tolerance, worst, st);
         else
-            result = compare(k, layer, t, right, tolerance, worst, hashed ? each[t] : NULL, st);
-    if (result == 0 && hashed)
-        hash_text(each, sizeof(each), part->right);
+            result = compare(k, layer, t, right, tolerance, worst, st);
+    if (result == 0 && keeps_bits(p, part, layer))
+        hash_outputs(k, part, part->right);
     return result == 0 && codes && !alone ? verify_copy(k, part, layer, scale, st) : result;
 }
 
@@ -201,7 +203,7 @@ static int compare_layer(struct worker *k, struct program *p, int layer, struct 
     double of_norm = 0;
     for (int i = 0; i < c->carried_count; i++)
         if (compare(k, layer, c->carried[i].from, right, layer_tolerance(k->w.dtype, p->precision),
-                    c->carried[i].to == TENSOR_X ? &p->error : &of_norm, NULL, st) != 0)
+                    c->carried[i].to == TENSOR_X ? &p->error : &of_norm, st) != 0)
             return status_prefix(st, "layer %d", layer);
     return 0;
 }

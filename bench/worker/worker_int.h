@@ -73,6 +73,9 @@ struct device_ops {
     void (*poison)(struct device *d, void *memory, int64_t elements); /* fills it with NaN */
     /* Copies what the device holds.  Null where an upload takes no longer. */
     void (*copy)(struct device *d, void *to, const void *from, int64_t elements);
+    /* A number that other bytes hardly have, always computed there or always refused of as many
+     * bytes (false).  Null where view() costs nothing. */
+    bool (*hash)(struct device *d, const void *memory, int64_t bytes, uint64_t *out);
 
     int (*prepare)(struct device *d, const struct launch *launches, int count, struct replay **out,
                    struct status *st);

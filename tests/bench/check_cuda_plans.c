@@ -75,6 +75,49 @@ START_TEST(plan_is_run_and_judged)
 }
 END_TEST
 
+enum { MANY = 4096 };
+
+/* Where all rows count the GPU hashes its memory, if its driver compiles the hash and that is
+ * right: else the host does. */
+static const struct {
+    const char *hash, *code, *says;
+    size_t least, most; /* hashes */
+} hashes[] = {
+    {"", "fake right\n", NULL, 10, MANY},    {"", "fake lazy 4\n", APART, 3, MANY},
+    {"", "fake tired\n", LATER, 4, MANY},    {"none", "fake right\n", NULL, 0, 0},
+    {"none", "fake tired\n", LATER, 0, 0},   {"wrong", "fake right\n", NULL, 1, 1},
+    {"wrong", "fake lazy 4\n", APART, 1, 1},
+};
+
+START_TEST(memory_is_hashed_on_the_gpu)
+{
+    struct workload w;
+    hide_cublas();
+    gpu_workload_of(SEQ_LEN, NULL, &w);
+    setenv("FAKE_HASH", hashes[_i].hash, 1);
+    setenv("FAKE_HASHES", test_path("hashes"), 1);
+    write_text(test_path("hashes"), "");
+    struct bench_options o = gpu_options();
+    struct bench *b = bench_of(&o, &w);
+    struct choice last = gpu_choice(b, 7, 14);
+    gpu_build(b, &last, hashes[_i].code);
+    struct trial t = plan_trial(b, "0-1,2-6,7-14", &sampling_exhaustive);
+    if (hashes[_i].says != NULL) {
+        check_failed(&t, STATUS_WRONG, hashes[_i].says);
+    } else {
+        check_ok(&t);
+        for (int op = 2; op <= 4; op++) { /* scores, among them masked ones */
+            t = segment_trial(b, op, op);
+            check_ok(&t);
+        }
+    }
+    size_t taken = strlen(text_of("hashes"));
+    ck_assert_uint_ge(taken, hashes[_i].least);
+    ck_assert_uint_le(taken, hashes[_i].most);
+    bench_close(b);
+}
+END_TEST
+
 /* Layer 1 is local: its mask and its rotations are others. */
 START_TEST(plan_runs_both_kinds_of_layers)
 {
@@ -292,8 +335,9 @@ START_TEST(plan_that_fails_with_stamps_says_so)
 END_TEST
 
 SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
-      ONCE(plan_runs_both_kinds_of_layers), ONCE(wrong_kernel_spoils_no_other),
-      ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
-      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
-      ONCE(kills_from_outside_are_nobodys_failure), ONCE(stamps_say_where_the_time_goes),
-      ONCE(library_leaves_no_stamps), ONCE(plan_that_fails_with_stamps_says_so))
+      LOOP(memory_is_hashed_on_the_gpu, 0, ARRAY_LEN(hashes)), ONCE(plan_runs_both_kinds_of_layers),
+      ONCE(wrong_kernel_spoils_no_other), ONCE(wrong_plan_spoils_none_beside_it),
+      ONCE(samples_are_long_once_the_gpu_is_awake), ONCE(segments_of_one_binary_are_each_verified),
+      LOOP(gpu_is_locked_by_its_uuid, 0, 3), ONCE(kills_from_outside_are_nobodys_failure),
+      ONCE(stamps_say_where_the_time_goes), ONCE(library_leaves_no_stamps),
+      ONCE(plan_that_fails_with_stamps_says_so))

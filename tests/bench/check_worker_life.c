@@ -193,8 +193,7 @@ START_TEST(all_that_runs_ends_with_the_search)
 END_TEST
 
 SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_counts_for_nobody),
-      ONCE(worker_ends_beside_the_session),
-      ONCE(worker_is_started_twice),
+      ONCE(worker_ends_beside_the_session), ONCE(worker_is_started_twice),
       LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
       ONCE(daemon_of_a_candidate_ends_with_its_worker),
       LOOP(all_that_runs_ends_with_the_search, 0, 2))

@@ -52,6 +52,8 @@ static inline void gpu_setup(void)
     unsetenv("FAKE_GPU_BYTES");
     unsetenv("FAKE_GPU_OTHERS");
     unsetenv("FAKE_NVML");
+    unsetenv("FAKE_HASH");
+    unsetenv("FAKE_HASHES");
     setenv("FAKE_GPU_FAULTS", test_path("faults"), 1);
     hide_library("libnvrtc.so");
     hide_library("libnvrtc.so.13");
@@ -61,7 +63,8 @@ static inline void gpu_setup(void)
     write_text(test_path("log"), "");
 }
 
-static inline void gpu_workload(int seq_len, struct workload *w)
+/* lengths may be null. */
+static inline void gpu_workload_of(int seq_len, const char *lengths, struct workload *w)
 {
     *w = (struct workload){.chain = &chain_bert,
                            .batch = 2,
@@ -70,7 +73,12 @@ static inline void gpu_workload(int seq_len, struct workload *w)
                            .head_size = 16,
                            .layers = 3,
                            .eps = 1e-5};
-    workload_ready(w, "full", "5,3", NULL);
+    workload_ready(w, "full", lengths, NULL);
+}
+
+static inline void gpu_workload(int seq_len, struct workload *w)
+{
+    gpu_workload_of(seq_len, "5,3", w);
 }
 
 static inline struct bench_options gpu_options(void)

@@ -3,7 +3,8 @@
  * of capability 7.5, 8.6 or 9.0, this with an H200's shared memory, too, or one that does not say
  * how wide its memory is.  There are as many GPUs as CUDA_VISIBLE_DEVICES names by numbers, else
  * one.  FAKE_GPU_BYTES is the memory that it has, and while a file FAKE_GPU_OTHERS exists, other
- * programs hold what is left. */
+ * programs hold what is left.  FAKE_HASH=none|wrong: it does not compile the hash of memory, or the
+ * hash is wrong; the file FAKE_HASHES gets a byte for each. */
 #include "base/base.h"
 #include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
@@ -361,6 +362,10 @@ FAKE cuLaunchKernelEx(const struct cuda_launch_config *config, void *function, v
         if (config->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
             config->grid[0] % config->attributes[i].cluster[0] != 0)
             return 1; /* a grid has whole clusters */
+    if (((const struct fake_code *)function)->hashes) {
+        fake_hash(params);
+        return fake_sticky;
+    }
     struct node n = {.code = function, .grid = config->grid[0], .block = config->block[0]};
     if (n.code->stamped)
         memcpy(&n.stamps, *params++, sizeof(n.stamps));

@@ -11,6 +11,9 @@ enum { OUT_OF_MEMORY = 2 };
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define FAKE __attribute__((visibility("default"))) int
 
+/* The hash of memory. */
+void fake_hash(void **params);
+
 extern int fake_sticky; /* what a kernel's fault left: most calls return it from then on */
 
 #endif

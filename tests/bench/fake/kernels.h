@@ -36,6 +36,7 @@ struct fake_code {
     char kind[16];
     int first, last; /* operators */
     int runs, rested_runs;
+    bool hashes;           /* it is no segment's */
     bool stamped, stepped; /* stepped: its stamps tell products apart */
 };
 
