@@ -103,8 +103,9 @@ void cuda_stage_release(struct device *d)
     d->staging = (struct staging){.at = NULL};
 }
 
-/* Pinned memory is lost to all other programs.  Tensors come in pieces that are small enough for
- * it; what is larger, a large weight, is copied through ordinary memory. */
+/* Pinned memory is lost to all other programs, and to pin it takes longer than to fill it: it grows
+ * to powers of two.  Tensors come in pieces that are small enough for it; what is larger, a large
+ * weight, is copied through ordinary memory. */
 static void *stage(struct device *d, size_t bytes)
 {
     enum { PINNED_MAX = 64 << 20 };
@@ -112,10 +113,11 @@ static void *stage(struct device *d, size_t bytes)
     if (bytes <= s->bytes)
         return s->at;
     cuda_stage_release(d);
-    s->pinned = bytes <= PINNED_MAX && d->cu->cuMemAllocHost(&s->at, bytes) == CUDA_SUCCESS;
+    for (s->bytes = 1; s->bytes < bytes;)
+        s->bytes *= 2;
+    s->pinned = s->bytes <= PINNED_MAX && d->cu->cuMemAllocHost(&s->at, s->bytes) == CUDA_SUCCESS;
     if (!s->pinned)
-        s->at = mem_alloc(bytes, 1);
-    s->bytes = bytes;
+        s->at = mem_alloc(s->bytes, 1);
     return s->at;
 }
 

@@ -1,4 +1,5 @@
 /* The fake driver's modules and functions: a "cubin" is the text of a kernel, see kernels.h. */
+#include "base/base.h"
 #include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
 
@@ -30,8 +31,8 @@ void fake_hash(void **params)
 
 FAKE cuModuleLoadData(void **out, const void *image)
 {
-    struct fake_code *code = calloc(1, sizeof(*code));
-    if (code != NULL && strstr(image, ".entry fuseplan_hash(") != NULL && !hash_is("none")) {
+    struct fake_code *code = mem_alloc(1, sizeof(*code));
+    if (strstr(image, ".entry fuseplan_hash(") != NULL && !hash_is("none")) {
         code->hashes = true;
         *out = code;
         return fake_sticky;
