@@ -143,7 +143,7 @@ struct result_hash {
  * its end. */
 enum { HASHED_ROWS = 64 };
 
-/* Whether all of a tensor counts. */
+/* Whether real rows count as a whole. */
 bool result_hash_is_whole(const struct workload *w, int tensor);
 
 void result_hash_init(struct result_hash *h, const struct workload *w, int tensor);

@@ -206,8 +206,13 @@ const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows)
 
 bool tensors_hash(struct tensors *k, int layer, int t, uint64_t *out)
 {
-    return k->ops->hash != NULL &&
-           k->ops->hash(k->device, *buffer(k, layer, t), tensor_size(k, t), out);
+    const struct workload *w = k->w;
+    int64_t bytes = tensor_size(k, t);
+    if (k->ops->hash == NULL || (w->lengths != NULL && !is_packed(k, t)))
+        return false;
+    if (is_packed(k, t))
+        bytes = workload_tokens(w) * tensor_row_columns(w, t) * dtypes[w->dtype].bytes;
+    return k->ops->hash(k->device, *buffer(k, layer, t), bytes, out);
 }
 
 float *tensors_read(struct tensors *k, int layer, int t)

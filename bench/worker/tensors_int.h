@@ -80,7 +80,8 @@ bool tensors_next_rows(const struct tensors *k, int t, struct rows *rows);
 /* Rows of tensor t of a layer as stored; valid until the next call. */
 const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows);
 
-/* A hash of all that tensor t of a layer holds; false where the device computes none. */
+/* A hash of the real rows of tensor t of a layer, computed by the device; false where it computes
+ * none, or rows of padding lie between them. */
 bool tensors_hash(struct tensors *k, int layer, int t, uint64_t *out);
 
 /* All elements of tensor t of a layer, which the caller may change; valid until the next call. */
