@@ -159,8 +159,7 @@ static void enter(struct run *r, struct variant *v)
         int sentence = r->order[r->first + b];
         const float *from = r->sentences->rows + r->places[sentence] * columns;
         float *to = v->flow.tensor[TENSOR_X] + (int64_t)b * r->w.seq_len * columns;
-        for (int64_t k = 0; k < (int64_t)r->sentences->lengths[sentence] * columns; k++)
-            to[k] = element_round(r->w.dtype, from[k]);
+        elements_round(r->w.dtype, from, (int64_t)r->sentences->lengths[sentence] * columns, to);
     }
     if (v->flow.tensor[TENSOR_N] != NULL)
         flow_normalise(&r->w, r->in, &v->flow);

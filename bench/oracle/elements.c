@@ -132,12 +132,24 @@ float element_round(enum dtype dtype, float value)
     return types[dtype].round(value);
 }
 
+enum { PIECE = 1 << 13 }; /* elements that a thread converts at a time */
+
+void elements_round(enum dtype dtype, const float *from, int64_t n, float *to)
+{
+#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE;
+        float stored[PIECE]; /* the widest type */
+        types[dtype].pack(from + i, count, stored);
+        types[dtype].unpack(stored, count, to + i);
+    }
+}
+
 /* Converts elements of so many bytes.  Few take less time than to ask for threads, which rows of a
  * tensor that threads share would do once a row. */
 static void convert_all(convert *piece, const char *from, int from_bytes, int64_t n, char *to,
                         int to_bytes)
 {
-    enum { PIECE = 1 << 13 }; /* elements that a thread converts at a time */
     if (n <= PARALLEL_ELEMENTS) {
         piece(from, n, to);
         return;

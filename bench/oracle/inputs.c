@@ -13,8 +13,9 @@ static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn f
 #pragma omp parallel for if (n > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < n; i++) {
         double unit = (double)(splitmix64(first + (uint64_t)i) >> 11) * 0x1p-53;
-        out[i] = element_round(dtype, (float)(from.middle + (2 * unit - 1) * from.range));
+        out[i] = (float)(from.middle + (2 * unit - 1) * from.range);
     }
+    elements_round(dtype, out, n, out);
 }
 
 void inputs_weight(const struct workload *of, struct inputs in, int layer, int id, float *out)
@@ -29,8 +30,8 @@ void inputs_weight(const struct workload *of, struct inputs in, int layer, int i
     }
     if (in.trained != NULL && n > 0) {
         trained_read(in.trained, w, layer, id, out);
-        for (int64_t i = 0; i < n && !weight->table; i++)
-            out[i] = element_round(w->dtype, out[i]);
+        if (!weight->table)
+            elements_round(w->dtype, out, n, out);
         return;
     }
     draw(weight->table ? DTYPE_FP32 : w->dtype, in.seed, array, weight_drawn(weight, in.ranges), n,

@@ -157,6 +157,7 @@ char *result_hash_end(struct result_hash *h, char out[HASH_TEXT_SIZE]);
  * fp16 and bf16 take 2 bytes; tf32 is stored as fp32 with 13 bits of its fraction 0.  Rounding is
  * to nearest, ties to even; what is too large for fp16 becomes infinite. */
 float element_round(enum dtype dtype, float value);
+void elements_round(enum dtype dtype, const float *from, int64_t n, float *to);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
 

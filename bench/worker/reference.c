@@ -84,12 +84,9 @@ static void run_whole(struct reference *r, int layer)
     run_layer(r, layer, &r->in[layer], first ? all : chain_carried(c), &spans, 0, out);
     free(spans.items);
     flow_init(next, r->w);
-    for (int i = 0; i < c->carried_count; i++) {
-        const float *from = out->tensor[c->carried[i].from];
-        float *to = next->tensor[c->carried[i].to];
-        for (int64_t k = 0; k < tensor_elements(c->carried[i].to, r->w); k++)
-            to[k] = element_round(r->w->dtype, from[k]);
-    }
+    for (int i = 0; i < c->carried_count; i++)
+        elements_round(r->w->dtype, out->tensor[c->carried[i].from],
+                       tensor_elements(c->carried[i].to, r->w), next->tensor[c->carried[i].to]);
 }
 
 static void *run_next(void *ctx)

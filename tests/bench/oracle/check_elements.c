@@ -92,6 +92,8 @@ START_TEST(many_are_as_one)
         ck_assert_uint_eq(bits[i], packed(dtype, values[i]));
         ck_assert_mem_eq(&back[i], &one, sizeof(one));
     }
+    elements_round(dtype, values, COUNT, values);
+    ck_assert_mem_eq(values, back, COUNT * sizeof(*values));
 }
 END_TEST
 
