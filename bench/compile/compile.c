@@ -217,11 +217,13 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
 {
     SCOPED_BUF text = BUF_INIT, headers = BUF_INIT;
     int result = compile_headers(tc, c, &headers, st);
-    buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
+    if (result != 0)
+        return -1;
+    buf_addf(&text, "%s\n%s\n%s", tc->identity, strrchr(headers.ptr, '/'), tc->probe);
     hash_text(text.ptr, text.len, key);
-    if (result == 0 && (request->anew || !cache_get(c, CACHE_BINARY, key, NULL, NULL)))
-        result = build_probe(tc, c, headers.ptr, key, INFINITY, request->stop, st);
-    return result;
+    return !request->anew && cache_get(c, CACHE_BINARY, key, NULL, NULL)
+               ? 0
+               : build_probe(tc, c, headers.ptr, key, INFINITY, request->stop, st);
 }
 
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,

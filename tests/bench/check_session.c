@@ -224,6 +224,21 @@ START_TEST(compiler_is_named_by_its_own_macros)
 }
 END_TEST
 
+/* A compiler that builds a second probe fails. */
+START_TEST(moved_cache_knows_its_probe)
+{
+    char text[256];
+    struct bench_options o = small_options(test_path("cache"));
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n[ \"$1\" = --version ] || mkdir '%s' || exit 1\nexec cc \"$@\"\n",
+             test_path("probed"));
+    bench_close(bench_by(text, &o));
+    o.cache_dir = test_path("moved");
+    ck_assert_int_eq(rename(test_path("cache"), o.cache_dir), 0);
+    bench_close(small_bench(&o));
+}
+END_TEST
+
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, const struct workload *w,
@@ -347,7 +362,7 @@ END_TEST
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(load_of_others_is_noticed),
       ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),
       ONCE(verdicts_are_kept), ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
-      ONCE(compiler_is_named_by_its_own_macros),
+      ONCE(compiler_is_named_by_its_own_macros), ONCE(moved_cache_knows_its_probe),
       LOOP(first_look_survives_a_kill, 0, ARRAY_LEN(first_looks)),
       LOOP(interrupt_ends_the_first_look, 0, 2), ONCE(bad_environments_are_refused),
       ONCE(small_address_space_is_refused), ONCE(stop_flag_ends_the_work))
