@@ -168,3 +168,29 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to)
 {
     convert_all(types[dtype].unpack, from, dtypes[dtype].bytes, n, (char *)to, sizeof(*to));
 }
+
+/* ---- rows of e4m3 ---------------------------------------------------------------------------- */
+
+void e4m3_pack_rows(enum dtype dtype, const float *values, int64_t rows, int64_t columns,
+                    float scale, uint8_t *codes)
+{
+#pragma omp parallel if (rows * columns > PARALLEL_ELEMENTS)
+    {
+        SCOPED float *rounded = mem_alloc((size_t)columns, sizeof(*rounded));
+#pragma omp for
+        for (int64_t row = 0; row < rows; row++) {
+            uint8_t *to = codes + row * columns;
+            elements_round(dtype, values + row * columns, columns, rounded);
+            for (int64_t c = 0; c < columns; c++)
+                to[e4m3_place(c)] = e4m3_pack(rounded[c] / scale);
+        }
+    }
+}
+
+void e4m3_order_rows(const uint8_t *codes, int64_t rows, int64_t columns, uint8_t *out)
+{
+#pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t c = 0; c < columns; c++)
+            out[row * columns + c] = codes[row * columns + e4m3_place(c)];
+}

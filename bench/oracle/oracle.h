@@ -161,7 +161,11 @@ void elements_round(enum dtype dtype, const float *from, int64_t n, float *to);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
 
-/* layer/e4m3.h has e4m3_pack(). */
+/* Rows of values that are stored in dtype as codes of e4m3 of value / scale, each column in its
+ * place; and such codes with the columns in order.  layer/e4m3.h has e4m3_pack(). */
+void e4m3_pack_rows(enum dtype dtype, const float *values, int64_t rows, int64_t columns,
+                    float scale, uint8_t *codes);
+void e4m3_order_rows(const uint8_t *codes, int64_t rows, int64_t columns, uint8_t *out);
 float e4m3_unpack(uint8_t code);
 
 /* Of the numbers that become a code, the one next to value; NaN of NaN. */

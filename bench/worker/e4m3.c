@@ -153,42 +153,42 @@ int e4m3_get_placed(struct tensors *k, int layer, int gemm, void **weight, void 
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Whether row `row` of (B,S) is of a real token. */
-static bool is_real(const struct workload *w, int64_t row)
+/* Adjacent rows of (B,S) that the device holds: of packed ones, and of what is read, those of a
+ * sequence's real tokens, else all; *at is the first of them on the device. */
+static bool next_rows(const struct tensors *k, int64_t all, bool real, struct rows *rows,
+                      int64_t *at)
 {
-    return w->lengths == NULL || row % w->seq_len < w->lengths[row / w->seq_len];
+    const struct workload *w = k->w;
+    const bool apart = w->lengths != NULL && real;
+    const int64_t next = rows->first + (apart && rows->count > 0 ? w->seq_len : rows->count);
+    *at = apart && !k->packed ? next : *at + rows->count;
+    *rows = (struct rows){next, next >= all ? 0 : apart ? w->lengths[next / w->seq_len] : all};
+    return next < all;
 }
 
 void e4m3_fill(struct tensors *k, int layer, int t, float scale, const float *values)
 {
-    const int64_t columns = tensor_row_columns(k->w, t), rows = tensor_elements(t, k->w) / columns;
-    SCOPED uint8_t *codes = mem_alloc((size_t)(rows * columns), 1);
-    int64_t count = 0; /* rows of the device's tensor */
-    for (int64_t row = 0; row < rows; row++) {
-        if (k->packed && !is_real(k->w, row))
-            continue;
-        for (int64_t c = 0; c < columns; c++)
-            codes[count * columns + e4m3_place(c)] =
-                e4m3_pack(element_round(k->w->dtype, values[row * columns + c]) / scale);
-        count++;
-    }
-    k->ops->write(k->device, *buffer(k, layer, t), codes, count * columns);
+    const int64_t columns = tensor_row_columns(k->w, t), all = tensor_elements(t, k->w) / columns;
+    SCOPED uint8_t *codes = mem_alloc((size_t)(all * columns), 1);
+    int64_t at = 0;
+    for (struct rows rows = {0, 0}; next_rows(k, all, k->packed, &rows, &at);)
+        e4m3_pack_rows(k->w->dtype, values + rows.first * columns, rows.count, columns, scale,
+                       codes + at * columns);
+    k->ops->write(k->device, *buffer(k, layer, t), codes,
+                  (k->packed ? workload_tokens(k->w) : all) * columns);
 }
 
 const uint8_t *e4m3_read(struct tensors *k, int layer, int t)
 {
-    const int64_t columns = tensor_row_columns(k->w, t), rows = tensor_elements(t, k->w) / columns;
-    const uint8_t *codes = k->ops->view(k->device, *buffer(k, layer, t), halves(rows * columns));
-    int64_t count = 0; /* rows of the device's tensor */
-    k->e4m3.codes = mem_resize(k->e4m3.codes, (size_t)rows, (size_t)columns);
-    for (int64_t row = 0; row < rows; row++) {
-        const bool real = is_real(k->w, row);
-        uint8_t *to = k->e4m3.codes + row * columns;
-        memset(to, E4M3_NAN, (size_t)columns);
-        for (int64_t c = 0; c < columns && real; c++)
-            to[c] = codes[count * columns + e4m3_place(c)];
-        count += real || !k->packed;
-    }
+    const int64_t columns = tensor_row_columns(k->w, t), all = tensor_elements(t, k->w) / columns;
+    const uint8_t *codes = k->ops->view(k->device, *buffer(k, layer, t), halves(all * columns));
+    int64_t at = 0;
+    k->e4m3.codes = mem_resize(k->e4m3.codes, (size_t)all, (size_t)columns);
+    if (k->w->lengths != NULL)
+        memset(k->e4m3.codes, E4M3_NAN, (size_t)(all * columns));
+    for (struct rows rows = {0, 0}; next_rows(k, all, true, &rows, &at);)
+        e4m3_order_rows(codes + at * columns, rows.count, columns,
+                        k->e4m3.codes + rows.first * columns);
     return k->e4m3.codes;
 }
 

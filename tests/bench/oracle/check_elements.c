@@ -180,6 +180,25 @@ START_TEST(every_fp16_goes_to_the_nearest_e4m3)
 }
 END_TEST
 
+/* Few rows and many, which threads share. */
+START_TEST(rows_become_codes_in_their_places)
+{
+    enum { ROWS = 3000, COLUMNS = 48 };
+    const int64_t rows = _i == 0 ? 2 : ROWS, n = rows * COLUMNS;
+    SCOPED float *values = mem_alloc((size_t)n, sizeof(*values));
+    SCOPED uint8_t *codes = mem_alloc((size_t)n, 1), *back = mem_alloc((size_t)n, 1);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (float)(splitmix64((uint64_t)i) % 4096) / 16 - 128.03f;
+    e4m3_pack_rows(DTYPE_FP16, values, rows, COLUMNS, 0.25f, codes);
+    e4m3_order_rows(codes, rows, COLUMNS, back);
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t code = e4m3_pack(element_round(DTYPE_FP16, values[i]) / 0.25f);
+        ck_assert_uint_eq(codes[i / COLUMNS * COLUMNS + e4m3_place(i % COLUMNS)], code);
+        ck_assert_uint_eq(back[i], code);
+    }
+}
+END_TEST
+
 /* A number is in the cell of its own code, and next to that of any other there is a number that is
  * rounded to it, or a tie. */
 START_TEST(cells_are_what_is_rounded_to_a_code)
@@ -207,4 +226,4 @@ SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_L
       LOOP(many_are_as_one, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
       ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32),
       ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3),
-      ONCE(cells_are_what_is_rounded_to_a_code))
+      ONCE(cells_are_what_is_rounded_to_a_code), LOOP(rows_become_codes_in_their_places, 0, 2))
