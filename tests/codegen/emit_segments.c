@@ -4,14 +4,53 @@
  * emit_segments --golden DIRECTORY: the sources that check_emit_cpu compares with. */
 #include "segments.h"
 
-/* Two sources may name a stage alike, and of two chains a segment: source n's become
- * source_n_stage_... and source_n_segment_... */
-static void add_renamed(const char *text, int n, struct buf *out)
+/* A stage's function, which many sources have: the first of them, and the last part that holds it.
+ */
+struct stage_text {
+    const char *text;
+    size_t len;
+    int source, part;
+};
+#define STAGE_BEGINS "static void "
+enum { STAGES_MAX = 2048, NAME_AT = sizeof(STAGE_BEGINS) - 1 };
+static struct stage_text stages[STAGES_MAX];
+static int stage_count;
+
+static struct stage_text *stage_find(const char *text, int source)
 {
-    for (; *text != '\0'; text++) {
-        if (strncmp(text, "stage_", 6) == 0 || strncmp(text, "segment_", 8) == 0)
+    const size_t len = (size_t)(strstr(text, "\n}\n") + 3 - text);
+    int i = 0;
+    while (i < stage_count && (stages[i].len != len || memcmp(stages[i].text, text, len) != 0))
+        i++;
+    if (i == STAGES_MAX)
+        exit(EXIT_FAILURE);
+    if (i == stage_count)
+        stages[stage_count++] = (struct stage_text){text, len, source, -1};
+    return &stages[i];
+}
+
+/* Two sources may name a stage alike, and of two chains a segment: source n's become
+ * source_n_stage_... and source_n_segment_...  A stage that the part has already is not repeated.
+ */
+static void add_renamed(const char *text, int n, int part, struct buf *out)
+{
+    struct stage_text *own[OP_COUNT];
+    for (int count = 0; *text != '\0';) {
+        if (strncmp(text, STAGE_BEGINS "stage_", NAME_AT + 6) == 0) {
+            struct stage_text *s = own[count++] = stage_find(text, n);
+            text += s->len;
+            if (s->part != part)
+                buf_addf(out, STAGE_BEGINS "source_%d_%.*s", s->source, (int)s->len - NAME_AT,
+                         s->text + NAME_AT);
+            s->part = part;
+            continue;
+        }
+        if (strncmp(text, "segment_", 8) == 0)
             buf_addf(out, "source_%d_", n);
-        buf_add(out, text, 1);
+        for (int i = 0; i < count && strncmp(text, "stage_", 6) == 0; i++)
+            if (strncmp(text, own[i]->text + NAME_AT, strcspn(text, "(") + 1) == 0)
+                buf_addf(out, "source_%d_", own[i]->source);
+        buf_add(out, text++, 1);
     }
 }
 
@@ -31,7 +70,7 @@ struct sources {
     struct choice choices[SOURCES_MAX];
     char *texts[SOURCES_MAX]; /* without comments */
     int first[SOURCES_MAX];
-    int count;
+    int count, kept; /* those that are their own first */
 };
 
 static char *without_comments(const char *text)
@@ -54,6 +93,7 @@ static void emit_sources(struct sources *s)
         s->first[i] = 0;
         while (strcmp(s->texts[s->first[i]], s->texts[i]) != 0)
             s->first[i]++;
+        s->kept += s->first[i] == i;
     }
 }
 
@@ -62,8 +102,8 @@ static int write_part(const char *dir, int part, int parts, const struct sources
     SCOPED_BUF text = BUF_INIT;
     char name[32];
     for (int i = 0, kept = 0; i < s->count; i++)
-        if (s->first[i] == i && kept++ % parts == part)
-            add_renamed(s->texts[i], i, &text);
+        if (s->first[i] == i && kept++ * parts / s->kept == part)
+            add_renamed(s->texts[i], i, part, &text);
     snprintf(name, sizeof(name), "part_%d.c", part);
     return write_file(dir, name, &text);
 }
@@ -76,7 +116,7 @@ static int write_table(const char *dir, bool every, const struct sources *s)
     for (int i = 0; i < s->count; i++) {
         SCOPED_BUF name = BUF_INIT, symbol = BUF_INIT;
         choice_symbol(&s->choices[i], &name);
-        add_renamed(name.ptr, s->first[i], &symbol);
+        buf_addf(&symbol, "source_%d_%s", s->first[i], name.ptr);
         buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
         buf_addf(&names, "    %s,\n", symbol.ptr);
     }
