@@ -7,7 +7,7 @@ set(cpu_host host.h)
 set(cuda_kernels abi.h attention.cuh attention.h attention_rows.cuh attention_scores.cuh common.cuh
   gemm.cuh gemm.h handwritten.cuh heads.cuh hopper.cuh
   hopper_attention.cuh hopper_attention.h hopper_attention_compute.cuh
-  hopper_attention_copy.cuh hopper_attention_finish.cuh
+  hopper_attention_copy.cuh hopper_attention_finish.cuh hopper_attention_joined.cuh
   hopper_attention_load.cuh hopper_attention_softmax.cuh hopper_attention_tiles.cuh
   hopper_attention_work.cuh hopper_gemm.cuh hopper_gemm.h hopper_gemm_compute.cuh
   hopper_gemm_cooperative.cuh hopper_gemm_finish.cuh hopper_gemm_load.cuh hopper_gemm_moments.cuh

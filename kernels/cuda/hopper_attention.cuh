@@ -22,7 +22,8 @@
  *   tile, the warps that compute load its q themselves.
  *
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
- * compute have read them.  Every thread arrives at empty_k, because each reads row words with
+ * compute have read them.  With OVERLAP each full_k is for the v before it, too, and full_v for the
+ * last one of a tile.  Every thread arrives at empty_k, because each reads row words with
  * instructions of its own, and so at empty_v where JOINED; one thread of a warp arrives at the
  * others.  Two bits of each entry (skip, partial) tell a warpgroup what to do with the key block. A
  * warpgroup that skips an entry arrives all the same.
@@ -88,11 +89,12 @@ FP_DEVICE void consume(const fp_args &a, const fp_attention &io, typename S::sme
 #pragma unroll 1
     for (int n = 0; S::DRAWS || n == 0; n++) {
         const int tile = n % S::TILES;
-        mbarrier_wait(step.at(&smem::full_q) + tile * 8, n / 2 & 1);
+        const u32 parity = n / 2 & 1;
+        mbarrier_wait(step.at(&smem::full_q) + tile * 8, parity);
         if (S::DRAWS && s.item[tile].entries < 0)
             return;
         block_rows<S> rows;
-        step.run(rows, tile);
+        step.run(rows, tile, parity);
         finish<S>(a, io, step, rows.o, rows.state, tile);
         if constexpr (S::DRAWS)
             mbarrier_arrive_warp(step.at(&smem::empty_q) + tile * 8);

@@ -3,23 +3,11 @@
 #ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_COMPUTE_CUH
 #define FUSEPLAN_CUDA_HOPPER_ATTENTION_COMPUTE_CUH
 
+#include "hopper_attention_joined.cuh"
 #include "hopper_attention_softmax.cuh"
 
 namespace fp::hopper_attention
 {
-
-/* What a warpgroup holds of its rows. */
-template <class S> struct block_rows {
-    using D = typename S::D;
-    u32 q[S::STEPS][4]; /* with QREG */
-    u32 low_q;          /* else its descriptor */
-    row_state state;
-    fragment<D, BLOCK> c;
-    fragment<D, S::W> o;
-    u32 p[4][4];
-    bool masked; /* of the key block at hand some keys are; which ones the lane's rows keep */
-    u32 kept;
-};
 
 /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
 template <class S> struct query {
@@ -95,9 +83,10 @@ template <class S> struct compute {
     int group, share;
     u32 base, first; /* of shared memory; of its entries */
     u32 &slot, &phase;
-    u32 i, entries;    /* the entry, and how many the tile has */
-    u32 skip, partial; /* bits of the entry and of the entries after it */
-    bool rare;         /* the entry is skipped, or its bits have yet to be read */
+    u32 i, entries;          /* the entry, and how many the tile has */
+    u32 skip, partial;       /* bits of the entry and of the entries after it */
+    u32 k_at, low_k;         /* of the entry's k: its mbarrier, its descriptor */
+    u32 last_v, last_parity; /* OVERLAP: the mbarrier of v of the tile's last entry */
 
     FP_DEVICE compute(smem &shared, int wg, u32 &ring_slot, u32 &ring_phase)
         : s(shared), group(S::C == 1 ? 0 : wg % G), share(SHARES == 1 ? 0 : wg / G),
@@ -149,7 +138,6 @@ template <class S> struct compute {
 
     FP_DEVICE void issue_scores(rows &r) const
     {
-        const u32 low_k = (low(&smem::k) + slot * (TILE / UNIT)) | BY_ROWS;
         wgmma_fence();
         if constexpr (S::QREG) {
             wgmma<D, BLOCK>::nt_set(r.c, r.q[0], columns(low_k, 0));
@@ -177,10 +165,11 @@ template <class S> struct compute {
 
     /* ---- steps ------------------------------------------------------------------------------- */
 
-    /* Whether the marks of the entry at hand, and of those after it, have yet to be read. */
-    FP_DEVICE bool begins_marks() const
+    /* What the next products wait for, computed ahead. */
+    FP_DEVICE void locate()
     {
-        return i % 32 == first && i >= 32;
+        k_at = at(&smem::full_k) + slot * 8;
+        low_k = (low(&smem::k) + slot * (TILE / UNIT)) | BY_ROWS;
     }
 
     FP_DEVICE void advance()
@@ -188,26 +177,37 @@ template <class S> struct compute {
         slot += SHARES;
         if (slot >= STAGES)
             slot = share, phase ^= 1;
+        locate();
         i += STRIDE;
-        skip >>= STRIDE;
+        skip = __funnelshift_r(skip, ~0u, STRIDE);
         partial >>= STRIDE;
-        rare = (skip & 1) != 0 || begins_marks();
     }
 
     FP_DEVICE void await_k() const
     {
-        mbarrier_wait(at(&smem::full_k) + slot * 8, phase);
+        mbarrier_wait(k_at, phase);
     }
 
-    /* Of a rare entry: whether it is to be skipped. */
+    /* Whether the entry at hand may be one to skip: it is, or its bits, and those of the entries
+     * after it, have yet to be read. */
+    FP_DEVICE bool marked() const
+    {
+        return (skip & 1) != 0;
+    }
+
+    /* Of a marked entry: whether it is. */
     FP_DEVICE bool skips()
     {
         const int mine = S::C == 1 ? 0 : group; /* a constant makes one access of two */
-        if (begins_marks()) {
-            skip = uniform(s.later[i / 32 & 1][0][mine]) >> first;
-            partial = uniform(s.later[i / 32 & 1][1][mine]) >> first;
-        }
-        return (skip & 1) != 0;
+        if (i % 32 == first && i >= 32)
+            set_marks(s.later[i / 32 & 1], mine);
+        return marked();
+    }
+
+    FP_DEVICE void set_marks(const u32 (&of)[2][G], int mine)
+    {
+        skip = __funnelshift_r(uniform(of[0][mine]), ~0u, first); /* behind the last one: set */
+        partial = uniform(of[1][mine]) >> first;
     }
 
     /* Where JOINED each thread has read v. */
@@ -219,12 +219,27 @@ template <class S> struct compute {
             mbarrier_arrive_warp(at(&smem::empty_v) + held * 8);
     }
 
-    /* Arrives for the key block at hand, which this warpgroup skips. */
-    FP_DEVICE void pass_over() const
+    /* OVERLAP: waits for v of the entry in front of the one at hand. */
+    FP_DEVICE void await_v_before() const
     {
-        mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
+        if (i < entries)
+            await_k();
+        else
+            mbarrier_wait(last_v, last_parity);
+    }
+
+    /* Goes on to the next entry.  No warpgroup gives v back before it has landed: else a fast one
+     * could do so a second time in the place of a slow one. */
+    FP_DEVICE void pass_over()
+    {
+        const u32 passed = slot;
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        leave_v(slot);
+        if constexpr (!S::OVERLAP)
+            mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
+        advance();
+        if constexpr (S::OVERLAP)
+            await_v_before();
+        leave_v(passed);
     }
 
     /* Adds the score bias, if there is one, and masks. */
@@ -235,64 +250,6 @@ template <class S> struct compute {
             softmax<S>::add_score_bias(r.c, at(&smem::token) + slot * (S::DISTANCES * 4), group);
         if (partial & 1)
             r.kept = softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
-    }
-
-    /* Joined rows: what is not finite in v of one sequence must not reach another one, although 0
-     * times NaN is NaN.  Such rows of v become zeros, and the context of who keeps them NaN. */
-    FP_DEVICE void contain(rows &r, u32 held) const
-    {
-        constexpr u32 EXPONENTS = pairs<D>::EXPONENTS, LOWEST = pairs<D>::LOWEST;
-        const u32 tid = threadIdx.x % FOUR_WARPS, row = tid / 2;
-        unsigned char *line = s.v[held] + row * S::LINE;
-        u32 sums = 0;
-#pragma unroll
-        for (int j = 0; j < S::PANELS * 4; j++) {
-            const u32 chunk = tid % 2 * 4 + j % 4; /* eight threads: all banks */
-            if (S::has(j / 4, chunk)) {
-                const uint4 x =
-                    *reinterpret_cast<const uint4 *>(line + j / 4 * PANEL + (chunk ^ row % 8) * 16);
-                sums |= ((x.x & EXPONENTS) + LOWEST) | ((x.y & EXPONENTS) + LOWEST) |
-                        ((x.z & EXPONENTS) + LOWEST) | ((x.w & EXPONENTS) + LOWEST);
-            }
-        }
-        u32 bad = sums & 0x80008000, any;
-        bad |= __shfl_xor_sync(0xffffffffu, bad, 1);
-        asm volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; "
-                     "selp.u32 %0, 1, 0, q;}"
-                     : "=r"(any)
-                     : "r"(bad), "n"(FOUR_WARPS)
-                     : "memory");
-        if (any != 0)
-            clear_values(r, line, row, bad != 0);
-    }
-
-    /* row: of v, by two threads; `bad` ones are cleared.  Keys are dealt out (block_copy::place).
-     */
-    FP_DEVICE void clear_values(rows &r, unsigned char *line, u32 row, bool bad) const
-    {
-        u32 *keys = &s.later[0][0][0]; /* a bit each: joined tiles have at most 32 entries */
-        const u32 tid = threadIdx.x % FOUR_WARPS, key = row % 8 / 2 * 16 + row / 8 * 2 + row % 2;
-        if (tid < 2)
-            keys[tid] = 0;
-        S::meet(group);
-        if (bad && tid % 2 == 0)
-            atomicOr(keys + key / 32, 1u << key % 32);
-        for (int j = 0; bad && j < S::PANELS * 4; j++)
-            *reinterpret_cast<uint4 *>(line + j / 4 * PANEL + (j % 4 * 2 + tid % 2) * 16) =
-                make_uint4(0, 0, 0, 0);
-        proxy_fence();
-        S::meet(group);
-        const u32 of_lane = keys[tid % 4 / 2] >> tid % 2 * 16 & 0xffff;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            u32 kept = r.kept >> 16 * i & of_lane;
-            kept |= __shfl_xor_sync(0xffffffffu, kept, 1);
-            kept |= __shfl_xor_sync(0xffffffffu, kept, 2);
-#pragma unroll
-            for (int p = 0; p < W / 8; p++)
-                if (kept != 0)
-                    r.o[p][i][0] = r.o[p][i][1] = __int_as_float(0x7fffffff);
-        }
     }
 
     /* Copies that have landed become visible to products. */
@@ -313,22 +270,19 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        float top[2];
-        if (softmax<S>::grows(r.c, r.state, top))
-            softmax<S>::raise(top, r.state, r.o);
+        if (softmax<S>::grows(r.c, r.state))
+            softmax<S>::raise(r.c, r.state, r.o);
         if constexpr (!S::OVERLAP)
             mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
         softmax<S>::soften(r.p, r.c, r.state);
     }
 
-    /* The context of the key block at `held`; nothing runs beside it. */
-    FP_DEVICE void context_block(rows &r, u32 held, u32 held_phase) const
+    /* The context of the key block at `held`, whose v has landed; nothing runs beside it. */
+    FP_DEVICE void context_block(rows &r, u32 held) const
     {
-        if constexpr (S::OVERLAP)
-            mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         if constexpr (S::JOINED)
             if (r.masked)
-                contain(r, held);
+                joined_values<S>{s}.contain(r, held);
         see_copies();
         issue_context(r, held);
         wgmma_wait<0>();
@@ -337,11 +291,11 @@ template <class S> struct compute {
     }
 
     /* Probabilities of the key block at hand and the context of the one at `held`, both in flight
-     * at once: maxima are found while the tensor cores compute the context.  All warps of a
-     * warpgroup must wait for products at the same place: not where `grown` alone is true. */
-    FP_DEVICE void overlap_blocks(rows &r, u32 held, u32 held_phase) const
+     * at once: maxima are found while the tensor cores compute the context.  v at `held` has
+     * landed, as k at hand has, which was loaded after it.  All warps of a warpgroup must wait for
+     * products at the same place: not where `grown` alone is true. */
+    FP_DEVICE void overlap_blocks(rows &r, u32 &held)
     {
-        mbarrier_wait(at(&smem::full_v) + held * 8, held_phase);
         see_copies();
         if constexpr (S::QREG)
             pin(r.q);
@@ -351,52 +305,54 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        float top[2];
-        const bool grown = softmax<S>::grows(r.c, r.state, top);
+        const bool grown = softmax<S>::grows(r.c, r.state);
         wgmma_wait<0>();
         pin(r.o);
         leave_v(held);
         if (grown)
-            softmax<S>::raise(top, r.state, r.o);
+            softmax<S>::raise(r.c, r.state, r.o);
+        held = slot;
+        advance();
         softmax<S>::soften(r.p, r.c, r.state);
     }
 
-    /* Computes its entries of a tile, which the loading warps have announced. */
-    FP_DEVICE void run(rows &r, int tile)
+    /* Computes its entries of a tile, which the loading warps have announced.  tile: its place;
+     * parity: of the mbarriers of this place. */
+    FP_DEVICE void run(rows &r, int tile, u32 parity)
     {
         entries = uniform(static_cast<u32>(s.item[tile].entries));
         const int mine = S::C == 1 ? 0 : group; /* as in skips() */
-        skip = uniform(s.marks[tile][0][mine]) >> first;
-        partial = uniform(s.marks[tile][1][mine]) >> first;
+        set_marks(s.marks[tile], mine);
         query<S>{s}.prepare(r.q, tile, group, share);
         r.low_q = (low(&smem::q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
         softmax<S>::clear(r.o, r.state);
         i = first;
-        rare = (skip & 1) != 0;
+        locate();
+        last_v = at(&smem::full_v) + tile * 8, last_parity = parity;
 #pragma unroll 1
         while (i < entries) {
             await_k();
-            if (rare && skips()) {
+            if (marked() && skips()) {
                 pass_over();
-                advance();
                 continue;
             }
             score_block(r);
-            u32 held = slot, held_phase = phase;
+            u32 held = slot;
             advance();
             if constexpr (S::OVERLAP) {
 #pragma unroll 1
                 while (i < entries) {
                     await_k();
-                    if (rare && skips())
+                    if (marked() && skips())
                         break;
-                    overlap_blocks(r, held, held_phase);
-                    held = slot, held_phase = phase;
-                    advance();
+                    overlap_blocks(r, held);
                 }
+                await_v_before();
             }
-            context_block(r, held, held_phase);
+            context_block(r, held);
         }
+        if constexpr (S::OVERLAP)
+            mbarrier_wait(last_v, last_parity); /* where no entry did */
     }
 };
 

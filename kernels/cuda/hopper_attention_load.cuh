@@ -150,6 +150,8 @@ template <class S> struct load {
                 if (++ring.slot == STAGES)
                     ring.slot = 0, ring.phase ^= 1;
             }
+            if constexpr (S::OVERLAP)
+                announce(shared_address(&s.full_v[at]));
             land<0>();
             if constexpr (DRAWS) {
                 number = share_drawn(next, n, me.tid);
@@ -328,7 +330,8 @@ template <class S> struct load {
         announce(full_k);
         mbarrier_wait(shared_address(&s.empty_v[at.slot]), at.phase);
         load_keys(shared_address(s.v[at.slot]), from.v, from, block, of);
-        announce(shared_address(&s.full_v[at.slot]));
+        if constexpr (!S::OVERLAP)
+            announce(shared_address(&s.full_v[at.slot]));
     }
 };
 

@@ -24,7 +24,8 @@ FP_DEVICE float load_shared_float(u32 at)
 
 template <class S> struct softmax {
     using D = typename S::D;
-    static constexpr int W = S::W, LAZY = 8;
+    static constexpr int W = S::W, LAZY = 8, LEAST = -0x7fffffff - 1;
+    static constexpr float MUCH = LAZY / S::unit; /* of scores, which have yet to be scaled */
 
     static FP_DEVICE void clear(fragment<D, W> &o, row_state &state)
     {
@@ -32,6 +33,8 @@ template <class S> struct softmax {
         for (int i = 0; i < W / 8; i++)
             o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
         state.top[0] = state.top[1] = MASKED;
+        state.down[0] = state.down[1] = S::shift(MASKED);
+        state.limit[0] = state.limit[1] = LEAST;
         state.sum[0] = state.sum[1] = 0.0f;
     }
 
@@ -71,59 +74,68 @@ template <class S> struct softmax {
         return all;
     }
 
-    /* Whether the maximum of any of the warp's rows grew by more than LAZY.  top: of the lane's
-     * columns. */
-    static FP_DEVICE bool grows(const fragment<D, BLOCK> &c, const row_state &state,
-                                float (&top)[2])
+    /* Whether the maximum of any of the warp's rows may have grown by more than LAZY.  Of bits, as
+     * the largest of three integers is one instruction: among these, floats that are not negative
+     * have their order, and all others are less. */
+    static FP_DEVICE bool grows(const fragment<D, BLOCK> &c, const row_state &state)
     {
+        bool grown = false;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            float m[8];
+            int most = __float_as_int(c[0][r][0]);
 #pragma unroll
-            for (int p = 0; p < 8; p++)
-                m[p] = fmaxf(c[p][r][0], c[p][r][1]);
-#pragma unroll
-            for (int d = 4; d > 0; d /= 2)
-#pragma unroll
-                for (int p = 0; p < d; p++)
-                    m[p] = fmaxf(m[p], m[p + d]);
-            top[r] = m[0];
+            for (int p = 0; p < 8; p++) {
+                if (p > 0)
+                    most = max(most, __float_as_int(c[p][r][0]));
+                most = max(most, __float_as_int(c[p][r][1]));
+            }
+            grown |= most >= state.limit[r];
         }
-        return __any_sync(0xffffffffu, top[0] > state.top[0] + LAZY / S::unit ||
-                                           top[1] > state.top[1] + LAZY / S::unit);
+        return __any_sync(0xffffffffu, grown);
     }
 
-    /* Raises the maxima to those of all lanes; earlier sums, and the context, shrink. */
-    static FP_DEVICE void raise(float (&top)[2], row_state &state, fragment<D, W> &o)
+    /* Raises the maxima to those of all lanes, if any grew by more than LAZY; earlier sums, and the
+     * context, shrink. */
+    static FP_DEVICE void raise(const fragment<D, BLOCK> &c, row_state &state, fragment<D, W> &o)
     {
-        float by[2];
+        float top[2], by[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            top[r] = c[0][r][0];
+#pragma unroll
+            for (int p = 0; p < 8; p++)
+                top[r] = fmaxf(top[r], fmaxf(c[p][r][0], c[p][r][1]));
+        }
+        if (!__any_sync(0xffffffffu, top[0] > state.top[0] + MUCH || top[1] > state.top[1] + MUCH))
+            return;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             top[r] = fmaxf(state.top[r], lanes_max<4>(top[r]));
-            if (S::JOINED && !(top[r] > state.top[r] + LAZY / S::unit)) {
+            if (S::JOINED && !(top[r] > state.top[r] + MUCH)) {
                 by[r] = 1.0f; /* that others grew, of another sequence, changes no bit */
                 continue;
             }
-            by[r] = exp2_fast(state.top[r] * S::unit - S::shift(top[r]));
+            state.down[r] = S::shift(top[r]);
+            by[r] = exp2_fast(state.top[r] * S::unit - state.down[r]);
             state.top[r] = top[r];
+            state.limit[r] = top[r] + MUCH < 0.0f ? LEAST : __float_as_int(top[r] + MUCH);
             state.sum[r] *= by[r];
         }
         scale_rows(o, by);
     }
 
-    /* Masked scores become p = 2^(S::unit*score - shift).  All in one block, so that sums and
+    /* Masked scores become p = 2^(S::unit*score - down).  All in one block, so that sums and
      * conversions fill the time between two 2^x. */
     static FP_DEVICE void soften(u32 (&to)[4][4], fragment<D, BLOCK> &c, row_state &state)
     {
         float sum[2][2];
-        const float down[2] = {S::shift(state.top[0]), S::shift(state.top[1])};
 #pragma unroll
         for (int p = 0; p < 8; p++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    c[p][r][e] = exp2_fast(c[p][r][e] * S::unit - down[r]);
+                    c[p][r][e] = exp2_fast(c[p][r][e] * S::unit - state.down[r]);
                     sum[r][e] = p == 0 ? c[p][r][e] : sum[r][e] + c[p][r][e];
                 }
                 to[p / 2][p % 2 * 2 + r] = D::pack(c[p][r][0], c[p][r][1]);

@@ -39,10 +39,11 @@ template <> struct pairs<bf16> {
     }
 };
 
-/* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
- * columns. */
+/* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `down` its shift(), `sum`
+ * of the lane's columns.  limit: what `top` is raised at, as bits; least where that is negative. */
 struct row_state {
-    float top[2], sum[2];
+    float top[2], down[2], sum[2];
+    int limit[2];
 };
 
 /* What the warpgroups that compute must know of a tile. */
@@ -70,6 +71,7 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
     static_assert(!OVERLAP || STAGES >= 3, "a block is announced while the next one is loaded");
+    static_assert(!OVERLAP || C == G, "k of a warpgroup's next entry says that v has landed");
     static_assert(STAGES >= 2 * (C / G) && STAGES % (C / G) == 0,
                   "a share has a slot twice in turn");
     static_assert(!DRAWS || C == G, "shares begin with a slot of their own");
@@ -150,6 +152,19 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(SHARES * FOUR_WARPS) : "memory");
     }
+};
+
+/* What a warpgroup holds of its rows. */
+template <class S> struct block_rows {
+    using D = typename S::D;
+    u32 q[S::STEPS][4]; /* with QREG */
+    u32 low_q;          /* else its descriptor */
+    row_state state;
+    fragment<D, BLOCK> c;
+    fragment<D, S::W> o;
+    u32 p[4][4];
+    bool masked; /* of the key block at hand some keys are; which ones the lane's rows keep */
+    u32 kept;
 };
 
 /* Counts the warps that have stored a head: warps of the first part of the mask before warps of the
