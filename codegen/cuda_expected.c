@@ -132,12 +132,12 @@ static const struct {
     double ordered; /* times that, for tiles of a cover */
     double join;    /* a second part */
 } attention[HOPPER_ATTENTION_COUNT] = {
-    [HOPPER_ATTENTION_64] = {3.91, 0.282, 0.405, 0.121, 0.527, 1.83, 1.57},
-    [HOPPER_ATTENTION_64_OVERLAP] = {2.04, 0.323, 1.16, 0.133, 0.56, 1, 0},
-    [HOPPER_ATTENTION_64_SPLIT] = {3.32, 0.26, 0.246, 0.333, 1.34, 1, 0},
-    [HOPPER_ATTENTION_64_CLUSTER] = {3.98, 0.465, 0.051, 0.03, 1.16, 1, 0},
-    [HOPPER_ATTENTION_128] = {3.75, 0.529, 0.433, 0, 1.5, 1.99, 1.59},
-    [HOPPER_ATTENTION_192] = {2.76, 0.655, 0.577, 0.093, 2.88, 1, 0},
+    [HOPPER_ATTENTION_64] = {3.26, 0.308, 0.423, 0.121, 0.748, 1.49, 1.42},
+    [HOPPER_ATTENTION_64_OVERLAP] = {0.96, 0.318, 1.16, 0.102, 1.01, 1, 0},
+    [HOPPER_ATTENTION_64_SPLIT] = {2.48, 0.244, 0.267, 0.357, 1.57, 1, 0},
+    [HOPPER_ATTENTION_64_CLUSTER] = {3.33, 0.485, 0.054, 0.0283, 1.39, 1, 0},
+    [HOPPER_ATTENTION_128] = {3.15, 0.568, 1.09, 0, 1.91, 1.59, 1.52},
+    [HOPPER_ATTENTION_192] = {1.59, 0.614, 0.921, 0.0967, 2.25, 1, 0},
 };
 
 /* What a tile of padding alone takes of a tile's time where thread blocks draw their tiles. */
