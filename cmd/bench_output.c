@@ -43,10 +43,21 @@ static const struct column columns[] = {
     {"earlier_utc", NULL, 0},
 };
 
+/* Another plan that ran in most rounds, or null. */
+static const struct trial *rival_of(const struct comparison *c, int i)
+{
+    const struct trial *rival = NULL;
+    for (int k = 0; k < c->count; k++)
+        if (k != i && c->trials[k].status == TRIAL_OK &&
+            (rival == NULL || c->trials[k].sample_count > rival->sample_count))
+            rival = &c->trials[k];
+    return rival;
+}
+
 void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
 {
     SCOPED_BUF text = BUF_INIT;
-    unstable_text(&c->trials[i], c->earlier[i].in_search, &text);
+    unstable_text(&c->trials[i], rival_of(c, i), c->earlier[i].in_search, &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
 }
 

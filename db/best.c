@@ -95,6 +95,18 @@ int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st
     return result;
 }
 
+int db_rival(struct db *db, int64_t study, int value, const char *comparison, int *rival,
+             struct status *st)
+{
+    struct query q =
+        query_of(db, SQL_RIVAL, "%jd %d %s %d", study, db->precision, comparison, value);
+    int found = query_row(&q, st);
+    if (found > 0)
+        *rival = (int)column_int(&q, 0);
+    query_end(&q);
+    return found;
+}
+
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st)
 {
     struct query q = query_of(db, SQL_COMPARED, "%jd %d", study, db->precision);

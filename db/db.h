@@ -227,6 +227,11 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
             struct status *st);
 void db_time_release(struct db_time *t);
 
+/* 1 with the value of another plan that ran in most rounds of a comparison, the fastest of these;
+ * 0: there is none, *rival stays; -1: failed. */
+int db_rival(struct db *db, int64_t study, int value, const char *comparison, int *rival,
+             struct status *st);
+
 /* Appends the text of the newest comparison of a search in which a plan ran; appends nothing if a
  * plan trial was stored after it.  Comparisons with the strategy "bench" do not count. */
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st);

@@ -161,6 +161,9 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             "      WHERE beside.study = ?1 AND beside.kind = 'final'"
             "      AND beside.comparison = trial.comparison AND beside.precision > 0)))"
             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
+X(RIVAL, "SELECT plan FROM trial WHERE study = ? AND precision = ? AND kind = 'final'"
+         " AND comparison = ? AND status = 'ok' AND plan <> ?"
+         " ORDER BY sample_count DESC, median_ms LIMIT 1")
 /* +: SQLite would plan the statement anew for each kind, to see whether trial_of_plan holds it. */
 X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
              " stored_utc, conditions, packed FROM trial"

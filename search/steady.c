@@ -5,19 +5,35 @@
  * meet.  A search times fewer layers, which may differ by what stays in the caches. */
 #define FAR_RATIO 1.25
 
+/* Whether the samples fall into two groups that are the plan's own: where those of a plan beside it
+ * in the same rounds change with them, the machine's pace did, which comparisons leave out. */
+static bool falls_apart(const struct trial *final, const struct trial *beside, struct groups *g)
+{
+    const size_t n = (size_t) final->sample_count;
+    if (!stats_two_groups(final->samples_ms, n, g))
+        return false;
+    if (beside == NULL || beside->status != TRIAL_OK || beside->sample_count != final->sample_count)
+        return true;
+    SCOPED double *ratios = mem_alloc(n, sizeof(*ratios));
+    struct groups of_ratios;
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = final->samples_ms[i] / beside->samples_ms[i];
+    return stats_two_groups(ratios, n, &of_ratios);
+}
+
 static void add_reason(struct buf *out, const char *text)
 {
     buf_addf(out, "%s%s", out->len > 0 ? "; " : "", text);
 }
 
-void unstable_text(const struct trial *final, struct interval in_search, struct buf *out)
+void unstable_text(const struct trial *final, const struct trial *beside, struct interval in_search,
+                   struct buf *out)
 {
     char text[160];
     struct groups g;
-    size_t n = (size_t) final->sample_count;
     if (final->status != TRIAL_OK)
         return;
-    if (stats_two_groups(final->samples_ms, n, &g)) {
+    if (falls_apart(final, beside, &g)) {
         snprintf(text, sizeof(text),
                  "its samples fall into two groups, %.4g ms and %.4g ms (%.0f %%)", g.low, g.high,
                  100 * g.high_share);
@@ -65,13 +81,16 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
-    SCOPED_BY(trial_release) struct trial final, own;
+    SCOPED_BY(trial_release) struct trial final, own, beside;
+    int rival = value;
     bool read = trial_read(db, study, value, comparison, &final, &packed, stored_utc, st) >= 0;
     read = trial_read(db, study, value, "", &own, &own_packed, stored_utc, st) >= 0 && read;
+    read = db_rival(db, study, value, comparison, &rival, st) >= 0 && read;
+    read = trial_read(db, study, rival, comparison, &beside, NULL, stored_utc, st) >= 0 && read;
     SCOPED_BUF text = BUF_INIT;
     if (read)
-        unstable_text(&final, packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN},
-                      &text);
+        unstable_text(&final, rival != value ? &beside : NULL,
+                      packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN}, &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
     return read ? 0 : -1;
 }

@@ -153,8 +153,10 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
 
 /* ---- steady.c: whether a plan's time can be relied on (docs/measuring.md, noise) ------------- */
 
-/* Appends why a final is unstable; nothing if it is not.  in_search: NaN if unknown. */
-void unstable_text(const struct trial *final, struct interval in_search, struct buf *out);
+/* Appends why a final is unstable; nothing if it is not.  beside: another plan of its rounds, or
+ * null.  in_search: NaN if unknown. */
+void unstable_text(const struct trial *final, const struct trial *beside, struct interval in_search,
+                   struct buf *out);
 
 /* Writes why a plan's final is unstable; "" if it is not, or if the comparison is empty. */
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,

@@ -93,6 +93,11 @@ START_TEST(finals_decide)
     ck_assert_double_eq(unfused.low, 5.875);
     ck_assert_double_eq(unfused.high, 6.125);
     ck_assert_double_eq(time_of(VALUE_UNFUSED, "b").median, 1.5);
+    int rival = 52;
+    ck_assert_int_eq(db_rival(db, study, 52, "c", &rival, &st), 0);
+    ck_assert_int_eq(rival, 52);
+    ck_assert_int_eq(db_rival(db, study, 52, "a", &rival, &st), 1);
+    ck_assert_int_eq(rival, 51);
     ck_assert(isnan(time_of(VALUE_UNFUSED, "").median));
     ck_assert_int_eq(best.plans_total, 5);
 }

@@ -37,14 +37,41 @@ START_TEST(instability_is_told)
                       .sample_count = SAMPLES,
                       .samples_ms = samples,
                       .conditions = times[_i].conditions};
-    unstable_text(&t, times[_i].in_search, &text);
+    unstable_text(&t, NULL, times[_i].in_search, &text);
     const char *why = text.len > 0 ? text.ptr : "";
     ck_assert_msg(strstr(why, times[_i].why) != NULL, "%s", why);
     ck_assert_int_eq(why[0] == '\0', times[_i].why[0] == '\0');
     t.status = TRIAL_FAILED;
     buf_reset(&text);
-    unstable_text(&t, times[_i].in_search, &text);
+    unstable_text(&t, NULL, times[_i].in_search, &text);
     ck_assert_uint_eq(text.len, 0);
+}
+END_TEST
+
+/* The clock falls in the middle of the finals, for all plans. */
+START_TEST(a_change_of_pace_makes_no_plan_unstable)
+{
+    double samples[SAMPLES], others[SAMPLES];
+    SCOPED_BUF text = BUF_INIT;
+    for (int i = 0; i < SAMPLES; i++) {
+        samples[i] = i < 7 ? 5.6 : 6.4;
+        others[i] = 1.02 * samples[i] + 0.01 * (i % 3);
+    }
+    struct trial t = {.ms = stats_median(samples, SAMPLES),
+                      .sample_count = SAMPLES,
+                      .samples_ms = samples},
+                 beside = t;
+    beside.samples_ms = others;
+    unstable_text(&t, &beside, t.ms, &text);
+    ck_assert_str_eq(text.len > 0 ? text.ptr : "", "");
+    for (int i = 0; i < SAMPLES; i++)
+        others[i] = 6 + 0.01 * (i % 3);
+    unstable_text(&t, &beside, t.ms, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, "two groups, 5.6 ms and 6.4 ms (65 %)"));
+    buf_reset(&text);
+    beside.sample_count = SAMPLES - 1; /* it rested */
+    unstable_text(&t, &beside, t.ms, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, "two groups"));
 }
 END_TEST
 
@@ -87,4 +114,5 @@ START_TEST(best_and_baselines_are_timed_anew)
 END_TEST
 
 SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew))
+      ONCE(a_change_of_pace_makes_no_plan_unstable), ONCE(report_names_an_unstable_plan),
+      ONCE(best_and_baselines_are_timed_anew))
