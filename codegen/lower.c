@@ -59,27 +59,21 @@ static bool joins(struct segment s, enum lowering how, const struct stage *stage
     return false;
 }
 
-/* The outputs of a stage's operators that the caller or a later stage reads. */
-static uint32_t stored(struct segment s, const struct stage *stage)
+/* The outputs of operators first..last that others read: read[op] is what the caller or an operator
+ * of the segment behind op reads. */
+static uint32_t stored(const uint32_t read[OP_COUNT], int first, int last)
 {
-    uint32_t needed = segment_outputs(stage->chain, s), own = 0;
-    for (int op = stage->last + 1; op <= s.last; op++)
-        needed |= op_tensors(&stage->chain->ops[op]);
-    for (int op = stage->first; op <= stage->last; op++)
-        own |= SET_OF(TENSOR_OF(op));
-    return needed & own;
+    return read[last] & (SET_OF(TENSOR_OF(last) + 1) - SET_OF(TENSOR_OF(first)));
 }
 
 /* Whether an operator may join although it hides the stage's last output: nobody else reads that
  * output, or the stage stores it all the same.  Only a stage of rows stores each step's output, and
  * not under LOWERING_ONE.  q, k and v are hidden only from attention in the same stage. */
-static bool passes_on(struct segment s, enum lowering how, const struct stage *stage,
-                      enum stage_kind kind)
+static bool passes_on(struct segment s, enum lowering how, const uint32_t read[OP_COUNT],
+                      const struct stage *stage, enum stage_kind kind)
 {
-    struct stage longer = *stage;
     bool split = stage->chain->ops[stage->last].kind == KIND_SPLIT;
-    longer.last++;
-    uint32_t kept = split ? segment_outputs(stage->chain, s) : stored(s, &longer);
+    uint32_t kept = split ? read[s.last] : stored(read, stage->first, stage->last + 1);
     return (kind == STAGE_ROWS && how != LOWERING_ONE) ||
            (kept & SET_OF(TENSOR_OF(stage->last))) == 0;
 }
@@ -88,11 +82,15 @@ int lower_segment(const struct chain *chain, struct segment s, enum lowering how
                   struct stage out[OP_COUNT])
 {
     int count = 0;
+    uint32_t read[OP_COUNT];
+    read[s.last] = segment_outputs(chain, s);
+    for (int op = s.last; op > s.first; op--)
+        read[op - 1] = read[op] | op_tensors(&chain->ops[op]);
     for (int op = s.first; op <= s.last; op++) {
         struct stage *before = count > 0 ? &out[count - 1] : NULL;
         enum stage_kind kind;
         if (before != NULL && joins(s, how, before, &chain->ops[op], &kind) &&
-            passes_on(s, how, before, kind)) {
+            passes_on(s, how, read, before, kind)) {
             before->kind = kind;
             before->last = (int8_t)op;
         } else {
@@ -103,7 +101,7 @@ int lower_segment(const struct chain *chain, struct segment s, enum lowering how
         }
     }
     for (int i = 0; i < count; i++)
-        out[i].stores = stored(s, &out[i]);
+        out[i].stores = stored(read, out[i].first, out[i].last);
     return count;
 }
 
