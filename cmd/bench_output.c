@@ -43,14 +43,17 @@ static const struct column columns[] = {
     {"earlier_utc", NULL, 0},
 };
 
-/* Another plan that ran in most rounds, or null. */
+/* As db_rival(); null: there is none. */
 static const struct trial *rival_of(const struct comparison *c, int i)
 {
     const struct trial *rival = NULL;
-    for (int k = 0; k < c->count; k++)
-        if (k != i && c->trials[k].status == TRIAL_OK &&
-            (rival == NULL || c->trials[k].sample_count > rival->sample_count))
-            rival = &c->trials[k];
+    for (int k = 0; k < c->count; k++) {
+        const struct trial *t = &c->trials[k];
+        if (k != i && t->status == TRIAL_OK &&
+            (rival == NULL || t->sample_count > rival->sample_count ||
+             (t->sample_count == rival->sample_count && t->ms.median < rival->ms.median)))
+            rival = t;
+    }
     return rival;
 }
 

@@ -1,9 +1,9 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules in fp16 on an H100 and an H200, tests/data/h*-times.csv.  Only the order of schedules
- * counts, so constants of tiles that lose by far (narrow, next) may be larger than what they stand
- * for. */
+ * schedules in fp16 on an H100 and an H200, tests/data/h100-gemm-times.csv and
+ * h200-attention-times.csv.  Only the order of schedules counts, so constants of tiles that lose by
+ * far (narrow, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };

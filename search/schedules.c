@@ -111,8 +111,8 @@ static void note_tries(struct trying *y, const struct trial *trials, struct atte
         const enum trial_status status = trials[i].status;
         y->failed += status == TRIAL_FAILED;
         if (trials[0].status == TRIAL_OK) /* else it is not known what slowed both */
-            of[i]->slows = status == TRIAL_CENSORED ||
-                           (status == TRIAL_OK && times_ratio(&trials[i], &trials[0]).low > 1);
+            of[i]->slows = (status == TRIAL_OK || status == TRIAL_CENSORED) &&
+                           times_ratio(&trials[i], &trials[0]).low > 1;
     }
 }
 

@@ -59,8 +59,8 @@ void segment_table_restrict(struct segment_table *t, const struct build_target *
 
 /* A schedule that is expected to take more than so many times what another one of its
  * implementation is expected to take is not the fastest: at 126 of the 127 points of
- * tests/data/h*-times.csv, and at the other one 1.04 times as fast as the fastest one left:
- * check_cuda_expected. */
+ * tests/data/h100-gemm-times.csv and h200-attention-times.csv, and at the other one 1.04 times as
+ * fast as the fastest one left: check_cuda_expected. */
 #define FAR_BEHIND 1.4
 
 /* The least time that is expected of a schedule of the attempt's implementation. */

@@ -12,7 +12,7 @@ static bool falls_apart(const struct trial *final, const struct trial *beside, s
     const size_t n = (size_t) final->sample_count;
     if (!stats_two_groups(final->samples_ms, n, g))
         return false;
-    if (beside == NULL || beside->status != TRIAL_OK || beside->sample_count != final->sample_count)
+    if (beside == NULL || beside->status != TRIAL_OK || beside->sample_count < final->sample_count)
         return true;
     SCOPED double *ratios = mem_alloc(n, sizeof(*ratios));
     struct groups of_ratios;

@@ -105,7 +105,7 @@ const struct strategy *strategy_find(const char *name);
 enum {
     TAUGHT_PATIENCE = 16,   /* two batches: docs/search.md, "How sure" */
     GPU_PATIENCE = 24,      /* three batches: nothing else disturbs its times */
-    CONVERGED_PATIENCE = 40 /* five batches: no search converges below 41 plans */
+    CONVERGED_PATIENCE = 40 /* five batches */
 };
 #define CONVERGED_GAIN 0.002
 

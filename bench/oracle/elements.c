@@ -134,15 +134,23 @@ float element_round(enum dtype dtype, float value)
 
 enum { PIECE = 1 << 13 }; /* elements that a thread converts at a time */
 
+static void round_piece(enum dtype dtype, const float *from, int64_t n, float *to)
+{
+    float stored[PIECE]; /* the widest type */
+    types[dtype].pack(from, n, stored);
+    types[dtype].unpack(stored, n, to);
+}
+
+/* Few elements take less time than to ask for threads, as in convert_all(). */
 void elements_round(enum dtype dtype, const float *from, int64_t n, float *to)
 {
-#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
-    for (int64_t i = 0; i < n; i += PIECE) {
-        const int64_t count = n - i < PIECE ? n - i : PIECE;
-        float stored[PIECE]; /* the widest type */
-        types[dtype].pack(from + i, count, stored);
-        types[dtype].unpack(stored, count, to + i);
+    if (n <= PIECE) {
+        round_piece(dtype, from, n, to);
+        return;
     }
+#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
+    for (int64_t i = 0; i < n; i += PIECE)
+        round_piece(dtype, from + i, n - i < PIECE ? n - i : PIECE, to + i);
 }
 
 /* Converts elements of so many bytes.  Few take less time than to ask for threads, which rows of a

@@ -45,8 +45,8 @@
  * that comes to an end.
  *
  * This file has the roles of a thread block's warps.  Steps: hopper_attention_load.cuh (in the
- * order of _tiles.cuh), _compute.cuh (on _softmax.cuh) and _finish.cuh.  What all of them know:
- * _work.cuh and, with the host, hopper_attention.h. */
+ * order of _tiles.cuh), _compute.cuh (on _softmax.cuh and _joined.cuh) and _finish.cuh.  What all
+ * of them know: _work.cuh and, with the host, hopper_attention.h. */
 #ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_CUH
 #define FUSEPLAN_CUDA_HOPPER_ATTENTION_CUH
 

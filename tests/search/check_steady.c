@@ -69,9 +69,16 @@ START_TEST(a_change_of_pace_makes_no_plan_unstable)
     unstable_text(&t, &beside, t.ms, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, "two groups, 5.6 ms and 6.4 ms (65 %)"));
     buf_reset(&text);
+    for (int i = 0; i < SAMPLES; i++)
+        others[i] = samples[i];
     beside.sample_count = SAMPLES - 1; /* it rested */
     unstable_text(&t, &beside, t.ms, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, "two groups"));
+    buf_reset(&text);
+    beside.sample_count = SAMPLES;
+    t.sample_count = SAMPLES - 1; /* this one rested */
+    unstable_text(&t, &beside, t.ms, &text);
+    ck_assert_uint_eq(text.len, 0);
 }
 END_TEST
 
