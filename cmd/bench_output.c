@@ -43,24 +43,11 @@ static const struct column columns[] = {
     {"earlier_utc", NULL, 0},
 };
 
-/* As db_rival(); null: there is none. */
-static const struct trial *rival_of(const struct comparison *c, int i)
-{
-    const struct trial *rival = NULL;
-    for (int k = 0; k < c->count; k++) {
-        const struct trial *t = &c->trials[k];
-        if (k != i && t->status == TRIAL_OK &&
-            (rival == NULL || t->sample_count > rival->sample_count ||
-             (t->sample_count == rival->sample_count && t->ms.median < rival->ms.median)))
-            rival = t;
-    }
-    return rival;
-}
-
 void comparison_unstable(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
 {
     SCOPED_BUF text = BUF_INIT;
-    unstable_text(&c->trials[i], rival_of(c, i), c->earlier[i].in_search, &text);
+    const struct trial *t = &c->trials[i];
+    unstable_text(t, trial_fastest(c->trials, c->count, t), c->earlier[i].in_search, &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
 }
 

@@ -86,21 +86,6 @@ static struct sampling fit_sampling(const struct trying *y)
     return how;
 }
 
-/* The trial of the least median of those with the most samples; null if none ran.  One with fewer
- * was slower for certain, perhaps at a higher clock. */
-static const struct trial *fastest_of(const struct trial *trials, int count)
-{
-    const struct trial *fastest = NULL;
-    for (int i = 0; i < count; i++) {
-        const struct trial *t = &trials[i];
-        if (t->status == TRIAL_OK &&
-            (fastest == NULL || t->sample_count > fastest->sample_count ||
-             (t->sample_count == fastest->sample_count && t->ms.median < fastest->ms.median)))
-            fastest = t;
-    }
-    return fastest;
-}
-
 /* The first trial is of the way that the plan ran before; `of` is what the others ran. */
 static void note_tries(struct trying *y, const struct trial *trials, struct attempt *const *of,
                        int count, bool faster)
@@ -135,7 +120,7 @@ static int compare(struct trying *y, const struct candidate *ways, struct attemp
     if (bench_compare(y->t->bench, ways, count, &how, trials, st) != 0)
         return -1;
     y->each_s = fmax(y->each_s, (y->t->clock() - start) / count);
-    const struct trial *fastest = fastest_of(trials, count), *first = &trials[0];
+    const struct trial *fastest = trial_fastest(trials, count, NULL), *first = &trials[0];
     bool begins = y->now.count == 0;
     *faster = fastest != NULL && fastest != first && (begins || beats(fastest, first));
     const struct trial *next = *faster ? fastest : first;

@@ -21,6 +21,17 @@ static bool falls_apart(const struct trial *final, const struct trial *beside, s
     return stats_two_groups(ratios, n, &of_ratios);
 }
 
+const struct trial *trial_fastest(const struct trial *trials, int count, const struct trial *but)
+{
+    const struct trial *fastest = NULL;
+    for (const struct trial *t = trials; t < trials + count; t++)
+        if (t != but && t->status == TRIAL_OK &&
+            (fastest == NULL || t->sample_count > fastest->sample_count ||
+             (t->sample_count == fastest->sample_count && t->ms.median < fastest->ms.median)))
+            fastest = t;
+    return fastest;
+}
+
 static void add_reason(struct buf *out, const char *text)
 {
     buf_addf(out, "%s%s", out->len > 0 ? "; " : "", text);

@@ -153,6 +153,10 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
 
 /* ---- steady.c: whether a plan's time can be relied on (docs/measuring.md, noise) ------------- */
 
+/* The trial of the least median of those with the most samples, without `but`, which may be null;
+ * null if none ran.  One with fewer was slower for certain, perhaps at a higher clock. */
+const struct trial *trial_fastest(const struct trial *trials, int count, const struct trial *but);
+
 /* Appends why a final is unstable; nothing if it is not.  beside: another plan of its rounds, or
  * null.  in_search: NaN if unknown. */
 void unstable_text(const struct trial *final, const struct trial *beside, struct interval in_search,

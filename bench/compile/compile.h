@@ -56,10 +56,10 @@ void process_drain(struct process *p);
 /* Whether the child has ended by itself, and all that it started with it. */
 bool process_ended(struct process *p);
 
-/* Kills the child and all that it started, and waits for it; does nothing on one that has ended. */
-void process_dismiss(const struct process *p); /* does not wait */
-void process_kill(struct process *p);
-void process_release(struct process *p); /* kills the child if it runs */
+/* Kills the child and all that it started; does nothing on one that has ended. */
+void process_dismiss(const struct process *p); /* does not wait for its end */
+void process_kill(struct process *p);          /* waits */
+void process_release(struct process *p);       /* kills the child if it runs */
 
 /* Whether the child has ended by itself, or is past its deadline, at which it is killed. */
 bool process_over(struct process *p);
