@@ -23,10 +23,10 @@
  *
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
  * compute have read them.  With OVERLAP each full_k is for the v before it, too, and full_v for the
- * last one of a tile.  Every thread arrives at empty_k, because each reads row words with
- * instructions of its own, and so at empty_v where JOINED; one thread of a warp arrives at the
- * others.  Two bits of each entry (skip, partial) tell a warpgroup what to do with the key block. A
- * warpgroup that skips an entry arrives all the same.
+ * last one of a tile.  Every thread arrives at empty_k and empty_q, because each reads row words
+ * and biases with instructions of its own, and so at empty_v where JOINED; else one thread of a
+ * warp arrives there.  Two bits of each entry (skip, partial) tell a warpgroup what to do with the
+ * key block. A warpgroup that skips an entry arrives all the same.
  *
  *   DRAWS    thread blocks draw their tiles from a counter; else each has one
  *   OVERLAP  the next entry's scores are issued before this one's context, so that their maxima
@@ -74,7 +74,7 @@ template <class S> FP_DEVICE void init_mbarriers(typename S::smem &s)
     }
     for (int i = 0; i < S::TILES; i++) {
         mbarrier_init(shared_address(&s.full_q[i]), 32 * S::P + 1);
-        mbarrier_init(shared_address(&s.empty_q[i]), 4 * S::C);
+        mbarrier_init(shared_address(&s.empty_q[i]), FOUR_WARPS * S::C);
     }
 }
 
@@ -97,7 +97,7 @@ FP_DEVICE void consume(const fp_args &a, const fp_attention &io, typename S::sme
         step.run(rows, tile, parity);
         finish<S>(a, io, step, rows.o, rows.state, tile);
         if constexpr (S::DRAWS)
-            mbarrier_arrive_warp(step.at(&smem::empty_q) + tile * 8);
+            mbarrier_arrive(step.at(&smem::empty_q) + tile * 8);
     }
 }
 

@@ -270,7 +270,7 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        if (softmax<S>::grows(r.c, r.state))
+        if (S::JOINED || softmax<S>::grows(r.c, r.state)) /* of masked scores it says too often */
             softmax<S>::raise(r.c, r.state, r.o);
         if constexpr (!S::OVERLAP)
             mbarrier_wait(at(&smem::full_v) + slot * 8, phase);

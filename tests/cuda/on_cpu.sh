@@ -45,7 +45,7 @@ chmod +x "$dir/fake/"*
 sanitize() {
   FINDING=$1 PATH="$dir/fake:$PATH" CUDA_VISIBLE_DEVICES=0,1 "$(dirname "$0")/sanitize.sh" "$dir/fake" >"$dir/sanitized"
 }
-if ! sanitize none || sanitize memcheck.tf32.3 || ! grep -q '^| memcheck | 63 | 0 | 1 |$' "$dir/sanitized" ||
+if ! sanitize none || sanitize memcheck.tf32.3 || ! grep -q '^| memcheck | 66 | 0 | 1 |$' "$dir/sanitized" ||
   grep -v '^[0-9]*,[0-9]*$' "$dir/fake/taskset.cores" ||
   [ "$(tr , '\n' <"$dir/fake/taskset.cores" | sort -u | wc -l)" -ne 32 ]; then
   echo 'sanitize.sh on a CPU:' && cat "$dir/sanitized" "$dir/fake/taskset.cores"

@@ -77,6 +77,9 @@ for type in fp16 tf32; do
   # shellcheck disable=SC2086
   "$bin/cuda_segments" -b $layer -s kinds $type 2 100 causal || status=1
 done
+tiles='-s 1-6 -i hopper_attention -a 27 fp16 40 128 causal'
+# shellcheck disable=SC2086
+"$bin/cuda_segments" -b $tiles || status=1
 for size in 64 128; do
   "$bin/cuda_segments" -b -W $size -s 1-6 fp16 1 512 strided || status=1
   "$bin/cuda_segments" -b -W $size -s 1-6 -i hopper_attention fp16 1 700 full || status=1
@@ -96,6 +99,9 @@ for tool in memcheck racecheck synccheck; do
     started=$((started + 1))
     sanitized $tool $tool.ring.$size -W $size -s 1-6 -i hopper_attention fp16 1 700 full &
   done
+  started=$((started + 1)) # thread blocks that take several tiles
+  # shellcheck disable=SC2086
+  sanitized $tool $tool.tiles $tiles &
   if [ $tool != racecheck ]; then # it did not end in a minute
     started=$((started + 1))
     # shellcheck disable=SC2086
