@@ -132,12 +132,12 @@ static const struct {
     double ordered; /* times that, for tiles of a cover */
     double join;    /* a second part */
 } attention[HOPPER_ATTENTION_COUNT] = {
-    [HOPPER_ATTENTION_64] = {3.26, 0.308, 0.423, 0.121, 0.748, 1.49, 1.42},
-    [HOPPER_ATTENTION_64_OVERLAP] = {0.96, 0.318, 1.16, 0.102, 1.01, 1, 0},
-    [HOPPER_ATTENTION_64_SPLIT] = {2.48, 0.244, 0.267, 0.357, 1.57, 1, 0},
-    [HOPPER_ATTENTION_64_CLUSTER] = {3.33, 0.485, 0.054, 0.0283, 1.39, 1, 0},
-    [HOPPER_ATTENTION_128] = {3.15, 0.568, 1.09, 0, 1.91, 1.59, 1.52},
-    [HOPPER_ATTENTION_192] = {1.59, 0.614, 0.921, 0.0967, 2.25, 1, 0},
+    [HOPPER_ATTENTION_64] = {3.91, 0.291, 0.415, 0.143, 0.685, 1.62, 1.2},
+    [HOPPER_ATTENTION_64_OVERLAP] = {0.558, 0.302, 1.09, 0.0993, 1.18, 1, 0},
+    [HOPPER_ATTENTION_64_SPLIT] = {1.92, 0.28, 0.199, 0.29, 1.51, 1, 0},
+    [HOPPER_ATTENTION_64_CLUSTER] = {2.61, 0.285, 0.0541, 0.0288, 1.38, 1, 0},
+    [HOPPER_ATTENTION_128] = {2.74, 0.546, 0.614, 0, 2.22, 1.55, 1.39},
+    [HOPPER_ATTENTION_192] = {2.6, 0.621, 0.72, 0.0645, 2.04, 1, 0},
 };
 
 /* What a tile of padding alone takes of a tile's time where thread blocks draw their tiles. */
@@ -154,10 +154,13 @@ static const struct {
 /* The lists of the tiles of a head. */
 struct lists {
     int64_t entries, longest, empty; /* of all; of one; lists without an entry */
+    int64_t fullest; /* of the multiprocessor that has most, when tiles are dealt out to them */
     int count, parts;
 };
 
-static struct lists lists_of(const struct workload *w, const struct tiling *t)
+/* heads: how many have these lists.  stride: the tiles that multiprocessors take at a time. */
+static struct lists lists_of(const struct workload *w, const struct tiling *t, int64_t heads,
+                             int stride)
 {
     SCOPED_BY(query_tiles_release) struct query_tiles tiles;
     query_tiles_build(w, t, &tiles);
@@ -168,6 +171,8 @@ static struct lists lists_of(const struct workload *w, const struct tiling *t)
         out.longest = max_of(out.longest, of_tile);
         out.empty += of_tile == 0;
     }
+    for (int64_t n = 0; n < tiles.count * heads; n += stride) /* the longest rows come first */
+        out.fullest += tiles.tile[n / heads * TILE_INTS + 2];
     return out;
 }
 
@@ -175,7 +180,7 @@ static double joined_expected_us(const struct fp_hopper_attention *h, const stru
                                  struct tiling tiling)
 {
     tiling.packed = w->lengths != NULL;
-    const struct lists lists = lists_of(w, &tiling);
+    const struct lists lists = lists_of(w, &tiling, w->heads, MULTIPROCESSORS);
     double mean = (double)lists.entries / lists.count;
     double blocks = (double)lists.count * w->heads / MULTIPROCESSORS;
     return joined.begin + blocks * joined.tile + (double)lists.longest * joined.alone +
@@ -193,15 +198,18 @@ double hopper_attention_expected_us(const struct choice *c, const struct workloa
     if (h.joined)
         return joined_expected_us(&h, w, launch.tiling);
 
-    const struct lists lists = lists_of(w, &launch.tiling);
     int shape = choice_value(c, HOPPER_ATTENTION_KNOB_SHAPE);
-    double heads = (double)w->batch * w->heads / w->blocks.lists;
-    double busy = (double)lists.entries * heads / MULTIPROCESSORS * attention[shape].step;
+    int64_t heads = (int64_t)w->batch * w->heads / w->blocks.lists;
+    const struct lists lists = lists_of(w, &launch.tiling, heads, MULTIPROCESSORS / h.cluster);
+    double busy = (double)(lists.entries * heads) / MULTIPROCESSORS;
     double blocks = (double)launch.tiles / MULTIPROCESSORS;
-    if (h.draws && h.resident == 1) /* a multiprocessor has one tile after another */
+    if (blocks <= h.resident) /* all run at once, on some multiprocessors more than on others */
+        busy = fmax(busy, (double)lists.fullest / h.cluster);
+    else if (h.draws && h.resident == 1) /* a multiprocessor has one tile after another */
         busy *= ceil(blocks) / blocks;
+    busy *= attention[shape].step;
     if (h.draws) /* else a thread block is launched for it, too */
-        blocks -= (1 - EMPTY_TILE) * (double)lists.empty * heads / MULTIPROCESSORS;
+        blocks -= (1 - EMPTY_TILE) * (double)(lists.empty * heads) / MULTIPROCESSORS;
     return attention[shape].begin + fmax(busy, (double)lists.longest * attention[shape].alone) +
            busy * attention[shape].share +
            blocks * attention[shape].tile * (launch.tiling.ordered ? attention[shape].ordered : 1) +

@@ -94,18 +94,28 @@ template <class S> struct softmax {
         return __any_sync(0xffffffffu, grown);
     }
 
+    /* Whether any did. */
+    static FP_DEVICE bool exceeds(const fragment<D, BLOCK> &c, const row_state &state)
+    {
+        const float top[2] = {most(c, 0), most(c, 1)};
+        return __any_sync(0xffffffffu,
+                          top[0] > state.top[0] + MUCH || top[1] > state.top[1] + MUCH);
+    }
+
+    static FP_DEVICE float most(const fragment<D, BLOCK> &c, int r)
+    {
+        float top = c[0][r][0];
+#pragma unroll
+        for (int p = 0; p < 8; p++)
+            top = fmaxf(top, fmaxf(c[p][r][0], c[p][r][1]));
+        return top;
+    }
+
     /* Raises the maxima to those of all lanes, if any grew by more than LAZY; earlier sums, and the
      * context, shrink. */
     static FP_DEVICE void raise(const fragment<D, BLOCK> &c, row_state &state, fragment<D, W> &o)
     {
-        float top[2], by[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            top[r] = c[0][r][0];
-#pragma unroll
-            for (int p = 0; p < 8; p++)
-                top[r] = fmaxf(top[r], fmaxf(c[p][r][0], c[p][r][1]));
-        }
+        float top[2] = {most(c, 0), most(c, 1)}, by[2];
         if (!__any_sync(0xffffffffu, top[0] > state.top[0] + MUCH || top[1] > state.top[1] + MUCH))
             return;
 #pragma unroll
