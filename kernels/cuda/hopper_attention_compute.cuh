@@ -252,8 +252,8 @@ template <class S> struct compute {
             r.kept = softmax<S>::mask(r.c, at(&smem::words) + (slot * G + group) * (BLOCK * 8));
     }
 
-    /* With three warpgroups a test of floats where keys are masked makes blocks without masked keys
-     * 1 % faster: ptxas orders them differently.  JOINED goes without: most of its blocks grow. */
+    /* Whether to raise the maxima.  With three warpgroups floats are compared where keys are
+     * masked: blocks without masked keys become 1 % faster so, as ptxas orders them differently. */
     FP_DEVICE bool grows(const rows &r) const
     {
         return S::C == 3 && partial & 1 ? softmax<S>::exceeds(r.c, r.state)
@@ -278,7 +278,7 @@ template <class S> struct compute {
         pin(r.c);
         mask(r);
         mbarrier_arrive(at(&smem::empty_k) + slot * 8);
-        if (S::JOINED || grows(r))
+        if (S::JOINED || grows(r)) /* nearly all joined blocks are masked: raise() looks itself */
             softmax<S>::raise(r.c, r.state, r.o);
         if constexpr (!S::OVERLAP)
             mbarrier_wait(at(&smem::full_v) + slot * 8, phase);

@@ -94,10 +94,15 @@ template <class S> struct softmax {
         return __any_sync(0xffffffffu, grown);
     }
 
-    /* Whether any did. */
+    /* Whether the maximum of any of the warp's rows did grow by more than LAZY. */
     static FP_DEVICE bool exceeds(const fragment<D, BLOCK> &c, const row_state &state)
     {
         const float top[2] = {most(c, 0), most(c, 1)};
+        return exceed(top, state);
+    }
+
+    static FP_DEVICE bool exceed(const float (&top)[2], const row_state &state)
+    {
         return __any_sync(0xffffffffu,
                           top[0] > state.top[0] + MUCH || top[1] > state.top[1] + MUCH);
     }
@@ -116,7 +121,7 @@ template <class S> struct softmax {
     static FP_DEVICE void raise(const fragment<D, BLOCK> &c, row_state &state, fragment<D, W> &o)
     {
         float top[2] = {most(c, 0), most(c, 1)}, by[2];
-        if (!__any_sync(0xffffffffu, top[0] > state.top[0] + MUCH || top[1] > state.top[1] + MUCH))
+        if (!exceed(top, state))
             return;
 #pragma unroll
         for (int r = 0; r < 2; r++) {

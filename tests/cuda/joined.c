@@ -9,7 +9,8 @@
 
 static int runs = 3; /* the last one replays a graph */
 static bool direct;  /* each x has an address of its own, so that no graph is recorded */
-static void *kept[64];
+enum { KEPT = 64 };
+static void *kept[KEPT]; /* every x, with direct */
 static int kept_count;
 static int fill = 0xff; /* bytes that a workspace has before a call: NaN */
 
@@ -62,7 +63,8 @@ static uint16_t *compute(const uint16_t *x, int batch, const int *real, bool giv
         CHECK(encoder_run(handle, &call) == ENCODER_OK);
         device_read(y, call.y, bytes);
     }
-    if (direct && kept_count < (int)(sizeof(kept) / sizeof(kept[0])))
+    CHECK(kept_count < KEPT);
+    if (direct && kept_count < KEPT)
         kept[kept_count++] = (void *)call.x;
     else
         device_delete((void *)call.x);
