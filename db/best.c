@@ -26,25 +26,24 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
 {
     double own_ms = INFINITY; /* the winner's time in its search */
     char utc[CLOCK_UTC_SIZE] = "";
-    struct query q = query_of(db, SQL_BEST_FINAL, "%jd %d", study, db->precision);
-    int final = query_row(&q, st);
+    SCOPED_QUERY of_final = query_of(db, SQL_BEST_FINAL, "%jd %d", study, db->precision);
+    int final = query_row(&of_final, st);
     if (final > 0) {
-        keep_winner(&q, true, out, trial);
-        own_ms = column_real(&q, 9);
-        out->packed = column_int(&q, 10) != 0;
+        keep_winner(&of_final, true, out, trial);
+        own_ms = column_real(&of_final, 9);
+        out->packed = column_int(&of_final, 10) != 0;
         snprintf(utc, sizeof(utc), "%s", out->measured_utc);
     }
-    query_end(&q);
     if (final < 0)
         return -1;
 
-    q = query_of(db, SQL_BEST_PLAN, "%jd %d %s %jd %g", study, db->precision, utc, *trial, own_ms);
+    SCOPED_QUERY q =
+        query_of(db, SQL_BEST_PLAN, "%jd %d %s %jd %g", study, db->precision, utc, *trial, own_ms);
     int later = query_row(&q, st);
     if (later > 0) {
         keep_winner(&q, false, out, trial);
         out->packed = column_int(&q, 9) != 0;
     }
-    query_end(&q);
     return later != 0 ? later : final;
 }
 
@@ -59,14 +58,13 @@ static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_b
 
 static int read_counts(struct db *db, int64_t study, struct db_best *out, struct status *st)
 {
-    struct query q = query_of(db, SQL_PLAN_COUNTS, "%jd %d", study, db->precision);
+    SCOPED_QUERY q = query_of(db, SQL_PLAN_COUNTS, "%jd %d", study, db->precision);
     int found = query_row(&q, st);
     if (found > 0) {
         out->plans_total = column_int(&q, 0);
         out->plans_failed = column_int(&q, 1);
         out->plans_censored = column_int(&q, 2);
     }
-    query_end(&q);
     return found < 0 ? -1 : 0;
 }
 
@@ -98,32 +96,29 @@ int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st
 int db_rival(struct db *db, int64_t study, int value, const char *comparison, int *rival,
              struct status *st)
 {
-    struct query q =
+    SCOPED_QUERY q =
         query_of(db, SQL_RIVAL, "%jd %d %s %d", study, db->precision, comparison, value);
     int found = query_row(&q, st);
     if (found > 0)
         *rival = (int)column_int(&q, 0);
-    query_end(&q);
     return found;
 }
 
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st)
 {
-    struct query q = query_of(db, SQL_COMPARED, "%jd %d", study, db->precision);
+    SCOPED_QUERY q = query_of(db, SQL_COMPARED, "%jd %d", study, db->precision);
     int found = query_row(&q, st);
     if (found > 0)
         buf_adds(out, column_text(&q, 0));
-    query_end(&q);
     return found < 0 ? -1 : 0;
 }
 
 int db_plan_values(struct db *db, int64_t study, db_value_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_of(db, SQL_PLAN_VALUES, "%jd %d", study, db->precision);
+    SCOPED_QUERY q = query_of(db, SQL_PLAN_VALUES, "%jd %d", study, db->precision);
     int found;
     while ((found = query_row(&q, st)) > 0)
         row(ctx, (int)column_int(&q, 0));
-    query_end(&q);
     return found;
 }
 
@@ -141,12 +136,11 @@ void db_best_release(struct db_best *b)
 static int read_samples(struct db *db, int64_t trial, int most, struct db_time *out,
                         struct status *st)
 {
-    struct query q = query_of(db, SQL_SAMPLES, "%jd", trial);
+    SCOPED_QUERY q = query_of(db, SQL_SAMPLES, "%jd", trial);
     out->samples_ms = mem_alloc((size_t)most + 1, sizeof(*out->samples_ms));
     int found;
     while ((found = query_row(&q, st)) > 0 && out->sample_count < most)
         out->samples_ms[out->sample_count++] = column_real(&q, 0);
-    query_end(&q);
     return found < 0 ? -1 : 0;
 }
 
@@ -155,7 +149,7 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
 {
     *out = (struct db_time){.ms = {NAN, NAN, NAN}};
     const char *kind = db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN];
-    struct query q = query_of(db, SQL_PLAN_TIME, "%jd %d %d %s %s", study, value, db->precision,
+    SCOPED_QUERY q = query_of(db, SQL_PLAN_TIME, "%jd %d %d %s %s", study, value, db->precision,
                               kind, comparison);
     int found = query_row(&q, st), samples = 0;
     int64_t trial = 0;
@@ -169,7 +163,6 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
         out->conditions = mem_strdup(column_text(&q, 8));
         out->packed = column_int(&q, 9) != 0;
     }
-    query_end(&q);
     return found > 0 && read_samples(db, trial, samples, out, st) != 0 ? -1 : found;
 }
 

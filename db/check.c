@@ -74,38 +74,6 @@ static const char *const rules[] = {
     "  FROM trial JOIN plan ON plan.value = trial.plan) WHERE chosen <> segments",
 };
 
-/* Damage is a problem of the file; any other failure keeps the check from being made. */
-static int report_failure(struct db *db, int result, db_check_row *row, void *ctx, int *problems,
-                          struct status *st)
-{
-    struct status said = STATUS_INIT;
-    bool damaged = result == SQLITE_IOERR_DATA || (result & 0xff) == SQLITE_CORRUPT;
-    db_fail(db->handle, db->path, result, damaged ? &said : st);
-    if (!damaged)
-        return -1;
-    row(ctx, said.message);
-    ++*problems;
-    return 0;
-}
-
-static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx, int *problems,
-                    struct status *st)
-{
-    sqlite3_stmt *stmt = NULL;
-    int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
-    if (result == SQLITE_OK) {
-        while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
-            const char *problem = (const char *)sqlite3_column_text(stmt, 0);
-            SCOPED_BUF escaped = BUF_INIT; /* it may quote what is stored */
-            utf8_escape(problem != NULL ? problem : "", &escaped);
-            row(ctx, escaped.ptr);
-            ++*problems;
-        }
-    }
-    sqlite3_finalize(stmt);
-    return result == SQLITE_DONE ? 0 : report_failure(db, result, row, ctx, problems, st);
-}
-
 /* Tables whose rows are held against the rules of rows.c; the first column names the row. */
 static const char *const tables[] = {
     "SELECT id AS workload, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
@@ -129,25 +97,61 @@ static const char *const tables[] = {
     "SELECT id AS model, name, features, seed, quantile, rows, report, trained_utc FROM model",
 };
 
-static int check_table(struct db *db, const char *sql, db_check_row *row, void *ctx, int *problems,
-                       struct status *st)
+struct checking {
+    struct db *db;
+    db_check_row *row;
+    void *ctx;
+    int *problems;
+};
+
+static void report(const struct checking *c, const char *problem)
+{
+    c->row(c->ctx, problem);
+    ++*c->problems;
+}
+
+/* Damage is a problem of the file; any other failure keeps the check from being made. */
+static int report_failure(const struct checking *c, int result, struct status *st)
+{
+    struct status said = STATUS_INIT;
+    bool damaged = result == SQLITE_IOERR_DATA || (result & 0xff) == SQLITE_CORRUPT;
+    db_fail(c->db->handle, c->db->path, result, damaged ? &said : st);
+    if (damaged)
+        report(c, said.message);
+    return damaged ? 0 : -1;
+}
+
+static void report_row(const struct checking *c, sqlite3_stmt *stmt)
+{
+    const char *problem = (const char *)sqlite3_column_text(stmt, 0);
+    SCOPED_BUF escaped = BUF_INIT; /* it may quote what is stored */
+    utf8_escape(problem != NULL ? problem : "", &escaped);
+    report(c, escaped.ptr);
+}
+
+static void check_row(const struct checking *c, const struct row_rule *const *columns,
+                      sqlite3_stmt *stmt)
+{
+    SCOPED_BUF why = BUF_INIT;
+    if (!row_fits(columns, stmt, &why))
+        report(c, why.ptr);
+}
+
+/* Runs a statement: each of its rows is a problem, or of a table to be checked. */
+static int run(const struct checking *c, const char *sql, bool is_table, struct status *st)
 {
     sqlite3_stmt *stmt = NULL;
-    SCOPED_BUF why = BUF_INIT;
-    int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
+    int result = sqlite3_prepare_v2(c->db->handle, sql, -1, &stmt, NULL);
     if (result != SQLITE_OK)
-        return report_failure(db, result, row, ctx, problems, st);
-    const struct row_rule **rules_of = row_rules_of(stmt);
-    while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
-        buf_reset(&why);
-        if (row_fits(rules_of, stmt, &why))
-            continue;
-        row(ctx, why.ptr);
-        ++*problems;
-    }
-    free((void *)rules_of);
+        return report_failure(c, result, st);
+    SCOPED const struct row_rule **columns = row_rules_of(stmt);
+    while ((result = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (is_table)
+            check_row(c, columns, stmt);
+        else
+            report_row(c, stmt);
     sqlite3_finalize(stmt);
-    return result == SQLITE_DONE ? 0 : report_failure(db, result, row, ctx, problems, st);
+    return result == SQLITE_DONE ? 0 : report_failure(c, result, st);
 }
 
 enum { STEPS = ARRAY_LEN(rules) + ARRAY_LEN(tables) };
@@ -168,35 +172,33 @@ static bool is_complete(struct db *db)
 }
 
 /* Pages that are free are read by no rule.  What is wrong with others was told before. */
-static void check_free_pages(struct db *db, db_check_row *row, void *ctx, int *problems)
+static void check_free_pages(const struct checking *c)
 {
     SCOPED_BUF text = BUF_INIT;
-    for (int64_t page = 0; (page = pages_next_bad(db->handle, page)) > 0; ++*problems) {
+    for (int64_t page = 0; (page = pages_next_bad(c->db->handle, page)) > 0;) {
         buf_reset(&text);
         buf_addf(&text,
                  "page %lld does not match its checksum; nothing is stored in it, but check the "
                  "disk: 'sqlite3 FILE VACUUM' removes the page",
                  (long long)page);
-        row(ctx, text.ptr);
+        report(c, text.ptr);
     }
 }
 
-static int run_rules(struct db *db, bool complete, db_check_row *row, void *ctx, int *problems,
-                     struct status *st)
+static int run_rules(const struct checking *c, bool complete, struct status *st)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        int before = *problems;
-        tell(db, i);
-        if (run_rule(db, rules[i], row, ctx, problems, st) != 0)
+        tell(c->db, i);
+        if (run(c, rules[i], false, st) != 0)
             return -1;
-        if (i == 0 && *problems > before) /* a damaged file makes the other rules meaningless */
+        if (i == 0 && *c->problems > 0) /* a damaged file makes the other rules meaningless */
             return 0;
         if (i == 0 && complete)
-            check_free_pages(db, row, ctx, problems);
+            check_free_pages(c);
     }
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-        tell(db, ARRAY_LEN(rules) + i);
-        if (check_table(db, tables[i], row, ctx, problems, st) != 0)
+        tell(c->db, ARRAY_LEN(rules) + i);
+        if (run(c, tables[i], true, st) != 0)
             return -1;
     }
     return 0;
@@ -204,12 +206,13 @@ static int run_rules(struct db *db, bool complete, db_check_row *row, void *ctx,
 
 int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
 {
+    const struct checking c = {db, row, ctx, problems};
     *problems = 0;
     sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
     bool complete = is_complete(db);
     int result = db_begin_read(db, st);
     if (result == 0) {
-        result = run_rules(db, complete, row, ctx, problems, st);
+        result = run_rules(&c, complete, st);
         db_end(db, -1,
                &(struct status){0}); /* SQLite has ended it already if the file is damaged */
     }

@@ -63,6 +63,9 @@ void query_bytes(struct query *q, const char *text); /* as it is, for ROW_BYTES;
 int query_row(struct query *q, struct status *st);
 void query_end(struct query *q);
 
+/* A local query that ends where its scope does: SCOPED_QUERY q = query_of(db, SQL_INFO); */
+#define SCOPED_QUERY SCOPED_BY(query_end) struct query
+
 /* Runs a statement to its end and ends the query; 0 or -1. */
 int query_run(struct query *q, struct status *st);
 int query_run_of(struct db *db, enum db_statement id, struct status *st, const char *types, ...)

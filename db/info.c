@@ -3,7 +3,7 @@
 int db_info(struct db *db, struct db_info *out, struct status *st)
 {
     *out = (struct db_info){0};
-    struct query q = query_start(db, SQL_INFO);
+    SCOPED_QUERY q = query_start(db, SQL_INFO);
     int found = query_row(&q, st);
     if (found > 0)
         *out = (struct db_info){.schema_version = column_int(&q, 0),
@@ -15,6 +15,5 @@ int db_info(struct db *db, struct db_info *out, struct status *st)
                                 .samples = column_int(&q, 6),
                                 .models = column_int(&q, 7),
                                 .searches = column_int(&q, 8)};
-    query_end(&q);
     return found < 0 ? -1 : 0;
 }

@@ -18,16 +18,13 @@ static struct db_listed listed_of(const struct query *q)
 
 int db_studies(struct db *db, db_studies_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_start(db, SQL_STUDIES);
+    SCOPED_QUERY q = query_start(db, SQL_STUDIES);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         struct db_listed l = listed_of(&q);
-        if (row(ctx, &l, st) != 0) {
-            found = -1;
-            break;
-        }
+        if (row(ctx, &l, st) != 0)
+            return -1;
     }
-    query_end(&q);
     return found;
 }
 

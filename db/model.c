@@ -14,7 +14,7 @@ int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct 
 int db_model_get(struct db *db, int64_t study, const char *name, struct buf *texts,
                  struct db_model *out, struct status *st)
 {
-    struct query q = query_of(db, SQL_MODEL_GET, "%jd %s", study, name);
+    SCOPED_QUERY q = query_of(db, SQL_MODEL_GET, "%jd %s", study, name);
     int found = query_row(&q, st);
     if (found > 0) {
         const char *rows = column_text(&q, 2), *report = column_text(&q, 3);
@@ -27,7 +27,6 @@ int db_model_get(struct db *db, int64_t study, const char *name, struct buf *tex
                                  .rows = texts->ptr,
                                  .report = texts->ptr + strlen(texts->ptr) + 1};
     }
-    query_end(&q);
     if (found == 0)
         return status_set(st, STATUS_NOT_FOUND, "there is no model '%s' in '%s'", name,
                           db_path(db));

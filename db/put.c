@@ -44,7 +44,7 @@ static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int
                      int64_t *id, int *order, struct status *st)
 {
     bool segment = t->kind == DB_TRIAL_SEGMENT;
-    struct query q = segment ? query_of(db, SQL_TWIN_SEGMENT, "%jd %jd", study, schedule)
+    SCOPED_QUERY q = segment ? query_of(db, SQL_TWIN_SEGMENT, "%jd %jd", study, schedule)
                              : query_of(db, SQL_TWIN_PLAN, "%jd %d %d %s %s", study, t->value,
                                         t->precision, db_trial_kind_names[t->kind], t->comparison);
     int found = query_row(&q, st);
@@ -52,7 +52,6 @@ static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int
         *id = column_int(&q, 0);
         *order = compare_twin(t, &q);
     }
-    query_end(&q);
     return found;
 }
 

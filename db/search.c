@@ -2,11 +2,10 @@
 
 static int make_id(struct db *db, char id[HASH_TEXT_SIZE], struct status *st)
 {
-    struct query q = query_start(db, SQL_SEARCH_ID);
+    SCOPED_QUERY q = query_start(db, SQL_SEARCH_ID);
     int row = query_row(&q, st);
     if (row > 0)
         snprintf(id, HASH_TEXT_SIZE, "%s", column_text(&q, 0));
-    query_end(&q);
     return row < 0 ? -1 : 0;
 }
 
@@ -46,12 +45,11 @@ struct db_search db_search_of(const struct query *q)
 
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_of(db, SQL_SEARCHES, "%jd", study);
+    SCOPED_QUERY q = query_of(db, SQL_SEARCHES, "%jd", study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         const struct db_search s = db_search_of(&q);
         row(ctx, &s);
     }
-    query_end(&q);
     return found;
 }

@@ -102,7 +102,7 @@ static void keep_texts(struct db_study *s, struct buf *texts)
 int db_study_read(struct db *db, int64_t study, struct buf *texts, struct db_study *out,
                   struct status *st)
 {
-    struct query q = query_of(db, SQL_STUDY_READ, "%jd", study);
+    SCOPED_QUERY q = query_of(db, SQL_STUDY_READ, "%jd", study);
     int found = query_row(&q, st);
     if (found > 0) {
         *out = (struct db_study){.protocol = column_text(&q, 8),
@@ -112,7 +112,6 @@ int db_study_read(struct db *db, int64_t study, struct buf *texts, struct db_stu
         text_fields_read(&q, 0, &text_target, &out->target);
         keep_texts(out, texts);
     }
-    query_end(&q);
     if (found == 0)
         return status_set(st, STATUS_NOT_FOUND, "there is no study %lld in '%s'", (long long)study,
                           db_path(db));
@@ -122,23 +121,21 @@ int db_study_read(struct db *db, int64_t study, struct buf *texts, struct db_stu
 int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
                       struct status *st)
 {
-    struct query q = query_of(db, SQL_STUDIES_BESIDE, "%jd", study);
+    SCOPED_QUERY q = query_of(db, SQL_STUDIES_BESIDE, "%jd", study);
     int found;
     while ((found = query_row(&q, st)) > 0)
         row(ctx, column_int(&q, 0), column_text(&q, 1));
-    query_end(&q);
     return found;
 }
 
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st)
 {
-    struct query q = query_start(db, SQL_WORKLOADS);
+    SCOPED_QUERY q = query_start(db, SQL_WORKLOADS);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         struct db_workload w = {.text = NULL};
         text_fields_read(&q, 0, &text_workload, &w);
         row(ctx, &w, column_text(&q, 12));
     }
-    query_end(&q);
     return found;
 }

@@ -134,7 +134,7 @@ static void add_study(struct lines *l, const struct db_listed *study)
 
 static int add_searches(struct lines *l, int64_t study, struct status *st)
 {
-    struct query q = query_of(l->db, SQL_SEARCHES, "%jd", study);
+    SCOPED_QUERY q = query_of(l->db, SQL_SEARCHES, "%jd", study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
         struct db_search s = db_search_of(&q);
@@ -143,7 +143,6 @@ static int add_searches(struct lines *l, int64_t study, struct status *st)
         add_fields(&text_search, &s, &l->text);
         end_line(l);
     }
-    query_end(&q);
     return found;
 }
 
@@ -167,7 +166,7 @@ static void add_choices(const struct db_trial *t, struct buf *out)
 
 static int add_samples(struct db *db, int64_t trial, struct buf *out, struct status *st)
 {
-    struct query q = query_of(db, SQL_SAMPLES, "%jd", trial);
+    SCOPED_QUERY q = query_of(db, SQL_SAMPLES, "%jd", trial);
     int found, count = 0;
     add_name("samples_ms", out);
     buf_adds(out, "[");
@@ -177,7 +176,6 @@ static int add_samples(struct db *db, int64_t trial, struct buf *out, struct sta
         number_add(column_real(&q, 0), out);
     }
     buf_adds(out, "]");
-    query_end(&q);
     return found;
 }
 
@@ -214,7 +212,7 @@ static int add_trial(struct lines *l, const struct query *q, enum db_trial_kind 
 static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, int64_t plan,
                       struct status *st)
 {
-    struct query q = query_of(l->db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
+    SCOPED_QUERY q = query_of(l->db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
     if (plan > 0)
         query_int(&q, plan);
     else
@@ -222,11 +220,8 @@ static int add_trials(struct lines *l, int64_t study, enum db_trial_kind kind, i
     query_null(&q);
     int found;
     while ((found = query_row(&q, st)) > 0)
-        if (add_trial(l, &q, kind, st) != 0) {
-            found = -1;
-            break;
-        }
-    query_end(&q);
+        if (add_trial(l, &q, kind, st) != 0)
+            return -1;
     return found;
 }
 

@@ -69,11 +69,10 @@ static int time_of(struct db *db, int64_t study, const struct db_trial *t, char 
         snprintf(out, CLOCK_UTC_SIZE, "%s", t->stored_utc);
         return 0;
     }
-    struct query q = query_of(db, SQL_TRIAL_UTC, "%jd %s", study, clock_utc(now));
+    SCOPED_QUERY q = query_of(db, SQL_TRIAL_UTC, "%jd %s", study, clock_utc(now));
     int found = query_row(&q, st);
     if (found > 0)
         snprintf(out, CLOCK_UTC_SIZE, "%s", column_text(&q, 0));
-    query_end(&q);
     return found < 0 ? -1 : 0;
 }
 
@@ -249,29 +248,24 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
 static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with_choices,
                 db_trial_row *row, void *ctx, struct status *st)
 {
-    int found, ended = 0;
-    struct query q = query_of(db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
+    int found;
+    SCOPED_QUERY q = query_of(db, SQL_TRIALS, "%jd %s", study, db_trial_kind_names[kind]);
     query_null(&q);
     query_int(&q, db->precision);
-    while (ended == 0 && (found = query_row(&q, st)) > 0) {
+    while ((found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
         struct db_trial t;
-        if (db_trial_of(&q, kind, &t, st) != 0) {
-            found = -1;
-            break;
-        }
-        if (with_choices) {
-            found = db_choices_of(&q, kind, choices, st);
-            if (found < 0)
-                break;
-            t.choice_count = found;
-            t.choices = choices;
-        }
-        ended = row(ctx, &t);
+        if (db_trial_of(&q, kind, &t, st) != 0)
+            return -1;
+        t.choices = choices;
+        if (with_choices && (t.choice_count = db_choices_of(&q, kind, choices, st)) < 0)
+            return -1;
+        bool ended = row(ctx, &t) != 0;
         db_choices_release(choices, t.choice_count);
+        if (ended)
+            return 0;
     }
-    query_end(&q);
-    return found < 0 ? -1 : 0;
+    return found;
 }
 
 int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
