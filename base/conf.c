@@ -107,7 +107,7 @@ static int read_value(struct reader *r, struct buf *out, struct status *st)
 static int read_entry(struct reader *r, struct conf *out, struct status *st)
 {
     SCOPED_BUF key = BUF_INIT, value = BUF_INIT;
-    int line = r->line, result = 0;
+    int line = r->line;
     while (isalnum((unsigned char)peek(r)) != 0 || peek(r) == '-') {
         char c = (char)tolower((unsigned char)take(r));
         buf_add(&key, &c, 1);
@@ -115,28 +115,27 @@ static int read_entry(struct reader *r, struct conf *out, struct status *st)
     skip_blanks(r);
     bool alone = peek(r) == '\n';
     if (!alone && peek(r) != '=')
-        result = status_set(
+        return status_set(
             st, STATUS_USAGE,
             "'%c' follows '%s'; expected '%s = VALUE', and letters, digits and '-' in a key",
             peek(r), key.ptr, key.ptr);
-    else if (!r->within)
-        result = status_set(st, STATUS_USAGE, "'%s' is in no section; put [%s] above it", key.ptr,
-                            r->section);
-    for (int i = 0; i < out->count && result == 0; i++)
+    if (!r->within)
+        return status_set(st, STATUS_USAGE, "'%s' is in no section; put [%s] above it", key.ptr,
+                          r->section);
+    for (int i = 0; i < out->count; i++)
         if (strcmp(out->items[i].key, key.ptr) == 0)
-            result =
-                status_set(st, STATUS_USAGE, "'%s' is given a second time, after line %d; keep one",
-                           key.ptr, out->items[i].line);
-    if (result == 0 && !alone) {
+            return status_set(st, STATUS_USAGE,
+                              "'%s' is given a second time, after line %d; keep one", key.ptr,
+                              out->items[i].line);
+    if (!alone) {
         take(r);
-        result = read_value(r, &value, st);
+        if (read_value(r, &value, st) != 0)
+            return -1;
     }
-    if (result == 0) {
-        out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
-        out->items[out->count++] =
-            (struct conf_entry){mem_strdup(key.ptr), alone ? NULL : mem_strdup(value.ptr), line};
-    }
-    return result;
+    out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
+    out->items[out->count++] =
+        (struct conf_entry){mem_strdup(key.ptr), alone ? NULL : mem_strdup(value.ptr), line};
+    return 0;
 }
 
 int conf_parse(const char *name, const struct buf *text, const char *section, struct conf *out,

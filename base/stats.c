@@ -48,9 +48,8 @@ struct interval stats_median(const double *samples, size_t n)
     size_t k = median_rank(n);
     if (k == 0)
         k = 1;
-    struct interval result = {
+    return (struct interval){
         .median = quantile_sorted(sorted, n, 0.5), .low = sorted[k - 1], .high = sorted[n - k]};
-    return result;
 }
 
 struct interval stats_median_ratio(const double *a, const double *b, size_t n)

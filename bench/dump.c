@@ -35,20 +35,15 @@ static int dump_to(struct bench *b, struct runnable what, const char *dir, bool 
 static int dump(struct bench *b, struct runnable what, const char *dir, bool replace, bool whole,
                 struct status *st)
 {
-    struct fresh_dir s;
-    int result = -1;
+    SCOPED_BY(fresh_dir_release) struct fresh_dir s;
     if (fresh_dir_open(dir, &s, st) != 0)
         return -1;
     if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
-        status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another", dir);
-    else
-        result = dump_to(b, what, s.at, whole, st);
-    if (result == 0 && whole)
-        result = write_workload(b, s.at, st);
-    if (result == 0)
-        result = fresh_dir_commit(&s, replace, st);
-    fresh_dir_release(&s);
-    return result;
+        return status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another",
+                          dir);
+    if (dump_to(b, what, s.at, whole, st) != 0 || (whole && write_workload(b, s.at, st) != 0))
+        return -1;
+    return fresh_dir_commit(&s, replace, st);
 }
 
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,

@@ -339,12 +339,10 @@ int session_start_worker(struct bench *b, struct status *st)
 
 int session_call(struct bench *b, json_t *request, json_t **reply, struct status *st)
 {
+    json_auto_t *taken = request;
     *reply = NULL;
-    int result = session_start_worker(b, st);
     /* The oracle's layers, and of each candidate loading, verifying and timing. */
     const double most_s = (4 + 2 * b->candidates) * b->client.limit_s + b->candidates * b->timing_s;
-    if (result == 0)
-        result = client_call(&b->client, request, most_s, reply, st);
-    json_decref(request);
-    return result;
+    return session_start_worker(b, st) == 0 ? client_call(&b->client, taken, most_s, reply, st)
+                                            : -1;
 }

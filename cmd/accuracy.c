@@ -47,8 +47,7 @@ static json_t *gemms_json(unsigned gemms)
 {
     SCOPED_BUF text = BUF_INIT;
     gemms_text(gemms, " ", &text);
-    json_t *value = json_string(text.ptr);
-    return value;
+    return json_string(text.ptr);
 }
 
 /* A list of layers, of an object with the share of each tensor in e4m3. */
@@ -166,6 +165,14 @@ struct read {
     struct workload w;
 };
 
+static void read_release(struct read *r)
+{
+    calibration_release(&r->calibration);
+    workload_release(&r->w);
+    trained_close(r->trained);
+    sentences_release(&r->sentences);
+}
+
 static int read_workload(const struct options *o, struct read *r, struct status *st)
 {
     struct options of = *o; /* of the longest sentence, on no target */
@@ -197,30 +204,21 @@ static int read_all(const struct options *o, struct read *r, struct status *st)
 
 static int run(const struct options *o, struct status *st)
 {
-    struct read r = {.trained = NULL};
-    struct accuracy_list list = {.count = 0};
+    SCOPED_BY(read_release) struct read r = {.trained = NULL};
+    SCOPED_BY(accuracy_release) struct accuracy_list list = {.count = 0};
     const struct listener listener = {.report = progress_step};
-    int result = check(o, st);
-    if (result == 0)
-        result = read_all(o, &r, st);
-    if (result == 0)
-        result = accuracy_run(&r.w, (struct inputs){.trained = r.trained}, &r.sentences,
-                              o->calibration != NULL ? &r.calibration : NULL, o->precision,
-                              &listener, &list, st);
-    if (result == 0) {
-        progress_hide();
-        note(o, "sentences: %d, tokens: %lld, layers: %d", r.sentences.count,
-             (long long)r.sentences.tokens, r.w.layers);
-        warn_of_overflow(o, &list, r.w.layers);
-        warn_of_saturation(o, &list, r.w.layers);
-        print(o, &list, r.w.layers);
-    }
-    accuracy_release(&list);
-    calibration_release(&r.calibration);
-    workload_release(&r.w);
-    trained_close(r.trained);
-    sentences_release(&r.sentences);
-    return result == 0 ? EXIT_SUCCESS : -1;
+    if (check(o, st) != 0 || read_all(o, &r, st) != 0 ||
+        accuracy_run(&r.w, (struct inputs){.trained = r.trained}, &r.sentences,
+                     o->calibration != NULL ? &r.calibration : NULL, o->precision, &listener, &list,
+                     st) != 0)
+        return -1;
+    progress_hide();
+    note(o, "sentences: %d, tokens: %lld, layers: %d", r.sentences.count,
+         (long long)r.sentences.tokens, r.w.layers);
+    warn_of_overflow(o, &list, r.w.layers);
+    warn_of_saturation(o, &list, r.w.layers);
+    print(o, &list, r.w.layers);
+    return EXIT_SUCCESS;
 }
 
 const struct command cmd_accuracy = {

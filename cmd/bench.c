@@ -294,12 +294,8 @@ static int measure(const struct options *o, struct comparison *c, struct session
 static int run_plans(const struct options *o, struct status *st)
 {
     SCOPED_BY(session_close) struct session s = {.bench = NULL};
-    struct comparison *c = mem_alloc(1, sizeof(*c));
-    int code = comparison_read(o, c, st);
-    if (code == 0)
-        code = measure(o, c, &s, st);
-    comparison_free(c);
-    return code;
+    SCOPED_BY(comparison_free_at) struct comparison *c = mem_alloc(1, sizeof(*c));
+    return comparison_read(o, c, st) == 0 ? measure(o, c, &s, st) : -1;
 }
 
 static bool is_one_operation(const struct options *o)

@@ -68,6 +68,7 @@ int comparison_read(const struct options *o, struct comparison *c, struct status
 int comparison_measure(const struct options *o, struct comparison *c, struct session *s,
                        struct status *st);
 void comparison_free(struct comparison *c); /* of mem_alloc() */
+SCOPED_CLOSE(comparison, comparison_free)
 
 /* ---- bench_output.c: the output -------------------------------------------------------------- */
 

@@ -67,8 +67,7 @@ static json_t *precision_json(const struct comparison *c, int i, const struct wo
 {
     SCOPED_BUF text = BUF_INIT;
     precision_text(c->precision[i], dtypes[w->dtype].name, &text);
-    json_t *object = c->precision[0] != 0 ? json_string(text.ptr) : json_null();
-    return object;
+    return c->precision[0] != 0 ? json_string(text.ptr) : json_null();
 }
 
 /* Null if no stamps are asked for. */

@@ -28,8 +28,7 @@ json_t *db_study_options(const struct db_listed *l)
 {
     SCOPED_BUF text = BUF_INIT;
     known_options(&l->workload, l->target.kind, &text);
-    json_t *options = json_string(text.ptr);
-    return options;
+    return json_string(text.ptr);
 }
 
 static void add_row(void *ctx, const struct db_listed *l)

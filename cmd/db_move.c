@@ -38,14 +38,13 @@ static int store_files(const struct options *o, struct session *s, const struct 
         if (from->check(paths[i], st) != 0)
             return -1;
     SCOPED struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
-    int result = db_open(o->db, DB_WRITE, &s->db, st);
-    if (result == 0)
-        db_listen(s->db, (struct listener){.report = progress_step});
-    if (result == 0)
-        result = from->store(s->db, paths, count, moved, st);
-    if (result == 0)
-        print_moved(o, paths, moved, count);
-    return result == 0 ? EXIT_SUCCESS : -1;
+    if (db_open(o->db, DB_WRITE, &s->db, st) != 0)
+        return -1;
+    db_listen(s->db, (struct listener){.report = progress_step});
+    if (from->store(s->db, paths, count, moved, st) != 0)
+        return -1;
+    print_moved(o, paths, moved, count);
+    return EXIT_SUCCESS;
 }
 
 static int check_database(const char *path, struct status *st)

@@ -83,14 +83,13 @@ static json_t *neighbour_json(const struct neighbour *n)
 {
     SCOPED_BUF text = BUF_INIT;
     neighbour_text(n, &text);
-    json_t *row = json_pack("{si ss ss so so so so so ss ss}", "value", (int)plan_value(n->plan),
-                            "change", change_names[n->change], "text", text.ptr, "segments",
-                            plan_segments_json(n->plan), "median_ms", json_number(n->ms),
-                            "slower_percent", json_number(percent(n->ratio.median)),
-                            "slower_low_percent", json_number(percent(n->ratio.low)),
-                            "slower_high_percent", json_number(percent(n->ratio.high)), "source",
-                            time_source_names[n->source], "reason", n->reason);
-    return row;
+    return json_pack("{si ss ss so so so so so ss ss}", "value", (int)plan_value(n->plan), "change",
+                     change_names[n->change], "text", text.ptr, "segments",
+                     plan_segments_json(n->plan), "median_ms", json_number(n->ms), "slower_percent",
+                     json_number(percent(n->ratio.median)), "slower_low_percent",
+                     json_number(percent(n->ratio.low)), "slower_high_percent",
+                     json_number(percent(n->ratio.high)), "source", time_source_names[n->source],
+                     "reason", n->reason);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */

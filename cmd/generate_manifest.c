@@ -20,12 +20,11 @@ static json_t *segment_json(const struct choice *c, const struct workload *w, js
     const struct work work = segment_work(c->segment, w, c->schedule.precision);
     SCOPED_BUF symbol = BUF_INIT;
     choice_symbol(c, &symbol);
-    json_t *object = json_pack(
-        "{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last, "implementation",
-        c->impl->name, "schedule", schedule_json(c), "function", symbol.ptr, "flops",
-        json_number(work.flops), "bytes", json_number(work.bytes), "launch", launch_json(c, w),
-        "resources", resources != NULL ? resources : json_null());
-    return object;
+    return json_pack("{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last,
+                     "implementation", c->impl->name, "schedule", schedule_json(c), "function",
+                     symbol.ptr, "flops", json_number(work.flops), "bytes", json_number(work.bytes),
+                     "launch", launch_json(c, w), "resources",
+                     resources != NULL ? resources : json_null());
 }
 
 static json_t *segments_json(const struct chosen *part)

@@ -3,8 +3,7 @@
 json_t *json_text(const char *text)
 {
     SCOPED char *copy = utf8_mend(mem_strdup(text));
-    json_t *value = json_string(copy);
-    return value;
+    return json_string(copy);
 }
 
 json_t *json_text_or_null(const char *text)

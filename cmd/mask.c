@@ -27,8 +27,7 @@ static json_t *cover_json(const struct cover *c)
         buf_adds(&text, i > 0 ? "; " : "");
         cover_part_text(&c->part[i], &text);
     }
-    json_t *value = json_string(text.ptr);
-    return value;
+    return json_string(text.ptr);
 }
 
 static json_t *mask_json(const struct workload *w, const char *text)

@@ -35,6 +35,5 @@ json_t *schedule_json(const struct choice *c)
 {
     SCOPED_BUF text = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &text);
-    json_t *value = json_string(text.ptr);
-    return value;
+    return json_string(text.ptr);
 }

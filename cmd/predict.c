@@ -110,14 +110,15 @@ static int predict(const struct options *o, const struct asked *a, struct model 
     SCOPED double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
     SCOPED double *high = mem_alloc((size_t)a->count, sizeof(*high));
     SCOPED struct prediction *all = mem_alloc((size_t)a->count, sizeof(*all));
-    int result = model_predict(model, a->plans, a->count, times, ms, high, st), n = a->count;
+    int n = a->count;
+    if (model_predict(model, a->plans, n, times, ms, high, st) != 0)
+        return -1;
     for (int i = 0; i < n; i++)
         all[i] = (struct prediction){a->values[i], a->plans[i], ms[i], high[i]};
-    if (result == 0 && options_has(o, OPT(TOP)))
+    if (options_has(o, OPT(TOP)))
         n = keep_fastest(all, n, o->top);
-    if (result == 0)
-        print(o, all, n);
-    return result;
+    print(o, all, n);
+    return 0;
 }
 
 /* Says which model is missing and what makes it. */

@@ -146,34 +146,30 @@ static int read_top(const struct options *o, const struct session *s, const stru
 
 static int run(const struct options *o, struct status *st)
 {
-    struct tune_report report = {.new_trials = 0};
+    SCOPED_BY(tune_report_release) struct tune_report report = {.new_trials = 0};
     SCOPED_BY(session_close) struct session s;
-    struct relaxing relaxing = {.o = o, .names = json_array()};
-    json_auto_t *top = NULL;
+    json_auto_t *top = NULL, *names = json_array();
+    struct relaxing relaxing = {.o = o, .names = names};
     struct db_study stored;
     SCOPED_BUF mask = BUF_INIT, texts = BUF_INIT;
-    int code = -1;
-    if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) == 0 &&
-        best_of_study(&s, &report.best, st) == 0 && fill(o, &s, &report, st) == 0 &&
-        read_baselines(s.db, s.study, &report, st) == 0 &&
-        read_top(o, &s, &report.best, &top, st) == 0 &&
-        db_study_read(s.db, s.study, &texts, &stored, st) == 0) {
-        fingerprint_device(s.target, &relaxing.here);
-        relaxing.pack = s.pack;
-        relaxing.best = &report.best;
-        mask_text(&s.workload.mask_spec, &mask);
-        relaxing.mask = mask.ptr;
-        compare(&relaxing, &stored);
-        code = 0;
+    if (session_open_study(o, DB_READ, SCOPE_NEAR, &s, st) != 0 ||
+        best_of_study(&s, &report.best, st) != 0 || fill(o, &s, &report, st) != 0 ||
+        read_baselines(s.db, s.study, &report, st) != 0 ||
+        read_top(o, &s, &report.best, &top, st) != 0 ||
+        db_study_read(s.db, s.study, &texts, &stored, st) != 0) {
+        if (st->code == STATUS_NOT_FOUND)
+            sizes_add_unknown(o);
+        return -1;
     }
-    if (code != 0 && st->code == STATUS_NOT_FOUND)
-        sizes_add_unknown(o);
-    if (code == 0)
-        search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
-                     json_incref(top), NULL);
-    json_decref(relaxing.names);
-    db_best_release(&report.best);
-    return code;
+    fingerprint_device(s.target, &relaxing.here);
+    relaxing.pack = s.pack;
+    relaxing.best = &report.best;
+    mask_text(&s.workload.mask_spec, &mask);
+    relaxing.mask = mask.ptr;
+    compare(&relaxing, &stored);
+    search_print(o, &s.workload, s.target.kind, &report, json_incref(names), json_incref(top),
+                 NULL);
+    return EXIT_SUCCESS;
 }
 
 const struct command cmd_query = {

@@ -35,8 +35,7 @@ static json_t *name_of(const char *path)
     SCOPED char *copy = mem_strdup(name);
     if (end != NULL)
         copy[end - name] = '\0';
-    json_t *text = json_text(copy);
-    return text;
+    return json_text(copy);
 }
 
 static json_t *row_json(const char *path, const struct recorded_space *s,

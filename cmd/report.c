@@ -78,21 +78,19 @@ static int add_all(const struct options *o, struct session *s, json_t *pages, st
     size_t i;
     bool drawn;
     workload_init(&s->workload);
-    int result = db_open(o->db, DB_READ, &s->db, st) != 0
-                     ? -1
-                     : db_workloads(s->db, list_workload, list, st);
-    if (result == 0 && json_array_size(list) == 0)
-        result = status_set(st, STATUS_NOT_FOUND,
-                            "no plan that works is stored in '%s'; 'fuseplan search' measures some",
-                            db_path(s->db));
+    if (db_open(o->db, DB_READ, &s->db, st) != 0 ||
+        db_workloads(s->db, list_workload, list, st) != 0)
+        return -1;
+    if (json_array_size(list) == 0)
+        return status_set(st, STATUS_NOT_FOUND,
+                          "no plan that works is stored in '%s'; 'fuseplan search' measures some",
+                          db_path(s->db));
     json_array_foreach(list, i, listed)
     {
-        if (result == 0)
-            result = open_listed(o, listed, s, &drawn, st);
-        if (result == 0)
-            result = add_page(o, s, drawn, pages, st);
+        if (open_listed(o, listed, s, &drawn, st) != 0 || add_page(o, s, drawn, pages, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 static int write_pages(const struct options *o, const json_t *pages, struct status *st)
@@ -100,15 +98,15 @@ static int write_pages(const struct options *o, const json_t *pages, struct stat
     SCOPED_BUF page = BUF_INIT;
     size_t more = json_array_size(pages) - 1;
     report_page(pages, &page);
-    int result = file_write(o->output, page.ptr, page.len, st);
-    if (result == 0 && more > 0)
+    const char *first = json_string_value(json_object_get(json_array_get(pages, 0), "options"));
+    if (file_write(o->output, page.ptr, page.len, st) != 0)
+        return -1;
+    if (more > 0)
         note(o, "wrote '%s': the plans measured for %s, and for %zu other workload%s", o->output,
-             json_string_value(json_object_get(json_array_get(pages, 0), "options")), more,
-             more > 1 ? "s" : "");
-    else if (result == 0)
-        note(o, "wrote '%s': the plans measured for %s", o->output,
-             json_string_value(json_object_get(json_array_get(pages, 0), "options")));
-    return result;
+             first, more, more > 1 ? "s" : "");
+    else
+        note(o, "wrote '%s': the plans measured for %s", o->output, first);
+    return 0;
 }
 
 static int run(const struct options *o, struct status *st)

@@ -80,8 +80,7 @@ static json_t *correlation(const struct plans *p)
         expected[n] = t->alone_us;
         measured[n++] = t->us.median;
     }
-    json_t *out = json_number(n > 2 ? stats_spearman(expected, measured, n) : NAN);
-    return out;
+    return json_number(n > 2 ? stats_spearman(expected, measured, n) : NAN);
 }
 
 /* ---- as columns ------------------------------------------------------------------------------ */

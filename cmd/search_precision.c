@@ -32,18 +32,16 @@ static int check(const struct options *o, struct status *st)
 static int choose(const struct options *o, struct precisions *p, struct status *st)
 {
     struct target_name target;
-    struct workload w;
-    int result = workload_from_options(o, true, &target, &w, st);
-    if (result == 0) {
-        const struct build_target build = target_build(target, &w);
-        p->first = 0;
-        p->count = 1 + precisions_within(&p->errors, o->error, &build, p->items + 1);
-        if (p->count == 1)
-            note(o, "no GEMM in e4m3 is within an error of %g that the target has kernels for",
-                 o->error);
-    }
-    workload_release(&w);
-    return result;
+    SCOPED_BY(workload_release) struct workload w;
+    if (workload_from_options(o, true, &target, &w, st) != 0)
+        return -1;
+    const struct build_target build = target_build(target, &w);
+    p->first = 0;
+    p->count = 1 + precisions_within(&p->errors, o->error, &build, p->items + 1);
+    if (p->count == 1)
+        note(o, "no GEMM in e4m3 is within an error of %g that the target has kernels for",
+             o->error);
+    return 0;
 }
 
 /* Each has an equal share of the time that is left. */

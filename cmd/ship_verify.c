@@ -146,17 +146,14 @@ int ship_verify(const struct options *one, const char *at, json_t *rows, struct 
     char unfused[16];
     struct options o = *one;
     SCOPED_BY(session_close) struct session s = {.bench = NULL};
-    struct comparison *c = mem_alloc(1, sizeof(*c));
+    SCOPED_BY(comparison_free_at) struct comparison *c = mem_alloc(1, sizeof(*c));
     double difference = 0;
     snprintf(unfused, sizeof(unfused), "%d", VALUE_UNFUSED);
     o.operands = operands;
     o.operand_count = 1;
     o.baseline = unfused;
-    int result = measure(&o, c, &s, st);
-    if (result == 0)
-        result = compare_library(&o, &s, c, at, &difference, st);
-    if (result == 0)
-        add_rows(&s.workload, c, difference, rows);
-    comparison_free(c);
-    return result;
+    if (measure(&o, c, &s, st) != 0 || compare_library(&o, &s, c, at, &difference, st) != 0)
+        return -1;
+    add_rows(&s.workload, c, difference, rows);
+    return 0;
 }

@@ -30,27 +30,24 @@ static int row_known(struct db *db, struct table_row *row, struct status *st)
     struct db_study stored;
     SCOPED_BUF texts = BUF_INIT;
     quiet.given |= OPT(QUIET);
-    int result = workload_from_options(&quiet, false, &target, &w, &missing);
-    if (result == 0)
-        result = study_of_workload(&quiet, db, target, &w, &study, &missing);
-    db_best_release(&row->best);
-    row->best = (struct db_best){.value = -1};
-    if (result == 0)
-        result = db_searches(db, study, note_search, &state, &missing);
-    if (result == 0 && db_best(db, study, &row->best, &missing) != 0) {
-        state = state == ROW_DONE ? ROW_FAILED : state; /* no plan ran */
-        result = -1;
-    }
     char why[UNSTABLE_SIZE] = "";
     row->uuid[0] = '\0';
-    if (result == 0)
-        result = db_study_read(db, study, &texts, &stored, &missing);
-    if (result == 0)
+    db_best_release(&row->best);
+    row->best = (struct db_best){.value = -1};
+    bool known = workload_from_options(&quiet, false, &target, &w, &missing) == 0 &&
+                 study_of_workload(&quiet, db, target, &w, &study, &missing) == 0 &&
+                 db_searches(db, study, note_search, &state, &missing) == 0;
+    if (known && db_best(db, study, &row->best, &missing) != 0) {
+        state = state == ROW_DONE ? ROW_FAILED : state; /* no plan ran */
+        known = false;
+    }
+    known = known && db_study_read(db, study, &texts, &stored, &missing) == 0;
+    if (known)
         note_device(row, &stored);
-    if (result == 0)
-        result = plan_unstable(db, study, row->best.value, row->best.comparison, why, &missing);
+    known = known &&
+            plan_unstable(db, study, row->best.value, row->best.comparison, why, &missing) == 0;
     row->unstable = why[0] != '\0';
-    if (result != 0)
+    if (!known)
         row->best = (struct db_best){.value = -1};
     if (row->reason == NULL && isnan(row->seconds))
         row->state = state;

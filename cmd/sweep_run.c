@@ -184,23 +184,19 @@ int sweep_run_run(const struct options *o, struct status *st)
 {
     SCOPED_BY(table_release) struct table table = {.count = 0};
     struct sweep s = {.o = o, .table = &table};
-    int open = 0, result = -1;
+    int open = 0;
     session_catch_signals();
     child_keep_ends();
-    if (find_slots(&s, st) == 0 &&
-        table_read(o, o->operands[1], s.slots[0].target, &table, st) == 0 &&
-        open_place(&s, st) == 0) {
-        if (take_shard(&s, st) == 0)
-            result = search_rows(&s, st);
-    }
-    if (result == 0)
-        result = table_known(s.db, &table, st);
-    if (result == 0)
+    bool done = find_slots(&s, st) == 0 &&
+                table_read(o, o->operands[1], s.slots[0].target, &table, st) == 0 &&
+                open_place(&s, st) == 0 && take_shard(&s, st) == 0 && search_rows(&s, st) == 0 &&
+                table_known(s.db, &table, st) == 0;
+    if (done)
         open = sweep_print(o, &table, o->shard);
-    close_place(&s, result == 0);
+    close_place(&s, done);
     saving_release(&s.saving);
     free(s.rows);
     free(s.taken);
     free(s.home);
-    return result == 0 ? exit_of(&s, open) : -1;
+    return done ? exit_of(&s, open) : -1;
 }

@@ -169,19 +169,18 @@ int table_read(const struct options *o, const char *path, const char *target, st
     int line = 0, result = file_read_text(path, 0, &text, st);
     if (result != 0 && st->code == STATUS_ENVIRONMENT)
         st->code = STATUS_USAGE;
-    for (char *rest = text.ptr, *one; result == 0 && (one = strsep(&rest, "\n")) != NULL;) {
+    if (result != 0)
+        return -1;
+    for (char *rest = text.ptr, *one; (one = strsep(&rest, "\n")) != NULL;) {
         line++;
-        result = add_line(out, common.ptr, one, target, st);
-        if (result != 0)
-            status_prefix(st, "%s, line %d", path, line);
+        if (add_line(out, common.ptr, one, target, st) != 0)
+            return status_prefix(st, "%s, line %d", path, line);
     }
-    if (result == 0 && out->count == 0)
-        result =
-            status_set(st, STATUS_USAGE,
-                       "'%s' has no row; a row is a line such as '-b 1 -s 128 -m causal'", path);
-    if (result == 0)
-        make_order(out, o->shards);
-    return result;
+    if (out->count == 0)
+        return status_set(st, STATUS_USAGE,
+                          "'%s' has no row; a row is a line such as '-b 1 -s 128 -m causal'", path);
+    make_order(out, o->shards);
+    return 0;
 }
 
 void table_release(struct table *t)

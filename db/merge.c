@@ -8,15 +8,16 @@ static int open_database(struct db *db, struct text_reader *r, const char *path,
     SCOPED_BY(db_close_at) struct db *from = NULL;
     *r = (struct text_reader){.path = path, .database = true};
     buf_init(&r->text);
-    int result = db_open(path, DB_READ, &from, st);
-    if (result == 0) {
-        db_listen(from, db->listener);
-        result = db_export(from, &r->text, st);
-    }
+    if (db_open(path, DB_READ, &from, st) != 0)
+        return -1;
+    db_listen(from, db->listener);
+    if (db_export(from, &r->text, st) != 0)
+        return -1;
     r->bytes = (int64_t)r->text.len;
-    if (result == 0 && (r->in = fmemopen(r->text.ptr, r->text.len, "r")) == NULL)
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
-    return result;
+    r->in = fmemopen(r->text.ptr, r->text.len, "r");
+    return r->in != NULL
+               ? 0
+               : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
 }
 
 /* What opens it reports to the listener of db. */

@@ -119,26 +119,24 @@ static int train(struct model *m, const struct model_data *d, const struct segme
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st)
 {
-    struct model_data d;
+    SCOPED_BY(model_data_release) struct model_data d = {.count = 0};
     *out = NULL;
     if (check_options(options, st) != 0 || data_distinct(data, &d, st) != 0)
         return -1;
 
-    struct model *m = mem_alloc(1, sizeof(*m));
-    int result = -1;
-    m->options = *options;
     if (d.count < 2)
-        status_set(st, STATUS_MODEL,
-                   "%d distinct plans are too few to learn from; give measured times of 2 or more",
-                   d.count);
-    else
-        result = train(m, &d, times, st);
-    model_data_release(&d);
-    if (result == 0)
+        return status_set(
+            st, STATUS_MODEL,
+            "%d distinct plans are too few to learn from; give measured times of 2 or more",
+            d.count);
+    struct model *m = mem_alloc(1, sizeof(*m));
+    m->options = *options;
+    if (train(m, &d, times, st) == 0) {
         *out = m;
-    else
-        model_free(m);
-    return result;
+        return 0;
+    }
+    model_free(m);
+    return -1;
 }
 
 void model_free(struct model *m)

@@ -24,8 +24,7 @@ static struct gaussian *fit(const struct history *h, const struct segment_times 
             ms[d.count] = h->items[i].outcome.ms;
             noise[d.count++] = h->items[i].outcome.noise;
         }
-    struct gaussian *out = gaussian_fit(&d, alone);
-    return out;
+    return gaussian_fit(&d, alone);
 }
 
 struct gaussian *posterior_of(const struct history *h, const struct segment_times *alone)

@@ -278,10 +278,8 @@ static int take_if_they_hold(struct shared *s, struct status *st)
 
 int take_shared(struct tuner *t, struct status *st)
 {
-    struct shared s = {.t = t};
-    int result = find(&s, st);
-    if (result == 0 && s.count > TIMED_AGAIN)
-        result = take_if_they_hold(&s, st);
-    release(&s);
-    return result;
+    SCOPED_BY(release) struct shared s = {.t = t};
+    if (find(&s, st) != 0)
+        return -1;
+    return s.count > TIMED_AGAIN ? take_if_they_hold(&s, st) : 0;
 }

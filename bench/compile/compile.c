@@ -15,10 +15,10 @@ void arguments_add(struct arguments *a, const char *text)
 
 void arguments_add_words(struct arguments *a, const char *words)
 {
-    char *copy = mem_strdup(words), *rest;
+    SCOPED char *copy = mem_strdup(words);
+    char *rest;
     for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         arguments_add(a, word);
-    free(copy);
 }
 
 void arguments_text(const struct arguments *a, struct buf *out)
@@ -216,8 +216,7 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
                   struct status *st)
 {
     SCOPED_BUF text = BUF_INIT, headers = BUF_INIT;
-    int result = compile_headers(tc, c, &headers, st);
-    if (result != 0)
+    if (compile_headers(tc, c, &headers, st) != 0)
         return -1;
     buf_addf(&text, "%s\n%s\n%s", tc->identity, strrchr(headers.ptr, '/'), tc->probe);
     hash_text(text.ptr, text.len, key);
@@ -231,16 +230,12 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
 {
     struct status failed = STATUS_INIT;
     SCOPED_BUF headers = BUF_INIT;
-    int result = compile_headers(tc, c, &headers, &failed);
-    if (result == 0)
-        result = build_probe(tc, c, headers.ptr, NULL, until, stop, &failed);
-    if (result == 0)
+    if (compile_headers(tc, c, &headers, &failed) == 0 &&
+        build_probe(tc, c, headers.ptr, NULL, until, stop, &failed) == 0)
         return 0;
-    if (failed.code == STATUS_INTERRUPTED ||
+    if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT ||
         (failed.code == STATUS_TIMEOUT && clock_seconds() >= until))
         return status_set(st, failed.code, "%s", failed.message);
-    if (failed.code == STATUS_ENVIRONMENT)
-        return status_set(st, STATUS_ENVIRONMENT, "%s", failed.message);
     return status_set(st, STATUS_ENVIRONMENT,
                       "the compiler no longer works (is the disk full, or memory short?): %s",
                       failed.message);

@@ -53,18 +53,14 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
     SCOPED_BUF path = BUF_INIT;
     snprintf(index, sizeof(index), "%d", request->device);
     *said = NULL;
-    int result = worker_find(request->worker, &path, st);
-    if (result == 0) {
-        const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
-        result = worker_ask(&from, "--cuda-probe", index, false, said, st);
-        if (st->code == STATUS_NOT_FOUND)
-            st->code = STATUS_ENVIRONMENT; /* there is no GPU without a description */
-        if (result != 0)
-            status_prefix(st, "the worker's program cannot describe the GPU");
-    }
-    if (result == 0)
-        result = read_gpu(*said, out, st);
-    return result;
+    if (worker_find(request->worker, &path, st) != 0)
+        return -1;
+    const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
+    if (worker_ask(&from, "--cuda-probe", index, false, said, st) == 0)
+        return read_gpu(*said, out, st);
+    if (st->code == STATUS_NOT_FOUND)
+        st->code = STATUS_ENVIRONMENT; /* there is no GPU without a description */
+    return status_prefix(st, "the worker's program cannot describe the GPU");
 }
 
 int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st)
