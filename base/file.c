@@ -1,6 +1,5 @@
 #include "base/base.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pwd.h>

@@ -1,4 +1,3 @@
-#include "cmd/cmd.h"
 #include "cmd/plans.h"
 
 int best_of_study(const struct session *s, struct db_best *out, struct status *st)

@@ -1,4 +1,3 @@
-#include "cmd/cmd.h"
 #include "cmd/plans.h"
 
 static const struct column columns[] = {

@@ -1,5 +1,4 @@
 /* Presets: known encoders. */
-#include "bench/trained/trained.h"
 #include "cmd/options_int.h"
 
 static const struct local modernbert = {64, 10000, 3};

@@ -1,4 +1,3 @@
-#include "cmd/cmd.h"
 #include "cmd/plans.h"
 
 enum { BUDGET_DEFAULT = 64 };

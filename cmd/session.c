@@ -1,4 +1,3 @@
-#include "cmd/cmd.h"
 #include "cmd/plans.h"
 #include "cmd/sweep_int.h"
 

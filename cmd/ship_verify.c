@@ -1,6 +1,5 @@
 #include "cmd/ship_int.h"
 
-#include "base/npy.h"
 #include "cmd/bench_int.h"
 #include "cmd/generate_int.h"
 #include "cmd/plans.h"

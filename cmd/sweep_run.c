@@ -2,9 +2,6 @@
  * leaves the others alone, and as many at a time as --target names devices. */
 #include "cmd/sweep_int.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define SAVE_EVERY_S 30.0
 
 /* ---- devices --------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include "cmd/sweep_int.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- a search -------------------------------------------------------------------------------- */
 

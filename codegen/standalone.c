@@ -1,8 +1,6 @@
 /* The files of an exported library, or of a program that runs it. */
 #include "codegen/codegen_int.h"
 
-#include "base/files.h"
-
 static const struct library_target *const library_targets[TARGET_COUNT] = {
     [TARGET_CPU] = &cpu_library, [TARGET_CUDA] = &cuda_library};
 

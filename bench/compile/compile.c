@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { BINARY_MAX_BYTES = 128 << 20 }; /* a thousand times what a segment takes */
 

@@ -2,7 +2,6 @@
 #include "bench/compile/compile.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 /* What a worker maps for each thread, and once more: 128 MiB for OpenBLAS, and up to as much for
  * malloc and the stack.  Where the system refuses OpenBLAS that, it asks again and again, for ever.

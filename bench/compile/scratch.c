@@ -1,7 +1,6 @@
 /* Directories for what compilers write on their way to a binary. */
 #include "bench/compile/compile.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/file.h>
 #include <sys/stat.h>

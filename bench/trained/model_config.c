@@ -1,6 +1,5 @@
 /* A model's config.json, as HuggingFace writes it: tables of models and of fields. */
 #include "bench/trained/config_int.h"
-#include "bench/trained/trained.h"
 
 #include <limits.h>
 #include <sys/stat.h>
