@@ -1,8 +1,7 @@
 /* base: what the C library does not provide: files, processes, text, numbers, statistics.
  *
  * Nothing here knows what a plan is.  To add something: a section titled by its .c file. */
-#ifndef FUSEPLAN_BASE_H
-#define FUSEPLAN_BASE_H
+#pragma once
 
 #include <errno.h>
 #include <math.h>
@@ -258,5 +257,3 @@ double patience_spent(struct patience *p, double now);
 #include "base/npy.h"
 #include "base/progress.h"
 #include "base/sandbox.h"
-
-#endif

@@ -1,6 +1,5 @@
 /* The section of base.h on processes that this one starts.  Include base.h. */
-#ifndef FUSEPLAN_CHILD_H
-#define FUSEPLAN_CHILD_H
+#pragma once
 
 /* ---- child.c: processes that this one starts ------------------------------------------------- */
 
@@ -22,5 +21,3 @@ char **child_environment(enum child_kind kind, char *own);
 /* Appends "; LD_LIBRARY_PATH, CPATH are set: are they right" for the variables in such an
  * environment that may be why a child failed, which said this; nothing where there is none. */
 void child_suspects(enum child_kind kind, const char *said, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The section of base.h on settings files.  Include base.h. */
-#ifndef FUSEPLAN_CONF_H
-#define FUSEPLAN_CONF_H
+#pragma once
 
 #include "base/base.h"
 
@@ -33,5 +32,3 @@ struct conf {
 int conf_parse(const char *name, const struct buf *text, const char *section, struct conf *out,
                struct status *st);
 void conf_release(struct conf *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* The section of base.h on the processor and its memory.  Include base.h. */
-#ifndef FUSEPLAN_CPU_INFO_H
-#define FUSEPLAN_CPU_INFO_H
+#pragma once
 
 #include "base/base.h"
 
@@ -29,5 +28,3 @@ uint64_t mem_available_bytes(void);
 /* The quota of a group alone, by a list of groups like /proc/self/cgroup and the directory where
  * groups are mounted; UINT64_MAX: no limit. */
 uint64_t mem_group_bytes(const char *list, const char *root);
-
-#endif

@@ -1,6 +1,5 @@
 /* The sections of base.h on files and directories.  Include base.h. */
-#ifndef FUSEPLAN_FILES_H
-#define FUSEPLAN_FILES_H
+#pragma once
 
 #include "base/base.h"
 
@@ -164,5 +163,3 @@ bool file_is_ours(const char *path);
 /* As file_open(), of a file that is ours or root's and that only its owner may write to, by a link
  * of ours or root's.  STATUS_ENVIRONMENT otherwise. */
 int file_trust_open(const char *path, struct status *st);
-
-#endif

@@ -1,6 +1,5 @@
 /* The section of base.h on NumPy's arrays.  Include base.h. */
-#ifndef FUSEPLAN_NPY_H
-#define FUSEPLAN_NPY_H
+#pragma once
 
 #include "base/base.h"
 
@@ -43,5 +42,3 @@ double npy_value(const struct npy *a, int64_t i);
 /* Appends header (format version 1.0, C order) and data. */
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
-
-#endif

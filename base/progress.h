@@ -1,6 +1,5 @@
 /* The section of base.h on how far long work is.  Include base.h. */
-#ifndef FUSEPLAN_PROGRESS_H
-#define FUSEPLAN_PROGRESS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -56,5 +55,3 @@ void progress_part(struct progress *p, const struct step *step, double now);
 
 /* Appends the line if it is to be shown now; returns whether it is. */
 bool progress_line(struct progress *p, double now, struct buf *out);
-
-#endif

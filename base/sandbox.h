@@ -1,6 +1,5 @@
 /* The section of base.h on what code of others may do in this process.  Include base.h. */
-#ifndef FUSEPLAN_SANDBOX_H
-#define FUSEPLAN_SANDBOX_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ bool sandbox_wanted(void);
  *
  * Holds for the calling thread and the threads that it starts; false where the kernel cannot. */
 bool filter_calls(bool writes);
-
-#endif

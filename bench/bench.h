@@ -5,8 +5,7 @@
  * Nothing above bench knows which target it works on.
  *
  * To add a target: a row in targets[] (target.c), its code in the worker. */
-#ifndef FUSEPLAN_BENCH_H
-#define FUSEPLAN_BENCH_H
+#pragma once
 
 #include "bench/trained/trained.h"
 #include "codegen/codegen.h"
@@ -356,5 +355,3 @@ void env_check_all(struct env_list *out);
 /* Only the rows that say what makes times on a target vary: load, clock governor. */
 void env_check_noise(struct target_name target, struct env_list *out);
 void env_list_release(struct env_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* bench's private parts on the parent's side.  Nothing here loads or runs a candidate. */
-#ifndef FUSEPLAN_BENCH_INT_H
-#define FUSEPLAN_BENCH_INT_H
+#pragma once
 
 #include "bench/bench.h"
 #include "bench/compile/builder.h"
@@ -202,5 +201,3 @@ client_event request_event;
 
 /* Puts the choice's name in front of the message. */
 void request_blame(const struct choice *c, struct status *reason);
-
-#endif

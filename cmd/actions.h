@@ -1,6 +1,5 @@
 /* cmd, continued: commands whose first operand is an action, as in `fuseplan db list`. */
-#ifndef FUSEPLAN_CMD_ACTIONS_H
-#define FUSEPLAN_CMD_ACTIONS_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -31,5 +30,3 @@ void actions_help(const struct actions *a, struct buf *out);
 
 /* Checks the options and operands that the action takes; STATUS_USAGE names what does not fit. */
 int action_check(const struct actions *a, int index, const struct options *o, struct status *st);
-
-#endif

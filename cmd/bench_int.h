@@ -1,6 +1,5 @@
 /* Shared by the files of `bench`. */
-#ifndef FUSEPLAN_CMD_BENCH_INT_H
-#define FUSEPLAN_CMD_BENCH_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -104,5 +103,3 @@ void stamps_print(const struct stamps *t, const struct candidate *c, const struc
 
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);
-
-#endif

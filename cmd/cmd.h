@@ -3,8 +3,7 @@
  * Each command has a file.  --help and shell completion are made from the table of commands
  * (main.c) and the table of options (option_table.c).  Results go to stdout, everything else to
  * stderr.  CONTRIBUTING.md has the steps to add a command or an option. */
-#ifndef FUSEPLAN_CMD_H
-#define FUSEPLAN_CMD_H
+#pragma once
 
 #include "bench/bench.h"
 #include "codegen/codegen.h"
@@ -396,5 +395,3 @@ json_t *plan_segments_json(struct plan p);
 
 /* A choice's schedule: "rows=8 split=2". */
 json_t *schedule_json(const struct choice *c);
-
-#endif

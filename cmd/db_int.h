@@ -1,6 +1,5 @@
 /* The actions of the command db, each titled by its .c file. */
-#ifndef FUSEPLAN_CMD_DB_INT_H
-#define FUSEPLAN_CMD_DB_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -25,5 +24,3 @@ db_action db_forget_run;
 /* ---- db_move.c ------------------------------------------------------------------------------- */
 
 db_action db_merge_run, db_import_run, db_export_run;
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the files of `explain`. */
-#ifndef FUSEPLAN_CMD_EXPLAIN_INT_H
-#define FUSEPLAN_CMD_EXPLAIN_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -25,5 +24,3 @@ void explained_csv(const struct explained *x);
 
 /* explain_text.c: the chain as boxes, then the neighbours. */
 void explained_print(const struct explained *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by `generate` and `export`. */
-#ifndef FUSEPLAN_CMD_GENERATE_INT_H
-#define FUSEPLAN_CMD_GENERATE_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -130,5 +129,3 @@ struct library_example {
 
 /* Runs the example, which says on standard error why it fails. */
 int library_run(const char *dir, const struct library_example *e, struct status *st);
-
-#endif

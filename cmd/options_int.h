@@ -1,6 +1,5 @@
 /* Shared by the files that parse options. */
-#ifndef FUSEPLAN_CMD_OPTIONS_INT_H
-#define FUSEPLAN_CMD_OPTIONS_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -99,5 +98,3 @@ void help_command(const struct command *c, bool all, FILE *out); /* all: rare op
  * ":files<TAB>before<TAB>path" (":dirs") where it is a path with a text before it.  argv: the words
  * after the program's name.  Returns the exit status. */
 int complete(int argc, char **argv);
-
-#endif

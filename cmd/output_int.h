@@ -1,6 +1,5 @@
 /* Shared by the files that print rows. */
-#ifndef FUSEPLAN_CMD_OUTPUT_INT_H
-#define FUSEPLAN_CMD_OUTPUT_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -18,5 +17,3 @@ void cell_add(const json_t *value, int decimals, const char *none, struct buf *o
 
 void table_print(const struct output *out);
 void table_print_markdown(const struct output *out); /* as GitHub reads it */
-
-#endif

@@ -1,7 +1,6 @@
 /* picture.c: pictures of a mask, which show batch row 0 as a square of cells, each a block of
  * (query, key) pairs. */
-#ifndef FUSEPLAN_CMD_PICTURE_INT_H
-#define FUSEPLAN_CMD_PICTURE_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -27,5 +26,3 @@ struct picture {
 };
 void picture_init(const struct workload *w, struct picture *p);
 void picture_release(struct picture *p);
-
-#endif

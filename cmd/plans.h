@@ -1,6 +1,5 @@
 /* cmd, continued: plans that options name, where they are known, and baselines. */
-#ifndef FUSEPLAN_CMD_PLANS_H
-#define FUSEPLAN_CMD_PLANS_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -101,5 +100,3 @@ void sizes_add_unknown(const struct options *one);
 
 /* Prints the table, if it has to be, and forgets it. */
 void sizes_end(const struct options *o);
-
-#endif

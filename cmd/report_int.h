@@ -1,6 +1,5 @@
 /* What the files of the command `report` share. */
-#ifndef FUSEPLAN_CMD_REPORT_INT_H
-#define FUSEPLAN_CMD_REPORT_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -32,5 +31,3 @@ int report_data_json(struct reported *r, json_t **out, struct status *st);
 /* Appends the page: cmd/page/report.html with the files and the data that its marks ask for.
  * pages: the data of each workload. */
 void report_page(const json_t *pages, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the commands that print a best plan share. */
-#ifndef FUSEPLAN_CMD_SEARCH_INT_H
-#define FUSEPLAN_CMD_SEARCH_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -60,5 +59,3 @@ struct next_step {
 
 /* Prints the steps, if people read the output on a terminal. */
 void next_print(const struct options *o, const struct next_step *steps, int count);
-
-#endif

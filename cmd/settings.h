@@ -1,6 +1,5 @@
 /* cmd, continued: settings files, fuseplan.conf of the user and of the current directory. */
-#ifndef FUSEPLAN_CMD_SETTINGS_H
-#define FUSEPLAN_CMD_SETTINGS_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -24,5 +23,3 @@ const char *setting_name(int id);
 
 /* The options whose value --preset and --model choose. */
 extern const option_bits settings_of_preset;
-
-#endif

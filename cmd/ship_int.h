@@ -1,6 +1,5 @@
 /* Shared by the files of `ship`. */
-#ifndef FUSEPLAN_CMD_SHIP_INT_H
-#define FUSEPLAN_CMD_SHIP_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -11,5 +10,3 @@
  * input and compares its result with the best plan's.  Appends a row for each of the three to
  * `rows`.  STATUS_WRONG if the best plan or the library is wrong. */
 int ship_verify(const struct options *one, const char *at, json_t *rows, struct status *st);
-
-#endif

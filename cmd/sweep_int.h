@@ -1,6 +1,5 @@
 /* The actions of the command sweep, each titled by its .c file. */
-#ifndef FUSEPLAN_CMD_SWEEP_INT_H
-#define FUSEPLAN_CMD_SWEEP_INT_H
+#pragma once
 
 #include "cmd/cmd.h"
 
@@ -175,5 +174,3 @@ sweep_action sweep_run_run;                     /* sweep_run.c */
 sweep_action sweep_compile_run;                 /* sweep_compile.c */
 sweep_action sweep_script_run;                  /* sweep_script.c */
 sweep_action sweep_verify_run;                  /* sweep_verify.c */
-
-#endif

@@ -7,8 +7,7 @@
  * segment with both, a *candidate* a plan with its choices.
  *
  * CONTRIBUTING.md has the steps to add an implementation. */
-#ifndef FUSEPLAN_CODEGEN_H
-#define FUSEPLAN_CODEGEN_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -326,5 +325,3 @@ struct standalone {
 
 void standalone_emit(const struct standalone_spec *spec, struct standalone *out);
 void standalone_release(struct standalone *p);
-
-#endif

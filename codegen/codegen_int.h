@@ -1,6 +1,5 @@
 /* What the files of codegen share among themselves. */
-#ifndef FUSEPLAN_CODEGEN_INT_H
-#define FUSEPLAN_CODEGEN_INT_H
+#pragma once
 
 #include "codegen/codegen.h"
 
@@ -219,5 +218,3 @@ void add_ints(const char *prefix, const char *name, const int *values, int64_t c
               struct buf *out);
 void add_words(const char *prefix, const char *name, const uint64_t *values, int64_t count,
                struct buf *out);
-
-#endif

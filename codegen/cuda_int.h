@@ -1,6 +1,5 @@
 /* CUDA: a segment's stages, its source text, and how to launch its kernel. */
-#ifndef FUSEPLAN_CUDA_INT_H
-#define FUSEPLAN_CUDA_INT_H
+#pragma once
 
 #include "codegen/codegen_int.h"
 #include "kernels/cuda/gemm.h"
@@ -259,5 +258,3 @@ void add_gemm_name(const struct choice *c, struct buf *out);
 void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out);
 
 void emit_hopper_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
-
-#endif

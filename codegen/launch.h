@@ -1,6 +1,5 @@
 /* codegen, its launches: how a choice of the CUDA target runs.  Part of codegen/codegen.h. */
-#ifndef FUSEPLAN_CODEGEN_LAUNCH_H
-#define FUSEPLAN_CODEGEN_LAUNCH_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -127,5 +126,3 @@ double choice_blocks(const struct choice *c, const struct workload *w);
 /* Entries that every query block of the tile uses come first. */
 void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out);
 void query_tiles_release(struct query_tiles *q);
-
-#endif

@@ -4,8 +4,7 @@
  * survives `kill -9`.  The database holds names, never indices; its column names carry the units;
  * times are UTC text.  To change the schema: a new migration in schema.c, never an edit of an old
  * one. */
-#ifndef FUSEPLAN_DB_H
-#define FUSEPLAN_DB_H
+#pragma once
 
 #include "layer/layer.h"
 #include "layer/trial.h"
@@ -348,5 +347,3 @@ int db_info(struct db *db, struct db_info *out, struct status *st);
  * Calls row() for each problem found; *problems: their number. */
 typedef void db_check_row(void *ctx, const char *problem);
 int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st);
-
-#endif

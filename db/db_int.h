@@ -1,6 +1,5 @@
 /* What the files of db/ share: the connection, its cached statements, and the migrations. */
-#ifndef FUSEPLAN_DB_INT_H
-#define FUSEPLAN_DB_INT_H
+#pragma once
 
 #include "db/db.h"
 
@@ -207,5 +206,3 @@ const char *db_network(const char *path);
 
 /* STATUS_DATABASE if the directory of a database to write is on one. */
 int db_refuse_network(const char *path, const char *dir, struct status *st);
-
-#endif

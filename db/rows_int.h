@@ -1,6 +1,5 @@
 /* What rows may hold: the rules that each value is held against where it is read. */
-#ifndef FUSEPLAN_DB_ROWS_INT_H
-#define FUSEPLAN_DB_ROWS_INT_H
+#pragma once
 
 #include "db/db_int.h"
 
@@ -46,5 +45,3 @@ bool row_fits(const struct row_rule *const *columns, sqlite3_stmt *stmt, struct 
 
 /* Reports a row that does not fit; returns -1. */
 int row_refused(const struct db *db, const char *why, struct status *st);
-
-#endif

@@ -1,7 +1,6 @@
 /* The text form of results: docs/database.md describes it.  The tables of fields make writers and
  * readers of texts and of rows agree. */
-#ifndef FUSEPLAN_DB_TEXT_INT_H
-#define FUSEPLAN_DB_TEXT_INT_H
+#pragma once
 
 #include "db/db_int.h"
 
@@ -43,5 +42,3 @@ extern const struct text_table text_trial; /* of struct db_trial, without what t
  * in the order of the table.  What is absent is empty, NaN or 0. */
 void text_fields_read(const struct query *q, int column, const struct text_table *t, void *out);
 void text_fields_bind(struct query *q, const struct text_table *t, const void *in);
-
-#endif

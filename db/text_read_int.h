@@ -1,6 +1,5 @@
 /* Reading the text form of results. */
-#ifndef FUSEPLAN_DB_TEXT_READ_INT_H
-#define FUSEPLAN_DB_TEXT_READ_INT_H
+#pragma once
 
 #include "db/text_int.h"
 
@@ -44,5 +43,3 @@ int text_read_fields(const struct text_reader *r, json_t *from, const struct tex
 /* Stores the results of a text, and closes it.  Within the caller's transaction. */
 int import_text(struct db *db, const struct text_reader *from, struct db_moved *moved,
                 struct status *st);
-
-#endif

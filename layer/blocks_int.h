@@ -1,6 +1,5 @@
 /* How block lists are made: one query block after another. */
-#ifndef FUSEPLAN_BLOCKS_INT_H
-#define FUSEPLAN_BLOCKS_INT_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -45,5 +44,3 @@ void lists_add(struct lists_writer *to, const struct panel *p);
 
 /* batch: the sums count every batch row, also rows that share a list. */
 void lists_close(struct lists_writer *to, int batch);
-
-#endif

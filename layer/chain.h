@@ -1,7 +1,6 @@
 /* layer, its tables: the operators of one encoder layer and what they compute, read and store.
  * Part of layer/layer.h. */
-#ifndef FUSEPLAN_LAYER_CHAIN_H
-#define FUSEPLAN_LAYER_CHAIN_H
+#pragma once
 
 #include "base/base.h"
 
@@ -279,5 +278,3 @@ void add_op_names(const struct chain *c, int first, int last, const char *separa
  * and widths agree, one operator splits heads, every weight is read once and by the role of its
  * shape, and every output is read.  A failure names the first operator or weight that is wrong. */
 int chain_check(const struct chain *c, struct status *st);
-
-#endif

@@ -7,8 +7,7 @@
  * *segments*, each exactly one kernel launch.
  *
  * CONTRIBUTING.md has the steps to replace an operator and to add a mask. */
-#ifndef FUSEPLAN_LAYER_H
-#define FUSEPLAN_LAYER_H
+#pragma once
 
 #include "base/base.h"
 #include "layer/chain.h"
@@ -293,5 +292,3 @@ double segment_flops(struct segment s, const struct workload *w);
  * segment reads it. */
 double segment_bytes(struct segment s, const struct workload *w);
 double tensor_bytes(int tensor, const struct workload *w); /* of one, counted likewise */
-
-#endif

@@ -1,7 +1,6 @@
 /* The sections of layer.h on attention: masks, their lists of blocks, and covers.
  * Include layer.h. */
-#ifndef FUSEPLAN_MASK_H
-#define FUSEPLAN_MASK_H
+#pragma once
 
 #include "base/base.h"
 
@@ -128,5 +127,3 @@ int64_t cover_entries(const struct cover *c); /* blocks that are not empty, summ
 
 /* Appends "queries and keys by residue modulo 32: 0 full and 16 partial blocks". */
 void cover_part_text(const struct cover_part *p, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The table of masks, in mask.c; mask_spec.c parses their names and parameters, mask_bits.c builds
  * their bits; mask_file.c says what to do with an array that is no mask. */
-#ifndef FUSEPLAN_LAYER_MASK_INT_H
-#define FUSEPLAN_LAYER_MASK_INT_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -26,5 +25,3 @@ struct mask_kind {
 int mask_file_check(const struct npy *a, int batch, int seq_len, struct status *st);
 
 extern const struct mask_kind mask_kinds[]; /* mask_kind_count() of them */
-
-#endif

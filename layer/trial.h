@@ -1,6 +1,5 @@
 /* How a trial of a plan ended, for bench, which runs trials, and db, which stores them. */
-#ifndef FUSEPLAN_LAYER_TRIAL_H
-#define FUSEPLAN_LAYER_TRIAL_H
+#pragma once
 
 /* A trial is the attempt to compile, verify and time one candidate. */
 enum trial_status {
@@ -12,5 +11,3 @@ enum trial_status {
 /* "ok", "censored", "failed".  An unknown name means TRIAL_FAILED. */
 const char *trial_status_name(enum trial_status status);
 enum trial_status trial_status_from_name(const char *name);
-
-#endif

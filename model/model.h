@@ -3,8 +3,7 @@
  * Only this folder includes the XGBoost header.  A model is kept as its training data, not as its
  * trees: equal data, options and seed give an equal model, in milliseconds.  To add a feature:
  * features.c. */
-#ifndef FUSEPLAN_MODEL_H
-#define FUSEPLAN_MODEL_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -107,5 +106,3 @@ int model_data_parse(const char *name, const char *text, size_t len, struct mode
                      struct status *st);
 /* Appends the data as such lines, with all digits of the times. */
 void model_data_text(const struct model_data *d, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of model/ share. */
-#ifndef FUSEPLAN_MODEL_INT_H
-#define FUSEPLAN_MODEL_INT_H
+#pragma once
 
 #include "model/model.h"
 
@@ -80,5 +79,3 @@ struct model {
     struct booster *regressor;  /* adds to the baseline's ln(ms) */
     struct booster *classifier; /* adds to the baseline's log odds of high performance */
 };
-
-#endif

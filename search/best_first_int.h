@@ -1,6 +1,5 @@
 /* What stage 1 asks of best_first.c. */
-#ifndef FUSEPLAN_BEST_FIRST_INT_H
-#define FUSEPLAN_BEST_FIRST_INT_H
+#pragma once
 
 #include "search/study_int.h"
 
@@ -64,5 +63,3 @@ struct job { /* an attempt of a slot */
  * Returns how many there are. */
 int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
                     const struct baselines *baselines, struct job *jobs, int count);
-
-#endif

@@ -5,8 +5,7 @@
  * CLOSE_SHARE times their sum below the best time, but of the whole space at most the CLOSE_MOST of
  * the least sums.  What is left to say is by how much the others would have to beat their sums. */
 
-#ifndef FUSEPLAN_CLOSE_H
-#define FUSEPLAN_CLOSE_H
+#pragma once
 
 #include "search/strategy.h"
 
@@ -39,5 +38,3 @@ struct certainty {
 void certainty_of(const struct history *h, const struct segment_times *times,
                   const bool fails[SLOT_COUNT], const struct plan *space, int space_count,
                   int layers, struct certainty *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* search, continued: why a plan takes the time that it takes. */
-#ifndef FUSEPLAN_EXPLAIN_H
-#define FUSEPLAN_EXPLAIN_H
+#pragma once
 
 #include "search/study.h"
 
@@ -69,5 +68,3 @@ struct explanation {
 int explain_plan(struct db *db, int64_t study, const struct build_target *target,
                  const struct workload *w, struct plan p, struct explanation *out,
                  struct status *st);
-
-#endif

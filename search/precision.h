@@ -1,6 +1,5 @@
 /* search, continued: which GEMMs have operands of e4m3. */
-#ifndef FUSEPLAN_PRECISION_H
-#define FUSEPLAN_PRECISION_H
+#pragma once
 
 #include "search/tune.h"
 
@@ -41,5 +40,3 @@ int precision_errors_stored(struct db *db, int64_t study, struct precision_error
 int compare_precisions(struct bench *b, struct db *db, const unsigned *precisions, int count,
                        const struct baselines *baselines, const struct precision_errors *errors,
                        struct status *st);
-
-#endif

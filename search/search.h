@@ -3,8 +3,7 @@
  * A strategy sees only an evaluator, so it runs on a real target, on a recorded space or on a
  * made-up one.  Functions pass plans as struct plan; values occur only in rows, files and options.
  * To add a strategy: a function and a row in strategies[] (strategy.c). */
-#ifndef FUSEPLAN_SEARCH_H
-#define FUSEPLAN_SEARCH_H
+#pragma once
 
 #include "search/close.h"
 #include "search/explain.h"
@@ -14,5 +13,3 @@
 #include "search/study.h"
 #include "search/sweep.h"
 #include "search/tune.h"
-
-#endif

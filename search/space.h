@@ -1,6 +1,5 @@
 /* search, continued: recorded spaces, and strategies that run on them. */
-#ifndef FUSEPLAN_SPACE_H
-#define FUSEPLAN_SPACE_H
+#pragma once
 
 #include "search/study.h"
 
@@ -79,5 +78,3 @@ int replay_check(const struct recorded_space *s, const struct replay_options *o,
 enum { REPLAY_ROWS = 13 };
 int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
            int *count, struct status *st);
-
-#endif

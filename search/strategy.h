@@ -1,6 +1,5 @@
 /* search, continued: strategies, and what they see. */
-#ifndef FUSEPLAN_STRATEGY_H
-#define FUSEPLAN_STRATEGY_H
+#pragma once
 
 #include "bench/bench.h"
 #include "db/db.h"
@@ -125,5 +124,3 @@ struct search_options {
 enum search_stop { STOP_BUDGET, STOP_TIME, STOP_CONVERGED, STOP_SPACE, STOP_INTERRUPTED, STOP_COUNT };
 /* clang-format on */
 extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */
-
-#endif

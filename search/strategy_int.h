@@ -1,6 +1,5 @@
 /* What strategies and the loop that asks them share. */
-#ifndef FUSEPLAN_SEARCH_STRATEGY_INT_H
-#define FUSEPLAN_SEARCH_STRATEGY_INT_H
+#pragma once
 
 #include "search/strategy.h"
 
@@ -90,5 +89,3 @@ int finalists_of(const struct history *h, const struct segment_times *alone,
 
 /* Figures on held-out plans need JUDGED_LEAST plans. */
 enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS };
-
-#endif

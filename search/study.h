@@ -1,6 +1,5 @@
 /* search, continued: what a study holds, and what it says of plans. */
-#ifndef FUSEPLAN_STUDY_H
-#define FUSEPLAN_STUDY_H
+#pragma once
 
 #include "search/strategy.h"
 
@@ -170,5 +169,3 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
  * its search. */
 int plan_conditions(struct db *db, int64_t study, int value, const char *comparison,
                     struct conditions *out, struct status *st);
-
-#endif

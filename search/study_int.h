@@ -1,6 +1,5 @@
 /* What is known of a study: its segments, and how plans run. */
-#ifndef FUSEPLAN_SEARCH_STUDY_INT_H
-#define FUSEPLAN_SEARCH_STUDY_INT_H
+#pragma once
 
 #include "search/explain.h"
 #include "search/strategy_int.h"
@@ -158,5 +157,3 @@ int explain_neighbours(struct db *db, int64_t study, const struct segment_times 
 
 /* How plans are timed side by side. */
 struct sampling final_sampling(enum target_kind target);
-
-#endif

@@ -1,7 +1,6 @@
 /* search, continued: the rows of a table of workloads, in which order and by whom they are
  * searched. Nothing here depends on the machine, a database, the locale or the time. */
-#ifndef FUSEPLAN_SWEEP_H
-#define FUSEPLAN_SWEEP_H
+#pragma once
 
 /* Rows of equal family, batch size and sequence length are a group: a search of one takes segment
  * times over from searches of the others. */
@@ -27,5 +26,3 @@ void sweep_shards(struct sweep_row *rows, int count, int shards);
  * row, else of a group that nobody began, else any.  taken: (count) which rows are taken; last: the
  * position of its last row, -1 at first. */
 int sweep_next(const struct sweep_row *rows, int count, const bool *taken, int last);
-
-#endif

@@ -1,6 +1,5 @@
 /* search, continued: a search on a real target. */
-#ifndef FUSEPLAN_TUNE_H
-#define FUSEPLAN_TUNE_H
+#pragma once
 
 #include "search/close.h"
 #include "search/study.h"
@@ -86,5 +85,3 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
 
 /* bench_take_turn() with these choices. */
 int tune_take_turn(struct bench *b, const struct tune_options *o, struct status *st);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the phases of a search share. */
-#ifndef FUSEPLAN_SEARCH_TUNER_INT_H
-#define FUSEPLAN_SEARCH_TUNER_INT_H
+#pragma once
 
 #include "search/study_int.h"
 #include "search/tune.h"
@@ -277,5 +276,3 @@ double learn_seconds(const struct tuner *t);
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The oracle runs the sentences through all layers exactly, and again with what a plan rounds
  * rounded; sums stay in double.  So it says what rounding costs, not what kernels add. */
-#ifndef FUSEPLAN_BENCH_ACCURACY_H
-#define FUSEPLAN_BENCH_ACCURACY_H
+#pragma once
 
 #include "bench/oracle/oracle.h"
 
@@ -53,5 +52,3 @@ int *neighbours_find(const float *rows, int n, int columns);
 
 /* The share of one's neighbours that are the other's too. */
 double neighbours_agree(const int *one, const int *other, int n);
-
-#endif

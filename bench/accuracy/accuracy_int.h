@@ -1,6 +1,5 @@
 /* What the files of accuracy share. */
-#ifndef FUSEPLAN_BENCH_ACCURACY_INT_H
-#define FUSEPLAN_BENCH_ACCURACY_INT_H
+#pragma once
 
 #include "bench/accuracy/accuracy.h"
 
@@ -55,5 +54,3 @@ void pool(struct run *r, struct variant *v);
 /* nearest: the exact sentences' neighbours. */
 void summarise(const struct run *r, const struct variant *v, const int *nearest,
                struct accuracy *a);
-
-#endif

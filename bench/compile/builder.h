@@ -1,6 +1,5 @@
 /* From choices to binaries: what is known of each, and the compilers at work. */
-#ifndef FUSEPLAN_BENCH_COMPILE_BUILDER_H
-#define FUSEPLAN_BENCH_COMPILE_BUILDER_H
+#pragma once
 
 #include "bench/compile/compile.h"
 
@@ -105,5 +104,3 @@ int binary_keep_text(const struct builder *b, struct binary *binary, const struc
 
 /* STATUS_ENVIRONMENT: another program has removed a binary. */
 int builder_gone(const struct builder *b, struct status *st);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Runs compilers and keeps the binaries that they build, but loads none of them.  Questions that
  * need a driver or a library, which may crash, go to the worker's program. */
-#ifndef FUSEPLAN_BENCH_COMPILE_H
-#define FUSEPLAN_BENCH_COMPILE_H
+#pragma once
 
 #include "bench/bench.h"
 
@@ -349,5 +348,3 @@ void ptxas_read(const char *log, struct resources *out);
 
 /* Whether the compiler warned that wgmma instructions, which should overlap, are serialized. */
 bool ptxas_serialises(const struct resources *r);
-
-#endif

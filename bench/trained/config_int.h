@@ -1,6 +1,5 @@
 /* A model's config.json: its fields, and those that no workload can say. */
-#ifndef FUSEPLAN_BENCH_TRAINED_CONFIG_INT_H
-#define FUSEPLAN_BENCH_TRAINED_CONFIG_INT_H
+#pragma once
 
 #include "bench/trained/trained.h"
 
@@ -49,5 +48,3 @@ const char *config_unfit(const struct config *c, const char *type);
 
 /* Refuses fields that change what layers compute. */
 int config_check(const struct config *c);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The file is one of safetensors with HuggingFace's names, as kernels/library/weights.c reads it
  * for exported libraries too. */
-#ifndef FUSEPLAN_BENCH_TRAINED_H
-#define FUSEPLAN_BENCH_TRAINED_H
+#pragma once
 
 #include "layer/layer.h"
 
@@ -131,5 +130,3 @@ int model_config_read(const char *path, struct model_config *out, struct status 
 /* The file of weights in a model's directory, model.safetensors or the index of its shards, which
  * the caller frees; null: there is none, or the path is no directory. */
 char *model_weights(const char *path);
-
-#endif

@@ -1,8 +1,7 @@
 /* wire: how the parent and its worker talk.
  *
  * Both sides link this folder.  The worker links nothing else of its parent's side. */
-#ifndef FUSEPLAN_BENCH_WIRE_H
-#define FUSEPLAN_BENCH_WIRE_H
+#pragma once
 
 #include "bench/bench.h"
 #include "bench/trained/trained.h"
@@ -96,5 +95,3 @@ void message_to_conditions(const json_t *m, struct conditions *out);
 /* The directory that CUDA_HOME names, else CUDA_PATH, else /usr/local/cuda.  *by is the variable,
  * or null.  An empty variable counts as unset. */
 const char *toolkit_root(const char **by);
-
-#endif
