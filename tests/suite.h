@@ -23,52 +23,52 @@ static void __attribute__((constructor)) be_patient(void)
 
 static struct status st __attribute__((unused)); /* of the call that a test is about */
 
-static inline int suite_run(Suite *s)
+/* The tests of a suite: those above its SUITE.  TEST_LOOP runs one with each _i of from..to - 1.
+ *
+ *     TEST(text_grows)
+ *     {
+ *     }
+ *
+ *     TEST_LOOP(wrong_text_is_refused, 0, ARRAY_LEN(wrong))
+ *     {
+ *     }
+ *
+ *     SUITE("buf", setup, teardown)
+ *
+ * setup and teardown run before and after each test; either may be NULL. */
+#define TEST(name) TEST_LOOP(name, 0, 1)
+#define TEST_LOOP(name, from, to)                                                                  \
+    static void name(int _i);                                                                      \
+    static void __attribute__((constructor)) name##_is_a_test(void)                                \
+    {                                                                                              \
+        static const TTest test = {#name, name, __FILE__, __LINE__};                               \
+        tcase_add_loop_test(suite_tests(), &test, (int)(from), (int)(to));                         \
+    }                                                                                              \
+    static void name(int _i __attribute__((unused)))
+#define SUITE(name, setup, teardown)                                                               \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return suite_run(name, setup, teardown);                                                   \
+    }
+
+static inline TCase *suite_tests(void)
 {
+    static TCase *tests;
+    if (tests == NULL)
+        tests = tcase_create("tests");
+    return tests;
+}
+
+static inline int suite_run(const char *name, SFun setup, SFun teardown)
+{
+    Suite *s = suite_create(name);
+    suite_add_tcase(s, suite_tests());
+    tcase_add_checked_fixture(suite_tests(), setup, teardown);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-/* A suite of one test case: main() itself.
- *
- *     SUITE("buf", setup, teardown, ONCE(test), LOOP(test_of_a_table, 0, ARRAY_LEN(table)))
- *
- * setup and teardown run before and after each test; either may be NULL. */
-struct suite_test {
-    const TTest *test;
-    int from, to; /* of _i; from == to: no run; to < 0: one run without a table */
-};
-#define ONCE(test)                                                                                 \
-    {                                                                                              \
-        test, 0, -1                                                                                \
-    }
-#define LOOP(test, from, to)                                                                       \
-    {                                                                                              \
-        test, (int)(from), (int)(to)                                                               \
-    }
-#define SUITE(name, setup, teardown, ...)                                                          \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        const struct suite_test tests[] = {__VA_ARGS__};                                           \
-        return suite_main(name, setup, teardown, tests, ARRAY_LEN(tests));                         \
-    }
-
-static inline int suite_main(const char *name, SFun setup, SFun teardown,
-                             const struct suite_test *tests, size_t count)
-{
-    Suite *s = suite_create(name);
-    TCase *t = tcase_create(name);
-    tcase_add_checked_fixture(t, setup, teardown);
-    for (size_t i = 0; i < count; i++)
-        if (tests[i].to < 0)
-            tcase_add_test(t, tests[i].test);
-        else
-            tcase_add_loop_test(t, tests[i].test, tests[i].from, tests[i].to);
-    suite_add_tcase(s, t);
-    return suite_run(s);
 }
 
 /* Fails the test where the call did, and shows why. */

@@ -17,7 +17,7 @@ static const char *const words[] = {"plain-1.0/x_y",
                                     "-n",
                                     ""};
 
-START_TEST(words_survive_the_shell)
+TEST_LOOP(words_survive_the_shell, 0, ARRAY_LEN(words))
 {
     char said[256] = "";
     SCOPED_BUF command = BUF_INIT;
@@ -33,6 +33,5 @@ START_TEST(words_survive_the_shell)
     buf_add_path(&command, words[_i]);
     ck_assert_int_ne(command.ptr[0], '-');
 }
-END_TEST
 
-SUITE("buf", NULL, NULL, LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))
+SUITE("buf", NULL, NULL)

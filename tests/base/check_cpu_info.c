@@ -2,7 +2,7 @@
 #include "base/threads.h"
 #include "tests/suite.h"
 
-START_TEST(cpu_is_described)
+TEST(cpu_is_described)
 {
     struct cpu_info cpu;
     cpu_info_read(&cpu);
@@ -11,9 +11,8 @@ START_TEST(cpu_is_described)
     ck_assert_int_eq(strncmp(cpu.kernel, "Linux ", 6), 0);
     ck_assert_uint_eq(strspn(cpu.flags_hash, "0123456789abcdef"), HASH_TEXT_SIZE - 1);
 }
-END_TEST
 
-START_TEST(threads_are_the_processors_allowed)
+TEST(threads_are_the_processors_allowed)
 {
     cpu_set_t all, one;
     CPU_ZERO(&one);
@@ -26,7 +25,6 @@ START_TEST(threads_are_the_processors_allowed)
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     ck_assert_int_eq(cpu_threads(), 1);
 }
-END_TEST
 
 static void write_number(const char *file, const char *text)
 {
@@ -61,7 +59,7 @@ static uint64_t memory_left(int version, bool above)
 
 /* `pod` is above `pod/own`; each gets a limit, and uses some of it.  Pages that are idle count as
  * left. */
-START_TEST(a_control_group_limits_memory)
+TEST_LOOP(a_control_group_limits_memory, 0, ARRAY_LEN(versions))
 {
     const char *limit = versions[_i].limit, *used = versions[_i].used;
     char idle[64];
@@ -83,7 +81,6 @@ START_TEST(a_control_group_limits_memory)
     set_memory(_i, true, used, "500000\n"); /* the limit was lowered meanwhile */
     ck_assert_uint_eq(memory_left(_i, false), 0);
 }
-END_TEST
 
 /* What /proc/self/cgroup says, files of groups, and the quota in cores; 0: none. */
 static const struct {
@@ -112,7 +109,7 @@ static const struct {
     {"nonsense\n::\n\n", {{NULL}}, 0},
 };
 
-START_TEST(a_control_group_grants_cores)
+TEST_LOOP(a_control_group_grants_cores, 0, ARRAY_LEN(quotas))
 {
     OK(file_make_dirs(test_path("pod/own"), &st));
     OK(file_make_dirs(test_path("cpu/pod/own"), &st));
@@ -122,9 +119,5 @@ START_TEST(a_control_group_grants_cores)
     ck_assert_double_eq(fp_group_quota(fp_group_of(test_path("list"), test_dir, "cpu")),
                         quotas[_i].cores);
 }
-END_TEST
 
-SUITE("cpu info", test_dir_setup, test_dir_teardown, ONCE(cpu_is_described),
-      ONCE(threads_are_the_processors_allowed),
-      LOOP(a_control_group_limits_memory, 0, ARRAY_LEN(versions)),
-      LOOP(a_control_group_grants_cores, 0, ARRAY_LEN(quotas)))
+SUITE("cpu info", test_dir_setup, test_dir_teardown)

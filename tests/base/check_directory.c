@@ -65,7 +65,7 @@ static void make_links(int place)
 }
 
 /* _i: a place twice, where there is no directory `d` and where there is an empty one. */
-START_TEST(a_directory_gets_any_name_but_a_dangling_links)
+TEST_LOOP(a_directory_gets_any_name_but_a_dangling_links, 0, 2 * ARRAY_LEN(places))
 {
     const char *name = places[_i / 2].name;
     const bool exists = _i % 2 == 1;
@@ -84,9 +84,8 @@ START_TEST(a_directory_gets_any_name_but_a_dangling_links)
     ck_assert_int_eq(stat("d", &after), 0);
     ck_assert(!exists || before.st_ino == after.st_ino); /* it may be a mount point */
 }
-END_TEST
 
-START_TEST(the_working_directory_stays_one)
+TEST(the_working_directory_stays_one)
 {
     OK(file_make_dirs("d", &st));
     ck_assert_int_eq(chdir("d"), 0);
@@ -94,9 +93,8 @@ START_TEST(the_working_directory_stays_one)
     check_entries(".", "'a', 'b'");
     check_entries(test_dir, "'d'");
 }
-END_TEST
 
-START_TEST(new_directories_have_the_mode_that_umask_leaves)
+TEST(new_directories_have_the_mode_that_umask_leaves)
 {
     struct stat info;
     umask(027);
@@ -104,9 +102,8 @@ START_TEST(new_directories_have_the_mode_that_umask_leaves)
     ck_assert_int_eq(stat("e/d", &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0750);
 }
-END_TEST
 
-START_TEST(what_is_there_stays)
+TEST(what_is_there_stays)
 {
     OK(file_make_dirs("d", &st));
     write_in("d", "mine");
@@ -117,9 +114,8 @@ START_TEST(what_is_there_stays)
     ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
     check_entries("d", "'a', 'b', 'mine'");
 }
-END_TEST
 
-START_TEST(directories_are_not_replaced_by_files)
+TEST(directories_are_not_replaced_by_files)
 {
     OK(file_make_dirs("d/b", &st));
     write_in("d/b", "mine");
@@ -128,9 +124,8 @@ START_TEST(directories_are_not_replaced_by_files)
     check_entries("d", "'b'");
     check_entries("d/b", "'mine'");
 }
-END_TEST
 
-START_TEST(files_are_no_directories)
+TEST(files_are_no_directories)
 {
     write_in(".", "f");
     static const char *const names[] = {"f", "f/d", "f/.", "self", "self/d"};
@@ -141,10 +136,9 @@ START_TEST(files_are_no_directories)
     }
     check_entries(".", "'f', 'self'");
 }
-END_TEST
 
 /* What is staged goes where it was not committed. */
-START_TEST(nothing_is_left_behind)
+TEST(nothing_is_left_behind)
 {
     struct fresh_dir s;
     OK(fresh_dir_open("d", &s, &st));
@@ -153,7 +147,6 @@ START_TEST(nothing_is_left_behind)
     check_entries(".", "");
     FAILS(fresh_dir_open("/proc/d", &s, &st), STATUS_ENVIRONMENT, "'/proc/d'");
 }
-END_TEST
 
 /* A process that stages a directory until it is killed. */
 static pid_t stage_elsewhere(const char *dir)
@@ -179,7 +172,7 @@ static pid_t stage_elsewhere(const char *dir)
 
 /* _i: beside a new directory, or within one that exists.  What another process stages stays, until
  * that is killed. */
-START_TEST(what_a_killed_process_staged_is_removed)
+TEST_LOOP(what_a_killed_process_staged_is_removed, 0, 2)
 {
     ck_assert(_i == 0 || mkdir("d", 0700) == 0);
     pid_t other = stage_elsewhere("d");
@@ -193,9 +186,8 @@ START_TEST(what_a_killed_process_staged_is_removed)
     check_entries("d", "'a', 'b'");
     check_entries(".", "'.fuseplan-1', 'd'");
 }
-END_TEST
 
-START_TEST(many_names_are_cut)
+TEST(many_names_are_cut)
 {
     struct names n = {.count = 0};
     SCOPED_BUF text = BUF_INIT;
@@ -209,11 +201,5 @@ START_TEST(many_names_are_cut)
     ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x' and 2 more");
     names_release(&n);
 }
-END_TEST
 
-SUITE("directory", setup, test_dir_teardown,
-      LOOP(a_directory_gets_any_name_but_a_dangling_links, 0, 2 * ARRAY_LEN(places)),
-      ONCE(the_working_directory_stays_one), ONCE(new_directories_have_the_mode_that_umask_leaves),
-      ONCE(what_is_there_stays), ONCE(directories_are_not_replaced_by_files),
-      ONCE(files_are_no_directories), ONCE(nothing_is_left_behind),
-      LOOP(what_a_killed_process_staged_is_removed, 0, 2), ONCE(many_names_are_cut))
+SUITE("directory", setup, test_dir_teardown)

@@ -5,7 +5,7 @@
 #include <pwd.h>
 #include <sys/wait.h>
 
-START_TEST(refuses_more_than_the_limit)
+TEST(refuses_more_than_the_limit)
 {
     SCOPED_BUF text = BUF_INIT;
     OK(file_write(test_path("f"), "12345", 5, &st));
@@ -13,10 +13,9 @@ START_TEST(refuses_more_than_the_limit)
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
 }
-END_TEST
 
 /* Reading these would wait for a writer, or never end. */
-START_TEST(only_regular_files_are_read)
+TEST_LOOP(only_regular_files_are_read, 0, 4)
 {
     static const struct {
         const char *path, *is;
@@ -30,10 +29,9 @@ START_TEST(only_regular_files_are_read)
     FAILS(file_read(path, 1000, &text, &st), STATUS_ENVIRONMENT, others[_i].is);
     ck_assert_uint_eq(text.len, 0);
 }
-END_TEST
 
 /* 3 GB that are all holes. */
-START_TEST(no_file_is_read_without_a_bound)
+TEST(no_file_is_read_without_a_bound)
 {
     SCOPED_BUF text = BUF_INIT;
     OK(file_write(test_path("f"), "", 0, &st));
@@ -41,9 +39,8 @@ START_TEST(no_file_is_read_without_a_bound)
     FAILS(file_read(test_path("f"), 0, &text, &st), STATUS_USAGE, "larger than");
     ck_assert_uint_le(text.len, FILE_MAX_BYTES);
 }
-END_TEST
 
-START_TEST(makes_and_removes_trees)
+TEST(makes_and_removes_trees)
 {
     OK(file_make_dirs(test_path("a/b/c"), &st));
     OK(file_make_dirs(test_path("a/b/c"), &st));
@@ -53,9 +50,8 @@ START_TEST(makes_and_removes_trees)
     OK(file_remove_all(test_path("a"), &st));
     OK(file_remove_all(test_path("a"), &st));
 }
-END_TEST
 
-START_TEST(user_dirs_follow_the_order)
+TEST(user_dirs_follow_the_order)
 {
     setenv("HOME", "/h", 1);
     unsetenv("XDG_CACHE_HOME");
@@ -86,11 +82,10 @@ START_TEST(user_dirs_follow_the_order)
     ck_assert_str_eq(path, expected);
     free(path);
 }
-END_TEST
 
 /* What is closed at the start gets a file that can neither be read from as input nor written to as
  * output, so that no database comes to lie there. */
-START_TEST(standard_descriptors_are_held)
+TEST(standard_descriptors_are_held)
 {
     int status;
     pid_t pid = fork();
@@ -105,9 +100,8 @@ START_TEST(standard_descriptors_are_held)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(only_a_directory_is_trusted_as_one)
+TEST(only_a_directory_is_trusted_as_one)
 {
     OK(file_write(test_path("f"), "x", 1, &st));
     ck_assert_ptr_null(file_trust(test_path("none"), TRUST_WAY, &st));
@@ -117,9 +111,5 @@ START_TEST(only_a_directory_is_trusted_as_one)
     ck_assert_msg(strstr(st.message, "f' cannot be looked at: Not a directory") != NULL, "%s",
                   st.message);
 }
-END_TEST
 
-SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
-      LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),
-      ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order),
-      ONCE(standard_descriptors_are_held), ONCE(only_a_directory_is_trusted_as_one))
+SUITE("file", test_dir_setup, test_dir_teardown)

@@ -6,7 +6,7 @@ static const char numpy_header[] =
     "\x93NUMPY\x01\x00\x76\x00{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }"
     "                                                          \n";
 
-START_TEST(writes_what_numpy_writes)
+TEST(writes_what_numpy_writes)
 {
     static const uint8_t data[] = {1, 0, 1, 0, 1, 0};
     SCOPED_BUF bytes = BUF_INIT;
@@ -16,7 +16,6 @@ START_TEST(writes_what_numpy_writes)
     ck_assert_mem_eq(bytes.ptr, numpy_header, 128);
     ck_assert_mem_eq(bytes.ptr + 128, data, sizeof(data));
 }
-END_TEST
 
 /* A file of a version with this header and `data` bytes of zeros, in memory of its exact size. */
 static struct buf file_of(int major, const char *header, size_t data)
@@ -46,7 +45,7 @@ static const struct {
     {1, " { \"descr\" : \"|b1\" , \"shape\" : ( 3 , 2 , ) , \"fortran_order\" : False } \n",
      NPY_BOOL, false, 3, 2}};
 
-START_TEST(reads_headers)
+TEST_LOOP(reads_headers, 0, ARRAY_LEN(good))
 {
     struct npy a;
     size_t data = good[_i].type == NPY_FLOAT32 ? 24 : 6;
@@ -60,7 +59,6 @@ START_TEST(reads_headers)
     ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - data);
     buf_release(&bytes);
 }
-END_TEST
 
 #define HEADER(descr, order, shape)                                                                \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
@@ -98,7 +96,7 @@ static const struct {
     {1, "{descr: '|b1', 'fortran_order': False, 'shape': (6,)}", 6, "a dictionary of"},
 };
 
-START_TEST(refuses_malformed_files)
+TEST_LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed))
 {
     struct npy a;
     struct buf bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
@@ -106,7 +104,6 @@ START_TEST(refuses_malformed_files)
     ck_assert_ptr_null(a.data);
     buf_release(&bytes);
 }
-END_TEST
 
 /* The bytes of a number, in a file of one, and its value. */
 static const struct {
@@ -132,7 +129,7 @@ static const struct {
     {"<V2", "\x80\x3f", 2, 1},
 };
 
-START_TEST(reads_numbers)
+TEST_LOOP(reads_numbers, 0, ARRAY_LEN(numbers))
 {
     char header[80];
     struct npy a;
@@ -144,8 +141,5 @@ START_TEST(reads_numbers)
     ck_assert_double_eq(npy_value(&a, 0), numbers[_i].value);
     buf_release(&bytes);
 }
-END_TEST
 
-SUITE("npy", NULL, NULL, ONCE(writes_what_numpy_writes), LOOP(reads_headers, 0, ARRAY_LEN(good)),
-      LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed)),
-      LOOP(reads_numbers, 0, ARRAY_LEN(numbers)))
+SUITE("npy", NULL, NULL)

@@ -32,7 +32,7 @@ static void check(double now, const char *text)
     ck_assert_str_eq(line.ptr, text != NULL ? text : "");
 }
 
-START_TEST(terminals_see_a_command_that_takes_a_second)
+TEST(terminals_see_a_command_that_takes_a_second)
 {
     progress_init(&p, true, "train", 100);
     check(100.9, NULL);
@@ -40,9 +40,8 @@ START_TEST(terminals_see_a_command_that_takes_a_second)
     check(101.2, "train | 0:01");
     check(3825, "train | 1:02:05");
 }
-END_TEST
 
-START_TEST(pipes_see_a_line_every_ten_seconds)
+TEST(pipes_see_a_line_every_ten_seconds)
 {
     int lines = 0;
     progress_init(&p, false, "train", 0);
@@ -52,9 +51,8 @@ START_TEST(pipes_see_a_line_every_ten_seconds)
     }
     ck_assert_int_eq(lines, 9);
 }
-END_TEST
 
-START_TEST(lines_hold_all_that_is_known)
+TEST(lines_hold_all_that_is_known)
 {
     progress_init(&p, true, "search", 0);
     work("segments", 0, 0, NAN, 10);
@@ -67,9 +65,8 @@ START_TEST(lines_hold_all_that_is_known)
     check(82, "plans 37 of 48 | best 36507 12.345 ms, ~1.23x 43690 | 1:22, ~0:21 left");
     check(200, "plans 37 of 48 | best 36507 12.345 ms, ~1.23x 43690 | 3:20, ~0:00 left");
 }
-END_TEST
 
-START_TEST(parts_are_named_if_they_last)
+TEST(parts_are_named_if_they_last)
 {
     progress_init(&p, true, "bench", 0);
     part("compiling", 3, 8, NAN, 1);
@@ -85,8 +82,5 @@ START_TEST(parts_are_named_if_they_last)
     part("timing", 2, 20, 18, 10);
     check(11, "kernels 2 of 8, timing 2 of 20 | 0:11, ~0:05 left");
 }
-END_TEST
 
-SUITE("progress", setup, teardown, ONCE(terminals_see_a_command_that_takes_a_second),
-      ONCE(pipes_see_a_line_every_ten_seconds), ONCE(lines_hold_all_that_is_known),
-      ONCE(parts_are_named_if_they_last))
+SUITE("progress", setup, teardown)

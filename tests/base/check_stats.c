@@ -1,7 +1,7 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-START_TEST(median_of_few)
+TEST(median_of_few)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {5};
     ck_assert_double_eq(stats_median(odd, 3).median, 2);
@@ -11,9 +11,8 @@ START_TEST(median_of_few)
     ck_assert_double_eq(i.high, 5);
     ck_assert_double_eq(odd[0], 3); /* the samples stay as they were */
 }
-END_TEST
 
-START_TEST(ratios_are_of_pairs)
+TEST(ratios_are_of_pairs)
 {
     const double a[] = {2, 30, 9}, b[] = {1, 10, 9};
     struct interval i = stats_median_ratio(a, b, 3);
@@ -21,11 +20,10 @@ START_TEST(ratios_are_of_pairs)
     ck_assert_double_eq(i.low, 1);
     ck_assert_double_eq(i.high, 3);
 }
-END_TEST
 
 /* Ranks (1-based) of the lower end of the sign test at 95 %: from tables, and for many
  * samples by exact arithmetic. */
-START_TEST(interval_ranks_match_the_tables)
+TEST(interval_ranks_match_the_tables)
 {
     static const struct {
         size_t n, rank;
@@ -41,18 +39,16 @@ START_TEST(interval_ranks_match_the_tables)
         ck_assert_double_eq(i.high, (double)(n + 1 - table[row].rank));
     }
 }
-END_TEST
 
-START_TEST(quantiles_interpolate)
+TEST(quantiles_interpolate)
 {
     double samples[] = {0, 10, 20, 30, 40};
     ck_assert_double_eq(stats_quantile(samples, 5, 0), 0);
     ck_assert_double_eq(stats_quantile(samples, 5, 0.1), 4);
     ck_assert_double_eq(stats_quantile(samples, 5, 1), 40);
 }
-END_TEST
 
-START_TEST(spearman_by_hand)
+TEST(spearman_by_hand)
 {
     double a[] = {1, 2, 3, 4, 5}, same[] = {10, 20, 30, 40, 1000}, reversed[] = {5, 4, 3, 2, 1};
     double tied[] = {1, 1, 2, 2, 3}, flat[] = {7, 7, 7, 7, 7};
@@ -61,7 +57,6 @@ START_TEST(spearman_by_hand)
     ck_assert_double_eq_tol(stats_spearman(a, tied, 5), 9 / sqrt(10 * 9), 1e-12);
     ck_assert_double_eq(stats_spearman(a, flat, 5), 0);
 }
-END_TEST
 
 /* n samples: `high` of them about 7.5, the others about 0.8. */
 static const struct {
@@ -73,7 +68,7 @@ static const struct {
     {9, 4, false},  {10, 4, true},  {200, 19, false}, {200, 30, true},
 };
 
-START_TEST(two_groups_are_told_from_one)
+TEST_LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures))
 {
     double samples[200];
     struct groups g;
@@ -92,10 +87,9 @@ START_TEST(two_groups_are_told_from_one)
     ck_assert_double_eq_tol(g.high, 7.5, 0.75);
     ck_assert_double_eq_tol(g.high_share, (double)mixtures[_i].high / (double)n, 1e-9);
 }
-END_TEST
 
 /* Drift, a long tail and hardly different times are no groups. */
-START_TEST(one_group_however_it_spreads)
+TEST_LOOP(one_group_however_it_spreads, 0, 3)
 {
     double samples[50];
     struct groups g;
@@ -103,8 +97,5 @@ START_TEST(one_group_however_it_spreads)
         samples[i] = _i == 0 ? 1 + 0.01 * i : _i == 1 ? 1 / (1.02 - 0.02 * i) : i < 25 ? 1 : 1.01;
     ck_assert(!stats_two_groups(samples, 50, &g));
 }
-END_TEST
 
-SUITE("stats", NULL, NULL, LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures)),
-      LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few), ONCE(ratios_are_of_pairs),
-      ONCE(interval_ranks_match_the_tables), ONCE(quantiles_interpolate), ONCE(spearman_by_hand))
+SUITE("stats", NULL, NULL)

@@ -1,27 +1,25 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
-START_TEST(first_error_wins)
+TEST(first_error_wins)
 {
     ck_assert_int_eq(status_set(&st, STATUS_COMPILE, "cause %d", 1), -1);
     ck_assert_int_eq(status_set(&st, STATUS_USAGE, "clean-up"), -1);
     ck_assert_int_eq(st.code, STATUS_COMPILE);
     ck_assert_str_eq(st.message, "cause 1");
 }
-END_TEST
 
 /* Whatever a compiler printed. */
-START_TEST(messages_are_utf8)
+TEST(messages_are_utf8)
 {
     status_set(&st, STATUS_COMPILE, "caf\xe9 %s", "\xe2\x80\x98x\xe2\x80\x99 \xff");
     ck_assert_str_eq(st.message, "caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
     status_prefix(&st, "na\xefve\n");
     ck_assert_str_eq(st.message, "na\\xefve\\n: caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
 }
-END_TEST
 
 /* Two bytes a character, and room for an odd number of bytes. */
-START_TEST(messages_are_cut_between_characters)
+TEST(messages_are_cut_between_characters)
 {
     char text[1202] = "";
     for (int i = 0; i < 600; i++)
@@ -33,15 +31,12 @@ START_TEST(messages_are_cut_between_characters)
     status_prefix(&st, "x");
     ck_assert_uint_eq(strlen(st.message), 998);
 }
-END_TEST
 
-START_TEST(names_go_both_ways)
+TEST(names_go_both_ways)
 {
     for (int code = 0; code < STATUS_CODE_COUNT; code++)
         ck_assert_int_eq(status_from_name(status_name((enum status_code)code)), code);
     ck_assert_int_eq(status_from_name("nonsense"), STATUS_CODE_COUNT);
 }
-END_TEST
 
-SUITE("status", NULL, NULL, ONCE(first_error_wins), ONCE(messages_are_utf8),
-      ONCE(messages_are_cut_between_characters), ONCE(names_go_both_ways))
+SUITE("status", NULL, NULL)

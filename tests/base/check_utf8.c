@@ -17,7 +17,7 @@ static const struct {
     {"not cut \xff", "not cut ?"},
 };
 
-START_TEST(text_is_mended)
+TEST_LOOP(text_is_mended, 0, ARRAY_LEN(cases))
 {
     char text[64];
     strcpy(text, cases[_i].text);
@@ -25,7 +25,6 @@ START_TEST(text_is_mended)
     ck_assert_str_eq(text, cases[_i].mended);
     ck_assert_str_eq(utf8_mend(text), cases[_i].mended);
 }
-END_TEST
 
 static const struct {
     const char *text, *escaped;
@@ -43,7 +42,7 @@ static const struct {
     {"\xf3\xa0\x81\x81\xf0\x9f\x98\x80", "\\xf3\\xa0\\x81\\x81\xf0\x9f\x98\x80"}, /* a tag */
 };
 
-START_TEST(text_is_escaped_once)
+TEST_LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes))
 {
     SCOPED_BUF once = BUF_INIT, twice = BUF_INIT;
     utf8_escape(escapes[_i].text, &once);
@@ -51,7 +50,6 @@ START_TEST(text_is_escaped_once)
     ck_assert_str_eq(once.ptr, escapes[_i].escaped);
     ck_assert_str_eq(twice.ptr, escapes[_i].escaped);
 }
-END_TEST
 
 /* The bits of a number in the form of so many bytes. */
 static const char *encode(uint32_t number, int bytes, char out[5])
@@ -66,7 +64,7 @@ static const char *encode(uint32_t number, int bytes, char out[5])
 
 /* The Unicode Standard, D92: the shortest form of each scalar value, which is up to U+10FFFF and no
  * surrogate. */
-START_TEST(shortest_forms_of_scalar_values_are_valid)
+TEST(shortest_forms_of_scalar_values_are_valid)
 {
     static const uint32_t above[] = {0, 0x80, 0x800, 0x10000, 0x200000};
     for (uint32_t number = 1; number < above[4]; number++)
@@ -83,7 +81,6 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
                 ck_abort_msg("U+%04X cut to %d bytes", (unsigned)number, bytes - 1);
         }
 }
-END_TEST
 
 /* In each of these ranges all characters are escaped; before and behind each stands one that is
  * not. */
@@ -98,16 +95,12 @@ static bool is_escaped(uint32_t number)
     return !utf8_is_plain(encode(number, number < 0x800 ? 2 : number < 0x10000 ? 3 : 4, text));
 }
 
-START_TEST(hidden_characters_are_escaped)
+TEST_LOOP(hidden_characters_are_escaped, 0, ARRAY_LEN(hidden))
 {
     for (uint32_t c = hidden[_i].first; c <= hidden[_i].last; c++)
         ck_assert_msg(is_escaped(c), "U+%04X", (unsigned)c);
     ck_assert(hidden[_i].first == 0x80 || !is_escaped(hidden[_i].first - 1));
     ck_assert(!is_escaped(hidden[_i].last + 1));
 }
-END_TEST
 
-SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
-      LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes)),
-      ONCE(shortest_forms_of_scalar_values_are_valid),
-      LOOP(hidden_characters_are_escaped, 0, ARRAY_LEN(hidden)))
+SUITE("utf8", NULL, NULL)

@@ -27,7 +27,7 @@ static int entries(void)
     return count;
 }
 
-START_TEST(replaces_a_regular_file)
+TEST(replaces_a_regular_file)
 {
     struct stat before, after;
     OK(file_write(test_path("f"), "one\0two", 7, &st));
@@ -40,7 +40,6 @@ START_TEST(replaces_a_regular_file)
     ck_assert_uint_eq(after.st_mode & 07777, 0640);
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 static int ends_by; /* the signal that ends a process whose file may not grow further */
 
@@ -66,14 +65,13 @@ static void write_until(int signal_number)
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == signal_number);
 }
 
-START_TEST(a_signal_waits_until_no_temporary_file_is_left)
+TEST(a_signal_waits_until_no_temporary_file_is_left)
 {
     write_until(SIGTERM);
     ck_assert_int_eq(entries(), 0);
 }
-END_TEST
 
-START_TEST(new_file_has_the_mode_that_umask_leaves)
+TEST(new_file_has_the_mode_that_umask_leaves)
 {
     struct stat info;
     umask(027);
@@ -81,10 +79,9 @@ START_TEST(new_file_has_the_mode_that_umask_leaves)
     ck_assert_int_eq(stat(test_path("f"), &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0640);
 }
-END_TEST
 
 /* Root has a device of its own, since a fault would replace it; others cannot replace /dev/full. */
-START_TEST(devices_stay_what_they_are)
+TEST(devices_stay_what_they_are)
 {
     enum { MEMORY_DEVICES = 1, FULL = 7 };
     struct stat info;
@@ -96,9 +93,8 @@ START_TEST(devices_stay_what_they_are)
     ck_assert_int_eq(stat(full, &info), 0);
     ck_assert(S_ISCHR(info.st_mode));
 }
-END_TEST
 
-START_TEST(fifo_carries_the_contents)
+TEST(fifo_carries_the_contents)
 {
     char read_back[4] = {0};
     ck_assert_int_eq(mkfifo(test_path("p"), 0600), 0);
@@ -109,11 +105,10 @@ START_TEST(fifo_carries_the_contents)
     ck_assert_str_eq(read_back, "abc");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 /* A link to a file, and a link to that link.  One to a file that does not exist would let its
  * writer choose where a new file lies. */
-START_TEST(links_are_followed_to_what_exists)
+TEST(links_are_followed_to_what_exists)
 {
     struct stat info;
     ck_assert_int_eq(mkdir(test_path("d"), 0700), 0);
@@ -136,11 +131,10 @@ START_TEST(links_are_followed_to_what_exists)
     FAILS(file_write(test_path("self"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
     ck_assert_int_eq(entries(), 4);
 }
-END_TEST
 
 /* ---- what a killed process leaves ------------------------------------------------------------ */
 
-START_TEST(next_writer_removes_what_a_killed_one_left)
+TEST(next_writer_removes_what_a_killed_one_left)
 {
     write_until(SIGKILL);
     ck_assert(file_exists(test_path("f.fuseplan-0")));
@@ -148,10 +142,9 @@ START_TEST(next_writer_removes_what_a_killed_one_left)
     check_content("f", "new");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 /* What another process is writing, or what is no file of this kind. */
-START_TEST(names_that_are_taken_are_left_alone)
+TEST(names_that_are_taken_are_left_alone)
 {
     int other = open(test_path("f.fuseplan-0"), O_RDWR | O_CREAT, 0600);
     ck_assert_int_eq(flock(other, LOCK_EX), 0);
@@ -163,9 +156,8 @@ START_TEST(names_that_are_taken_are_left_alone)
     ck_assert_int_eq(entries(), 5);
     close(other);
 }
-END_TEST
 
-START_TEST(processes_write_the_same_file)
+TEST(processes_write_the_same_file)
 {
     enum { WRITERS = 8, TIMES = 100 };
     for (int i = 0; i < WRITERS; i++) {
@@ -183,9 +175,8 @@ START_TEST(processes_write_the_same_file)
     check_content("f", "text");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
-START_TEST(all_names_of_a_file_keep_it)
+TEST(all_names_of_a_file_keep_it)
 {
     OK(file_write(test_path("f"), "longer than new", 15, &st));
     ck_assert_int_eq(link(test_path("f"), test_path("g")), 0);
@@ -193,10 +184,9 @@ START_TEST(all_names_of_a_file_keep_it)
     check_content("f", "new");
     check_content("g", "new");
 }
-END_TEST
 
 /* What is printed before and after stays in order around a file that is standard output itself. */
-START_TEST(standard_output_is_not_replaced)
+TEST(standard_output_is_not_replaced)
 {
     static const char *const names[] = {"out", "-", "/dev/stdout", "/proc/self/fd/1"};
     ck_assert_ptr_nonnull(freopen(test_path("out"), "w", stdout));
@@ -209,10 +199,9 @@ START_TEST(standard_output_is_not_replaced)
     check_content("out", "first\nfile\nfile\nfile\nfile\nlast\n");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 /* A write that fails half way leaves the old contents and no temporary file. */
-START_TEST(failed_write_changes_nothing)
+TEST(failed_write_changes_nothing)
 {
     OK(file_write(test_path("f"), "old", 3, &st));
     signal(SIGXFSZ, SIG_IGN);
@@ -223,7 +212,6 @@ START_TEST(failed_write_changes_nothing)
     check_content("f", "old");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 /* In a directory with a file f, a directory d and two links to files that do not exist. */
 static const struct {
@@ -243,7 +231,7 @@ static const struct {
     {"new/", "Is a directory"},
 };
 
-START_TEST(places_that_refuse_are_known_before)
+TEST_LOOP(places_that_refuse_are_known_before, 0, ARRAY_LEN(places))
 {
     ck_assert_int_eq(chdir(test_dir), 0);
     OK(file_write("f", "", 0, &st));
@@ -256,12 +244,11 @@ START_TEST(places_that_refuse_are_known_before)
         FAILS(file_check_write(places[_i].path, &st), STATUS_ENVIRONMENT, places[_i].refusal);
     ck_assert_int_eq(entries(), 4);
 }
-END_TEST
 
 /* Root may write anywhere, so the test becomes nobody.  A file that may be written is, even where
  * its directory takes no other; one that may not be written stays, even where it could
  * be replaced. */
-START_TEST(rights_are_those_of_a_shell)
+TEST(rights_are_those_of_a_shell)
 {
     const uid_t nobody = 65534;
     OK(file_write(test_path("open"), "longer than new", 15, &st));
@@ -282,14 +269,5 @@ START_TEST(rights_are_those_of_a_shell)
     ck_assert_int_eq(entries(), 2);
     ck_assert_int_eq(root ? setresuid(0, 0, 0) : chmod(test_dir, 0755), 0);
 }
-END_TEST
 
-SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
-      ONCE(a_signal_waits_until_no_temporary_file_is_left),
-      ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(devices_stay_what_they_are),
-      ONCE(fifo_carries_the_contents), ONCE(links_are_followed_to_what_exists),
-      ONCE(next_writer_removes_what_a_killed_one_left), ONCE(names_that_are_taken_are_left_alone),
-      ONCE(processes_write_the_same_file), ONCE(all_names_of_a_file_keep_it),
-      ONCE(standard_output_is_not_replaced), ONCE(failed_write_changes_nothing),
-      LOOP(places_that_refuse_are_known_before, 0, ARRAY_LEN(places)),
-      ONCE(rights_are_those_of_a_shell))
+SUITE("write", test_dir_setup, test_dir_teardown)

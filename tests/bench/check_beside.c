@@ -47,7 +47,7 @@ static void begin(void)
 
 /* With one compiler at a time the third one starts when the second has ended: while the first
  * segment is timed, for nobody asks for more. */
-START_TEST(compilers_start_while_the_device_works)
+TEST(compilers_start_while_the_device_works)
 {
     begin();
     write_slow_nvcc("");
@@ -66,11 +66,10 @@ START_TEST(compilers_start_while_the_device_works)
     ck_assert_int_eq(started(), 4);
     bench_close(b);
 }
-END_TEST
 
 /* The worker says the device's rates when it has opened it: beside the first compiler, unless
  * another process times there. */
-START_TEST(device_is_opened_beside_a_compiler)
+TEST(device_is_opened_beside_a_compiler)
 {
     for (int busy = 0; busy < 2; busy++) {
         begin();
@@ -87,10 +86,9 @@ START_TEST(device_is_opened_beside_a_compiler)
         bench_close(b);
     }
 }
-END_TEST
 
 /* What is built ahead, and long done, does not count. */
-START_TEST(one_that_is_wanted_now_is_waited_for)
+TEST(one_that_is_wanted_now_is_waited_for)
 {
     begin();
     OK(bench_build(b, c + 1, 3, NULL, &st));
@@ -99,9 +97,8 @@ START_TEST(one_that_is_wanted_now_is_waited_for)
     ck_assert(built[0].done && built[3].done);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(some_may_be_none_in_time)
+TEST(some_may_be_none_in_time)
 {
     begin();
     write_slow_nvcc("sleep 60");
@@ -111,9 +108,8 @@ START_TEST(some_may_be_none_in_time)
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(the_limit_ends_building)
+TEST(the_limit_ends_building)
 {
     struct trial t;
     begin();
@@ -125,10 +121,9 @@ START_TEST(the_limit_ends_building)
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
 }
-END_TEST
 
 /* That is not the candidate's fault: it is not stored as failed. */
-START_TEST(the_limit_ends_the_workers_work)
+TEST(the_limit_ends_the_workers_work)
 {
     struct trial t;
     begin();
@@ -138,7 +133,6 @@ START_TEST(the_limit_ends_the_workers_work)
           "limit is over");
     bench_close(b);
 }
-END_TEST
 
 /* A session whose turn comes once so many kernels are built; 0: never.  Returns the other end. */
 static int begin_before_turn(int kernels)
@@ -161,7 +155,7 @@ static int begin_before_turn(int kernels)
     return ends[1];
 }
 
-START_TEST(a_session_builds_before_its_turn)
+TEST(a_session_builds_before_its_turn)
 {
     struct trial t;
     char said;
@@ -184,7 +178,6 @@ START_TEST(a_session_builds_before_its_turn)
     ck_assert(!client_works(&b->client));
     bench_close(b);
 }
-END_TEST
 
 static volatile sig_atomic_t stopped;
 
@@ -195,7 +188,7 @@ static void note_stop(int number)
 }
 
 /* It says when all is built. */
-START_TEST(waiting_for_a_turn_can_be_interrupted)
+TEST(waiting_for_a_turn_can_be_interrupted)
 {
     char said;
     int giver = begin_before_turn(0);
@@ -211,10 +204,9 @@ START_TEST(waiting_for_a_turn_can_be_interrupted)
     ck_assert(bench_waits(b));
     bench_close(b);
 }
-END_TEST
 
 /* A turn that has come: nothing is built by others' leave. */
-START_TEST(a_turn_that_has_come_is_taken_at_once)
+TEST(a_turn_that_has_come_is_taken_at_once)
 {
     int giver = begin_before_turn(0);
     shutdown(giver, SHUT_WR);
@@ -223,10 +215,5 @@ START_TEST(a_turn_that_has_come_is_taken_at_once)
     ck_assert_int_eq(started(), 0);
     bench_close(b);
 }
-END_TEST
 
-SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
-      ONCE(device_is_opened_beside_a_compiler), ONCE(one_that_is_wanted_now_is_waited_for),
-      ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
-      ONCE(the_limit_ends_the_workers_work), ONCE(a_session_builds_before_its_turn),
-      ONCE(waiting_for_a_turn_can_be_interrupted), ONCE(a_turn_that_has_come_is_taken_at_once))
+SUITE("beside", gpu_setup, test_dir_teardown)

@@ -30,7 +30,7 @@ static int ask(const char *script, double limit_s, const char *what, const char 
 
 /* A worker that says for ever that it works, as a candidate could make it that has read
  * its memory. */
-START_TEST(request_has_a_limit)
+TEST(request_has_a_limit)
 {
     FAILS(ask(READ_TOKEN "while printf "
                          "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' "
@@ -38,10 +38,9 @@ START_TEST(request_has_a_limit)
               60, "open", "", 1),
           STATUS_TIMEOUT, "dozing: stopped after 1 s in all");
 }
-END_TEST
 
 /* A worker that is suspended takes no request that is larger than the socket's memory. */
-START_TEST(limit_holds_while_a_request_is_sent)
+TEST(limit_holds_while_a_request_is_sent)
 {
     enum { LONG = 4 << 20 };
     SCOPED char *text = mem_alloc(LONG + 1, 1);
@@ -49,11 +48,10 @@ START_TEST(limit_holds_while_a_request_is_sent)
     FAILS(ask("#!/bin/sh\nkill -STOP $$\n", 0.5, "open", text, 60), STATUS_TIMEOUT,
           "starting: stopped after");
 }
-END_TEST
 
 /* Neither limit runs on while the parent is suspended, as by Ctrl-Z: its worker then is too.  Here
  * the worker suspends it and goes on, and does not answer at once. */
-START_TEST(suspended_parent_waits_as_long_as_another)
+TEST(suspended_parent_waits_as_long_as_another)
 {
     char text[512];
     snprintf(text, sizeof(text),
@@ -64,7 +62,6 @@ START_TEST(suspended_parent_waits_as_long_as_another)
     OK(ask(text, 1, "open", "", 1));
     client_stop(&c);
 }
-END_TEST
 
 /* Verdicts of one binary, of none of this session, as a candidate may send them, and with an error
  * that cannot be. */
@@ -79,7 +76,7 @@ static const struct {
                 {"0123456789abcdef0123456789abcdef", 1e-6, false},
                 {"../../outside", 1e-6, false}};
 
-START_TEST(verdict_of_a_binary_is_kept)
+TEST_LOOP(verdict_of_a_binary_is_kept, 0, ARRAY_LEN(verdicts))
 {
     struct binary binary = {.error = -1, .verdict = OWN}, unnamed = {.error = -1};
     struct binary *list[] = {&binary, &unnamed};
@@ -95,8 +92,5 @@ START_TEST(verdict_of_a_binary_is_kept)
     ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);
     cache_release(&b.cache);
 }
-END_TEST
 
-SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
-      ONCE(limit_holds_while_a_request_is_sent), ONCE(suspended_parent_waits_as_long_as_another),
-      LOOP(verdict_of_a_binary_is_kept, 0, ARRAY_LEN(verdicts)))
+SUITE("client", test_dir_setup, test_dir_teardown)

@@ -19,7 +19,7 @@ static const struct {
     {12, 12, DTYPE_FP32}, {12, 13, DTYPE_FP32}, {10, 11, DTYPE_TF32}, /* a GELU of its own */
 };
 
-START_TEST(library_runs_gemms)
+TEST_LOOP(library_runs_gemms, 0, ARRAY_LEN(products))
 {
     struct bench_options o = gpu_options();
     struct workload w;
@@ -34,7 +34,6 @@ START_TEST(library_runs_gemms)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 static const struct {
     const char *schedule;
@@ -46,7 +45,7 @@ static const struct {
     {"algorithm=4", STATUS_UNFIT, "cuBLASLt has 4 algorithms for the GEMM, and none numbered 4"},
 };
 
-START_TEST(algorithms_are_judged_one_by_one)
+TEST_LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms))
 {
     struct trial t;
     struct bench *b = gpu_bench();
@@ -60,7 +59,6 @@ START_TEST(algorithms_are_judged_one_by_one)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* Packed rows run by the choice's algorithm, which is one of those for the next full step of rows:
  * algorithm 3 is right for just so many.  A step of 80 rows is 5. */
@@ -69,7 +67,7 @@ static const struct {
     enum trial_status status;
 } packings[] = {{"40,20", TRIAL_OK}, {"40,21", TRIAL_FAILED}, {"1,4", TRIAL_OK}};
 
-START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
+TEST_LOOP(packed_rows_run_by_the_algorithm_of_their_step, 0, ARRAY_LEN(packings))
 {
     struct bench_options o = gpu_options();
     struct workload w = {.chain = &chain_bert,
@@ -87,7 +85,6 @@ START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 /* What doctor says of the library. */
 static void check_doctor(int state, const char *found)
@@ -103,7 +100,7 @@ static void check_doctor(int state, const char *found)
     env_list_release(&list);
 }
 
-START_TEST(without_the_library_nothing_offers_it)
+TEST(without_the_library_nothing_offers_it)
 {
     struct choice choices[100];
     setenv("FUSEPLAN_CACHE", test_path("cache"), 1);
@@ -118,9 +115,5 @@ START_TEST(without_the_library_nothing_offers_it)
         ck_assert(!choices[i].impl->library);
     bench_close(b);
 }
-END_TEST
 
-SUITE("cublas", gpu_setup, test_dir_teardown, LOOP(library_runs_gemms, 0, ARRAY_LEN(products)),
-      LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms)),
-      LOOP(packed_rows_run_by_the_algorithm_of_their_step, 0, ARRAY_LEN(packings)),
-      ONCE(without_the_library_nothing_offers_it))
+SUITE("cublas", gpu_setup, test_dir_teardown)

@@ -4,7 +4,7 @@
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 
-START_TEST(device_is_described)
+TEST(device_is_described)
 {
     struct bench *b = gpu_bench();
     const struct fingerprint *f = bench_fingerprint(b);
@@ -17,10 +17,9 @@ START_TEST(device_is_described)
     ck_assert_str_ne(f->driver, "");
     bench_close(b);
 }
-END_TEST
 
 /* What was compiled for another architecture is another device's in the database. */
-START_TEST(architecture_can_be_chosen)
+TEST(architecture_can_be_chosen)
 {
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU", "later", 1);
@@ -32,7 +31,6 @@ START_TEST(architecture_can_be_chosen)
         bench_close(b);
     }
 }
-END_TEST
 
 /* Of a kernel that hangs. */
 #define HANG_LIMIT_S 1
@@ -52,7 +50,7 @@ static const struct {
     {"garbage", TRIAL_FAILED, STATUS_LAUNCH, "cannot load it"},
 };
 
-START_TEST(kernel_is_run_and_judged)
+TEST_LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels))
 {
     write_text(test_path("code"), kernels[_i].code);
     struct bench_options o = gpu_options();
@@ -74,7 +72,6 @@ START_TEST(kernel_is_run_and_judged)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 /* The fake device has 4 multiprocessors with room for thread blocks of up to 100000 bytes. */
 static const struct {
@@ -85,7 +82,7 @@ static const struct {
                {"hopper", 8, SCORES_SEQ_LEN, false, false},
                {"", 14, SEQ_LEN, true, false}};
 
-START_TEST(few_thread_blocks_have_a_multiprocessor_each)
+TEST_LOOP(few_thread_blocks_have_a_multiprocessor_each, 0, ARRAY_LEN(spreads))
 {
     setenv("FAKE_GPU", spreads[_i].gpu, 1);
     struct bench_options o = gpu_options();
@@ -96,7 +93,6 @@ START_TEST(few_thread_blocks_have_a_multiprocessor_each)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 static void check_limit(double is, double expected)
 {
@@ -108,7 +104,7 @@ static void check_limit(double is, double expected)
 
 /* 4 multiprocessors of capability 8.0 at 1 GHz, 256 bits twice a clock of 500 MHz; one that keeps
  * its memory's clock to itself; one of a capability whose rates are not known. */
-START_TEST(limits_are_the_devices)
+TEST_LOOP(limits_are_the_devices, 0, 3)
 {
     static const struct {
         const char *gpu;
@@ -124,7 +120,6 @@ START_TEST(limits_are_the_devices)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 /* The second session compiles nothing: what the compiler said the first time is kept. */
 static const struct {
@@ -141,7 +136,7 @@ static const struct {
      0, 0},
 };
 
-START_TEST(the_compilers_log_is_kept)
+TEST_LOOP(the_compilers_log_is_kept, 0, ARRAY_LEN(logs))
 {
     write_text(test_path("log"), logs[_i].log);
     for (int session = 0; session < 2; session++) {
@@ -160,10 +155,9 @@ START_TEST(the_compilers_log_is_kept)
         write_text(test_path("log"), "");
     }
 }
-END_TEST
 
 /* A binary whose log is gone is built again. */
-START_TEST(a_lost_log_is_made_again)
+TEST(a_lost_log_is_made_again)
 {
     for (int session = 0; session < 2; session++) {
         char log[64];
@@ -177,7 +171,6 @@ START_TEST(a_lost_log_is_made_again)
         OK(file_remove_all(test_path("cache/logs"), &st));
     }
 }
-END_TEST
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
@@ -197,7 +190,7 @@ static const struct {
     {"mig", true, "", 0, true},
 };
 
-START_TEST(conditions_come_with_a_measurement)
+TEST_LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states))
 {
     SCOPED_BUF said = BUF_INIT;
     setenv("FAKE_NVML", states[_i].nvml, 1);
@@ -220,7 +213,6 @@ START_TEST(conditions_come_with_a_measurement)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
@@ -233,7 +225,7 @@ static void check_refused(const struct bench_options *o, enum status_code code, 
     workload_release(&w);
 }
 
-START_TEST(missing_and_mismatched_parts_are_named)
+TEST(missing_and_mismatched_parts_are_named)
 {
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU", "none", 1);
@@ -266,11 +258,10 @@ START_TEST(missing_and_mismatched_parts_are_named)
     setenv("LD_LIBRARY_PATH", test_dir, 1);
     check_refused(&o, STATUS_ENVIRONMENT, "no NVIDIA driver found");
 }
-END_TEST
 
 /* Memory for tensors, and for code, which finds room unless others took it: op 8 is not to
  * blame. */
-START_TEST(too_little_gpu_memory_ends_the_work)
+TEST_LOOP(too_little_gpu_memory_ends_the_work, 0, 2)
 {
     if (_i == 0)
         setenv("FAKE_GPU_BYTES", "1024", 1);
@@ -283,10 +274,9 @@ START_TEST(too_little_gpu_memory_ends_the_work)
           _i == 0 ? "of GPU memory, and 1008 B is available" : "cannot load it");
     bench_close(b);
 }
-END_TEST
 
 /* Op 3 has two tensors (B,H,S,S), op 8 none: where one finds room, the first alone fails. */
-START_TEST(candidate_too_large_for_the_gpu_fails_alone)
+TEST(candidate_too_large_for_the_gpu_fails_alone)
 {
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU_BYTES", "3000000", 1);
@@ -303,11 +293,10 @@ START_TEST(candidate_too_large_for_the_gpu_fails_alone)
     }
     bench_close(b);
 }
-END_TEST
 
 /* What another program has taken since the worker began is no candidate's fault: nothing is said of
  * the candidate, which is measured once that program has ended. */
-START_TEST(memory_that_another_program_takes_ends_the_work)
+TEST(memory_that_another_program_takes_ends_the_work)
 {
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU_BYTES", "3500000", 1);
@@ -327,13 +316,12 @@ START_TEST(memory_that_another_program_takes_ends_the_work)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* A fault ends the worker.  The candidate is tried once more in a fresh one, then given up with
  * the reason, and the next one runs. */
-START_TEST(fault_is_tried_twice_and_given_up)
+TEST(fault_is_tried_twice_and_given_up)
 {
     write_text(test_path("code"), "fake fault\n");
     struct bench *b = gpu_bench();
@@ -347,15 +335,5 @@ START_TEST(fault_is_tried_twice_and_given_up)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
-SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
-      ONCE(architecture_can_be_chosen), LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels)),
-      LOOP(few_thread_blocks_have_a_multiprocessor_each, 0, ARRAY_LEN(spreads)),
-      LOOP(limits_are_the_devices, 0, 3),
-      LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states)),
-      LOOP(the_compilers_log_is_kept, 0, ARRAY_LEN(logs)), ONCE(a_lost_log_is_made_again),
-      ONCE(missing_and_mismatched_parts_are_named), LOOP(too_little_gpu_memory_ends_the_work, 0, 2),
-      ONCE(candidate_too_large_for_the_gpu_fails_alone),
-      ONCE(memory_that_another_program_takes_ends_the_work),
-      ONCE(fault_is_tried_twice_and_given_up))
+SUITE("cuda", gpu_setup, test_dir_teardown)

@@ -44,7 +44,7 @@ static const struct {
     {"pre", 2, 1, "fake half\n", LATER},
 };
 
-START_TEST(plan_is_run_and_judged)
+TEST_LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts))
 {
     static const struct segment segments[] = {{0, 1}, {2, 6}, {7, 14}};
     struct bench_options o = gpu_options();
@@ -73,7 +73,6 @@ START_TEST(plan_is_run_and_judged)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 enum { MANY = 4096 };
 
@@ -90,7 +89,7 @@ static const struct {
     {"wrong", NULL, "fake lazy 4\n", APART, 1, 1},
 };
 
-START_TEST(memory_is_hashed_on_the_gpu)
+TEST_LOOP(memory_is_hashed_on_the_gpu, 0, ARRAY_LEN(hashes))
 {
     struct workload w;
     struct trial t;
@@ -119,10 +118,9 @@ START_TEST(memory_is_hashed_on_the_gpu)
     ck_assert_uint_le(strlen(text_of("hashes")), hashes[_i].most);
     bench_close(b);
 }
-END_TEST
 
 /* Layer 1 is local: its mask and its rotations are others. */
-START_TEST(plan_runs_both_kinds_of_layers)
+TEST(plan_runs_both_kinds_of_layers)
 {
     struct bench_options o = gpu_options();
     struct sampling how = sampling_exhaustive;
@@ -142,11 +140,10 @@ START_TEST(plan_runs_both_kinds_of_layers)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* What a wrong kernel leaves in memory that all share must not make the next ones wrong: op 10
  * needs more of it than op 0. */
-START_TEST(wrong_kernel_spoils_no_other)
+TEST(wrong_kernel_spoils_no_other)
 {
     struct bench_options o = gpu_options();
     struct workload w;
@@ -162,11 +159,10 @@ START_TEST(wrong_kernel_spoils_no_other)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* A kernel of microseconds that takes 2 ms while it is verified and calibrated: a sample of one run
  * would be too short. */
-START_TEST(samples_are_long_once_the_gpu_is_awake)
+TEST(samples_are_long_once_the_gpu_is_awake)
 {
     write_text(test_path("code"), "fake waking 8\n");
     struct bench *b = gpu_bench();
@@ -176,10 +172,9 @@ START_TEST(samples_are_long_once_the_gpu_is_awake)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 /* The first plan was verified before the second one spoils what both read. */
-START_TEST(wrong_plan_spoils_none_beside_it)
+TEST(wrong_plan_spoils_none_beside_it)
 {
     static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
     struct trial t[2];
@@ -193,11 +188,10 @@ START_TEST(wrong_plan_spoils_none_beside_it)
     trial_release(&t[1]);
     bench_close(b);
 }
-END_TEST
 
 /* Segments that differ in their operands alone may have one binary and one schedule.  The verdict
  * on one of them says nothing of the other. */
-START_TEST(segments_of_one_binary_are_each_verified)
+TEST(segments_of_one_binary_are_each_verified)
 {
     static const struct sampling verify_only = {.max_samples = 0};
     struct bench *b = gpu_bench();
@@ -219,10 +213,9 @@ START_TEST(segments_of_one_binary_are_each_verified)
         trial_release(&t[i]);
     bench_close(b);
 }
-END_TEST
 
 /* Another process measures on the first GPU of the machine, whatever number each gives it. */
-START_TEST(gpu_is_locked_by_its_uuid)
+TEST_LOOP(gpu_is_locked_by_its_uuid, 0, 3)
 {
     static const struct {
         const char *visible;
@@ -250,7 +243,6 @@ START_TEST(gpu_is_locked_by_its_uuid)
     close(lock);
     bench_close(b);
 }
-END_TEST
 
 static const struct bench *victim;
 
@@ -261,7 +253,7 @@ static void kill_worker(void *ctx, const struct step *step)
 }
 
 /* A worker on a GPU runs no host code of a candidate's. */
-START_TEST(kills_from_outside_are_nobodys_failure)
+TEST(kills_from_outside_are_nobodys_failure)
 {
     struct bench_options o = gpu_options();
     struct trial t;
@@ -274,10 +266,9 @@ START_TEST(kills_from_outside_are_nobodys_failure)
           "the worker was ended from outside twice");
     bench_close(b);
 }
-END_TEST
 
 /* The driver's kernels leave made-up times, see fake/cuda.c, and none that tells products apart. */
-START_TEST(stamps_say_where_the_time_goes)
+TEST(stamps_say_where_the_time_goes)
 {
     struct stamps found;
     struct bench *b = gpu_bench();
@@ -298,10 +289,9 @@ START_TEST(stamps_say_where_the_time_goes)
     }
     bench_close(b);
 }
-END_TEST
 
 /* A library's kernel leaves none.  The driver's clock stands while it runs. */
-START_TEST(library_leaves_no_stamps)
+TEST(library_leaves_no_stamps)
 {
     struct stamps found;
     struct choice choices[64];
@@ -319,10 +309,9 @@ START_TEST(library_leaves_no_stamps)
     ck_assert_double_eq_tol(found.us[2][STAMP_HAND_OVER], 1, 1e-3);
     bench_close(b);
 }
-END_TEST
 
 /* The kernel is right without stamps. */
-START_TEST(plan_that_fails_with_stamps_says_so)
+TEST(plan_that_fails_with_stamps_says_so)
 {
     struct stamps found;
     struct bench *b = gpu_bench();
@@ -335,12 +324,5 @@ START_TEST(plan_that_fails_with_stamps_says_so)
     ck_assert_ptr_nonnull(strstr(found.reason.message, "segment 2-6"));
     bench_close(b);
 }
-END_TEST
 
-SUITE("cuda plans", gpu_setup, test_dir_teardown, LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts)),
-      LOOP(memory_is_hashed_on_the_gpu, 0, ARRAY_LEN(hashes)), ONCE(plan_runs_both_kinds_of_layers),
-      ONCE(wrong_kernel_spoils_no_other), ONCE(wrong_plan_spoils_none_beside_it),
-      ONCE(samples_are_long_once_the_gpu_is_awake), ONCE(segments_of_one_binary_are_each_verified),
-      LOOP(gpu_is_locked_by_its_uuid, 0, 3), ONCE(kills_from_outside_are_nobodys_failure),
-      ONCE(stamps_say_where_the_time_goes), ONCE(library_leaves_no_stamps),
-      ONCE(plan_that_fails_with_stamps_says_so))
+SUITE("cuda plans", gpu_setup, test_dir_teardown)

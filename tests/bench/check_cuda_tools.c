@@ -106,7 +106,7 @@ static void set_dir(const char *variable, const char *dir)
         setenv(variable, dir[0] != '\0' ? test_path(dir) : "", 1);
 }
 
-START_TEST(nvcc_is_found)
+TEST_LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits))
 {
     SCOPED_BUF path = BUF_INIT;
     const char *why;
@@ -123,9 +123,8 @@ START_TEST(nvcc_is_found)
         FAILS(nvcc_find(&path, &why, &st), STATUS_NOT_FOUND, toolkits[_i].why);
     }
 }
-END_TEST
 
-START_TEST(compiler_that_serves_is_taken)
+TEST_LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines))
 {
     if (machines[_i].nvrtc != NULL)
         write_text(test_path("nvrtc"), machines[_i].nvrtc);
@@ -147,11 +146,10 @@ START_TEST(compiler_that_serves_is_taken)
     ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
     ck_assert_int_eq(tc.passed_over.code == STATUS_OK, machines[_i].says[0] == '\0');
 }
-END_TEST
 
 /* A greedy compiler fails alone.  NVRTC runs in the worker's program, which AddressSanitizer would
  * not let have a bound. */
-START_TEST(compilers_have_a_bound)
+TEST_LOOP(compilers_have_a_bound, 0, 2)
 {
     write_text(test_path("nvrtc"), "13 works");
     write_nvcc("13.0");
@@ -162,7 +160,6 @@ START_TEST(compilers_have_a_bound)
     ck_assert_str_eq(text_of("bound"), "8388608\n"); /* KiB */
 #endif
 }
-END_TEST
 
 /* ---- interrupts ------------------------------------------------------------------------------ */
 
@@ -186,7 +183,7 @@ static void plant(const char *fate, const char *question)
     write_text(test_path(name), "");
 }
 
-START_TEST(interrupt_ends_the_look_at_the_tools)
+TEST_LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions))
 {
     plant("stuck", questions[_i]);
     signal(SIGUSR1, set_stop);
@@ -194,15 +191,13 @@ START_TEST(interrupt_ends_the_look_at_the_tools)
     FAILS(look(NULL, &stop), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
 }
-END_TEST
 
 /* What is killed says nothing of the machine's libraries. */
-START_TEST(killed_look_is_no_answer)
+TEST_LOOP(killed_look_is_no_answer, 0, 2)
 {
     plant("killed", _i == 0 ? "--nvrtc-version" : "--cublas-version");
     FAILS(look(NULL, NULL), STATUS_ENVIRONMENT, "asking for ");
 }
-END_TEST
 
 /* ---- what is remembered of a GPU ------------------------------------------------------------- */
 
@@ -257,7 +252,7 @@ static const struct {
     {"dev/nvidia1", "", NULL},
 };
 
-START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
+TEST_LOOP(gpu_is_asked_once_for_a_driver_and_a_boot, 0, ARRAY_LEN(changes))
 {
     write_proc("580.1", "0000:01:00.0");
     ck_assert(!is_remembered(0)); /* and that there is none is not kept */
@@ -277,22 +272,14 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
     ask();
     ck_assert(is_remembered(0) || changes[_i].variable != NULL);
 }
-END_TEST
 
 /* As in a container that shows less of its host. */
-START_TEST(gpu_is_asked_where_the_system_says_too_little)
+TEST(gpu_is_asked_where_the_system_says_too_little)
 {
     write_proc("580.1", "0000:01:00.0");
     ck_assert_int_eq(unlink(test_path("proc/driver/nvidia/version")), 0);
     ask();
     ck_assert(!is_remembered(0));
 }
-END_TEST
 
-SUITE("cuda tools", setup, teardown, LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits)),
-      LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
-      LOOP(compilers_have_a_bound, 0, 2),
-      LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),
-      LOOP(killed_look_is_no_answer, 0, 2),
-      LOOP(gpu_is_asked_once_for_a_driver_and_a_boot, 0, ARRAY_LEN(changes)),
-      ONCE(gpu_is_asked_where_the_system_says_too_little))
+SUITE("cuda tools", setup, teardown)

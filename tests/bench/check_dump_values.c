@@ -168,7 +168,7 @@ static void run_layer(const struct workload *w, int layer, struct layer_inputs *
     }
 }
 
-START_TEST(y_follows_from_the_inputs)
+TEST_LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases))
 {
     struct workload own;
     struct bench *b = open_case(_i, &own);
@@ -204,10 +204,9 @@ START_TEST(y_follows_from_the_inputs)
     bench_close(b);
     workload_release(&own);
 }
-END_TEST
 
 /* The segment of attention: the GEMM's result and the weights, and what follows. */
-START_TEST(attention_follows_from_its_inputs)
+TEST_LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases))
 {
     struct workload own;
     struct bench *b = open_case(_i, &own);
@@ -241,10 +240,9 @@ START_TEST(attention_follows_from_its_inputs)
     bench_close(b);
     workload_release(&own);
 }
-END_TEST
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
-START_TEST(dump_is_whole_or_not_at_all)
+TEST(dump_is_whole_or_not_at_all)
 {
     enum { FILES = 4 + 2 * 12 }; /* x, y, mask, the workload, and two layers' weights */
     static const char *const taken[] = {"place/taken", "place"};
@@ -267,10 +265,9 @@ START_TEST(dump_is_whole_or_not_at_all)
     names_release(&found);
     bench_close(b);
 }
-END_TEST
 
 /* Only the directory that the worker writes to has to be UTF-8. */
-START_TEST(dump_needs_a_path_that_can_travel)
+TEST(dump_needs_a_path_that_can_travel)
 {
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
@@ -280,9 +277,5 @@ START_TEST(dump_needs_a_path_that_can_travel)
           "is not UTF-8");
     bench_close(b);
 }
-END_TEST
 
-SUITE("dump_values", test_dir_setup, test_dir_teardown,
-      LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases)),
-      LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases)),
-      ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_path_that_can_travel))
+SUITE("dump_values", test_dir_setup, test_dir_teardown)

@@ -70,25 +70,23 @@ static const enum dtype halves[] = {DTYPE_FP16, DTYPE_BF16};
 static const unsigned precisions[] = {1 << GEMM_QKV, 1 << GEMM_OUT, 1 << GEMM_FFN1 | 1 << GEMM_FFN2,
                                       1 << GEMM_FFN2, GEMM_ALL};
 
-START_TEST(plans_of_each_precision_are_right)
+TEST_LOOP(plans_of_each_precision_are_right, 0, 2 * ARRAY_LEN(precisions))
 {
     struct bench *b = open_with("bert", halves[_i % 2], _i % 4 < 2 ? NULL : "20,9", false);
     struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i / 2]);
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(gated_plans_are_right)
+TEST_LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions))
 {
     struct bench *b = open_chain("pre+silu+gate", _i % 2 == 0 ? NULL : "20,9");
     struct trial t = trial_with(b, "0-0,1-6,7-9,10-11,12-14", precisions[_i]);
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(packed_plans_are_right)
+TEST(packed_plans_are_right)
 {
     struct bench *b = open_bench("20,9");
     const struct sampling verify = {.all_layers = true};
@@ -99,9 +97,8 @@ START_TEST(packed_plans_are_right)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(segments_alone_are_right)
+TEST_LOOP(segments_alone_are_right, 0, 2 * 8)
 {
     static const struct segment segments[] = {{0, 0}, {0, 1},   {1, 6},   {7, 8},
                                               {7, 9}, {10, 11}, {12, 13}, {12, 14}};
@@ -114,7 +111,6 @@ START_TEST(segments_alone_are_right)
     check_ok(&trial);
     bench_close(b);
 }
-END_TEST
 
 /* ---- cuBLASLt -------------------------------------------------------------------------------- */
 
@@ -140,7 +136,7 @@ static const struct {
     {"bert", 12, 12, GEMM_ALL}, {"bert", 12, 13, GEMM_ALL},       {"relu", 10, 11, GEMM_ALL},
 };
 
-START_TEST(products_are_right)
+TEST_LOOP(products_are_right, 0, 2 * ARRAY_LEN(products))
 {
     const int i = _i / 2;
     struct bench *b = open_with(products[i].chain, halves[_i % 2], NULL, true);
@@ -151,9 +147,8 @@ START_TEST(products_are_right)
     check_ok(&trial);
     bench_close(b);
 }
-END_TEST
 
-START_TEST(wrong_products_are_found)
+TEST(wrong_products_are_found)
 {
     struct bench *b = open_with("bert", DTYPE_FP16, NULL, true);
     struct choice c = product_of(b, 10, 11, GEMM_ALL);
@@ -163,10 +158,9 @@ START_TEST(wrong_products_are_found)
     check_failed(&trial, STATUS_WRONG, "the output of ffn1_bias_gelu");
     bench_close(b);
 }
-END_TEST
 
 /* Layers of other scales, on rows with and without padding. */
-START_TEST(plans_of_products_are_right)
+TEST_LOOP(plans_of_products_are_right, 0, 4)
 {
     const struct sampling verify = {.all_layers = true};
     struct bench *b = open_with("bert", halves[_i / 2], "20,9", true);
@@ -179,7 +173,6 @@ START_TEST(plans_of_products_are_right)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
@@ -201,7 +194,7 @@ static const struct {
     {{12, 14}, "fake wrong\n", "the output of layernorm2"},
 };
 
-START_TEST(wrong_kernels_are_found)
+TEST_LOOP(wrong_kernels_are_found, 0, 2 * ARRAY_LEN(faults))
 {
     const int i = _i / 2;
     struct bench *b = open_with("bert", halves[_i % 2], NULL, false);
@@ -214,10 +207,9 @@ START_TEST(wrong_kernels_are_found)
     check_failed(&trial, STATUS_WRONG, faults[i].says);
     bench_close(b);
 }
-END_TEST
 
 /* What is stored in e4m3 alone is dumped as numbers of 4 significant bits. */
-START_TEST(codes_are_dumped_as_numbers)
+TEST(codes_are_dumped_as_numbers)
 {
     struct bench *b = open_bench(NULL);
     const struct build_target t = target_of(b, GEMM_ALL);
@@ -238,10 +230,9 @@ START_TEST(codes_are_dumped_as_numbers)
     ck_assert_double_gt(sum, 0);
     bench_close(b);
 }
-END_TEST
 
 /* A segment of another precision than its neighbours leaves them what they do not read. */
-START_TEST(stale_copies_are_found)
+TEST(stale_copies_are_found)
 {
     struct bench *b = open_bench(NULL);
     const struct sampling verify = {.all_layers = true, .all_rows = true};
@@ -254,13 +245,5 @@ START_TEST(stale_copies_are_found)
     check_failed(&t, STATUS_WRONG, "layer 0");
     bench_close(b);
 }
-END_TEST
 
-SUITE("e4m3", gpu_setup, test_dir_teardown,
-      LOOP(plans_of_each_precision_are_right, 0, 2 * ARRAY_LEN(precisions)),
-      LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions)), ONCE(packed_plans_are_right),
-      LOOP(segments_alone_are_right, 0, 2 * 8),
-      LOOP(products_are_right, 0, 2 * ARRAY_LEN(products)), ONCE(wrong_products_are_found),
-      LOOP(plans_of_products_are_right, 0, 4),
-      LOOP(wrong_kernels_are_found, 0, 2 * ARRAY_LEN(faults)), ONCE(codes_are_dumped_as_numbers),
-      ONCE(stale_copies_are_found))
+SUITE("e4m3", gpu_setup, test_dir_teardown)

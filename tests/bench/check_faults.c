@@ -86,9 +86,15 @@ static void shared_setup(void)
     bench_close(b);
 }
 
-static void shared_teardown(void)
+static struct bench *bench;
+
+static void reopen(double compile_deadline_s, double run_deadline_s)
 {
-    file_remove_all(shared_dir, &st);
+    struct bench_options o = faulty_options(test_path("cache"));
+    o.compile_deadline_s = compile_deadline_s;
+    o.run_deadline_s = run_deadline_s;
+    bench_close(bench);
+    bench = small_bench(&o);
 }
 
 static void setup(void)
@@ -98,14 +104,14 @@ static void setup(void)
     set_faults(test_dir);
     snprintf(copy, sizeof(copy), "cp -r '%s/cache' '%s'", shared_dir, test_dir);
     ck_assert_int_eq(system(copy), 0);
+    setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0", 1); /* the signal itself is expected */
+    reopen(0, 0);
 }
 
-static struct bench *open_faulty(double run_deadline_s)
+static void teardown(void)
 {
-    setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0", 1); /* the signal itself is expected */
-    struct bench_options o = faulty_options(test_path("cache"));
-    o.run_deadline_s = run_deadline_s;
-    return small_bench(&o);
+    bench_close(bench);
+    test_dir_teardown();
 }
 
 static void plant(int first, int last, const char *suffix, const char *text)
@@ -115,107 +121,80 @@ static void plant(int first, int last, const char *suffix, const char *text)
     write_text(test_path(name), text);
 }
 
-START_TEST(fault_is_told_and_the_next_one_works)
+TEST_LOOP(fault_is_told_and_the_next_one_works, 0, ARRAY_LEN(faults))
 {
     const struct fault *f = &faults[_i];
-    struct bench *b = open_faulty(f->reason == STATUS_TIMEOUT ? hang_limit_s : 0);
+    if (f->reason == STATUS_TIMEOUT)
+        reopen(0, hang_limit_s);
     plant(f->first, f->last, "c", f->code);
-    struct trial t = segment_trial(b, f->first, f->last);
+    struct trial t = segment_trial(bench, f->first, f->last);
     ck_assert_msg(t.status == f->status, "%d: %s", t.status, t.reason.message);
     ck_assert_msg(t.reason.code == f->reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, f->says) != NULL, "%s", t.reason.message);
     ck_assert(f->status != TRIAL_OK || t.sample_count > 0);
     trial_release(&t);
-    next_one_works(b);
-    bench_close(b);
+    next_one_works(bench);
 }
-END_TEST
 
 /* Another program clears the cache between a build and its use: no candidate's fault. */
-START_TEST(binary_that_vanished_ends_the_work)
+TEST(binary_that_vanished_ends_the_work)
 {
     char text[512];
-    struct bench *b = open_faulty(0);
     struct trial t;
     snprintf(text, sizeof(text), "rm '%s'/cache/binaries/*\n", test_dir);
     plant(7, 14, "sh", text); /* the other has been built by then */
-    struct candidate c = candidate_of(b, "0-6,7-14");
-    OK(bench_build(b, c.choices, 1, NULL, &st));
-    FAILS(bench_plan(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "gone from the cache");
-    bench_close(b);
+    struct candidate c = candidate_of(bench, "0-6,7-14");
+    OK(bench_build(bench, c.choices, 1, NULL, &st));
+    FAILS(bench_plan(bench, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
+          "gone from the cache");
 }
-END_TEST
 
 /* Only the source of the faulty segment hangs: its compiler is stopped with all that it started. */
-START_TEST(hanging_compiler_is_stopped)
+TEST(hanging_compiler_is_stopped)
 {
     struct status results[2];
-    struct bench_options o = faulty_options(test_path("cache"));
-    o.compile_deadline_s = 1;
-    struct bench *b = small_bench(&o);
+    reopen(1, 0);
     char script[128];
     snprintf(script, sizeof(script), "sleep 54321 & echo $!. >%s/sleeps; wait", test_dir);
     plant(8, 9, "sh", script);
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
     double start = clock_seconds();
-    OK(bench_build(b, c, 2, results, &st));
+    OK(bench_build(bench, c, 2, results, &st));
     ck_assert_int_eq(results[0].code, STATUS_TIMEOUT);
     ck_assert_int_eq(results[1].code, STATUS_OK);
     ck_assert_double_lt(clock_seconds() - start, 20);
     ck_assert(pid_ends(pid_written(test_path("sleeps"))));
-    bench_close(b);
 }
-END_TEST
 
 /* Wrong in every seventh run, which is found while it is timed or right after. */
-START_TEST(fault_of_some_runs_is_noticed)
+TEST(fault_of_some_runs_is_noticed)
 {
-    struct bench *b = open_faulty(0);
     plant(7, 14, "c",
           "{ static int calls; honest(a); if (++calls % 7 == 0) a->tensor[15][0] += 1; }");
-    struct trial t = plan_trial(b, "0-6,7-14", &sampling_search);
+    struct trial t = plan_trial(bench, "0-6,7-14", &sampling_search);
     check_failed(&t, STATUS_WRONG, "the plan gives another result than before");
-    bench_close(b);
 }
-END_TEST
 
 /* Maps 1 TiB that it never touches: no machine is hurt where no bound holds it.  AddressSanitizer
  * allows no bound. */
-START_TEST(greedy_candidate_fails_alone)
+TEST(greedy_candidate_fails_alone)
 {
 #ifdef __SANITIZE_ADDRESS__
     return;
 #endif
-    struct bench *b = open_faulty(0);
     plant(8, 9, "c",
           "{ static char *volatile kept[4096]; static int count; honest(a);"
           "  while (count < 4096) {"
           "    kept[count] = malloc((size_t)256 << 20);"
           "    if (kept[count++] == NULL) { fputs(\"no memory left\\n\", stderr); abort(); } } }");
-    struct trial bad = segment_trial(b, 8, 9);
+    struct trial bad = segment_trial(bench, 8, 9);
     check_failed(&bad, STATUS_LAUNCH, "no memory left");
-    next_one_works(b);
-    bench_close(b);
+    next_one_works(bench);
 }
-END_TEST
 
 /* ---- compilers --------------------------------------------------------------------------------
  * Compilers that fail for a reason of the machine's: some other program, or a lack, stopped them.
  */
-
-static struct bench *bench;
-
-static void compilers_setup(void)
-{
-    setup();
-    bench = open_faulty(0);
-}
-
-static void compilers_teardown(void)
-{
-    bench_close(bench);
-    test_dir_teardown();
-}
 
 /* Runs in place of the compiler of segment 8-9, and notes that: a byte a time.  Nobody loads what
  * it writes. */
@@ -248,7 +227,7 @@ static const char *const failures[] = {
     "exit 1",
 };
 
-START_TEST(one_failure_is_nobodys)
+TEST_LOOP(one_failure_is_nobodys, 0, ARRAY_LEN(failures))
 {
     char script[512];
     struct status result;
@@ -259,10 +238,9 @@ START_TEST(one_failure_is_nobodys)
     ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
     ck_assert_uint_eq(tries(), 2);
 }
-END_TEST
 
 /* The machine's failure says nothing about the candidate even if it repeats: all but the last. */
-START_TEST(two_failures_of_the_machine_end_the_work)
+TEST_LOOP(two_failures_of_the_machine_end_the_work, 0, ARRAY_LEN(failures) - 1)
 {
     struct status result;
     struct choice c = choice_of(8, 9);
@@ -273,9 +251,8 @@ START_TEST(two_failures_of_the_machine_end_the_work)
     OK(bench_build(bench, &c, 1, &result, &st));
     ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
 }
-END_TEST
 
-START_TEST(two_failures_without_a_reason_are_the_candidates)
+TEST(two_failures_without_a_reason_are_the_candidates)
 {
     struct status results[3];
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14), choice_of(8, 9)};
@@ -289,20 +266,18 @@ START_TEST(two_failures_without_a_reason_are_the_candidates)
     struct trial t = segment_trial(bench, 8, 9);
     check_failed(&t, STATUS_COMPILE, "segment 8-9");
 }
-END_TEST
 
 /* A compiler that fails at its probe too has no verdict on a candidate. */
-START_TEST(compiler_that_fails_at_its_probe_ends_the_work)
+TEST(compiler_that_fails_at_its_probe_ends_the_work)
 {
     struct choice c = choice_of(8, 9);
     plant_script("exit 1");
     write_text(test_path("faults/.sh"), "exit 1\n"); /* for sources that hold no segment */
     FAILS(bench_build(bench, &c, 1, NULL, &st), STATUS_ENVIRONMENT, "the compiler no longer works");
 }
-END_TEST
 
 /* A second try ends with the time that is left, and nothing is known then. */
-START_TEST(second_try_keeps_the_limit)
+TEST(second_try_keeps_the_limit)
 {
     struct choice c = choice_of(8, 9);
     plant_script(FIRST_TIME "exit 1; [ $(wc -c <\"$tries\") -gt 2 ] || exec sleep 54321");
@@ -314,10 +289,9 @@ START_TEST(second_try_keeps_the_limit)
     bench_limit(bench, 60);
     OK(bench_build(bench, &c, 1, NULL, &st));
 }
-END_TEST
 
 /* A compiler's messages are read, so they come in one language. */
-START_TEST(compilers_speak_no_other_language)
+TEST(compilers_speak_no_other_language)
 {
     struct status result;
     struct choice c = choice_of(8, 9);
@@ -326,7 +300,6 @@ START_TEST(compilers_speak_no_other_language)
     OK(bench_build(bench, &c, 1, &result, &st));
     ck_assert_str_eq(text_of("tries.locale"), "C\n");
 }
-END_TEST
 
 /* What lies in the binary's place: 3 GB, a pipe, a link to a device, nothing. */
 static const char *const outputs[][2] = {{"truncate -s 3G \"$out\"; exit 0", "3.0 GiB"},
@@ -334,7 +307,7 @@ static const char *const outputs[][2] = {{"truncate -s 3G \"$out\"; exit 0", "3.
                                          {"ln -s /dev/zero \"$out\"; exit 0", "wrote no binary"},
                                          {"exit 0", "wrote no binary"}};
 
-START_TEST(only_a_binary_is_read)
+TEST_LOOP(only_a_binary_is_read, 0, ARRAY_LEN(outputs))
 {
     struct status result;
     struct choice c = choice_of(8, 9);
@@ -343,11 +316,10 @@ START_TEST(only_a_binary_is_read)
     ck_assert_int_eq(result.code, STATUS_COMPILE);
     ck_assert_msg(strstr(result.message, outputs[_i][1]) != NULL, "%s", result.message);
 }
-END_TEST
 
 /* Compilers write where the next start sweeps, and the system ends them before it ends
  * the search. */
-START_TEST(compilers_leave_nothing)
+TEST(compilers_leave_nothing)
 {
     struct status result;
     struct choice c = choice_of(8, 9);
@@ -363,32 +335,11 @@ START_TEST(compilers_leave_nothing)
     ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), test_path("cache/temporary/")));
     ck_assert_ptr_nonnull(strstr(text_of("tries.dir"), "\n500\n"));
 }
-END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("faults");
-    TCase *t = tcase_create("candidates");
-    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
-    tcase_add_checked_fixture(t, setup, test_dir_teardown);
-    tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
-    tcase_add_test(t, binary_that_vanished_ends_the_work);
-    tcase_add_test(t, hanging_compiler_is_stopped);
-    tcase_add_test(t, fault_of_some_runs_is_noticed);
-    tcase_add_test(t, greedy_candidate_fails_alone);
-    suite_add_tcase(s, t);
-    t = tcase_create("compilers");
-    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
-    tcase_add_checked_fixture(t, compilers_setup, compilers_teardown);
-    tcase_add_loop_test(t, one_failure_is_nobodys, 0, (int)ARRAY_LEN(failures));
-    tcase_add_loop_test(t, two_failures_of_the_machine_end_the_work, 0,
-                        (int)ARRAY_LEN(failures) - 1);
-    tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
-    tcase_add_test(t, compiler_that_fails_at_its_probe_ends_the_work);
-    tcase_add_test(t, second_try_keeps_the_limit);
-    tcase_add_test(t, compilers_speak_no_other_language);
-    tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
-    tcase_add_test(t, compilers_leave_nothing);
-    suite_add_tcase(s, t);
-    return suite_run(s);
+    shared_setup();
+    int result = suite_run("faults", setup, teardown);
+    file_remove_all(shared_dir, &st);
+    return result;
 }

@@ -18,7 +18,7 @@ static struct bench *open_kinds(const char *chain, struct bench_options *o)
 static const char *const plans[] = {"0-1,2-6", "1-5,6-9,10-14"};
 
 /* Plans and their segments agree with the oracle in layers of both kinds. */
-START_TEST(plans_run_both_kinds)
+TEST_LOOP(plans_run_both_kinds, 0, ARRAY_LEN(plans))
 {
     static const struct sampling all = {
         .min_samples = 6, .max_samples = 6, .all_layers = true, .all_rows = true};
@@ -31,10 +31,9 @@ START_TEST(plans_run_both_kinds)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* A segment that is wrong in local layers alone. */
-START_TEST(fault_of_one_kind_is_found)
+TEST(fault_of_one_kind_is_found)
 {
     char compiler[128];
     write_faulty_compiler(test_dir);
@@ -50,7 +49,5 @@ START_TEST(fault_of_one_kind_is_found)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
-SUITE("kinds", test_dir_setup, test_dir_teardown, LOOP(plans_run_both_kinds, 0, ARRAY_LEN(plans)),
-      ONCE(fault_of_one_kind_is_found))
+SUITE("kinds", test_dir_setup, test_dir_teardown)

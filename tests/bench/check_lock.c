@@ -62,7 +62,7 @@ static void end_elsewhere(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-START_TEST(lock_is_for_one)
+TEST(lock_is_for_one)
 {
     int second, other;
     pid_t first = take_elsewhere(cpu);
@@ -77,7 +77,6 @@ START_TEST(lock_is_for_one)
     lock_drop(second);
     lock_drop(other);
 }
-END_TEST
 
 struct said {
     int lines, steps;
@@ -98,7 +97,7 @@ static void hear_step(void *ctx, const struct step *step)
 }
 
 /* Says at once for whom, once for each holder.  _i: that process is stopped. */
-START_TEST(waiting_is_told)
+TEST_LOOP(waiting_is_told, 0, 2)
 {
     struct said said = {0};
     struct lock_wait wait = {
@@ -127,10 +126,9 @@ START_TEST(waiting_is_told)
     ck_assert_int_eq(said.lines, 1);
     lock_drop(second);
 }
-END_TEST
 
 /* Runs that are not timed go side by side; a measurement waits for all of them, and they for it. */
-START_TEST(lock_is_shared_by_runs)
+TEST(lock_is_shared_by_runs)
 {
     int first, second, timed;
     OK(take(cpu, LOCK_TO_RUN, 0.02, &first));
@@ -142,10 +140,9 @@ START_TEST(lock_is_shared_by_runs)
     ck_assert_int_eq(take(cpu, LOCK_TO_RUN, 0.02, &first), -1);
     lock_drop(timed);
 }
-END_TEST
 
 /* Who would time waits for those who run, and nobody passes him. */
-START_TEST(runs_do_not_pass_a_measurement)
+TEST(runs_do_not_pass_a_measurement)
 {
     int first, second, end;
     OK(take(cpu, LOCK_TO_RUN, 0.02, &first));
@@ -162,11 +159,10 @@ START_TEST(runs_do_not_pass_a_measurement)
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
 }
-END_TEST
 
 /* Another user's process with another cache takes the same lock, whatever the first one's umask; a
  * device that no machine has keeps this test apart from measurements. */
-START_TEST(lock_is_for_all_users)
+TEST(lock_is_for_all_users)
 {
     const struct lock_device nowhere = {{TARGET_CPU, 100000 + (int)getpid()}, ""};
     struct stat info;
@@ -183,23 +179,21 @@ START_TEST(lock_is_for_all_users)
     unlink(path);
     unlink(queue);
 }
-END_TEST
 
-START_TEST(directory_of_locks_must_be_there)
+TEST(directory_of_locks_must_be_there)
 {
     int lock;
     setenv("FUSEPLAN_LOCK_DIR", test_path("nowhere"), 1);
     FAILS(take(cpu, LOCK_TO_TIME, 60, &lock), STATUS_ENVIRONMENT,
           "; FUSEPLAN_LOCK_DIR must name a directory");
 }
-END_TEST
 
 /* A planted link must not make a user write to a file of somebody's.  What else is in the way is
  * named with its owner, who alone can remove it from a sticky directory. */
 static const char *const in_the_way[] = {"", "", "this directory belongs to",
                                          "this special file belongs to"};
 
-START_TEST(lock_that_is_no_file_is_named)
+TEST_LOOP(lock_that_is_no_file_is_named, 0, ARRAY_LEN(in_the_way))
 {
     char *victim = test_path("victim");
     struct stat info;
@@ -216,9 +210,8 @@ START_TEST(lock_that_is_no_file_is_named)
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
 }
-END_TEST
 
-START_TEST(lock_of_a_program_without_a_name_is_told)
+TEST(lock_of_a_program_without_a_name_is_told)
 {
     int lock, other = open(lock_path(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     ck_assert_int_eq(flock(other, LOCK_EX), 0);
@@ -226,11 +219,10 @@ START_TEST(lock_of_a_program_without_a_name_is_told)
     ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_LOCK_DIR"));
     lock_drop(other);
 }
-END_TEST
 
 /* Who waits for a file that is removed meanwhile gets a lock that keeps nobody away: he locks the
  * file that is there then. */
-START_TEST(removed_lock_is_made_anew)
+TEST(removed_lock_is_made_anew)
 {
     struct stat named, locked;
     int first, lock, end;
@@ -250,12 +242,11 @@ START_TEST(removed_lock_is_made_anew)
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
 }
-END_TEST
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
 /* A measurement and a dump: each waits for somebody else until its session's limit passes. */
-START_TEST(sessions_take_turns)
+TEST(sessions_take_turns)
 {
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
@@ -275,11 +266,5 @@ START_TEST(sessions_take_turns)
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
     bench_close(b);
 }
-END_TEST
 
-SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), LOOP(waiting_is_told, 0, 2),
-      ONCE(lock_is_shared_by_runs), ONCE(runs_do_not_pass_a_measurement),
-      ONCE(lock_is_for_all_users), ONCE(directory_of_locks_must_be_there),
-      LOOP(lock_that_is_no_file_is_named, 0, ARRAY_LEN(in_the_way)),
-      ONCE(lock_of_a_program_without_a_name_is_told), ONCE(removed_lock_is_made_anew),
-      ONCE(sessions_take_turns))
+SUITE("lock", setup, test_dir_teardown)

@@ -196,15 +196,14 @@ static void become_nobody(void)
     prctl(PR_SET_DUMPABLE, 1); /* as it is for a program that this user starts */
 }
 
-START_TEST(it_is_tried_where_sigchld_was_ignored)
+TEST(it_is_tried_where_sigchld_was_ignored)
 {
     unsigned usual = sandbox_try();
     signal(SIGCHLD, SIG_IGN);
     ck_assert_uint_eq(sandbox_try(), usual);
 }
-END_TEST
 
-START_TEST(candidate_only_computes)
+TEST_LOOP(candidate_only_computes, 0, 2)
 {
     if (sandbox_try() != SANDBOX_ALL || (_i == 1 && geteuid() != 0))
         return; /* an older kernel, or a container */
@@ -222,9 +221,8 @@ START_TEST(candidate_only_computes)
     ck_assert_int_eq(waitpid(stranger, NULL, WNOHANG | WUNTRACED), 0);
     kill(stranger, SIGKILL);
 }
-END_TEST
 
-START_TEST(without_a_sandbox_it_does_all_else_too)
+TEST(without_a_sandbox_it_does_all_else_too)
 {
     char says[32];
     int sure = 0;
@@ -236,7 +234,5 @@ START_TEST(without_a_sandbox_it_does_all_else_too)
     kill(stranger, SIGKILL);
     check_failed(&t, STATUS_LAUNCH, says);
 }
-END_TEST
 
-SUITE("sandbox", test_dir_setup, test_dir_teardown, ONCE(it_is_tried_where_sigchld_was_ignored),
-      LOOP(candidate_only_computes, 0, 2), ONCE(without_a_sandbox_it_does_all_else_too))
+SUITE("sandbox", test_dir_setup, test_dir_teardown)

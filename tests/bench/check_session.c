@@ -32,7 +32,7 @@ static void check_segment(struct bench *b, int first, int last)
 }
 
 /* Programs that want every core keep threads waiting, and that is told. */
-START_TEST(load_of_others_is_noticed)
+TEST(load_of_others_is_noticed)
 {
     struct bench *b = honest_bench();
     int count = cpu_threads();
@@ -58,7 +58,6 @@ START_TEST(load_of_others_is_noticed)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* What a bench has told its listener. */
 struct told {
@@ -75,7 +74,7 @@ static void listen(void *ctx, const struct step *step)
     told->rounds = step->done;
 }
 
-START_TEST(candidates_are_compared_in_pairs)
+TEST(candidates_are_compared_in_pairs)
 {
     const struct sampling how = {.min_samples = 9, .max_samples = 9, .all_layers = true};
     struct told told = {.rounds = 0};
@@ -94,9 +93,8 @@ START_TEST(candidates_are_compared_in_pairs)
     ck_assert_int_ge(told.rounds, 8); /* told before each sample */
     bench_close(b);
 }
-END_TEST
 
-START_TEST(hopeless_plan_is_censored)
+TEST(hopeless_plan_is_censored)
 {
     struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
@@ -109,7 +107,6 @@ START_TEST(hopeless_plan_is_censored)
     trial_release(&t);
     bench_close(b);
 }
-END_TEST
 
 static double verified_error(const struct bench_options *o, const char *verdict)
 {
@@ -131,7 +128,7 @@ static double verified_error(const struct bench_options *o, const char *verdict)
 
 /* A verdict is stored once and believed by later sessions: here one that says what no verification
  * would find.  Other inputs have another one, and whoever asks for it verifies again. */
-START_TEST(verdicts_are_kept)
+TEST(verdicts_are_kept)
 {
     struct bench_options o = small_options(test_cache());
     double error = verified_error(&o, "0.5");
@@ -142,10 +139,9 @@ START_TEST(verdicts_are_kept)
     o.afresh = true;
     ck_assert_double_eq(verified_error(&o, NULL), error);
 }
-END_TEST
 
 /* A damaged binary is built again. */
-START_TEST(damaged_binary_is_rebuilt)
+TEST(damaged_binary_is_rebuilt)
 {
     struct bench_options o = small_options(test_path("cache"));
     struct choice c = choice_of(9, 9);
@@ -158,10 +154,9 @@ START_TEST(damaged_binary_is_rebuilt)
         bench_close(b);
     }
 }
-END_TEST
 
 /* What a session built long ago and uses now is not what another one removes first. */
-START_TEST(binary_in_use_is_not_trimmed)
+TEST(binary_in_use_is_not_trimmed)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     struct bench_options o = small_options(test_path("cache"));
@@ -179,7 +174,6 @@ START_TEST(binary_in_use_is_not_trimmed)
     cache_release(&shared);
     bench_close(b);
 }
-END_TEST
 
 /* ---- the first look at a compiler ------------------------------------------------------------ */
 
@@ -195,7 +189,7 @@ static struct bench *bench_by(const char *script, struct bench_options *o)
  * once by another program. */
 static const char *const first_looks[] = {"--version", "*.so", "--probe"};
 
-START_TEST(first_look_survives_a_kill)
+TEST_LOOP(first_look_survives_a_kill, 0, ARRAY_LEN(first_looks))
 {
     char text[1024];
     snprintf(text, sizeof(text),
@@ -208,10 +202,9 @@ START_TEST(first_look_survives_a_kill)
     bench_close(bench_by(text, &o));
     ck_assert(file_exists(test_path("killed")));
 }
-END_TEST
 
 /* Whatever else is printed beside the version. */
-START_TEST(compiler_is_named_by_its_own_macros)
+TEST(compiler_is_named_by_its_own_macros)
 {
     struct bench_options o = small_options(test_path("cache"));
     char expected[64];
@@ -222,10 +215,9 @@ START_TEST(compiler_is_named_by_its_own_macros)
     ck_assert_str_eq(bench_fingerprint(b)->compiler, expected);
     bench_close(b);
 }
-END_TEST
 
 /* A compiler that builds a second probe fails. */
-START_TEST(moved_cache_knows_its_probe)
+TEST(moved_cache_knows_its_probe)
 {
     char text[256];
     struct bench_options o = small_options(test_path("cache"));
@@ -237,7 +229,6 @@ START_TEST(moved_cache_knows_its_probe)
     ck_assert_int_eq(rename(test_path("cache"), o.cache_dir), 0);
     bench_close(small_bench(&o));
 }
-END_TEST
 
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
@@ -264,7 +255,7 @@ static const struct {
     {NULL, "#!/bin/sh\nkill -9 $$\n", "--version' failed (SIGKILL (Killed)); is the disk full"},
 };
 
-START_TEST(bad_environments_are_refused)
+TEST(bad_environments_are_refused)
 {
     struct workload w;
     small_workload(&w);
@@ -283,7 +274,6 @@ START_TEST(bad_environments_are_refused)
     check_refused(&o, &w, STATUS_ENVIRONMENT, "/nowhere/fuseplan-worker");
     workload_release(&w);
 }
-END_TEST
 
 /* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
 static rlim_t limit_space(int pieces_of_256_mib, rlim_t less)
@@ -294,7 +284,7 @@ static rlim_t limit_space(int pieces_of_256_mib, rlim_t less)
     return bytes;
 }
 
-START_TEST(small_address_space_is_refused)
+TEST(small_address_space_is_refused)
 {
 #ifdef __SANITIZE_ADDRESS__
     return;
@@ -311,7 +301,6 @@ START_TEST(small_address_space_is_refused)
     ck_assert_double_lt(clock_seconds() - start, 30);
     workload_release(&w);
 }
-END_TEST
 
 static volatile sig_atomic_t stop;
 
@@ -321,7 +310,7 @@ static void set_stop(int signal)
 }
 
 /* A compiler that hangs when it is first looked at keeps nobody waiting. */
-START_TEST(interrupt_ends_the_first_look)
+TEST_LOOP(interrupt_ends_the_first_look, 0, 2)
 {
     char hangs[128];
     struct bench_options o = small_options(test_path("cache"));
@@ -341,9 +330,8 @@ START_TEST(interrupt_ends_the_first_look)
     workload_release(&w);
     ck_assert_double_lt(clock_seconds() - start, 9);
 }
-END_TEST
 
-START_TEST(stop_flag_ends_the_work)
+TEST(stop_flag_ends_the_work)
 {
     struct bench_options o = small_options(test_cache());
     o.stop = &stop;
@@ -357,12 +345,5 @@ START_TEST(stop_flag_ends_the_work)
     check_segment(b, 9, 9);
     bench_close(b);
 }
-END_TEST
 
-SUITE("session", test_dir_setup, test_dir_teardown, ONCE(load_of_others_is_noticed),
-      ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),
-      ONCE(verdicts_are_kept), ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
-      ONCE(compiler_is_named_by_its_own_macros), ONCE(moved_cache_knows_its_probe),
-      LOOP(first_look_survives_a_kill, 0, ARRAY_LEN(first_looks)),
-      LOOP(interrupt_ends_the_first_look, 0, 2), ONCE(bad_environments_are_refused),
-      ONCE(small_address_space_is_refused), ONCE(stop_flag_ends_the_work))
+SUITE("session", test_dir_setup, test_dir_teardown)

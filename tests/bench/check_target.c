@@ -1,7 +1,7 @@
 #include "bench/bench_int.h"
 #include "tests/suite.h"
 
-START_TEST(fingerprint_text_has_every_field)
+TEST(fingerprint_text_has_every_field)
 {
     struct fingerprint f = {.device = "D",
                             .uuid = "U",
@@ -16,11 +16,10 @@ START_TEST(fingerprint_text_has_every_field)
     ck_assert_str_eq(text.ptr, "device=D\nuuid=U\ncapability=C\nunits=7\ndriver=R\ncompiler=G\n"
                                "libraries=L\nprotocol=1\n");
 }
-END_TEST
 
 /* Whatever the user's shell says of threads does not reach the worker, and no secret does.  Threads
  * that run plans are bound to their cores, and only these.  _i: whether they do. */
-START_TEST(worker_environment_is_steady)
+TEST_LOOP(worker_environment_is_steady, 0, 2)
 {
     setenv("OMP_NUM_THREADS", "77", 1);
     setenv("OPENBLAS_NUM_THREADS", "77", 1);
@@ -49,7 +48,5 @@ START_TEST(worker_environment_is_steady)
     ck_assert_int_eq(locale, 1);
     free(env);
 }
-END_TEST
 
-SUITE("target", NULL, NULL, ONCE(fingerprint_text_has_every_field),
-      LOOP(worker_environment_is_steady, 0, 2))
+SUITE("target", NULL, NULL)

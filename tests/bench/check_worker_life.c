@@ -28,7 +28,7 @@ static void plant(const char *body)
 
 /* A worker that was killed while it had nothing to do leaves the next candidate both of
  * its tries. */
-START_TEST(idle_workers_death_counts_for_nobody)
+TEST(idle_workers_death_counts_for_nobody)
 {
     struct bench *b = faulty_bench(10);
     OK(session_start_worker(b, &st));
@@ -40,10 +40,9 @@ START_TEST(idle_workers_death_counts_for_nobody)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* What a worker gives back at its end the session does not wait for, and another one may follow. */
-START_TEST(worker_ends_beside_the_session)
+TEST(worker_ends_beside_the_session)
 {
     struct bench *b = faulty_bench(10);
     OK(session_start_worker(b, &st));
@@ -59,10 +58,9 @@ START_TEST(worker_ends_beside_the_session)
     bench_end_turn(b);
     bench_close(b);
 }
-END_TEST
 
 /* Nor is the search at its end if one is killed before it has answered for the first time. */
-START_TEST(worker_is_started_twice)
+TEST(worker_is_started_twice)
 {
     char text[512];
     snprintf(text, sizeof(text),
@@ -78,7 +76,6 @@ START_TEST(worker_is_started_twice)
     check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* A worker that others end in two tries running, as the system does where memory is short, says
  * nothing about the candidate.  One that ends by itself does, and so does one that could have sent
@@ -110,7 +107,7 @@ static void kill_worker(void *ctx, const struct step *step)
     kill(program_of(killer.bench->client.process.pid), killer.signal);
 }
 
-START_TEST(kill_from_outside_is_nobodys_failure)
+TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
 {
     write_faulty_compiler(test_dir);
     if (kills[_i].sandboxed)
@@ -141,7 +138,6 @@ START_TEST(kill_from_outside_is_nobodys_failure)
         check_ok(&t);
     bench_close(b);
 }
-END_TEST
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
@@ -155,7 +151,7 @@ END_TEST
     "  FILE *f = fopen(path, \"w\"); fprintf(f, \"%d.\", (int)getpid()); fclose(f);"               \
     "  for (;;) pause(); }"
 
-START_TEST(daemon_of_a_candidate_ends_with_its_worker)
+TEST(daemon_of_a_candidate_ends_with_its_worker)
 {
     struct bench *b = faulty_bench(10);
     plant(DAEMON " honest(a);");
@@ -167,10 +163,9 @@ START_TEST(daemon_of_a_candidate_ends_with_its_worker)
     ck_assert(pid_ends(left));
     bench_close(b);
 }
-END_TEST
 
 /* Also where the search is killed with SIGKILL.  _i: it is a compiler's child. */
-START_TEST(all_that_runs_ends_with_the_search)
+TEST_LOOP(all_that_runs_ends_with_the_search, 0, 2)
 {
     pid_t search = fork();
     if (search == 0) {
@@ -190,10 +185,5 @@ START_TEST(all_that_runs_ends_with_the_search)
     waitpid(search, NULL, 0);
     ck_assert(pid_ends(left));
 }
-END_TEST
 
-SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(idle_workers_death_counts_for_nobody),
-      ONCE(worker_ends_beside_the_session), ONCE(worker_is_started_twice),
-      LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
-      ONCE(daemon_of_a_candidate_ends_with_its_worker),
-      LOOP(all_that_runs_ends_with_the_search, 0, 2))
+SUITE("worker life", test_dir_setup, test_dir_teardown)

@@ -51,7 +51,7 @@ static pid_t read_later(int reader)
 
 /* The ticker waits inside its drawing, or on a slow machine is about to.  A child that began now
  * would find a lock held. */
-START_TEST(a_child_begins_while_nothing_is_drawn)
+TEST(a_child_begins_while_nothing_is_drawn)
 {
     const struct options o = {.given = 0};
     const struct step step = {.phase = "plans"};
@@ -71,7 +71,6 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
     kill(reading, SIGKILL);
     waitpid(reading, &status, 0);
 }
-END_TEST
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -106,7 +105,7 @@ static pid_t write_events(const char *path)
 }
 
 /* Ctrl-C comes while the reader is slow. */
-START_TEST(a_signal_does_not_end_the_events)
+TEST(a_signal_does_not_end_the_events)
 {
     enum { SIGNALS = 20 };
     const char *path = test_path("events");
@@ -132,7 +131,5 @@ START_TEST(a_signal_does_not_end_the_events)
     ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"end\""));
     close(pipe);
 }
-END_TEST
 
-SUITE("the ticker of cmd/progress", test_dir_setup, test_dir_teardown,
-      ONCE(a_child_begins_while_nothing_is_drawn), ONCE(a_signal_does_not_end_the_events))
+SUITE("the ticker of cmd/progress", test_dir_setup, test_dir_teardown)

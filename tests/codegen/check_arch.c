@@ -17,7 +17,7 @@ static const struct {
      "arch=compute_120,code=sm_120"},
 };
 
-START_TEST(lists_are_read_and_written)
+TEST_LOOP(lists_are_read_and_written, 0, ARRAY_LEN(lists))
 {
     struct arch_list got;
     SCOPED_BUF options = BUF_INIT;
@@ -28,7 +28,6 @@ START_TEST(lists_are_read_and_written)
     arch_options(&got, &options);
     ck_assert_str_eq(options.ptr, lists[_i].options);
 }
-END_TEST
 
 static const struct {
     const char *text, *says;
@@ -40,14 +39,13 @@ static const struct {
     {"sm_80, sm_86", "' sm_86' is unknown"},
 };
 
-START_TEST(what_is_no_list_is_refused)
+TEST_LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused))
 {
     struct arch_list got;
     FAILS(arch_parse_list(refused[_i].text, &got, &st), STATUS_USAGE, "");
     ck_assert_int_eq(got.count, 0);
     ck_assert_msg(strstr(st.message, refused[_i].says) != NULL, "%s", st.message);
 }
-END_TEST
 
 static const struct {
     int arch, device;
@@ -57,12 +55,9 @@ static const struct {
     {90, 90, true}, {90, 100, false}, {90, 91, false}, {100, 103, true},
 };
 
-START_TEST(code_runs_within_a_major_version)
+TEST_LOOP(code_runs_within_a_major_version, 0, ARRAY_LEN(pairs))
 {
     ck_assert_int_eq(arch_runs(pairs[_i].arch, pairs[_i].device), pairs[_i].runs);
 }
-END_TEST
 
-SUITE("arch", NULL, NULL, LOOP(lists_are_read_and_written, 0, ARRAY_LEN(lists)),
-      LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused)),
-      LOOP(code_runs_within_a_major_version, 0, ARRAY_LEN(pairs)))
+SUITE("arch", NULL, NULL)

@@ -41,7 +41,7 @@ static const char *why_not(enum test_chain which, struct segment s, const char *
 }
 
 /* Whatever runs a segment stores all of its outputs and reads no weight that is not there. */
-START_TEST(choices_store_all_outputs)
+TEST_LOOP(choices_store_all_outputs, 0, CHAIN_COUNT *SEGMENT_COUNT)
 {
     enum test_chain which = (enum test_chain)(_i / SEGMENT_COUNT);
     struct segment s = segment_at(_i % SEGMENT_COUNT);
@@ -62,20 +62,18 @@ START_TEST(choices_store_all_outputs)
         }
     }
 }
-END_TEST
 
 /* The sum is read by operator 13, too. */
-START_TEST(sums_that_others_read_are_stored)
+TEST(sums_that_others_read_are_stored)
 {
     const struct segment norm = {7, 9}, sum = {7, 8};
     ck_assert(serves(CHAIN_PRE, norm, "hopper_gemm"));
     ck_assert(serves(CHAIN_PRE, sum, "hopper_gemm"));
     ck_assert(serves(CHAIN_PRE, norm, "generated"));
 }
-END_TEST
 
 /* A stage whose last operator alone is stored ends where others read. */
-START_TEST(stages_end_where_others_read)
+TEST(stages_end_where_others_read)
 {
     struct cuda_stage stages[OP_COUNT];
     const struct segment rows = {8, 9};
@@ -84,9 +82,8 @@ START_TEST(stages_end_where_others_read)
     ck_assert_int_eq(stages[0].last, 8);
     ck_assert_int_eq(stages[1].kind, STAGE_ROWS);
 }
-END_TEST
 
-START_TEST(missing_biases_are_refused)
+TEST(missing_biases_are_refused)
 {
     const struct segment split = {0, 1}, sum = {7, 8}, gelu = {10, 11}, attention = {1, 6};
     const char *why = "its kernel needs a weight that an operator lacks";
@@ -100,16 +97,14 @@ START_TEST(missing_biases_are_refused)
     for (int op = 0; op < OP_COUNT; op++)
         ck_assert(serves(CHAIN_NO_BIAS, (struct segment){(int8_t)op, (int8_t)op}, "generated"));
 }
-END_TEST
 
-START_TEST(missing_betas_are_refused)
+TEST(missing_betas_are_refused)
 {
     const char *why = "its kernel needs a weight that an operator lacks";
     ck_assert_str_eq(why_not(CHAIN_NO_BETA, (struct segment){7, 9}, "hopper_gemm"), why);
     ck_assert_str_eq(why_not(CHAIN_NO_BETA, (struct segment){9, 9}, "generated"), why);
     ck_assert(serves(CHAIN_NO_BETA, (struct segment){7, 8}, "hopper_gemm"));
 }
-END_TEST
 
 /* Whether an implementation of CUDA runs a segment of a chain by its default schedule. */
 static bool runs(const char *chain, struct segment s, const char *impl)
@@ -121,7 +116,7 @@ static bool runs(const char *chain, struct segment s, const char *impl)
     return choice_applicable(&c, &t, &why);
 }
 
-START_TEST(functions_without_a_kernel_are_refused)
+TEST(functions_without_a_kernel_are_refused)
 {
     const struct segment activation = {10, 11}, sum = {7, 8}, norm = {7, 9}, split = {0, 1};
     ck_assert(runs("gelu_tanh", activation, "library"));
@@ -142,10 +137,9 @@ START_TEST(functions_without_a_kernel_are_refused)
         ck_assert(runs("bias", rows, "hopper_attention"));
     }
 }
-END_TEST
 
 /* Every segment of every chain, and the hand-written attention. */
-START_TEST(cuda_runs_every_chain)
+TEST_LOOP(cuda_runs_every_chain, 0, 5 * 32)
 {
     enum { ACTIVATIONS = 5 };
     static const enum function_id activations[ACTIVATIONS] = {
@@ -163,10 +157,9 @@ START_TEST(cuda_runs_every_chain)
         ck_assert_msg(runs(c->name, segment_at(i), "generated"), "%s: segment %d", c->name, i);
     ck_assert(runs(c->name, (struct segment){ATTENTION_FIRST, ATTENTION_LAST}, "handwritten"));
 }
-END_TEST
 
 /* A GEMM hands pairs of columns to a gate.  A head's halves are further apart than its tile. */
-START_TEST(gates_join_gemms_and_rotations_do_not)
+TEST(gates_join_gemms_and_rotations_do_not)
 {
     struct cuda_stage stages[OP_COUNT];
     const struct segment gate = {10, 11}, split = {0, 1}, attention = {0, 6};
@@ -176,10 +169,9 @@ START_TEST(gates_join_gemms_and_rotations_do_not)
     ck_assert_int_eq(stages[1].first, 1);
     ck_assert_int_eq(stages[1].kind, STAGE_ATTENTION);
 }
-END_TEST
 
 /* A target that lacks code for an operator of a chain says so before anything is compiled. */
-START_TEST(chains_without_code_are_refused)
+TEST(chains_without_code_are_refused)
 {
     struct workload w;
     workload_init(&w);
@@ -193,10 +185,5 @@ START_TEST(chains_without_code_are_refused)
     OK(build_check(&t, &w, &st));
     workload_release(&w);
 }
-END_TEST
 
-SUITE("chains", NULL, NULL, LOOP(choices_store_all_outputs, 0, CHAIN_COUNT *SEGMENT_COUNT),
-      ONCE(sums_that_others_read_are_stored), ONCE(stages_end_where_others_read),
-      ONCE(missing_biases_are_refused), ONCE(missing_betas_are_refused),
-      ONCE(functions_without_a_kernel_are_refused), LOOP(cuda_runs_every_chain, 0, 5 * 32),
-      ONCE(gates_join_gemms_and_rotations_do_not), ONCE(chains_without_code_are_refused))
+SUITE("chains", NULL, NULL)

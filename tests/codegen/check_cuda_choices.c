@@ -21,7 +21,7 @@ static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX]
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-START_TEST(choices_start_with_the_defaults)
+TEST_LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT)
 {
     struct choice choices[2 * CUDA_CHOICES_MAX];
     int count = all_choices(segment_at(_i), choices);
@@ -37,7 +37,6 @@ START_TEST(choices_start_with_the_defaults)
                 memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) == 0)
                 ck_abort_msg("choices %d and %d are the same", j, i);
 }
-END_TEST
 
 #define TARGET(type, size, architecture, has_library, has_cover)                                   \
     {                                                                                              \
@@ -160,7 +159,7 @@ static const struct {
     {&fp32, "handwritten", {2, 6}, "warps=rows", "fp32 has one kernel"},
 };
 
-START_TEST(implementations_run_what_they_can)
+TEST_LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows))
 {
     struct choice c = {.chain = &chain_bert,
                        .segment = rows[_i].segment,
@@ -170,7 +169,6 @@ START_TEST(implementations_run_what_they_can)
     ck_assert_int_eq(choice_applicable(&c, rows[_i].target, &why), rows[_i].why == NULL);
     ck_assert_msg(rows[_i].why == NULL || strstr(why, rows[_i].why) != NULL, "%s", why);
 }
-END_TEST
 
 struct named {
     char *symbol;
@@ -200,7 +198,7 @@ static bool turns_argument(const struct choice *c)
 }
 
 /* Programs hold the sources of many choices side by side. */
-START_TEST(sources_with_the_same_symbol_are_the_same)
+TEST(sources_with_the_same_symbol_are_the_same)
 {
     enum { MOST = SEGMENT_COUNT * CUDA_CHOICES_MAX };
     SCOPED struct named *of = mem_alloc(MOST, sizeof(*of));
@@ -227,7 +225,6 @@ START_TEST(sources_with_the_same_symbol_are_the_same)
     while (count > 0)
         free(of[--count].symbol);
 }
-END_TEST
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
@@ -251,7 +248,7 @@ static void check_launch(const struct choice *c, const struct build_target *t,
     ck_assert_int_eq(l.workspace_bytes > 0, split);
 }
 
-START_TEST(launches_are_sane)
+TEST_LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes))
 {
     struct workload w = workload_of_195((enum dtype)(_i / 2 % DTYPE_COUNT));
     w.head_size = head_sizes[_i / 2 / DTYPE_COUNT];
@@ -270,7 +267,6 @@ START_TEST(launches_are_sane)
         }
     workload_release(&w);
 }
-END_TEST
 
 /* ---- what code is compiled for --------------------------------------------------------------- */
 
@@ -289,7 +285,7 @@ static const struct {
      "than a thread block can have"},
 };
 
-START_TEST(sizes_without_code_are_refused)
+TEST_LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code))
 {
     const struct workload w = {.chain = &chain_bert,
                                .head_size = without_code[_i].head_size,
@@ -301,10 +297,9 @@ START_TEST(sizes_without_code_are_refused)
     t = build_target_of(TARGET_CPU, "avx512", false, &w);
     OK(build_check(&t, &w, &st));
 }
-END_TEST
 
 /* The segments that compute a GEMM or what it reads, where implementations have e4m3 or none. */
-START_TEST(precision_without_kernels_is_refused)
+TEST(precision_without_kernels_is_refused)
 {
     static const struct {
         struct segment s;
@@ -342,7 +337,6 @@ START_TEST(precision_without_kernels_is_refused)
     FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "no kernels for qkv on sm_90a in e4m3");
     workload_release(&w);
 }
-END_TEST
 
 /* Chains whose first tensors fit one kernel with attention, and those that are turned before it. */
 static const struct {
@@ -353,7 +347,7 @@ static const struct {
                 {"silu+gate+rope", "sm_90", 7960},
                 {"bert", "sm_80", 0}};
 
-START_TEST(plans_of_the_least_expected_time)
+TEST_LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected))
 {
     struct workload w;
     struct plan plan;
@@ -369,10 +363,9 @@ START_TEST(plans_of_the_least_expected_time)
         ck_assert_uint_eq(plan_value(plan), expected[_i].value);
     workload_release(&w);
 }
-END_TEST
 
 /* Tiles of an order of tokens are launched for all layers alike. */
-START_TEST(kinds_of_layers_share_an_order_of_tokens)
+TEST_LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3)
 {
     struct workload w;
     workload_init(&w);
@@ -385,13 +378,5 @@ START_TEST(kinds_of_layers_share_an_order_of_tokens)
     ck_assert_int_eq(build_target_of(TARGET_CUDA, "sm_90", true, &w).ordered, _i < 2);
     workload_release(&w);
 }
-END_TEST
 
-SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
-      LOOP(implementations_run_what_they_can, 0, ARRAY_LEN(rows)),
-      ONCE(sources_with_the_same_symbol_are_the_same),
-      LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)),
-      ONCE(precision_without_kernels_is_refused),
-      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)),
-      LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected)),
-      LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3))
+SUITE("cuda_choices", NULL, NULL)

@@ -88,7 +88,7 @@ static void judge(struct point *p, double most_kept, double *sum, double *most)
     workload_release(&p->w);
 }
 
-START_TEST(defaults_are_near_the_fastest)
+TEST_LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables))
 {
     char path[512], line[256], schedule[80];
     struct point p = {.name = ""};
@@ -125,6 +125,5 @@ START_TEST(defaults_are_near_the_fastest)
                   "%s: defaults take %.3f times as long as the fastest schedules, %.3f at most",
                   tables[_i].impl, exp(sum / points), most);
 }
-END_TEST
 
-SUITE("cuda_expected", NULL, NULL, LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables)))
+SUITE("cuda_expected", NULL, NULL)

@@ -3,11 +3,10 @@
 #include "golden.h"
 #include "segments.h"
 
-START_TEST(matches_golden)
+TEST_LOOP(matches_golden, 0, GOLDEN_COUNT)
 {
     struct choice c = golden_choice(_i);
     check_golden(&c, &build_cpu, ".c");
 }
-END_TEST
 
-SUITE("emit_cpu", NULL, NULL, LOOP(matches_golden, 0, GOLDEN_COUNT))
+SUITE("emit_cpu", NULL, NULL)

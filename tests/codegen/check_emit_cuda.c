@@ -9,15 +9,14 @@ static const struct build_target hopper = {.chain = &chain_bert,
                                            .arch = CUDA_ARCH_HOPPER,
                                            .library = true};
 
-START_TEST(matches_golden)
+TEST_LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT)
 {
     struct cuda_source s = cuda_golden(_i);
     check_golden(&s.choice, &s.target, ".cu");
 }
-END_TEST
 
 /* With stamps a text stands in front, and a kernel has one parameter and one line more. */
-START_TEST(stamps_change_nothing_else)
+TEST_LOOP(stamps_change_nothing_else, 0, CUDA_GOLDEN_COUNT)
 {
     static const char parameter[] = "fp_stamps *stamps, ",
                       line[] = "    const fp::stamped_kernel until_its_end(stamps);\n";
@@ -36,7 +35,6 @@ START_TEST(stamps_change_nothing_else)
     ck_assert_uint_eq(strlen(body), plain.len + (has ? strlen(parameter) + strlen(line) : 0));
     ck_assert(!has || (strstr(body, parameter) != NULL && strstr(body, line) != NULL));
 }
-END_TEST
 
 static void emit_generated(int segment, struct buf *out)
 {
@@ -64,7 +62,7 @@ static void check_includes(const char *text)
 }
 
 /* Sources and kernels include nothing that NVRTC would have to look for. */
-START_TEST(headers_are_embedded)
+TEST(headers_are_embedded)
 {
     const struct kernel_file *files;
     int count = kernel_files(TARGET_CUDA, &files);
@@ -80,7 +78,5 @@ START_TEST(headers_are_embedded)
         check_includes(text.ptr);
     }
 }
-END_TEST
 
-SUITE("emit_cuda", NULL, NULL, LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT),
-      LOOP(stamps_change_nothing_else, 0, CUDA_GOLDEN_COUNT), ONCE(headers_are_embedded))
+SUITE("emit_cuda", NULL, NULL)

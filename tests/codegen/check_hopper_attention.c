@@ -29,7 +29,7 @@ static struct cuda_launch launch_of(const char *schedule, const struct workload 
     return l;
 }
 
-START_TEST(hopper_attention_has_tiles_of_query_blocks)
+TEST_LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct cuda_launch l = launch_of(tilings[_i].schedule, &w);
@@ -42,11 +42,10 @@ START_TEST(hopper_attention_has_tiles_of_query_blocks)
     ck_assert(!l.cooperative);
     workload_release(&w);
 }
-END_TEST
 
 /* 1024 tokens are 16 query blocks.  In two parts every tile comes twice, heads count arrivals, and
  * the workspace has a sum for each row. */
-START_TEST(a_cover_in_parts_needs_counters_and_sums)
+TEST(a_cover_in_parts_needs_counters_and_sums)
 {
     static const struct {
         const char *mask;
@@ -69,10 +68,9 @@ START_TEST(a_cover_in_parts_needs_counters_and_sums)
         workload_release(&w);
     }
 }
-END_TEST
 
 /* A tile has room for 32 blocks of keys. */
-START_TEST(narrow_bands_may_be_joined)
+TEST(narrow_bands_may_be_joined)
 {
     static const struct {
         const char *mask, *local;
@@ -96,8 +94,5 @@ START_TEST(narrow_bands_may_be_joined)
         workload_release(&w);
     }
 }
-END_TEST
 
-SUITE("hopper_attention", NULL, NULL,
-      LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings)),
-      ONCE(a_cover_in_parts_needs_counters_and_sums), ONCE(narrow_bands_may_be_joined))
+SUITE("hopper_attention", NULL, NULL)

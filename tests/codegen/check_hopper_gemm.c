@@ -42,7 +42,7 @@ static const struct {
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
-START_TEST(tiles_of_a_launch)
+TEST_LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of(launches[_i].segment, launches[_i].schedule);
@@ -57,7 +57,6 @@ START_TEST(tiles_of_a_launch)
     ck_assert_int_eq(l.workspace_bytes, 0);
     ck_assert(!l.cooperative);
 }
-END_TEST
 
 /* Heads of 64; whether there is a tile whose cluster makes up a row. */
 static const struct {
@@ -65,7 +64,7 @@ static const struct {
     bool any;
 } clusters[] = {{12, true}, {16, true}, {3, true}, {17, false}};
 
-START_TEST(clusters_have_whole_rows)
+TEST_LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){7, 9}, "");
@@ -88,10 +87,9 @@ START_TEST(clusters_have_whole_rows)
     }
     ck_assert_int_eq(any, clusters[_i].any);
 }
-END_TEST
 
 /* 16 rows by 128 of 384 columns: 3 * 2^18 tiles of so many rows, and 3 * 2^19. */
-START_TEST(places_of_tiles_are_found)
+TEST_LOOP(places_of_tiles_are_found, 0, 2)
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){0, 0}, "tile=16x128_swap");
@@ -103,7 +101,6 @@ START_TEST(places_of_tiles_are_found)
     if (_i > 0)
         ck_assert_str_eq(why, "the kernel finds the places of less than 2^20 tiles");
 }
-END_TEST
 
 /* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split.
  * Launches are laid out for all rows, those of padding too. */
@@ -117,7 +114,7 @@ static const struct {
              {1, 257, 2, {0}, false},
              {2, 128, 4, {64, 64}, false}};
 
-START_TEST(the_norm_of_a_split_is_for_few_rows)
+TEST_LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     SCOPED_BUF schedule = BUF_INIT;
@@ -132,7 +129,6 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
 }
-END_TEST
 
 /* What TMA copies, for fp_maps: in, weight, out, residual, sum, and the result in e4m3. */
 static const struct {
@@ -204,7 +200,7 @@ static const struct {
       {true, WEIGHT_WQKV, {128, 384}, {128, 192}, true}}},
 };
 
-START_TEST(maps_of_a_launch)
+TEST_LOOP(maps_of_a_launch, 0, ARRAY_LEN(described))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of(described[_i].segment, described[_i].schedule);
@@ -221,10 +217,9 @@ START_TEST(maps_of_a_launch)
         }
     }
 }
-END_TEST
 
 /* A chain that normalises before stores what the norm is of, too: by TMA where it stores by TMA. */
-START_TEST(sums_beside_norms)
+TEST_LOOP(sums_beside_norms, 0, 3)
 {
     static const char *const schedules[] = {"tile=64x64", "tile=16x128_swap norm=memory",
                                             "tile=64x64 split=2 norm=memory"};
@@ -242,7 +237,6 @@ START_TEST(sums_beside_norms)
     ck_assert_mem_eq(sum->size, out->size, sizeof(out->size));
     ck_assert_mem_eq(sum->box, out->box, sizeof(out->box));
 }
-END_TEST
 
 static const struct {
     const char *schedule;
@@ -256,7 +250,7 @@ static const struct {
              {"tile=64x64 e4m3=ffn2", true}};
 
 /* A gate stores F of 2F columns. */
-START_TEST(gates_store_half_the_columns)
+TEST_LOOP(gates_store_half_the_columns, 0, ARRAY_LEN(gates))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){10, 11}, gates[_i].schedule);
@@ -278,7 +272,6 @@ START_TEST(gates_store_half_the_columns)
     ck_assert_int_eq(l.maps[out].size[0], 144);
     ck_assert_int_eq(l.maps[out].box[0], 32);
 }
-END_TEST
 
 static const struct {
     int head_size;
@@ -302,7 +295,7 @@ static const struct {
               {24, "tile=64x96", false}};
 
 /* The tile of a thread block has both columns of each pair. */
-START_TEST(heads_that_are_turned_are_whole)
+TEST_LOOP(heads_that_are_turned_are_whole, 0, ARRAY_LEN(turned))
 {
     struct workload w = workload_of_195(DTYPE_FP16);
     struct choice c = choice_of((struct segment){0, 1}, turned[_i].schedule);
@@ -321,11 +314,5 @@ START_TEST(heads_that_are_turned_are_whole)
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::store_turned_qkv<dtype, W>"));
     ck_assert_ptr_nonnull(strstr(text.ptr, "fp::table(a, 12)"));
 }
-END_TEST
 
-SUITE("hopper_gemm", NULL, NULL, LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
-      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
-      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)), LOOP(sums_beside_norms, 0, 3),
-      LOOP(gates_store_half_the_columns, 0, ARRAY_LEN(gates)),
-      LOOP(heads_that_are_turned_are_whole, 0, ARRAY_LEN(turned)))
+SUITE("hopper_gemm", NULL, NULL)

@@ -3,16 +3,15 @@
 
 static struct status st; /* of the call that a test is about */
 
-START_TEST(schedule_text_is_words)
+TEST(schedule_text_is_words)
 {
     struct schedule sch = {.pick = {1, 2, 0}};
     SCOPED_BUF text = BUF_INIT;
     schedule_text(generated_cpu(), &sch, &text);
     ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
 }
-END_TEST
 
-START_TEST(choices_survive_their_text)
+TEST_LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT)
 {
     struct choice choices[CHOICES_MAX], parsed;
     struct segment s = segment_at(_i / 2);
@@ -26,7 +25,6 @@ START_TEST(choices_survive_their_text)
         ck_assert_int_eq(choices[i].impl->handwritten, _i % 2 != 0 && s.first == 2 && s.last == 6);
     }
 }
-END_TEST
 
 static const struct {
     struct segment segment;
@@ -59,7 +57,7 @@ static const struct {
     {"tile=64x64 split=1 norm=cluster e4m3", "'e4m3' is not KNOB=VALUE"},
 };
 
-START_TEST(schedules_have_a_precision)
+TEST_LOOP(schedules_have_a_precision, 0, ARRAY_LEN(precisions))
 {
     const char *schedule = precisions[_i].schedule, *says = precisions[_i].says;
     const struct segment s = {10, 11};
@@ -70,7 +68,6 @@ START_TEST(schedules_have_a_precision)
     if (says == NULL)
         ck_assert_uint_eq(c.schedule.precision, 1 << GEMM_FFN1 | 1 << GEMM_FFN2);
 }
-END_TEST
 
 /* What a segment has in e4m3 if the plan has all that it touches so; in: -2 where it cannot. */
 static const struct {
@@ -91,7 +88,7 @@ static const struct {
     {"pre", {12, 14}, GEMM_FFN2, GEMM_QKV, true},
 };
 
-START_TEST(segments_use_e4m3)
+TEST_LOOP(segments_use_e4m3, 0, ARRAY_LEN(uses))
 {
     const struct chain *chain = chain_find(uses[_i].chain);
     const struct segment s = uses[_i].s;
@@ -105,9 +102,8 @@ START_TEST(segments_use_e4m3)
     ck_assert_int_eq(use.out, uses[_i].out);
     ck_assert_int_eq(use.both, uses[_i].both);
 }
-END_TEST
 
-START_TEST(refuses_bad_choices)
+TEST_LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices))
 {
     struct choice c;
     FAILS(choice_parse(TARGET_CPU, &chain_bert, bad_choices[_i].segment, bad_choices[_i].impl,
@@ -115,9 +111,8 @@ START_TEST(refuses_bad_choices)
           bad_choices[_i].code, bad_choices[_i].message);
     ck_assert_ptr_null(c.impl);
 }
-END_TEST
 
-START_TEST(knobs_without_effect_are_refused)
+TEST(knobs_without_effect_are_refused)
 {
     const char *why = NULL;
     const struct choice rowwise = {.chain = &chain_bert,
@@ -133,10 +128,5 @@ START_TEST(knobs_without_effect_are_refused)
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));
     ck_assert_str_eq(why, "row_block is a knob of GEMMs, and this segment has none");
 }
-END_TEST
 
-SUITE("impl", NULL, NULL, ONCE(schedule_text_is_words),
-      LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
-      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)), ONCE(knobs_without_effect_are_refused),
-      LOOP(schedules_have_a_precision, 0, ARRAY_LEN(precisions)),
-      LOOP(segments_use_e4m3, 0, ARRAY_LEN(uses)))
+SUITE("impl", NULL, NULL)

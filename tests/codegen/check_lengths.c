@@ -91,7 +91,7 @@ static void check_lists(const struct workload *with, const struct workload *full
 }
 
 /* _i: a shape; the large one with the first mask, full. */
-START_TEST(lists_keep_what_lengths_leave)
+TEST_LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes))
 {
     bool large = shapes[_i].seq_len > 2000;
     for (size_t m = 0; m < ARRAY_LEN(mask_names); m += large ? ARRAY_LEN(mask_names) : 1) {
@@ -102,7 +102,6 @@ START_TEST(lists_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
-END_TEST
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
@@ -200,7 +199,7 @@ static void check_tiles(const struct workload *with, const struct workload *full
 }
 
 /* _i: a shape.  In the large one tiles have more entries than their heads. */
-START_TEST(tiles_keep_what_lengths_leave)
+TEST_LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes))
 {
     static const struct tiling tilings[] = {
         {.rows = 1}, {.rows = 2}, {.rows = 1, .ordered = true}, {.rows = 2, .ordered = true}};
@@ -214,7 +213,6 @@ START_TEST(tiles_keep_what_lengths_leave)
         workload_release(&full);
     }
 }
-END_TEST
 
 /* ---- tiles of joined rows -------------------------------------------------------------------- */
 
@@ -265,7 +263,7 @@ static void ck_joined(const struct workload *w, bool packed)
 
 /* _i: a shape with at most 500 tokens.  Packed and not; also where one row of padding has no key.
  */
-START_TEST(joined_tiles_keep_the_keys_of_their_sequences)
+TEST_LOOP(joined_tiles_keep_the_keys_of_their_sequences, 0, 3)
 {
     static const char *const bands[] = {"full", "causal", "sliding:w=3", "sliding_causal:w=70"};
     for (size_t m = 0; m < ARRAY_LEN(bands); m++) {
@@ -278,8 +276,5 @@ START_TEST(joined_tiles_keep_the_keys_of_their_sequences)
         workload_release(&full);
     }
 }
-END_TEST
 
-SUITE("lengths", NULL, NULL, LOOP(joined_tiles_keep_the_keys_of_their_sequences, 0, 3),
-      LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)),
-      LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes)))
+SUITE("lengths", NULL, NULL)

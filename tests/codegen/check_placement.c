@@ -119,7 +119,7 @@ static const struct {
                {&cpu, 1, true, 0},           {&hopper, 17, true, 0},
                {&hopper, 1, true, GEMM_ALL}, {&hopper, 17, false, 1 << GEMM_QKV | 1 << GEMM_FFN2}};
 
-START_TEST(tensors_in_use_at_once_lie_apart)
+TEST_LOOP(tensors_in_use_at_once_lie_apart, 0, ARRAY_LEN(targets))
 {
     w.chain = chain_of(
         (struct chain_functions){.pre = targets[_i].pre, .activation = FUNCTION_BIAS_GELU});
@@ -147,11 +147,10 @@ START_TEST(tensors_in_use_at_once_lie_apart)
     }
     ck_assert_int_ge(checked, 1);
 }
-END_TEST
 
 /* 48920: 0, 1-6, 7-9, 10-11, 12-14.  The 3072 columns of 11 lie over the 2304 of 0 and the 768 of
  * 6, beside the 768 of 9. */
-START_TEST(memory_is_shared)
+TEST(memory_is_shared)
 {
     struct candidate c;
     struct placement p;
@@ -164,10 +163,9 @@ START_TEST(memory_is_shared)
     ck_assert_int_eq(p.at[TENSOR_X], -1);
     ck_assert_int_eq(p.elements, tokens * 3840);
 }
-END_TEST
 
 /* In e4m3 the 3072 columns of 11 take the memory of 1536, and no other. */
-START_TEST(e4m3_takes_less)
+TEST(e4m3_takes_less)
 {
     struct candidate c;
     struct placement p;
@@ -178,7 +176,6 @@ START_TEST(e4m3_takes_less)
     ck_assert_int_ge(p.at[TENSOR_COUNT + GEMM_FFN2], 0);
     ck_assert_int_lt(p.elements, (int64_t)w.batch * w.seq_len * 3900);
 }
-END_TEST
 
 static void setup(void)
 {
@@ -193,5 +190,4 @@ static void teardown(void)
     workload_release(&w);
 }
 
-SUITE("placement", setup, teardown, LOOP(tensors_in_use_at_once_lie_apart, 0, ARRAY_LEN(targets)),
-      ONCE(memory_is_shared), ONCE(e4m3_takes_less))
+SUITE("placement", setup, teardown)

@@ -212,6 +212,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
 static struct choice sources[SOURCES_MAX];
 static int source_count, bert_count;           /* those of BERT's chain come first */
 static const struct chain *chains[CHAINS_MAX]; /* the others */
+static int chain_count;
 
 static bool whole_product(void)
 {
@@ -262,18 +263,27 @@ static void run_shape(const struct shape *shape, int shape_index, int shapes, in
     scene_release(&s);
 }
 
-START_TEST(segments_agree_with_the_oracle)
+static void __attribute__((constructor)) list_segments(void)
+{
+    chain_count = chains_listed(segments_of_every_chain, chains);
+    source_count = all_sources(segments_of_every_chain, sources);
+    while (bert_count < source_count && sources[bert_count].chain == &chain_bert)
+        bert_count++;
+    if (whole_product())
+        tcase_set_timeout(suite_tests(), 7200);
+}
+
+TEST_LOOP(segments_agree_with_the_oracle, 0, MASKS)
 {
     struct shape shapes[SHAPES_MAX];
     int count = whole_product() ? all_shapes(shapes) : pairwise_shapes(shapes);
     for (int i = 0; i < count; i++)
         run_shape(&shapes[i], i, count, _i);
 }
-END_TEST
 
 /* Sources of another chain, on a third of the shapes; if it has those of all segments, each on a
  * third of these. */
-START_TEST(other_chains_agree_with_the_oracle)
+TEST_LOOP(other_chains_agree_with_the_oracle, 0, chain_count)
 {
     enum { EVERY = 3 };
     const struct chain *c = chains[_i];
@@ -295,20 +305,5 @@ START_TEST(other_chains_agree_with_the_oracle)
     for (int i = bert_count; i < source_count; i++)
         ck_assert(ran[i] == (sources[i].chain == c));
 }
-END_TEST
 
-int main(void)
-{
-    int chain_count = chains_listed(segments_of_every_chain, chains);
-    source_count = all_sources(segments_of_every_chain, sources);
-    while (bert_count < source_count && sources[bert_count].chain == &chain_bert)
-        bert_count++;
-    Suite *suite = suite_create("segments_cpu");
-    TCase *tcase = tcase_create("against the oracle");
-    if (whole_product())
-        tcase_set_timeout(tcase, 7200);
-    tcase_add_loop_test(tcase, segments_agree_with_the_oracle, 0, MASKS);
-    tcase_add_loop_test(tcase, other_chains_agree_with_the_oracle, 0, chain_count);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("segments_cpu", NULL, NULL)

@@ -69,7 +69,7 @@ static void emit(const char *impl, const char *schedule, int tokens, struct stan
     emit_plan("7-8", impl, schedule, tokens, NULL, out);
 }
 
-START_TEST(products_need_cublaslt_and_name_their_algorithm)
+TEST(products_need_cublaslt_and_name_their_algorithm)
 {
     struct standalone p;
     emit("library", "algorithm=3", 0, &p);
@@ -83,10 +83,9 @@ START_TEST(products_need_cublaslt_and_name_their_algorithm)
     ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 40, 3};"), 1);
     standalone_release(&p);
 }
-END_TEST
 
 /* 65 tokens by 768 columns: 2 x 12 tiles of 64 x 64, each of a cluster of two thread blocks. */
-START_TEST(maps_are_in_the_plan)
+TEST(maps_are_in_the_plan)
 {
     struct standalone p;
     emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
@@ -101,11 +100,10 @@ START_TEST(maps_are_in_the_plan)
     ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}, false},"), 1);
     standalone_release(&p);
 }
-END_TEST
 
 /* Kinds of layers differ in their masks, and share all else: 65 tokens by themselves alone are in
  * two blocks of 64, and all pairs of them in four. */
-START_TEST(kinds_of_layers_share_a_plan)
+TEST(kinds_of_layers_share_a_plan)
 {
     struct standalone p;
     emit_plan("2-6", "hopper_attention", "", 0, "sliding:w=0", &p);
@@ -121,10 +119,9 @@ START_TEST(kinds_of_layers_share_a_plan)
     ck_assert_int_eq(occurrences(plan, ".tiles = &local_query_tiles},"), 1);
     standalone_release(&p);
 }
-END_TEST
 
 /* Segments that differ in their operands alone share a kernel, and with it a file. */
-START_TEST(segments_share_kernels)
+TEST(segments_share_kernels)
 {
     static const char row[] = "{(const void *)bert_segment_gemm_hopper_gemm,";
     static const char file[] = "segment_gemm_hopper_gemm.cu";
@@ -142,11 +139,10 @@ START_TEST(segments_share_kernels)
     ck_assert_int_eq(occurrences(plan, "maps_12_12, {768, 3072, 12, 13, -1, -1, -1, -1},"), 1);
     standalone_release(&p);
 }
-END_TEST
 
 /* Every word "encoder" of the texts is the library's name, so that two libraries fit
  * one program. */
-START_TEST(names_begin_with_the_library_s)
+TEST(names_begin_with_the_library_s)
 {
     struct standalone p;
     emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
@@ -165,8 +161,5 @@ START_TEST(names_begin_with_the_library_s)
                      1);
     standalone_release(&p);
 }
-END_TEST
 
-SUITE("standalone", NULL, NULL, ONCE(products_need_cublaslt_and_name_their_algorithm),
-      ONCE(maps_are_in_the_plan), ONCE(kinds_of_layers_share_a_plan), ONCE(segments_share_kernels),
-      ONCE(names_begin_with_the_library_s))
+SUITE("standalone", NULL, NULL)

@@ -39,7 +39,7 @@ static struct interval time_of(int value, const char *comparison)
     return ms;
 }
 
-START_TEST(nothing_known_is_not_found)
+TEST(nothing_known_is_not_found)
 {
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     add(failed_trial(43690, "wrong"));
@@ -48,9 +48,8 @@ START_TEST(nothing_known_is_not_found)
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     ck_assert_int_eq(best.choice_count, 0);
 }
-END_TEST
 
-START_TEST(fastest_plan_before_finals)
+TEST(fastest_plan_before_finals)
 {
     struct db_trial censored = plan_trial(40000, 0.5);
     censored.status = TRIAL_CENSORED;
@@ -71,9 +70,8 @@ START_TEST(fastest_plan_before_finals)
     ck_assert_int_eq(best.plans_failed, 1);
     ck_assert_int_eq(best.plans_censored, 1);
 }
-END_TEST
 
-START_TEST(finals_decide)
+TEST(finals_decide)
 {
     int64_t other;
     OK(db_study(db, &a_workload, &a_target, "2", &other, &st));
@@ -101,9 +99,8 @@ START_TEST(finals_decide)
     ck_assert(isnan(time_of(VALUE_UNFUSED, "").median));
     ck_assert_int_eq(best.plans_total, 5);
 }
-END_TEST
 
-START_TEST(packed_is_of_the_fastest)
+TEST(packed_is_of_the_fastest)
 {
     struct db_trial final = final_trial(52, 2, "a"), plan = plan_trial(60, 1);
     final.packed = 1;
@@ -121,10 +118,9 @@ START_TEST(packed_is_of_the_fastest)
     check_best(61, false, 0.5, "");
     ck_assert(best.packed);
 }
-END_TEST
 
 /* A study has a plan in each precision, and a reader sees those of one. */
-START_TEST(precisions_do_not_mix)
+TEST(precisions_do_not_mix)
 {
     struct db_trial plan = plan_trial(60, 1), final = final_trial(50, 1.5, "b");
     plan.precision = GEMM_ALL;
@@ -161,10 +157,9 @@ START_TEST(precisions_do_not_mix)
     expect_sql(db->handle, 1, "SELECT count(*) FROM failure WHERE precision = 2");
     assert_whole(db);
 }
-END_TEST
 
 /* In the finals of a search for plans in e4m3 the plans in fp16 are baselines. */
-START_TEST(baselines_of_another_precision)
+TEST(baselines_of_another_precision)
 {
     struct db_trial final = final_trial(50, 1, "b");
     char search[HASH_TEXT_SIZE];
@@ -191,11 +186,10 @@ START_TEST(baselines_of_another_precision)
     check_best(60, true, 3.5, "c");
     assert_whole(db);
 }
-END_TEST
 
 /* What is stored last counts as the newest, though the clock went back: `search --again` compares
  * anew, and a faster plan of a search comes after that. */
-START_TEST(clock_may_go_back)
+TEST(clock_may_go_back)
 {
     struct db_trial early = final_trial(52, 2, "a");
     early.stored_utc = "2999-01-01T00:00:00.000Z";
@@ -207,9 +201,8 @@ START_TEST(clock_may_go_back)
     add(plan_trial(60, 0.5));
     check_best(60, false, 0.5, "");
 }
-END_TEST
 
-START_TEST(time_has_its_reason_or_its_samples)
+TEST(time_has_its_reason_or_its_samples)
 {
     struct db_time t;
     struct db_trial failed = failed_trial(51, "launch");
@@ -229,10 +222,9 @@ START_TEST(time_has_its_reason_or_its_samples)
     OK(db_time(db, study, 52, "b", &t, &st));
     db_time_release(&t);
 }
-END_TEST
 
 /* What a search finds after a comparison, and is stopped before the next. */
-START_TEST(faster_plan_since_wins)
+TEST(faster_plan_since_wins)
 {
     check_compared("");
     add(plan_trial(49, 1));
@@ -251,7 +243,6 @@ START_TEST(faster_plan_since_wins)
     add(plan_trial(52, 1.5));
     check_best(52, false, 1.5, "");
 }
-END_TEST
 
 static struct db_trial stored_at(struct db_trial t, const char *utc)
 {
@@ -260,7 +251,7 @@ static struct db_trial stored_at(struct db_trial t, const char *utc)
 }
 
 /* Merging stores old trials after newer ones. */
-START_TEST(time_decides_and_not_the_order_of_storing)
+TEST(time_decides_and_not_the_order_of_storing)
 {
     struct db_study s = {
         .target = a_target, .protocol = "1", .init = "uniform", .seed = UINT64_MAX};
@@ -287,10 +278,9 @@ START_TEST(time_decides_and_not_the_order_of_storing)
     OK(db_study_find(db, a_workload.text, "cpu", &s, &found, &st));
     ck_assert_int_eq(found, study);
 }
-END_TEST
 
 /* One may ask for the times of slow plans only. */
-START_TEST(bench_decides_nothing)
+TEST(bench_decides_nothing)
 {
     char id[HASH_TEXT_SIZE];
     struct db_trial final = final_trial(VALUE_UNFUSED, 4, "a");
@@ -305,9 +295,8 @@ START_TEST(bench_decides_nothing)
     ck_assert_str_eq(best.search_options, "{\"a\": 1}");
     check_compared("");
 }
-END_TEST
 
-START_TEST(choices_carry_their_segments_time)
+TEST(choices_carry_their_segments_time)
 {
     struct db_choice other = some_choices[0];
     other.schedule = "mb=128";
@@ -328,9 +317,8 @@ START_TEST(choices_carry_their_segments_time)
     ck_assert_double_eq(best.choice_ms[1], 0.75);
     ck_assert(isnan(best.choice_ms[2]));
 }
-END_TEST
 
-START_TEST(plans_are_counted_once)
+TEST(plans_are_counted_once)
 {
     struct db_trial censored = plan_trial(2, 5);
     censored.status = TRIAL_CENSORED;
@@ -346,11 +334,5 @@ START_TEST(plans_are_counted_once)
     ck_assert_int_eq(best.plans_failed, 2);
     ck_assert_int_eq(best.plans_censored, 1);
 }
-END_TEST
 
-SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
-      ONCE(fastest_plan_before_finals), ONCE(finals_decide), ONCE(packed_is_of_the_fastest),
-      ONCE(precisions_do_not_mix), ONCE(baselines_of_another_precision), ONCE(clock_may_go_back),
-      ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
-      ONCE(time_decides_and_not_the_order_of_storing), ONCE(bench_decides_nothing),
-      ONCE(choices_carry_their_segments_time), ONCE(plans_are_counted_once))
+SUITE("db/best", setup, teardown)

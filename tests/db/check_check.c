@@ -59,7 +59,7 @@ static void keep_problem(void *ctx, const char *problem)
     buf_addf(ctx, "%s\n", problem);
 }
 
-START_TEST(whole_database_has_no_problem)
+TEST(whole_database_has_no_problem)
 {
     struct db *db = open_whole();
     assert_whole(db);
@@ -68,7 +68,6 @@ START_TEST(whole_database_has_no_problem)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
 static void keep_step(void *ctx, const struct step *step)
 {
@@ -79,7 +78,7 @@ static void keep_step(void *ctx, const struct step *step)
     ++*told;
 }
 
-START_TEST(each_rule_is_told)
+TEST(each_rule_is_told)
 {
     int problems;
     int64_t told = 0;
@@ -89,9 +88,8 @@ START_TEST(each_rule_is_told)
     ck_assert_int_ge(told, 20);
     db_close(db);
 }
-END_TEST
 
-START_TEST(planted_problem_is_found)
+TEST_LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted))
 {
     SCOPED_BUF found = BUF_INIT;
     int problems;
@@ -109,9 +107,8 @@ START_TEST(planted_problem_is_found)
     ck_assert_msg(strstr(found.ptr, planted[_i].problem) != NULL, "%s", found.ptr);
     db_close(db);
 }
-END_TEST
 
-START_TEST(info_counts_and_measures)
+TEST(info_counts_and_measures)
 {
     struct db_info info;
     struct db *db = open_whole();
@@ -127,8 +124,5 @@ START_TEST(info_counts_and_measures)
     ck_assert_int_eq(info.searches, 2);
     db_close(db);
 }
-END_TEST
 
-SUITE("db/check", memory_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
-      ONCE(each_rule_is_told), LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)),
-      ONCE(info_counts_and_measures))
+SUITE("db/check", memory_dir_setup, test_dir_teardown)

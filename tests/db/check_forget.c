@@ -66,7 +66,7 @@ static int rows(const char *table)
     return count_sql(db->handle, sql);
 }
 
-START_TEST(a_workload_with_all_it_has)
+TEST(a_workload_with_all_it_has)
 {
     forget((struct db_forget){.workload = a_workload.text, .target_kind = "cuda"}, 0, 0);
     ck_assert_int_eq(rows("study"), 4);
@@ -81,10 +81,9 @@ START_TEST(a_workload_with_all_it_has)
     forget((struct db_forget){.workload = "other", .target_kind = "cpu"}, 1, 4);
     ck_assert_int_eq(rows("target"), 0);
 }
-END_TEST
 
 /* The reasons of failures that were measured again go with the failures, and with the workload. */
-START_TEST(kept_failures_too)
+TEST(kept_failures_too)
 {
     for (int i = 0; i < 2; i++) {
         struct db_trial failed = failed_trial(60 + i, "compile"), again = plan_trial(60 + i, 3);
@@ -97,6 +96,5 @@ START_TEST(kept_failures_too)
     forget((struct db_forget){.workload = a_workload.text, .target_kind = "cpu"}, 3, 13);
     ck_assert_int_eq(rows("failure"), 0);
 }
-END_TEST
 
-SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(kept_failures_too))
+SUITE("db/forget", setup, teardown)

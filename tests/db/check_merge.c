@@ -28,7 +28,7 @@ static void make_three(void)
     }
 }
 
-START_TEST(merging_in_any_order_gives_one_outcome)
+TEST(merging_in_any_order_gives_one_outcome)
 {
     static const char *const orders[][3] = {
         {"a.db", "b.db", "c.db"}, {"c.db", "b.db", "a.db"}, {"b.db", "c.db", "a.db"}};
@@ -52,7 +52,6 @@ START_TEST(merging_in_any_order_gives_one_outcome)
     for (int i = 0; i < 3; i++)
         free(texts[i]);
 }
-END_TEST
 
 static const struct {
     const char *sql, *message;
@@ -75,7 +74,7 @@ static void count_files(void *ctx, const struct step *step)
     ++*files;
 }
 
-START_TEST(merge_tells_its_files)
+TEST(merge_tells_its_files)
 {
     struct db *a;
     struct db_moved moved[2];
@@ -91,9 +90,8 @@ START_TEST(merge_tells_its_files)
     db_close(a);
     free((char *)paths[0]);
 }
-END_TEST
 
-START_TEST(merge_is_all_or_nothing)
+TEST_LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage))
 {
     int64_t study;
     struct db_moved moved[2];
@@ -110,10 +108,9 @@ START_TEST(merge_is_all_or_nothing)
     expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
     db_close(db);
 }
-END_TEST
 
 /* Neither database is damaged. */
-START_TEST(search_of_another_study_is_refused)
+TEST(search_of_another_study_is_refused)
 {
     int64_t study;
     struct db_moved moved;
@@ -130,9 +127,8 @@ START_TEST(search_of_another_study_is_refused)
     FAILS(db_merge(a, &path, 1, &moved, &st), STATUS_DATABASE, "belongs to another study in '");
     db_close(a);
 }
-END_TEST
 
-START_TEST(merge_keeps_failures_that_it_replaces)
+TEST(merge_keeps_failures_that_it_replaces)
 {
     int64_t study;
     struct db *a = open_named("a.db", &study), *b = open_named("b.db", &study);
@@ -152,9 +148,5 @@ START_TEST(merge_keeps_failures_that_it_replaces)
     expect_sql(a->handle, 1, "SELECT count(*) FROM trial WHERE status = 'ok'");
     db_close(a);
 }
-END_TEST
 
-SUITE("db/merge", memory_dir_setup, test_dir_teardown, ONCE(merge_tells_its_files),
-      ONCE(merging_in_any_order_gives_one_outcome),
-      LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)), ONCE(search_of_another_study_is_refused),
-      ONCE(merge_keeps_failures_that_it_replaces))
+SUITE("db/merge", memory_dir_setup, test_dir_teardown)

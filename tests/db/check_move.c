@@ -5,7 +5,7 @@
 
 #include <sys/wait.h>
 
-START_TEST(export_import_export)
+TEST(export_import_export)
 {
     int64_t study;
     struct db *db = open_named("a.db", &study);
@@ -33,7 +33,6 @@ START_TEST(export_import_export)
     ck_assert_str_eq(text, again);
     free(again);
 }
-END_TEST
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
@@ -48,7 +47,7 @@ static void assert_lines_of(const char *part, const char *whole)
 
 /* Of a study whose best plan won a comparison the winner and its choices alone; nothing of others.
  */
-START_TEST(pack_has_winners)
+TEST(pack_has_winners)
 {
     int64_t study, open;
     char id[HASH_TEXT_SIZE];
@@ -94,7 +93,6 @@ START_TEST(pack_has_winners)
     db_best_release(&best);
     db_close(db);
 }
-END_TEST
 
 /* Studies' lines in front of all others. */
 static void write_studies_first(const char *name, const char *text)
@@ -110,7 +108,7 @@ static void write_studies_first(const char *name, const char *text)
 }
 
 /* Of two studies of it, whose lines mingle; not of a workload whose text begins or ends like it. */
-START_TEST(a_workload_alone_is_read)
+TEST(a_workload_alone_is_read)
 {
     int64_t study;
     static const char *const others[] = {"b=1 s=128 mask=causal chain=raw",
@@ -138,7 +136,6 @@ START_TEST(a_workload_alone_is_read)
           "line 1: the first line has no format");
     db_close(db);
 }
-END_TEST
 
 /* ---- what import refuses --------------------------------------------------------------------- */
 
@@ -196,7 +193,7 @@ static char *replaced(const char *text, const char *what, const char *with)
     return buf_detach(&out);
 }
 
-START_TEST(broken_text_is_refused_and_changes_nothing)
+TEST_LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken))
 {
     int64_t study;
     struct db_moved moved[2];
@@ -221,9 +218,8 @@ START_TEST(broken_text_is_refused_and_changes_nothing)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
-START_TEST(line_is_told)
+TEST(line_is_told)
 {
     static const struct {
         const char *text, *message;
@@ -245,9 +241,8 @@ START_TEST(line_is_told)
     }
     db_close(db);
 }
-END_TEST
 
-START_TEST(pipe_is_read_once)
+TEST(pipe_is_read_once)
 {
     int64_t study;
     struct db_moved moved;
@@ -269,9 +264,5 @@ START_TEST(pipe_is_read_once)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     db_close(db);
 }
-END_TEST
 
-SUITE("db/move", memory_dir_setup, test_dir_teardown, ONCE(export_import_export),
-      ONCE(pack_has_winners), ONCE(a_workload_alone_is_read),
-      LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)), ONCE(line_is_told),
-      ONCE(pipe_is_read_once))
+SUITE("db/move", memory_dir_setup, test_dir_teardown)

@@ -56,7 +56,7 @@ static void check(const char *text, bool same_device, bool family, int64_t expec
     ck_assert_int_eq(found > 0 ? study : 0, expected);
 }
 
-START_TEST(the_workload_on_this_model_or_on_any)
+TEST(the_workload_on_this_model_or_on_any)
 {
     check("b=1 mask=full", false, false, 0);
     int64_t other = add("b=1 mask=full", "there", "1", true);
@@ -66,25 +66,22 @@ START_TEST(the_workload_on_this_model_or_on_any)
     check("b=1 mask=full", true, false, model);
     check("b=2 mask=full", false, false, 0);
 }
-END_TEST
 
-START_TEST(another_chain_is_no_relative)
+TEST(another_chain_is_no_relative)
 {
     int64_t other = add("b=1 mask=sliding:w=5 chain=raw", "here", "1", true);
     check("b=1 mask=sliding:w=3", false, true, 0);
     check("b=1 mask=sliding:w=3 chain=raw", false, true, other);
     check("b=1 mask=sliding:w=5 chain=raw", false, false, other);
 }
-END_TEST
 
-START_TEST(a_study_in_which_nothing_ran_is_none)
+TEST(a_study_in_which_nothing_ran_is_none)
 {
     add("b=1 mask=full", "here", "1", false);
     check("b=1 mask=full", false, false, 0);
 }
-END_TEST
 
-START_TEST(nearest_parameters_of_the_family)
+TEST(nearest_parameters_of_the_family)
 {
     int64_t far = add("b=1 mask=sliding:w=512", "here", "1", true);
     int64_t near = add("b=1 mask=sliding:w=64", "there", "1", true);
@@ -97,9 +94,8 @@ START_TEST(nearest_parameters_of_the_family)
     check("b=1 mask=sliding:w=64", false, true, far); /* the workload itself is no relative */
     check("b=1 mask=strided:t=32", false, true, 0);
 }
-END_TEST
 
-START_TEST(several_parameters_and_none)
+TEST(several_parameters_and_none)
 {
     int64_t a = add("b=1 mask=bigbird:g=2,w=3,n=3,seed=0", "here", "1", true);
     add("b=1 mask=bigbird:g=1,w=30,n=30,seed=0", "here", "1", true);
@@ -109,8 +105,5 @@ START_TEST(several_parameters_and_none)
     check("b=1 mask=file:4567", false, true, 0);
     check("b=1 mask=full", false, true, 0);
 }
-END_TEST
 
-SUITE("db/near", setup, teardown, ONCE(the_workload_on_this_model_or_on_any),
-      ONCE(another_chain_is_no_relative), ONCE(a_study_in_which_nothing_ran_is_none),
-      ONCE(nearest_parameters_of_the_family), ONCE(several_parameters_and_none))
+SUITE("db/near", setup, teardown)

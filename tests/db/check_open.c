@@ -19,7 +19,7 @@ int statfs(const char *path, struct statfs *out)
     return 0;
 }
 
-START_TEST(network_file_systems_are_read_alone)
+TEST(network_file_systems_are_read_alone)
 {
     struct db *db;
     OK(db_open(test_path("d.db"), DB_WRITE, &db, &st));
@@ -34,9 +34,8 @@ START_TEST(network_file_systems_are_read_alone)
     db_close(db);
     file_system = 0;
 }
-END_TEST
 
-START_TEST(creates_the_file_and_its_directory)
+TEST(creates_the_file_and_its_directory)
 {
     struct db *db;
     OK(db_open(test_path("a/b/c.db"), DB_WRITE, &db, &st));
@@ -46,9 +45,8 @@ START_TEST(creates_the_file_and_its_directory)
     ck_assert(!file_exists(test_path("a/b/c.db-wal")));
     ck_assert(!file_exists(test_path("a/b/c.db-shm")));
 }
-END_TEST
 
-START_TEST(names_mean_nothing_to_sqlite)
+TEST(names_mean_nothing_to_sqlite)
 {
     static const char *const names[] = {":memory:", "file:x?mode=memory", "a%41 b#c",
                                         "ä?immutable=1"};
@@ -63,9 +61,8 @@ START_TEST(names_mean_nothing_to_sqlite)
     }
     ck_assert_int_eq(chdir("/"), 0);
 }
-END_TEST
 
-START_TEST(default_place_follows_the_environment)
+TEST(default_place_follows_the_environment)
 {
     struct db *db;
     setenv("XDG_DATA_HOME", test_dir, 1);
@@ -78,9 +75,8 @@ START_TEST(default_place_follows_the_environment)
     ck_assert_str_eq(db_path(db), test_path("mine"));
     db_close(db);
 }
-END_TEST
 
-START_TEST(read_creates_nothing)
+TEST(read_creates_nothing)
 {
     struct db *db;
     FAILS(db_open(test_path("none.db"), DB_READ, &db, &st), STATUS_NOT_FOUND, "none.db");
@@ -91,9 +87,8 @@ START_TEST(read_creates_nothing)
     FAILS(db_open(test_path("empty"), DB_READ, &db, &st), STATUS_NOT_FOUND, "empty");
     ck_assert(!file_exists(test_path("empty-wal")));
 }
-END_TEST
 
-START_TEST(read_leaves_the_file_alone)
+TEST(read_leaves_the_file_alone)
 {
     SCOPED_BUF before = BUF_INIT, after = BUF_INIT;
     struct db *db;
@@ -112,11 +107,10 @@ START_TEST(read_leaves_the_file_alone)
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.ptr, after.ptr, after.len);
 }
-END_TEST
 
 /* ---- what is not a database of ours ---------------------------------------------------------- */
 
-START_TEST(damaged_file_is_told)
+TEST(damaged_file_is_told)
 {
     struct db *db;
     int64_t study;
@@ -127,7 +121,6 @@ START_TEST(damaged_file_is_told)
     close(fd);
     FAILS(db_open(test_path("t.db"), DB_READ, &db, &st), STATUS_DATABASE, "is damaged");
 }
-END_TEST
 
 static const struct {
     const char *sql; /* what another program made of the file */
@@ -142,7 +135,7 @@ static const struct {
     {"PRAGMA user_version = 0", true, "version 0", true},
 };
 
-START_TEST(file_of_another_kind_or_version_is_refused)
+TEST_LOOP(file_of_another_kind_or_version_is_refused, 0, ARRAY_LEN(files))
 {
     struct db *db;
     int64_t study;
@@ -160,10 +153,9 @@ START_TEST(file_of_another_kind_or_version_is_refused)
         expect_sql(raw, 1, "SELECT journal_mode = 'delete' FROM pragma_journal_mode");
     sqlite3_close(raw);
 }
-END_TEST
 
 /* What a database in use holds is in its log. */
-START_TEST(copy_without_its_log_is_told)
+TEST(copy_without_its_log_is_told)
 {
     struct db *held, *db;
     SCOPED_BUF bytes = BUF_INIT;
@@ -177,13 +169,12 @@ START_TEST(copy_without_its_log_is_told)
     FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
           "'fuseplan search' fills it");
 }
-END_TEST
 
 /* A pipe in the place of the database or of one of SQLite's own files would keep whoever reads it
  * waiting.  _i counts the places, for who reads and for who writes. */
 static const char *const piped[] = {"t.db", "t.db-journal", "t.db-wal", "t.db-shm"};
 
-START_TEST(pipe_is_not_read)
+TEST_LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped))
 {
     struct db *db;
     int64_t study;
@@ -195,9 +186,8 @@ START_TEST(pipe_is_not_read)
           "is a pipe");
     ck_assert_ptr_nonnull(strstr(st.message, piped[_i / 2]));
 }
-END_TEST
 
-START_TEST(link_leads_to_a_database_that_exists)
+TEST(link_leads_to_a_database_that_exists)
 {
     struct db *db;
     int64_t study;
@@ -211,10 +201,9 @@ START_TEST(link_leads_to_a_database_that_exists)
     ck_assert(file_exists(test_path("t.db-wal")));
     db_close(db);
 }
-END_TEST
 
 /* _i inodes are left for the database (and its root directory), its WAL and its shared memory. */
-START_TEST(lack_of_inodes_is_told)
+TEST_LOOP(lack_of_inodes_is_told, 1, 4)
 {
     struct db *db;
     if (test_small_disk("disk", _i)) {
@@ -223,12 +212,5 @@ START_TEST(lack_of_inodes_is_told)
         ck_assert_int_eq(umount(test_path("disk")), 0);
     }
 }
-END_TEST
 
-SUITE("db/open", memory_dir_setup, test_dir_teardown, ONCE(network_file_systems_are_read_alone),
-      ONCE(creates_the_file_and_its_directory), ONCE(names_mean_nothing_to_sqlite),
-      ONCE(default_place_follows_the_environment), ONCE(read_creates_nothing),
-      ONCE(read_leaves_the_file_alone), ONCE(damaged_file_is_told),
-      LOOP(file_of_another_kind_or_version_is_refused, 0, ARRAY_LEN(files)),
-      LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped)), ONCE(link_leads_to_a_database_that_exists),
-      LOOP(lack_of_inodes_is_told, 1, 4), ONCE(copy_without_its_log_is_told))
+SUITE("db/open", memory_dir_setup, test_dir_teardown)

@@ -75,17 +75,16 @@ static int flip_bits(void)
 }
 
 /* _i: half of the pages are free. */
-START_TEST(flipped_bit_is_noticed)
+TEST_LOOP(flipped_bit_is_noticed, 0, 2)
 {
     make_database();
     if (_i == 1)
         free_pages();
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
-END_TEST
 
 /* Of free pages the checksum alone tells. */
-START_TEST(page_in_anothers_place_is_noticed)
+TEST(page_in_anothers_place_is_noticed)
 {
     make_database();
     free_pages();
@@ -97,7 +96,6 @@ START_TEST(page_in_anothers_place_is_noticed)
     ck_assert(is_noticed());
     buf_release(&bytes);
 }
-END_TEST
 
 static void write_plainly(const char *path, const char *sql)
 {
@@ -108,7 +106,7 @@ static void write_plainly(const char *path, const char *sql)
 }
 
 /* By a program that knows nothing of the checksums, while the WAL holds pages. */
-START_TEST(copy_of_a_database_in_use_is_whole)
+TEST(copy_of_a_database_in_use_is_whole)
 {
     struct db *db;
     int64_t study;
@@ -132,9 +130,8 @@ START_TEST(copy_of_a_database_in_use_is_whole)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
-START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
+TEST(change_by_another_program_is_told_and_vacuum_mends_it)
 {
     struct db *db;
     int problems = 0;
@@ -151,9 +148,8 @@ START_TEST(change_by_another_program_is_told_and_vacuum_mends_it)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
-START_TEST(older_database_gets_checksums)
+TEST(older_database_gets_checksums)
 {
     struct db *db;
     sqlite3 *plain;
@@ -167,9 +163,5 @@ START_TEST(older_database_gets_checksums)
     db_close(db);
     ck_assert_int_ge(flip_bits(), NOTICED_LEAST);
 }
-END_TEST
 
-SUITE("db/pages", memory_dir_setup, test_dir_teardown, LOOP(flipped_bit_is_noticed, 0, 2),
-      ONCE(page_in_anothers_place_is_noticed), ONCE(copy_of_a_database_in_use_is_whole),
-      ONCE(change_by_another_program_is_told_and_vacuum_mends_it),
-      ONCE(older_database_gets_checksums))
+SUITE("db/pages", memory_dir_setup, test_dir_teardown)

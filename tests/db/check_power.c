@@ -213,7 +213,7 @@ static struct disk disk_new(void)
 
 /* A process that is killed, or power that fails on a disk that writes in order: every write up to
  * the cut is there, half of the one at it, and no commit before it may be lost. */
-START_TEST(cut_after_each_write)
+TEST(cut_after_each_write)
 {
     struct disk d = disk_new();
     int commits = 0;
@@ -233,7 +233,6 @@ START_TEST(cut_after_each_write)
     ck_assert_int_eq(commits, TRIALS);
     disk_release(&d);
 }
-END_TEST
 
 /* The last sync of the event's file before the cut, or -1. */
 static int last_sync(int file, int cut)
@@ -254,7 +253,7 @@ static int commits_synced(int cut)
 }
 
 /* A disk that writes in any order: of what no sync has followed, any write may be missing. */
-START_TEST(unsynced_writes_may_be_missing)
+TEST_LOOP(unsynced_writes_may_be_missing, 0, SHUFFLES)
 {
     struct rng rng = {.state = splitmix64((uint64_t)_i)};
     record();
@@ -272,7 +271,5 @@ START_TEST(unsynced_writes_may_be_missing)
         disk_release(&d);
     }
 }
-END_TEST
 
-SUITE("db/power", memory_dir_setup, test_dir_teardown, ONCE(cut_after_each_write),
-      LOOP(unsynced_writes_may_be_missing, 0, SHUFFLES))
+SUITE("db/power", memory_dir_setup, test_dir_teardown)

@@ -55,7 +55,7 @@ static void hold_lock(int report)
 }
 
 /* SQLite itself would not wait here: the change to WAL fails at once. */
-START_TEST(creator_waits_for_another)
+TEST(creator_waits_for_another)
 {
     int report[2];
     char mark;
@@ -74,10 +74,9 @@ START_TEST(creator_waits_for_another)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
-END_TEST
 
 /* They create the database at once, too. */
-START_TEST(writers_at_once_lose_nothing)
+TEST(writers_at_once_lose_nothing)
 {
     enum { WRITERS = 4, EACH = 100 };
     pid_t pids[WRITERS];
@@ -98,7 +97,5 @@ START_TEST(writers_at_once_lose_nothing)
     expect_sql(raw, 1, "SELECT count(*) FROM study");
     sqlite3_close(raw);
 }
-END_TEST
 
-SUITE("db/processes", memory_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
-      ONCE(writers_at_once_lose_nothing))
+SUITE("db/processes", memory_dir_setup, test_dir_teardown)

@@ -88,7 +88,7 @@ static void plant(const char *sql)
     sqlite3_close(raw);
 }
 
-START_TEST(planted_value_is_refused_and_found)
+TEST_LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted))
 {
     struct db *db;
     SCOPED_BUF said = BUF_INIT;
@@ -102,7 +102,6 @@ START_TEST(planted_value_is_refused_and_found)
     ck_assert_int_ge(problems, 1);
     db_close(db);
 }
-END_TEST
 
 static int keep_reason(void *ctx, const struct db_trial *t)
 {
@@ -112,7 +111,7 @@ static int keep_reason(void *ctx, const struct db_trial *t)
 
 /* A compiler may say anything: what is stored, and what an earlier version stored, has
  * no escape. */
-START_TEST(control_characters_are_escaped)
+TEST(control_characters_are_escaped)
 {
     static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";
     int64_t study;
@@ -138,10 +137,9 @@ START_TEST(control_characters_are_escaped)
     FAILS(db_study_read(db, study, &found, &read, &st), STATUS_DATABASE, "control characters");
     db_close(db);
 }
-END_TEST
 
 /* Every column that a statement names has a rule, but for ids that are not read. */
-START_TEST(every_column_has_a_rule)
+TEST(every_column_has_a_rule)
 {
     struct db *db = open_full();
     for (int id = 0; id < SQL_COUNT; id++) {
@@ -157,8 +155,5 @@ START_TEST(every_column_has_a_rule)
     }
     db_close(db);
 }
-END_TEST
 
-SUITE("db/rows", memory_dir_setup, test_dir_teardown,
-      LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),
-      ONCE(control_characters_are_escaped), ONCE(every_column_has_a_rule))
+SUITE("db/rows", memory_dir_setup, test_dir_teardown)

@@ -10,16 +10,15 @@ static const char *const shipped[] = {
     "957b5d5e8f93145924310fd01663ba14", "b38d54e5313f2bfe8dd7ed3a3d9c56a5",
     "101f8be8b5a051cf2ecaaef531eb097a"};
 
-START_TEST(shipped_migrations_are_unchanged)
+TEST_LOOP(shipped_migrations_are_unchanged, 0, schema_version)
 {
     char hash[HASH_TEXT_SIZE];
     ck_assert_int_eq(schema_version, (int)ARRAY_LEN(shipped));
     const char *sql = schema_migrations[_i];
     ck_assert_str_eq(hash_text(sql, strlen(sql), hash), shipped[_i]);
 }
-END_TEST
 
-START_TEST(page_describes_todays_version)
+TEST(page_describes_todays_version)
 {
     SCOPED_BUF path = BUF_INIT, page = BUF_INIT;
     char says[64];
@@ -28,10 +27,9 @@ START_TEST(page_describes_todays_version)
     snprintf(says, sizeof(says), "This page describes version %d.", schema_version);
     ck_assert_msg(strstr(page.ptr, says) != NULL, "docs/database.md lacks '%s'", says);
 }
-END_TEST
 
 /* From version _i, as that version's fuseplan left it, to today's. */
-START_TEST(every_old_version_becomes_todays)
+TEST_LOOP(every_old_version_becomes_todays, 0, schema_version)
 {
     struct db *db;
     int64_t study;
@@ -48,7 +46,6 @@ START_TEST(every_old_version_becomes_todays)
     assert_whole(db);
     db_close(db);
 }
-END_TEST
 
 /* Today's database of what a version stored: a study and these rows. */
 static struct db *open_old(int version, const char *rows)
@@ -68,7 +65,7 @@ static struct db *open_old(int version, const char *rows)
 
 /* What version 1 stored stays: it says nothing of the conditions, and the ranges that it calls
  * notes are the wide ones. */
-START_TEST(old_rows_are_kept)
+TEST(old_rows_are_kept)
 {
     struct db *db = open_old(
         1, "INSERT INTO study VALUES (2,1,1,'1',0,'notes','');"
@@ -84,7 +81,6 @@ START_TEST(old_rows_are_kept)
     expect_sql(db->handle, 11, "SELECT trials * 10 + plans FROM study WHERE id = 1");
     db_close(db);
 }
-END_TEST
 
 /* ---- the machinery, on a made-up history ----------------------------------------------------- */
 
@@ -106,7 +102,7 @@ static const struct {
     {"DELETE FROM person WHERE id = 2", "1 rows point to rows that are missing"},
 };
 
-START_TEST(failed_migration_leaves_the_old_version)
+TEST_LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken))
 {
     const char *const steps[] = {history[0], history[1], history[2], broken[_i].migration};
     sqlite3 *raw = open_raw(test_path("m.db"));
@@ -119,7 +115,6 @@ START_TEST(failed_migration_leaves_the_old_version)
     ck_assert_int_eq(sqlite3_get_autocommit(raw), 1);
     sqlite3_close(raw);
 }
-END_TEST
 
 /* ---- the statements -------------------------------------------------------------------------- */
 
@@ -131,7 +126,7 @@ static int find_scan(void *ctx, int columns, char **values, char **names)
     return 0;
 }
 
-START_TEST(statements_use_indexes)
+TEST_LOOP(statements_use_indexes, 0, SQL_COUNT)
 {
     static const char *names[] = {
 #define X(id, sql) #id,
@@ -150,11 +145,5 @@ START_TEST(statements_use_indexes)
     ck_assert_int_eq(sqlite3_exec(db->handle, sql, find_scan, (void *)names[_i], NULL), SQLITE_OK);
     db_close(db);
 }
-END_TEST
 
-SUITE("db/schema", memory_dir_setup, test_dir_teardown,
-      LOOP(shipped_migrations_are_unchanged, 0, schema_version),
-      ONCE(page_describes_todays_version),
-      LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
-      LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken)),
-      LOOP(statements_use_indexes, 0, SQL_COUNT))
+SUITE("db/schema", memory_dir_setup, test_dir_teardown)

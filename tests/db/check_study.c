@@ -1,7 +1,7 @@
 /* Studies, which trials are compared within, and searches, which ask for them. */
 #include "tests/db/one_fixture.h"
 
-START_TEST(study_is_found_again)
+TEST(study_is_found_again)
 {
     int64_t again, found;
     OK(db_study(db, &a_workload, &a_target, "1", &again, &st));
@@ -15,10 +15,9 @@ START_TEST(study_is_found_again)
     ck_assert_int_eq(info.workloads, 1);
     ck_assert_int_eq(info.targets, 1);
 }
-END_TEST
 
 /* A workload's chain is a part of its text, and a column; BERT's is neither in a text. */
-START_TEST(chains_are_kept)
+TEST(chains_are_kept)
 {
     struct workload w;
     SCOPED_BUF text = BUF_INIT;
@@ -41,9 +40,8 @@ START_TEST(chains_are_kept)
                "SELECT count(*) FROM workload WHERE chain = 'pre' AND text LIKE '% chain=pre'");
     workload_release(&w);
 }
-END_TEST
 
-START_TEST(what_is_not_comparable_is_another_study)
+TEST(what_is_not_comparable_is_another_study)
 {
     int64_t ids[6] = {study};
     struct db_workload other = a_workload, seeded = a_workload, wide = a_workload;
@@ -61,9 +59,8 @@ START_TEST(what_is_not_comparable_is_another_study)
         for (size_t k = 0; k < i; k++)
             ck_assert_int_ne(ids[i], ids[k]);
 }
-END_TEST
 
-START_TEST(find_prefers_the_study_measured_last)
+TEST(find_prefers_the_study_measured_last)
 {
     int64_t new, found;
     OK(db_study(db, &a_workload, &a_target, "2", &new, &st));
@@ -81,9 +78,8 @@ START_TEST(find_prefers_the_study_measured_last)
     FAILS(db_study_find(db, "b=9", "cpu", NULL, &found, &st), STATUS_NOT_FOUND, "b=9");
     FAILS(db_study_find(db, a_workload.text, "cuda", NULL, &found, &st), STATUS_NOT_FOUND, "cuda");
 }
-END_TEST
 
-START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
+TEST(find_prefers_the_study_most_like_what_is_asked_for)
 {
     int64_t elsewhere, empty, found;
     struct db_target other = a_target;
@@ -107,10 +103,9 @@ START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_ne(found, empty); /* it is the same, but knows nothing */
 }
-END_TEST
 
 /* Of another card's study with the same driver and this card's with another driver. */
-START_TEST(find_prefers_the_device_to_its_driver)
+TEST(find_prefers_the_device_to_its_driver)
 {
     struct db_target here = a_target, card = a_target, host = a_target;
     int64_t of_card, of_host, found;
@@ -126,7 +121,6 @@ START_TEST(find_prefers_the_device_to_its_driver)
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_eq(found, of_card);
 }
-END_TEST
 
 static void add_text(void *ctx, int64_t id, const char *text)
 {
@@ -135,7 +129,7 @@ static void add_text(void *ctx, int64_t id, const char *text)
 }
 
 /* A table of workloads has hundreds of studies. */
-START_TEST(beside_are_studies_of_equal_layers)
+TEST(beside_are_studies_of_equal_layers)
 {
     struct db_workload mask = a_workload, halves = a_workload, twice = a_workload,
                        heads = a_workload;
@@ -155,14 +149,13 @@ START_TEST(beside_are_studies_of_equal_layers)
     OK(db_studies_beside(db, study, add_text, &texts, &st));
     ck_assert_str_eq(texts.ptr, "twice;halves;mask;");
 }
-END_TEST
 
 static void add_name(void *ctx, const struct db_workload *w, const char *target_kind)
 {
     buf_addf(ctx, "%s on %s, %d;", w->text, target_kind, (int)w->seq_len);
 }
 
-START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
+TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
 {
     int64_t first, empty, again;
     struct db_workload other = a_workload, unmeasured = a_workload, seeded = a_workload;
@@ -191,9 +184,8 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
     OK(db_workloads(db, add_name, &names, &st));
     ck_assert_str_eq(names.ptr, "b=1 s=128 mask=causal on cpu, 128;b=2 on cpu, 64;");
 }
-END_TEST
 
-START_TEST(study_is_read_as_stored)
+TEST(study_is_read_as_stored)
 {
     struct db_study out;
     SCOPED_BUF texts = BUF_INIT;
@@ -206,9 +198,8 @@ START_TEST(study_is_read_as_stored)
     ck_assert_int_eq(out.target.units, a_target.units);
     FAILS(db_study_read(db, study + 1, &texts, &out, &st), STATUS_NOT_FOUND, "no study");
 }
-END_TEST
 
-START_TEST(searches_have_ids_of_their_own)
+TEST(searches_have_ids_of_their_own)
 {
     char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE];
     OK(db_search_start(db, study, "guided", "{\"budget\":48}", first, &st));
@@ -224,10 +215,9 @@ START_TEST(searches_have_ids_of_their_own)
     FAILS(db_search_start(db, study + 1, "guided", "{}", first, &st), STATUS_DATABASE, "");
     ck_assert_str_eq(first, "");
 }
-END_TEST
 
 /* Of a study and of a file, each under its name. */
-START_TEST(model_replaces_the_one_of_its_name)
+TEST(model_replaces_the_one_of_its_name)
 {
     struct db_model m = {.name = "m", .quantile = 0.1, .rows = "", .report = "{}"};
     struct db_model stored;
@@ -245,12 +235,5 @@ START_TEST(model_replaces_the_one_of_its_name)
     ck_assert_str_eq(stored.report, m.report);
     assert_whole(db);
 }
-END_TEST
 
-SUITE("db/study", setup, teardown, ONCE(study_is_found_again), ONCE(chains_are_kept),
-      ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
-      ONCE(find_prefers_the_study_most_like_what_is_asked_for),
-      ONCE(find_prefers_the_device_to_its_driver), ONCE(beside_are_studies_of_equal_layers),
-      ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),
-      ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own),
-      ONCE(model_replaces_the_one_of_its_name))
+SUITE("db/study", setup, teardown)

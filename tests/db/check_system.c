@@ -48,7 +48,7 @@ static void read_works_write_does_not(void)
 }
 
 /* 0: a file and a directory that are read-only; 1: the file; 2: the directory. */
-START_TEST(read_only_file_can_be_read)
+TEST_LOOP(read_only_file_can_be_read, 0, 3)
 {
     int64_t study;
     db_close(open_fresh(&study));
@@ -57,7 +57,6 @@ START_TEST(read_only_file_can_be_read)
     as_nobody(read_works_write_does_not);
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
 }
-END_TEST
 
 static void require_denied(const char *name, enum db_mode mode, enum status_code code)
 {
@@ -74,20 +73,19 @@ static void cannot_create(void)
     require_denied("sub/t.db", DB_WRITE, STATUS_ENVIRONMENT);
 }
 
-START_TEST(path_that_cannot_be_written_is_refused)
+TEST(path_that_cannot_be_written_is_refused)
 {
     ck_assert_int_eq(chmod(test_dir, 0555), 0);
     as_nobody(cannot_create);
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
 }
-END_TEST
 
 static void cannot_read(void)
 {
     require_denied("t.db", DB_READ, STATUS_DATABASE);
 }
 
-START_TEST(file_that_cannot_be_read_is_refused)
+TEST(file_that_cannot_be_read_is_refused)
 {
     int64_t study;
     db_close(open_fresh(&study));
@@ -95,11 +93,10 @@ START_TEST(file_that_cannot_be_read_is_refused)
     ck_assert_int_eq(chmod(test_dir, 0777), 0);
     as_nobody(cannot_read);
 }
-END_TEST
 
 /* ---- locks and space ------------------------------------------------------------------------- */
 
-START_TEST(lock_of_another_is_waited_for_then_told)
+TEST(lock_of_another_is_waited_for_then_told)
 {
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -117,7 +114,6 @@ START_TEST(lock_of_another_is_waited_for_then_told)
     OK(db_trial_add(db, study, &t, &st));
     db_close(db);
 }
-END_TEST
 
 /* A disk that fills up, made of the limit on a file's size; the old limit, which takes it away. */
 static struct rlimit limit_files(rlim_t bytes)
@@ -151,7 +147,7 @@ static void check_holds(struct db *db, int64_t trials)
     assert_whole(db);
 }
 
-START_TEST(full_disk_is_told_and_loses_nothing)
+TEST(full_disk_is_told_and_loses_nothing)
 {
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -167,8 +163,5 @@ START_TEST(full_disk_is_told_and_loses_nothing)
     check_holds(db, stored);
     db_close(db);
 }
-END_TEST
 
-SUITE("db/system", memory_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
-      ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),
-      ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing))
+SUITE("db/system", memory_dir_setup, test_dir_teardown)

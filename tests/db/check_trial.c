@@ -2,7 +2,7 @@
 #include "tests/db/one_fixture.h"
 
 /* What two processes do that search one study: neither stops, and the first result stays. */
-START_TEST(second_trial_yields_to_the_first)
+TEST(second_trial_yields_to_the_first)
 {
     struct db *other;
     OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
@@ -20,11 +20,10 @@ START_TEST(second_trial_yields_to_the_first)
     assert_whole(db);
     db_close(other);
 }
-END_TEST
 
 /* A stored failure may have been the machine's: it gives way, and its reason is kept.  A failure
  * does not displace a time. */
-START_TEST(failure_yields_and_is_kept)
+TEST(failure_yields_and_is_kept)
 {
     struct db_trial plan[] = {failed_trial(50, "compile"), failed_trial(50, "launch"),
                               plan_trial(50, 3), failed_trial(50, "wrong")};
@@ -46,9 +45,8 @@ START_TEST(failure_yields_and_is_kept)
                "SELECT count(*) FROM failure WHERE schedule IS NOT NULL AND kind = 'segment'");
     assert_whole(db);
 }
-END_TEST
 
-START_TEST(comparison_is_stored_whole_or_not_at_all)
+TEST(comparison_is_stored_whole_or_not_at_all)
 {
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
     FAILS(db_trials_add(db, study, finals, 2, &st), STATUS_DATABASE, "");
@@ -58,7 +56,6 @@ START_TEST(comparison_is_stored_whole_or_not_at_all)
     expect_sql(db->handle, 2, "SELECT count(*) FROM trial");
     assert_whole(db);
 }
-END_TEST
 
 static int expect_no_choices(void *ctx, const struct db_trial *t)
 {
@@ -69,7 +66,7 @@ static int expect_no_choices(void *ctx, const struct db_trial *t)
     return 0;
 }
 
-START_TEST(times_come_without_choices)
+TEST(times_come_without_choices)
 {
     int seen = 0;
     struct db_trial t = plan_trial(7, 1);
@@ -77,7 +74,6 @@ START_TEST(times_come_without_choices)
     OK(db_trial_times(db, study, DB_TRIAL_PLAN, expect_no_choices, &seen, &st));
     ck_assert_int_eq(seen, 1);
 }
-END_TEST
 
 static const struct {
     struct db_choice choices[2];
@@ -103,18 +99,17 @@ static void expect_refusal(const struct db_trial *nonsense)
     assert_whole(db);
 }
 
-START_TEST(wrong_choices_are_refused)
+TEST_LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices))
 {
     struct db_trial t = plan_trial(43690, 2);
     t.choices = wrong_choices[_i].choices;
     t.choice_count = wrong_choices[_i].count;
     expect_refusal(&t);
 }
-END_TEST
 
 enum { WRONG_TRIALS = 6 };
 
-START_TEST(wrong_trials_are_refused)
+TEST_LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS)
 {
     struct db_trial wrong[WRONG_TRIALS] = {plan_trial(65536, 2),           plan_trial(-1, 2),
                                            plan_trial(43690, NAN),         failed_trial(43690, ""),
@@ -123,10 +118,9 @@ START_TEST(wrong_trials_are_refused)
     wrong[5].search = "nobody's";
     expect_refusal(&wrong[_i]);
 }
-END_TEST
 
 /* In a database that was just made, and in one that is opened again. */
-START_TEST(trial_of_no_study_is_refused)
+TEST(trial_of_no_study_is_refused)
 {
     struct db_trial t = plan_trial(43690, 2);
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
@@ -134,10 +128,5 @@ START_TEST(trial_of_no_study_is_refused)
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
 }
-END_TEST
 
-SUITE("db/trial", setup, teardown, ONCE(second_trial_yields_to_the_first),
-      ONCE(failure_yields_and_is_kept), ONCE(comparison_is_stored_whole_or_not_at_all),
-      ONCE(times_come_without_choices),
-      LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),
-      LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS), ONCE(trial_of_no_study_is_refused))
+SUITE("db/trial", setup, teardown)

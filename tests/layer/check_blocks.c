@@ -132,7 +132,7 @@ static void check_lists(const struct mask *m, const int *lengths, bool differ)
     ck_assert_ptr_null(l.words);
 }
 
-START_TEST(lists_cover_what_is_kept)
+TEST_LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1)
 {
     for (size_t n = 0; n < ARRAY_LEN(seq_lens); n++) {
         int s = seq_lens[n];
@@ -150,6 +150,5 @@ START_TEST(lists_cover_what_is_kept)
         mask_release(&m);
     }
 }
-END_TEST
 
-SUITE("blocks", NULL, NULL, LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1))
+SUITE("blocks", NULL, NULL)

@@ -1,15 +1,14 @@
 #include "tests/chains.h"
 #include "tests/suite.h"
 
-START_TEST(bert_is_well_formed)
+TEST(bert_is_well_formed)
 {
     OK(chain_check(&chain_bert, &st));
     ck_assert_ptr_eq(chain_find("bert"), &chain_bert);
     ck_assert_ptr_null(chain_find("bart"));
 }
-END_TEST
 
-START_TEST(chains_of_tests_are_well_formed)
+TEST_LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT)
 {
     const struct chain *c = chain_of_test((enum test_chain)_i);
     OK(chain_check(c, &st));
@@ -19,10 +18,9 @@ START_TEST(chains_of_tests_are_well_formed)
     if (_i < CHAIN_PRE)
         ck_assert_int_eq(weights, _i == CHAIN_NO_BIAS ? 8 : 10);
 }
-END_TEST
 
 /* Every function names its kernels and the roles that its kind can have. */
-START_TEST(functions_are_whole)
+TEST_LOOP(functions_are_whole, 0, FUNCTION_COUNT)
 {
     const struct op_function *f = &op_functions[_i];
     ck_assert_ptr_nonnull(f->name);
@@ -36,10 +34,9 @@ START_TEST(functions_are_whole)
     for (int other = 0; other < _i; other++)
         ck_assert_str_ne(op_functions[other].name, f->name);
 }
-END_TEST
 
 /* What an operator reads is what it names, and no two operators share a weight. */
-START_TEST(sets_hold_what_rows_name)
+TEST(sets_hold_what_rows_name)
 {
     uint32_t weights = 0;
     for (int i = 0; i < OP_COUNT; i++) {
@@ -55,12 +52,11 @@ START_TEST(sets_hold_what_rows_name)
     ck_assert_uint_eq(op_tensors(&chain_bert.ops[5]), SET_OF(TENSOR_OF(4)) | SET_OF(TENSOR_OF(1)));
     ck_assert_uint_eq(chain_carried(&chain_bert), SET_OF(TENSOR_Y));
 }
-END_TEST
 
 /* ---- chains by name -------------------------------------------------------------------------- */
 
 /* Each combination of functions is a chain of its own, well formed, and found by its name. */
-START_TEST(chains_have_names)
+TEST_LOOP(chains_have_names, 0, 64)
 {
     static const char *const words[] = {"pre", "rms", "gate", "rope", "bias", "hidden"};
     struct chain_functions f = {.pre = _i % 2 != 0,
@@ -83,9 +79,8 @@ START_TEST(chains_have_names)
             ck_assert_int_eq(strstr(c->name, words[i]) != NULL, _i >> i & 1);
     }
 }
-END_TEST
 
-START_TEST(other_names_are_no_chains)
+TEST(other_names_are_no_chains)
 {
     static const char *const names[] = {"",       "post",     "gelu",      "bert+pre",  "pre+",
                                         "+pre",   "pre+pre",  "rms+pre",   "pre++rms",  "gate+silu",
@@ -93,10 +88,9 @@ START_TEST(other_names_are_no_chains)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         ck_assert_msg(chain_find(names[i]) == NULL, "'%s' is a chain", names[i]);
 }
-END_TEST
 
 /* 7-9 and 12-14 store two tensors, and the next layer's are what 13 and 14 leave. */
-START_TEST(norms_before_hand_two_tensors_on)
+TEST(norms_before_hand_two_tensors_on)
 {
     const struct chain *c = chain_find("pre");
     const uint32_t sums = SET_OF(TENSOR_OF(8)) | SET_OF(TENSOR_OF(9));
@@ -109,12 +103,11 @@ START_TEST(norms_before_hand_two_tensors_on)
     ck_assert_uint_eq(segment_inputs(c, (struct segment){0, 14}),
                       SET_OF(TENSOR_X) | SET_OF(TENSOR_N));
 }
-END_TEST
 
 /* ---- precisions ------------------------------------------------------------------------------ */
 
 /* What is written is read again. */
-START_TEST(precisions_are_texts)
+TEST_LOOP(precisions_are_texts, 0, GEMM_ALL + 1)
 {
     static const char *const texts[] = {[0] = "bf16",
                                         [1 << GEMM_FFN1] = "ffn1",
@@ -128,9 +121,8 @@ START_TEST(precisions_are_texts)
     OK(precision_parse(_i == 0 ? "fp16" : text.ptr, &read, &st));
     ck_assert_uint_eq(read, (unsigned)_i);
 }
-END_TEST
 
-START_TEST(other_texts_are_no_precisions)
+TEST(other_texts_are_no_precisions)
 {
     static const char *const texts[] = {"",     "FP8",  "bf16",    "ffn3",
                                         "qkv,", ",out", "qkv out", "fp8,qkv"};
@@ -140,7 +132,6 @@ START_TEST(other_texts_are_no_precisions)
     OK(precision_parse("ffn2,qkv,ffn2", &read, &st));
     ck_assert_uint_eq(read, 1 << GEMM_QKV | 1 << GEMM_FFN2);
 }
-END_TEST
 
 /* ---- chains that cannot be ------------------------------------------------------------------- */
 
@@ -271,7 +262,7 @@ static const struct {
     {hands_scores_on, "tensor 4 cannot be tensor 0 of the next layer"},
 };
 
-START_TEST(wrong_chains_are_found_out)
+TEST_LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong))
 {
     struct chain c = chain_bert;
     char message[200];
@@ -279,9 +270,8 @@ START_TEST(wrong_chains_are_found_out)
     snprintf(message, sizeof(message), "chain bert: %s", wrong[_i].message);
     FAILS(chain_check(&c, &st), STATUS_USAGE, message);
 }
-END_TEST
 
-START_TEST(a_next_layer_gets_what_it_reads)
+TEST(a_next_layer_gets_what_it_reads)
 {
     struct chain c = chain_bert;
     c.carried[0].to = TENSOR_OF(0);
@@ -290,10 +280,9 @@ START_TEST(a_next_layer_gets_what_it_reads)
     c.carried[0].from = TENSOR_X;
     FAILS(chain_check(&c, &st), STATUS_USAGE, "tensor 0 cannot be tensor 0 of the next layer");
 }
-END_TEST
 
 /* A chain that cannot be is no workload's. */
-START_TEST(chain_is_checked)
+TEST(chain_is_checked)
 {
     struct chain c = chain_bert;
     struct workload w;
@@ -304,10 +293,9 @@ START_TEST(chain_is_checked)
     FAILS(workload_check(&w, &st), STATUS_USAGE, "operator 8");
     workload_release(&w);
 }
-END_TEST
 
 /* What another layer or operator reads is an output of its segment. */
-START_TEST(outputs_follow_the_rows)
+TEST(outputs_follow_the_rows)
 {
     const struct segment norm = {7, 9};
     struct chain carries = chain_bert;
@@ -317,12 +305,5 @@ START_TEST(outputs_follow_the_rows)
     ck_assert_uint_eq(segment_outputs(&carries, (struct segment){12, 14}),
                       SET_OF(TENSOR_OF(13)) | SET_OF(TENSOR_OF(14)));
 }
-END_TEST
 
-SUITE("chain", NULL, NULL, ONCE(bert_is_well_formed),
-      LOOP(chains_of_tests_are_well_formed, 0, CHAIN_COUNT),
-      LOOP(functions_are_whole, 0, FUNCTION_COUNT), ONCE(sets_hold_what_rows_name),
-      LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong)), ONCE(a_next_layer_gets_what_it_reads),
-      LOOP(chains_have_names, 0, 64), ONCE(other_names_are_no_chains),
-      LOOP(precisions_are_texts, 0, GEMM_ALL + 1), ONCE(other_texts_are_no_precisions),
-      ONCE(norms_before_hand_two_tensors_on), ONCE(chain_is_checked), ONCE(outputs_follow_the_rows))
+SUITE("chain", NULL, NULL)

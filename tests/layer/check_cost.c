@@ -42,7 +42,7 @@ static const struct {
      TOKENS *D + (D * 3 * D + 3 * D) + (D * D + 3 * D) + (D * F + F) + (F * D + 3 * D) + TOKENS *D},
 };
 
-START_TEST(work_and_bytes_are_those_counted_by_hand)
+TEST_LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures))
 {
     struct workload w;
     make_workload(&w);
@@ -54,10 +54,9 @@ START_TEST(work_and_bytes_are_those_counted_by_hand)
     ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 4 * figures[_i].elements, 1e-9);
     workload_release(&w);
 }
-END_TEST
 
 /* The same heads beside a hidden size of 4. */
-START_TEST(heads_beside_another_hidden_size_count_their_own_columns)
+TEST(heads_beside_another_hidden_size_count_their_own_columns)
 {
     enum { HIDDEN = 4, A = D };
     struct workload w;
@@ -79,7 +78,5 @@ START_TEST(heads_beside_another_hidden_size_count_their_own_columns)
     ck_assert_ptr_eq(w.chain, &chain_bert);
     workload_release(&w);
 }
-END_TEST
 
-SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
-      ONCE(heads_beside_another_hidden_size_count_their_own_columns))
+SUITE("cost", NULL, NULL)

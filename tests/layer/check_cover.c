@@ -95,7 +95,7 @@ static int check_cover(const struct mask *m, const int *lengths)
 }
 
 /* _i: a sequence length. */
-START_TEST(a_cover_holds_each_kept_element_once)
+TEST_LOOP(a_cover_holds_each_kept_element_once, 0, ARRAY_LEN(seq_lens))
 {
     int found = 0;
     for (size_t k = 0; k < ARRAY_LEN(mask_names); k++) {
@@ -111,7 +111,6 @@ START_TEST(a_cover_holds_each_kept_element_once)
     else
         ck_assert_int_eq(found, 0);
 }
-END_TEST
 
 /* A mask (B,S,S) whose matrices keep (i - j) mod step = 0 in different bands, and a few elements
  * off the step. */
@@ -129,7 +128,7 @@ static struct mask batched_mask(int s, int step, int strays)
     return mask_of_file(B, s, data);
 }
 
-START_TEST(a_cover_of_a_file_depends_on_its_bits_alone)
+TEST(a_cover_of_a_file_depends_on_its_bits_alone)
 {
     static const int lengths[B] = {700, 65};
     for (int strays = 0; strays <= 40; strays += 40) {
@@ -139,7 +138,6 @@ START_TEST(a_cover_of_a_file_depends_on_its_bits_alone)
         mask_release(&m);
     }
 }
-END_TEST
 
 /* Blocks of 64x64 before and after. */
 static const struct {
@@ -152,7 +150,7 @@ static const struct {
              {"fixed", 1024, 1, 136, 45},
              {"strided", 1024, 2, 136, 47}};
 
-START_TEST(known_covers)
+TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
 {
     struct mask m = mask_of(known[_i].mask, known[_i].seq_len);
     struct block_lists plain;
@@ -166,7 +164,5 @@ START_TEST(known_covers)
     block_lists_release(&plain);
     mask_release(&m);
 }
-END_TEST
 
-SUITE("cover", NULL, NULL, LOOP(a_cover_holds_each_kept_element_once, 0, ARRAY_LEN(seq_lens)),
-      ONCE(a_cover_of_a_file_depends_on_its_bits_alone), LOOP(known_covers, 0, ARRAY_LEN(known)))
+SUITE("cover", NULL, NULL)

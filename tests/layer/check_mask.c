@@ -113,7 +113,7 @@ static void resolve(const int64_t *p, int s, int64_t out[4])
         out[k] = p[k] == ROOT ? (int64_t)floor(sqrt(s)) : p[k] == QUARTER ? s / 4 : p[k];
 }
 
-START_TEST(masks_are_as_defined)
+TEST_LOOP(masks_are_as_defined, 0, ARRAY_LEN(definitions))
 {
     for (size_t n = 0; n < ARRAY_LEN(seq_lens); n++) {
         int s = seq_lens[n];
@@ -129,6 +129,5 @@ START_TEST(masks_are_as_defined)
         mask_release(&m);
     }
 }
-END_TEST
 
-SUITE("mask", NULL, NULL, LOOP(masks_are_as_defined, 0, ARRAY_LEN(definitions)))
+SUITE("mask", NULL, NULL)

@@ -16,7 +16,7 @@ static const struct {
              {"prefix", "prefix:p=255"},
              {"document", "document:n=4"}};
 
-START_TEST(texts_are_normalised)
+TEST_LOOP(texts_are_normalised, 0, ARRAY_LEN(texts))
 {
     SCOPED_BUF once = BUF_INIT, twice = BUF_INIT;
     struct mask_spec spec = mask_spec_of(texts[_i].text, 1023), again, copy;
@@ -30,7 +30,6 @@ START_TEST(texts_are_normalised)
     mask_spec_release(&again);
     mask_spec_release(&copy);
 }
-END_TEST
 
 static const struct {
     const char *text, *found, *expected; /* fragments of the message */
@@ -45,7 +44,7 @@ static const struct {
                {"bigbird:seed=4294967296", "seed: 4294967296 is out of range", "0 to 4294967295"},
                {"file:", "names no file", "file:PATH"}};
 
-START_TEST(refuses_texts)
+TEST_LOOP(refuses_texts, 0, ARRAY_LEN(refused))
 {
     struct mask_spec spec;
     FAILS(mask_parse(refused[_i].text, &spec, &st), STATUS_USAGE, refused[_i].found);
@@ -53,7 +52,5 @@ START_TEST(refuses_texts)
     ck_assert_ptr_null(spec.kind);
     ck_assert_ptr_null(spec.path);
 }
-END_TEST
 
-SUITE("mask_spec", NULL, NULL, LOOP(texts_are_normalised, 0, ARRAY_LEN(texts)),
-      LOOP(refuses_texts, 0, ARRAY_LEN(refused)))
+SUITE("mask_spec", NULL, NULL)

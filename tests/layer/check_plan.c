@@ -16,7 +16,7 @@ static int segments_by_text(unsigned value, struct segment out[OP_COUNT])
     return count;
 }
 
-START_TEST(every_value_is_cut_where_bits_differ)
+TEST(every_value_is_cut_where_bits_differ)
 {
     for (unsigned value = 0; value <= VALUE_MAX; value++) {
         struct segment expected[OP_COUNT], found[OP_COUNT];
@@ -25,7 +25,6 @@ START_TEST(every_value_is_cut_where_bits_differ)
         ck_assert_mem_eq(found, expected, (size_t)n * sizeof(found[0]));
     }
 }
-END_TEST
 
 /* Ops 2-6 are one segment. */
 static bool cuts_out_attention(struct plan p)
@@ -37,7 +36,7 @@ static bool cuts_out_attention(struct plan p)
     return found == 1;
 }
 
-START_TEST(canonical_values)
+TEST(canonical_values)
 {
     int distinct = 0;
     static bool seen[VALUE_MAX + 1];
@@ -60,14 +59,13 @@ START_TEST(canonical_values)
     struct segment s[OP_COUNT];
     ck_assert_int_eq(plan_segments(plan_from_value(VALUE_UNFUSED), s), OP_COUNT);
 }
-END_TEST
 
 static const struct {
     unsigned lo, hi;
     int distinct;
 } spaces[] = {{32768, 49152, 16384}, {16384, 24576, 8193}, {0, 65535, PLAN_SPACE}, {7, 7, 1}};
 
-START_TEST(spaces_hold_the_plans_of_the_notes)
+TEST_LOOP(spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces))
 {
     struct plan plans[PLAN_SPACE];
     bool seen[PLAN_KEYS] = {false};
@@ -80,9 +78,8 @@ START_TEST(spaces_hold_the_plans_of_the_notes)
         seen[plan_key(plans[i])] = true;
     }
 }
-END_TEST
 
-START_TEST(segments_are_numbered_in_order)
+TEST(segments_are_numbered_in_order)
 {
     int index = 0;
     for (int first = 0; first < OP_COUNT; first++)
@@ -93,7 +90,6 @@ START_TEST(segments_are_numbered_in_order)
         }
     ck_assert_int_eq(index, SEGMENT_COUNT);
 }
-END_TEST
 
 static const struct {
     struct segment segment;
@@ -106,14 +102,10 @@ static const struct {
                 {{10, 14}, 1u << 10, 1u << 15},
                 {{12, 14}, 1u << 12 | 1u << 10, 1u << 15}};
 
-START_TEST(segments_know_what_they_read_and_write)
+TEST_LOOP(segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow))
 {
     ck_assert_uint_eq(segment_inputs(&chain_bert, dataflow[_i].segment), dataflow[_i].inputs);
     ck_assert_uint_eq(segment_outputs(&chain_bert, dataflow[_i].segment), dataflow[_i].outputs);
 }
-END_TEST
 
-SUITE("plan", NULL, NULL, ONCE(every_value_is_cut_where_bits_differ), ONCE(canonical_values),
-      LOOP(spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces)),
-      ONCE(segments_are_numbered_in_order),
-      LOOP(segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow)))
+SUITE("plan", NULL, NULL)

@@ -2,7 +2,7 @@
 #include "tests/suite.h"
 
 /* Writes a plan as --segments text, reads it back. */
-START_TEST(segments_text_is_the_inverse)
+TEST(segments_text_is_the_inverse)
 {
     for (unsigned value = 0; value <= VALUE_MAX; value++) {
         struct plan plan = plan_from_value(value), back;
@@ -15,7 +15,6 @@ START_TEST(segments_text_is_the_inverse)
         ck_assert_uint_eq(plan_value(back), plan_canonical(value));
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *found;
@@ -24,36 +23,33 @@ static const struct {
                   {"0x10000", "above 65535"},
                   {"12a", "not a number"}};
 
-START_TEST(refuses_values)
+TEST_LOOP(refuses_values, 0, ARRAY_LEN(bad_values))
 {
     unsigned value;
     FAILS(plan_parse_value(bad_values[_i].text, &value, &st), STATUS_USAGE, bad_values[_i].found);
 }
-END_TEST
 
 static const char *const bad_ranges[] = {"",     "..",    "1..",      "..2",
                                          "2..1", "1...2", "0..65536", "a..b"};
 
-START_TEST(refuses_ranges)
+TEST_LOOP(refuses_ranges, 0, ARRAY_LEN(bad_ranges))
 {
     unsigned lo, hi;
     FAILS(plan_parse_range(bad_ranges[_i], &lo, &hi, &st), STATUS_USAGE, "");
 }
-END_TEST
 
 static const char *const bad_segments[] = {
     "",    "a",      "2-",   "-6",    "2-6,",
     "6-2", "0-15",   "2--3", "2-6 8", "2-6,6-7",
     "1,1", "2-6,,7", "1.5",  "15",    "99999999999999999999"};
 
-START_TEST(refuses_segments)
+TEST_LOOP(refuses_segments, 0, ARRAY_LEN(bad_segments))
 {
     struct plan plan;
     FAILS(plan_parse_segments(bad_segments[_i], false, &plan, &st), STATUS_USAGE, "");
 }
-END_TEST
 
-START_TEST(handwritten_needs_its_segment)
+TEST(handwritten_needs_its_segment)
 {
     struct plan plan;
     OK(plan_parse_segments("2-6,8-9,10-11,13-14", true, &plan, &st));
@@ -62,9 +58,5 @@ START_TEST(handwritten_needs_its_segment)
     ck_assert_uint_lt(plan_value(plan), 16384);
     ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);
 }
-END_TEST
 
-SUITE("plan_parse", NULL, NULL, ONCE(segments_text_is_the_inverse),
-      LOOP(refuses_values, 0, ARRAY_LEN(bad_values)),
-      LOOP(refuses_ranges, 0, ARRAY_LEN(bad_ranges)),
-      LOOP(refuses_segments, 0, ARRAY_LEN(bad_segments)), ONCE(handwritten_needs_its_segment))
+SUITE("plan_parse", NULL, NULL)

@@ -14,7 +14,7 @@ static struct workload workload_of(int batch, int seq_len)
 }
 
 /* Only a chain that is not BERT's is named. */
-START_TEST(text_names_other_chains)
+TEST(text_names_other_chains)
 {
     SCOPED_BUF text = BUF_INIT;
     struct workload w = workload_of(1, 8);
@@ -24,7 +24,6 @@ START_TEST(text_names_other_chains)
     ck_assert_ptr_nonnull(strstr(text.ptr, " mask=full chain=nobias"));
     workload_release(&w);
 }
-END_TEST
 
 static const char *const texts[] = {
     "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
@@ -43,7 +42,7 @@ static const char *const texts[] = {
     "rope=100:2.5 hidden=512",
 };
 
-START_TEST(text_gives_the_workload_back)
+TEST_LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts))
 {
     struct workload w;
     SCOPED_BUF text = BUF_INIT;
@@ -52,7 +51,6 @@ START_TEST(text_gives_the_workload_back)
     ck_assert_str_eq(text.ptr, texts[_i]);
     workload_release(&w);
 }
-END_TEST
 
 static const struct {
     const char *text, *expected;
@@ -100,14 +98,13 @@ static const struct {
      "it goes on after its chain"},
 };
 
-START_TEST(other_texts_are_refused)
+TEST_LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts))
 {
     struct workload w;
     FAILS(workload_parse(bad_texts[_i].text, &w, &st), STATUS_USAGE, bad_texts[_i].expected);
     ck_assert_msg(strstr(st.message, "is not a workload") != NULL, "%s", st.message);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- numbers that are refused ---------------------------------------------------------------- */
 
@@ -129,7 +126,7 @@ static const struct {
                    {AT(batch), 65536, "batch * seq_len is 33554432", "at most 16777216"},
                    {AT(head_size), 4096, "heads * head_size is 81920", "at most 65536"}};
 
-START_TEST(refuses_numbers)
+TEST_LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers))
 {
     struct workload w = workload_of(1, 512);
     w.heads = 20;
@@ -142,7 +139,6 @@ START_TEST(refuses_numbers)
     ck_assert_str_eq(lengths.message, st.message);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- lengths --------------------------------------------------------------------------------- */
 
@@ -153,7 +149,7 @@ static const struct {
                    {"1, 2,3", "' 2'", "whole number"},
                    {"0,1,2", "0 is out of range", "1 to 64"}};
 
-START_TEST(refuses_lengths)
+TEST_LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths))
 {
     struct workload w = workload_of(3, 64);
     FAILS(workload_parse_lengths(&w, bad_lengths[_i].text, &st), STATUS_USAGE,
@@ -163,9 +159,8 @@ START_TEST(refuses_lengths)
     ck_assert_ptr_null(w.lengths);
     workload_release(&w);
 }
-END_TEST
 
-START_TEST(full_lengths_are_none)
+TEST(full_lengths_are_none)
 {
     struct workload w = workload_of(2, 64);
     OK(workload_parse_lengths(&w, "64,64", &st));
@@ -178,7 +173,6 @@ START_TEST(full_lengths_are_none)
     FAILS(workload_check(&w, &st), STATUS_USAGE, "batch row 1 is 65");
     workload_release(&w);
 }
-END_TEST
 
 /* lo and hi worked out by hand. */
 static const struct {
@@ -189,7 +183,7 @@ static const struct {
              {64, 1, 7, 1, 1},   {64, 10, 1, 1, 19}, {100, 90, 4294967295, 80, 100},
              {1, 1, 3, 1, 1}};
 
-START_TEST(drawn_lengths_are_as_defined)
+TEST_LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws))
 {
     enum { BATCH = 2000 };
     struct workload w = workload_of(BATCH, draws[_i].seq_len);
@@ -209,11 +203,10 @@ START_TEST(drawn_lengths_are_as_defined)
     ck_assert_double_eq_tol(sum / BATCH, draws[_i].average, (hi - lo) / 25.0 + 1e-9);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-START_TEST(copies_stand_alone)
+TEST(copies_stand_alone)
 {
     struct workload w = workload_of(2, 100), copy;
     mask_spec_release(&w.mask_spec);
@@ -238,12 +231,11 @@ START_TEST(copies_stand_alone)
     workload_release(&copy);
     workload_release(NULL);
 }
-END_TEST
 
 /* ---- kinds of layers ------------------------------------------------------------------------- */
 
 /* Layers 0, 3 and 6 of 7 are full, the others local. */
-START_TEST(layers_are_of_two_kinds)
+TEST(layers_are_of_two_kinds)
 {
     struct workload w = workload_of(2, 100), copy;
     w.layers = 7;
@@ -273,10 +265,9 @@ START_TEST(layers_are_of_two_kinds)
     ck_assert_ptr_null(copy.local);
     workload_release(&copy);
 }
-END_TEST
 
 /* Segments that neither mask nor rotate compute the same in all layers. */
-START_TEST(only_attention_knows_kinds)
+TEST(only_attention_knows_kinds)
 {
     struct workload w = workload_of(1, 8);
     OK(workload_add_local(&w, "causal", 0, 2, &st));
@@ -292,9 +283,8 @@ START_TEST(only_attention_knows_kinds)
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 0}));
     workload_release(&w);
 }
-END_TEST
 
-START_TEST(exported_libraries_number_functions_alike)
+TEST(exported_libraries_number_functions_alike)
 {
     static const struct {
         const char *chain;
@@ -311,12 +301,5 @@ START_TEST(exported_libraries_number_functions_alike)
         ck_assert_uint_eq(workload_functions(&w), rows[i].bits);
     }
 }
-END_TEST
 
-SUITE("workload", NULL, NULL, ONCE(layers_are_of_two_kinds), ONCE(only_attention_knows_kinds),
-      ONCE(text_names_other_chains), LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
-      LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)),
-      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
-      LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),
-      LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(copies_stand_alone),
-      ONCE(exported_libraries_number_functions_alike))
+SUITE("workload", NULL, NULL)

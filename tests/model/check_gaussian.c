@@ -57,16 +57,15 @@ static double fitted_error(int count, const struct segment_times *times)
     return error_of(&expected);
 }
 
-START_TEST(measured_plans_move_the_sum)
+TEST(measured_plans_move_the_sum)
 {
     double few = fitted_error(2, &alone), many = fitted_error(PLANS, &alone);
     ck_assert_msg(few < 0.05, "after 2 plans: %.4f", few);
     ck_assert_msg(many < 0.6 * few, "after %d plans: %.4f, after 2: %.4f", PLANS, many, few);
 }
-END_TEST
 
 /* Half of the slots were not timed: plans and operators stand in. */
-START_TEST(untimed_slots_have_a_prior)
+TEST(untimed_slots_have_a_prior)
 {
     struct segment_times half = alone;
     for (int i = 0; i < SLOT_COUNT; i++)
@@ -75,9 +74,8 @@ START_TEST(untimed_slots_have_a_prior)
     double without = fitted_error(PLANS, NULL), some = fitted_error(PLANS, &half);
     ck_assert_msg(some < 0.05 && without < 0.05, "half: %.4f, none: %.4f", some, without);
 }
-END_TEST
 
-START_TEST(no_plans_at_all)
+TEST(no_plans_at_all)
 {
     struct segment_times expected;
     struct gaussian *g = fit(0, &alone, NULL);
@@ -87,11 +85,10 @@ START_TEST(no_plans_at_all)
     gaussian_free(g);
     gaussian_free(fit(0, NULL, NULL));
 }
-END_TEST
 
 /* Errors are as large as it says: the squares of errors over their standard deviations are about 1
  * on average. */
-START_TEST(its_deviations_are_honest)
+TEST(its_deviations_are_honest)
 {
     struct segment_times expected;
     struct plan space[PLAN_SPACE];
@@ -105,10 +102,9 @@ START_TEST(its_deviations_are_honest)
     ck_assert_msg(sum / n > 0.2 && sum / n < 3, "%.3f", sum / n);
     gaussian_free(g);
 }
-END_TEST
 
 /* A plan whose time is known to be noise moves little. */
-START_TEST(noise_counts_less)
+TEST(noise_counts_less)
 {
     double noise[PLANS] = {0}, wrong = ms[0];
     struct segment_times with, without;
@@ -123,9 +119,8 @@ START_TEST(noise_counts_less)
     ms[0] = wrong;
     ck_assert_double_lt(error_of(&with), error_of(&without));
 }
-END_TEST
 
-START_TEST(handwritten_time_stands_alone)
+TEST(handwritten_time_stands_alone)
 {
     const int separate = segment_index((struct segment){2, 6}); /* which the plan does not run */
     struct plan p = plan_from_value(41115);
@@ -135,8 +130,5 @@ START_TEST(handwritten_time_stands_alone)
     alone.ms[SLOT_HANDWRITTEN] = NAN;
     ck_assert_double_nan(additive_ms(&alone, p));
 }
-END_TEST
 
-SUITE("model/gaussian", setup, NULL, ONCE(measured_plans_move_the_sum),
-      ONCE(untimed_slots_have_a_prior), ONCE(no_plans_at_all), ONCE(its_deviations_are_honest),
-      ONCE(noise_counts_less), ONCE(handwritten_time_stands_alone))
+SUITE("model/gaussian", setup, NULL)

@@ -27,14 +27,13 @@ static bool same(struct buf a, struct buf b)
 
 /* ---- determinism ----------------------------------------------------------------------------- */
 
-START_TEST(same_input_same_answers)
+TEST(same_input_same_answers)
 {
     SCOPED struct measured_space *f = made_up_measured(1);
     struct buf first = answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times);
     model_free(train(defaults, 50, f->plans, f->ms, NULL)); /* in between */
     ck_assert(same(first, answers_of(train(defaults, 200, f->plans, f->ms, &f->times), &f->times)));
 }
-END_TEST
 
 static unsigned long threads(void)
 {
@@ -44,7 +43,7 @@ static unsigned long threads(void)
 }
 
 /* A thread pool would spin beside measurements and not survive a fork. */
-START_TEST(no_threads_are_left_behind)
+TEST(no_threads_are_left_behind)
 {
     SCOPED struct measured_space *f = made_up_measured(1);
     double ms[MAX_ROWS], high[MAX_ROWS];
@@ -55,9 +54,8 @@ START_TEST(no_threads_are_left_behind)
     ck_assert_uint_eq(threads(), before);
     model_free(m);
 }
-END_TEST
 
-START_TEST(order_of_rows_changes_nothing)
+TEST(order_of_rows_changes_nothing)
 {
     SCOPED struct measured_space *f = made_up_measured(1);
     struct plan plans[100];
@@ -69,10 +67,9 @@ START_TEST(order_of_rows_changes_nothing)
     ck_assert(same(answers_of(train(defaults, 100, f->plans, f->ms, NULL), NULL),
                    answers_of(train(defaults, 100, plans, ms, NULL), NULL)));
 }
-END_TEST
 
 /* Repeats become their mean. */
-START_TEST(repeats_are_averaged)
+TEST(repeats_are_averaged)
 {
     SCOPED struct measured_space *f = made_up_measured(1);
     struct plan plans[60];
@@ -87,12 +84,11 @@ START_TEST(repeats_are_averaged)
     ck_assert(same(answers_of(train(defaults, 60, plans, ms, NULL), NULL),
                    answers_of(train(defaults, 30, f->plans, f->ms, NULL), NULL)));
 }
-END_TEST
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
 /* Place v asks for the plan of value VALUE_MAX - v: most plans are asked for several times. */
-START_TEST(all_values_at_once)
+TEST(all_values_at_once)
 {
     SCOPED struct measured_space *f = made_up_measured(1);
     static struct plan plans[VALUE_MAX + 1];
@@ -114,7 +110,6 @@ START_TEST(all_values_at_once)
     }
     model_free(m);
 }
-END_TEST
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -127,7 +122,7 @@ static const struct {
     {-1.5, "row 3 of the training data gives plan 40000 a time of -1.5 ms"},
 };
 
-START_TEST(bad_rows_are_named)
+TEST_LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows))
 {
     struct plan plans[] = {plan_from_value(40001), plan_from_value(40002), plan_from_value(40000),
                            plan_from_value(40003)};
@@ -137,10 +132,9 @@ START_TEST(bad_rows_are_named)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, bad_rows[_i].message);
     ck_assert_ptr_null(m);
 }
-END_TEST
 
 /* Three rows of one plan are one row. */
-START_TEST(one_plan_is_too_few)
+TEST(one_plan_is_too_few)
 {
     const struct plan plans[3] = {{.fused = 0}};
     const double ms[] = {1, 2, 3};
@@ -152,10 +146,9 @@ START_TEST(one_plan_is_too_few)
         ck_assert_ptr_null(m);
     }
 }
-END_TEST
 
 /* A time so large that its logarithm's float is fine, yet its mean is not. */
-START_TEST(xgboost_errors_become_a_status)
+TEST(xgboost_errors_become_a_status)
 {
     const struct plan plans[] = {{.fused = 1}, {.fused = 1}, {.fused = 2}};
     const double ms[] = {1e308, 1e308, 1};
@@ -164,9 +157,5 @@ START_TEST(xgboost_errors_become_a_status)
     FAILS(model_train(&defaults, &d, NULL, &m, &st), STATUS_MODEL, "xgboost cannot ");
     ck_assert_ptr_null(m);
 }
-END_TEST
 
-SUITE("model", NULL, NULL, ONCE(same_input_same_answers), ONCE(no_threads_are_left_behind),
-      ONCE(order_of_rows_changes_nothing), ONCE(repeats_are_averaged), ONCE(all_values_at_once),
-      LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few),
-      ONCE(xgboost_errors_become_a_status))
+SUITE("model", NULL, NULL)

@@ -11,7 +11,7 @@ static const struct {
     {false, 200, 0.68, 0.10},
 };
 
-START_TEST(held_out_plans_are_ranked)
+TEST_LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected))
 {
     SCOPED struct measured_space *f = made_up_measured(3);
     int rows = expected[_i].rows, rest = f->count - rows, chosen = 0;
@@ -34,9 +34,8 @@ START_TEST(held_out_plans_are_ranked)
     ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
     model_free(m);
 }
-END_TEST
 
-START_TEST(training_rows_are_classified)
+TEST(training_rows_are_classified)
 {
     SCOPED struct measured_space *f = made_up_measured(2);
     double ms[MAX_ROWS], high[MAX_ROWS];
@@ -52,7 +51,6 @@ START_TEST(training_rows_are_classified)
     ck_assert_int_gt(right, MAX_ROWS * 95 / 100);
     model_free(m);
 }
-END_TEST
 
 static const int few_rows[] = {2, 3, 8, 16, 48};
 
@@ -63,7 +61,7 @@ static double sum_of(const struct measured_space *s, int i)
 
 /* Few rows, with segment times or without, of one class or two: always an answer, and a
  * sane one. */
-START_TEST(few_rows_serve)
+TEST_LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows))
 {
     SCOPED struct measured_space *f = made_up_measured(4);
     int rows = few_rows[_i], least = 0; /* least: of the smallest sum */
@@ -87,7 +85,5 @@ START_TEST(few_rows_serve)
         model_free(m);
     }
 }
-END_TEST
 
-SUITE("model quality", NULL, NULL, LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected)),
-      ONCE(training_rows_are_classified), LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows)))
+SUITE("model quality", NULL, NULL)

@@ -36,7 +36,7 @@ static struct model_report validate(const struct rows *r, const struct segment_t
     return report;
 }
 
-START_TEST(sums_are_learnt_perfectly)
+TEST(sums_are_learnt_perfectly)
 {
     SCOPED struct measured_space *s = made_up_measured(1);
     struct rows r;
@@ -49,10 +49,9 @@ START_TEST(sums_are_learnt_perfectly)
     ck_assert_double_lt(report.top1_regret, 1e-3);
     ck_assert_double_gt(report.auc, 0.99);
 }
-END_TEST
 
 /* The mean of a few draws: one alone may look like knowledge. */
-START_TEST(noise_is_not_learnt)
+TEST(noise_is_not_learnt)
 {
     enum { DRAWS = 8 };
     SCOPED struct measured_space *s = made_up_measured(1);
@@ -71,7 +70,6 @@ START_TEST(noise_is_not_learnt)
     ck_assert_double_lt(fabs(spearman), 0.12);
     ck_assert_double_lt(fabs(auc - 0.5), 0.12);
 }
-END_TEST
 
 static const struct {
     int rows, folds;
@@ -83,7 +81,7 @@ static const struct {
     {3, 2, STATUS_MODEL, "3 distinct plans are too few for 2 folds"},
 };
 
-START_TEST(too_few_rows_are_refused)
+TEST_LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused))
 {
     struct rows r;
     for (int i = 0; i < ROWS; i++) {
@@ -98,7 +96,5 @@ START_TEST(too_few_rows_are_refused)
           refused[_i].message);
     ck_assert_int_eq(report.folds, 0);
 }
-END_TEST
 
-SUITE("model report", NULL, NULL, ONCE(sums_are_learnt_perfectly), ONCE(noise_is_not_learnt),
-      LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused)))
+SUITE("model report", NULL, NULL)

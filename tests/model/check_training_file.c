@@ -18,7 +18,7 @@ static const char *const same_rows[] = {
     "# measured\n\n  1010101010101010 15e-1 # ms\n\n \t \n0000000000000001 0.2E+1\n# end",
 };
 
-START_TEST(tolerates_blanks_comments_and_line_ends)
+TEST_LOOP(tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows))
 {
     struct model_data p = parse(same_rows[_i], strlen(same_rows[_i]));
     ck_assert_int_eq(p.count, 2);
@@ -28,7 +28,6 @@ START_TEST(tolerates_blanks_comments_and_line_ends)
     ck_assert_double_eq(p.ms[1], 2);
     model_data_release(&p);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -51,7 +50,7 @@ static const struct {
     {TEXT(""), "data.txt: no rows; expected 16 binary digits and a time in ms"},
 };
 
-START_TEST(refuses_and_says_where)
+TEST_LOOP(refuses_and_says_where, 0, ARRAY_LEN(bad))
 {
     struct model_data p;
     FAILS(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p, &st), STATUS_USAGE, "");
@@ -61,8 +60,5 @@ START_TEST(refuses_and_says_where)
     ck_assert_ptr_null(p.ms);
     ck_assert_int_eq(p.count, 0);
 }
-END_TEST
 
-SUITE("train data", NULL, NULL,
-      LOOP(tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows)),
-      LOOP(refuses_and_says_where, 0, ARRAY_LEN(bad)))
+SUITE("train data", NULL, NULL)

@@ -23,7 +23,7 @@ static void see_drift(void *ctx, const struct tune_state *state)
 
 /* From plan 25 on the machine takes three times as long: the anchor shows it at the next turn, and
  * later plans count as if it had not. */
-START_TEST(drift_is_divided_out)
+TEST(drift_is_divided_out)
 {
     divided = 0;
     options.step = see_drift;
@@ -36,10 +36,9 @@ START_TEST(drift_is_divided_out)
     ck_assert_double_eq_tol(report.drift, 3, 1e-9);
     ck_assert_int_gt(divided, 0);
 }
-END_TEST
 
 /* The machine stays at its new pace, but for what noise explains: that is told once. */
-START_TEST(a_drift_is_told_once)
+TEST(a_drift_is_told_once)
 {
     fake.slow_from_plan = 25;
     fake.jitter = 0.004;
@@ -50,10 +49,9 @@ START_TEST(a_drift_is_told_once)
                   "%s", said.ptr);
     ck_assert_double_eq_tol(report.drift, 3, 0.04);
 }
-END_TEST
 
 /* _i: the one plan that takes longer, once the anchor itself: plan 22. */
-START_TEST(a_moment_is_no_drift)
+TEST_LOOP(a_moment_is_no_drift, 20, 24)
 {
     fake.slow_from_plan = _i;
     fake.slow_plans = 1;
@@ -61,10 +59,9 @@ START_TEST(a_moment_is_no_drift)
     run();
     ck_assert_double_eq(report.drift, 1);
 }
-END_TEST
 
 /* The machine is as fast as at first again. */
-START_TEST(a_drift_that_ends_is_told)
+TEST(a_drift_that_ends_is_told)
 {
     fake.slow_from_plan = 25;
     fake.slow_plans = 60; /* the anchor's turn comes within them */
@@ -75,7 +72,5 @@ START_TEST(a_drift_that_ends_is_told)
     ck_assert_msg(said_times("taken as they are again") == 1, "%s", said.ptr);
     ck_assert_double_eq(report.drift, 1);
 }
-END_TEST
 
-SUITE("search/anchor", setup, teardown, ONCE(drift_is_divided_out), ONCE(a_drift_that_ends_is_told),
-      ONCE(a_drift_is_told_once), LOOP(a_moment_is_no_drift, 20, 24))
+SUITE("search/anchor", setup, teardown)

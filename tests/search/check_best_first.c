@@ -128,7 +128,7 @@ static void far_behind_is_left_out(int i_of_space)
     workload_release(&workload);
 }
 
-START_TEST(slots_of_a_recorded_space)
+TEST_LOOP(slots_of_a_recorded_space, 0, ARRAY_LEN(workloads))
 {
     read_space(recorded[_i]);
     ck_assert(recorded_space_is_whole(&space));
@@ -136,7 +136,6 @@ START_TEST(slots_of_a_recorded_space)
     far_behind_is_left_out(_i);
     recorded_space_release(&space);
 }
-END_TEST
 
 /* Steps of a climb whose time is expected, as many as are due; their indices go to out. */
 static int due(const struct slot *s, int *out)
@@ -150,7 +149,7 @@ static int due(const struct slot *s, int *out)
 
 /* Four at once, those that are expected to be the fastest; after four that are slower no more, but
  * more if one of them is faster. */
-START_TEST(steps_come_as_they_are_expected)
+TEST(steps_come_as_they_are_expected)
 {
     static struct segment_table t;
     struct build_target target = hopper;
@@ -178,11 +177,10 @@ START_TEST(steps_come_as_they_are_expected)
         workload_release(&workload);
     }
 }
-END_TEST
 
 /* Each operator takes 1 ms, but GEMMs 4 ms by generated code: a segment that only that serves hopes
  * for no less than they take by it. */
-START_TEST(hopes_are_made_of_generated_parts)
+TEST(hopes_are_made_of_generated_parts)
 {
     int slots[SLOT_COUNT], first;
     begin(32768, 49152);
@@ -200,10 +198,9 @@ START_TEST(hopes_are_made_of_generated_parts)
         for (int op = slot_segment(slots[i]).first; op <= slot_segment(slots[i]).last; op++)
             ck_assert_int_ne(chain_bert.ops[op].kind, KIND_GEMM);
 }
-END_TEST
 
 /* Each operator takes 1 ms. */
-START_TEST(one_that_beats_its_hope_lowers_the_others)
+TEST(one_that_beats_its_hope_lowers_the_others)
 {
     int fused = segment_index((struct segment){9, 10});
     begin(32768, 49152);
@@ -214,8 +211,5 @@ START_TEST(one_that_beats_its_hope_lowers_the_others)
     b.known.ms[fused] = 1.6;
     ck_assert_double_eq_tol(least_share(&b, 0.9), 0.8, 1e-9);
 }
-END_TEST
 
-SUITE("search/best_first", NULL, NULL, LOOP(slots_of_a_recorded_space, 0, ARRAY_LEN(workloads)),
-      ONCE(steps_come_as_they_are_expected), ONCE(hopes_are_made_of_generated_parts),
-      ONCE(one_that_beats_its_hope_lowers_the_others))
+SUITE("search/best_first", NULL, NULL)

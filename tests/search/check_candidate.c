@@ -57,7 +57,7 @@ static const struct {
     {{1, {90}}, 0}, {{2, {80, 90}}, 1}, {{1, {80}}, 1}, {{2, {80, 86}}, 2}, {{3, {80, 86, 90}}, 2},
 };
 
-START_TEST(fastest_that_runs_on_all_architectures)
+TEST_LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists))
 {
     const struct arch_list *archs = &lists[_i].archs;
     struct build_target target = hopper;
@@ -74,7 +74,6 @@ START_TEST(fastest_that_runs_on_all_architectures)
     ck_assert_str_eq(c.choices[7].impl->name, stored[lists[_i].fastest].impl);
     db_close(db);
 }
-END_TEST
 
 enum { HOPPER_GEMM = 0, GENERATED = 1, LIBRARY = 4, NOTHING = -1 }; /* of stored */
 
@@ -92,7 +91,7 @@ static const struct {
     {{GENERATED, HOPPER_GEMM}, {1, 6}, "hopper_attention"}, /* no GEMM */
 };
 
-START_TEST(implementation_that_won_elsewhere)
+TEST_LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere))
 {
     struct segment of = elsewhere[_i].of;
     struct candidate c;
@@ -110,7 +109,6 @@ START_TEST(implementation_that_won_elsewhere)
     ck_assert_str_eq(c.choices[of.first].impl->name, elsewhere[_i].impl);
     db_close(db);
 }
-END_TEST
 
 /* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
 static struct db *open_compared(int64_t *study, const struct build_target *target, int segments)
@@ -150,7 +148,7 @@ static const struct {
     {{1, {90}}, OP_COUNT - 1, false, "hopper_gemm", "tile=128x192 split=1 norm=cluster"},
 };
 
-START_TEST(as_in_the_finals_where_that_runs)
+TEST_LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted))
 {
     struct candidate c;
     int64_t study;
@@ -165,9 +163,5 @@ START_TEST(as_in_the_finals_where_that_runs)
     assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);
     db_close(db);
 }
-END_TEST
 
-SUITE("search/candidate", test_dir_setup, test_dir_teardown,
-      LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere)),
-      LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted)),
-      LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)))
+SUITE("search/candidate", test_dir_setup, test_dir_teardown)

@@ -206,7 +206,7 @@ static void a_segment_never_timed(void)
 }
 
 /* A space is read once: that takes longer than a search. */
-START_TEST(what_is_stated_is_true)
+TEST_LOOP(what_is_stated_is_true, 0, ARRAY_LEN(recorded))
 {
     open_space(space_of(_i));
     a_converged_search_is_sure();
@@ -214,10 +214,9 @@ START_TEST(what_is_stated_is_true)
     a_segment_never_timed();
     close_space();
 }
-END_TEST
 
 /* No more than the budget, and of all plans none beyond the `most` of the least sums. */
-START_TEST(closing_has_bounds)
+TEST(closing_has_bounds)
 {
     struct closing how = {.share = 0.5, .most = 12, .layers = 1};
     struct search_result found;
@@ -236,7 +235,5 @@ START_TEST(closing_has_bounds)
     ck_assert_int_eq(certainty.open, plan_count - history.count);
     close_space();
 }
-END_TEST
 
-SUITE("search/close", test_dir_setup, test_dir_teardown,
-      LOOP(what_is_stated_is_true, 0, ARRAY_LEN(recorded)), ONCE(closing_has_bounds))
+SUITE("search/close", test_dir_setup, test_dir_teardown)

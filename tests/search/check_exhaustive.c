@@ -24,7 +24,7 @@ static void check_all_measured(void)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(every_plan_is_measured)
+TEST(every_plan_is_measured)
 {
     fake.slow_value = 40011; /* not given up either */
     run();
@@ -43,9 +43,8 @@ START_TEST(every_plan_is_measured)
     ck_assert_int_eq(fake.calls, calls);
     ck_assert_str_eq(report.stopped_by, "space");
 }
-END_TEST
 
-START_TEST(two_comparisons)
+TEST(two_comparisons)
 {
     run();
     ck_assert_int_eq(fake.fits, 0); /* all plans run the same schedules */
@@ -57,10 +56,9 @@ START_TEST(two_comparisons)
     ck_assert(report.best.final);
     ck_assert(!isnan(report.baselines[0].ms.median) && !isnan(report.baselines[1].ms.median));
 }
-END_TEST
 
 /* What was fast in the search by chance is found out by the first comparison. */
-START_TEST(finals_are_of_what_the_first_comparison_found)
+TEST(finals_are_of_what_the_first_comparison_found)
 {
     fake.lucky_value = SPACE_LO;
     for (unsigned value = SPACE_LO; value <= SPACE_HI; value++)
@@ -71,7 +69,6 @@ START_TEST(finals_are_of_what_the_first_comparison_found)
     ck_assert_int_eq(fake.compares, 2);
     ck_assert(!read_back()->compared[fake.lucky_value]); /* by the finals */
 }
-END_TEST
 
 /* Fourteen rounds of all plans, the fewest that are worth it, take 3 s. */
 static void slow_down(void)
@@ -83,7 +80,7 @@ static void slow_down(void)
 }
 
 /* Where there is the time for all of it, and once. _i: the budget is spent. */
-START_TEST(comparison_cut_short_is_widened)
+TEST_LOOP(comparison_cut_short_is_widened, 0, 2)
 {
     slow_down();
     options.search.time_limit_s = 4;
@@ -99,10 +96,9 @@ START_TEST(comparison_cut_short_is_widened)
     run();
     ck_assert_int_eq(fake.compares, 4);
 }
-END_TEST
 
 /* No plan with it is built, and each says why. */
-START_TEST(broken_segment_fails_its_plans)
+TEST(broken_segment_fails_its_plans)
 {
     fake.broken = (struct segment){8, 9};
     run();
@@ -122,10 +118,9 @@ START_TEST(broken_segment_fails_its_plans)
     ck_assert_int_eq(fake.broken_in_plan, 0);
     ck_assert_ptr_nonnull(strstr(s->reason, "ops 8-9 fail alone: row 3 is wrong"));
 }
-END_TEST
 
 /* The finals are made up for, among the plans that were compared before them. */
-START_TEST(interrupt_between_comparisons)
+TEST_LOOP(interrupt_between_comparisons, 0, 2)
 {
     run();
     int calls = fake.calls;
@@ -145,10 +140,9 @@ START_TEST(interrupt_between_comparisons)
     run();
     ck_assert_int_eq(fake.compares, 2);
 }
-END_TEST
 
 /* No plan runs before its segments' choices are final, so that all plans share them. */
-START_TEST(short_time_measures_no_plan)
+TEST(short_time_measures_no_plan)
 {
     fake.seconds_per_segment = 0.02;
     options.search.time_limit_s = 0.5;
@@ -161,9 +155,5 @@ START_TEST(short_time_measures_no_plan)
     run();
     check_all_measured();
 }
-END_TEST
 
-SUITE("search/exhaustive", setup_exhaustive, teardown, ONCE(every_plan_is_measured),
-      ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),
-      LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
-      LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan))
+SUITE("search/exhaustive", setup_exhaustive, teardown)

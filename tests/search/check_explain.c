@@ -78,7 +78,7 @@ static const struct neighbour *find(struct plan p)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-START_TEST(tensors_are_made_once_and_read_where_they_are)
+TEST(tensors_are_made_once_and_read_where_they_are)
 {
     struct rng rng = {7};
     for (int n = 0; n < 200; n++) {
@@ -99,9 +99,8 @@ START_TEST(tensors_are_made_once_and_read_where_they_are)
         ck_assert(e.source == TIME_UNKNOWN && isnan(e.least_us));
     }
 }
-END_TEST
 
-START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
+TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
 {
     const struct db_choice c = {{0, 0}, "generated", schedule};
     struct db_trial t = segment_trial(&c, 0.5);
@@ -116,9 +115,8 @@ START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
     ck_assert_double_eq_tol(e.kernels[0].least_us,
                             1e6 * segment_bytes((struct segment){0, 0}, &workload) / 4.8e12, 1e-9);
 }
-END_TEST
 
-START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
+TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
 {
     static const char peaks[] = "{\"peak_flops_per_s\": 9.89e14, \"peak_bytes_per_s\": 4.8e12}";
     const struct db_choice c = {{0, 0}, "generated", schedule};
@@ -157,11 +155,10 @@ START_TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
     }
     workload_release(&w);
 }
-END_TEST
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-START_TEST(neighbours_differ_by_one_cut)
+TEST(neighbours_differ_by_one_cut)
 {
     for (unsigned value = 32768; value <= 49151; value += 37) {
         struct plan p = plan_from_value(value);
@@ -181,9 +178,8 @@ START_TEST(neighbours_differ_by_one_cut)
         ck_assert_int_eq(single, BOUNDARY_COUNT);
     }
 }
-END_TEST
 
-START_TEST(times_of_one_kind_are_compared)
+TEST(times_of_one_kind_are_compared)
 {
     struct plan unfused = plan_from_value(VALUE_UNFUSED), norm = plan_in("8-9");
     add_plan(unfused, 10, "");
@@ -215,9 +211,5 @@ START_TEST(times_of_one_kind_are_compared)
     ck_assert_str_eq(n->reason, "because");
     ck_assert_int_eq(find(plan_in("4-5"))->source, TIME_UNKNOWN);
 }
-END_TEST
 
-SUITE("explain", setup_all, teardown_all, ONCE(tensors_are_made_once_and_read_where_they_are),
-      ONCE(bounds_come_from_the_devices_peaks_where_these_are_stored),
-      ONCE(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes),
-      ONCE(neighbours_differ_by_one_cut), ONCE(times_of_one_kind_are_compared))
+SUITE("explain", setup_all, teardown_all)

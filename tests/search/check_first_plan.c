@@ -4,7 +4,7 @@
 #include "tune_guided.h"
 
 /* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
-START_TEST(first_plan_comes_before_segments)
+TEST(first_plan_comes_before_segments)
 {
     fake.seconds_per_build = 0.25;
     fake.speed = 100;
@@ -21,7 +21,6 @@ START_TEST(first_plan_comes_before_segments)
     run();
     ck_assert(!isnan(report.baselines[0].ms.median));
 }
-END_TEST
 
 /* On a Hopper GPU this plan is expected to be the fastest.  Its segments are QKV's GEMM, its bias
  * with all of attention, and three GEMMs with the operators that follow them. */
@@ -35,7 +34,7 @@ static void expect_times(void)
     workload_ready(&fake.workload, "causal", NULL, NULL);
 }
 
-START_TEST(expected_plan_is_the_first)
+TEST(expected_plan_is_the_first)
 {
     expect_times();
     fake.stop_at_call = 2;
@@ -48,7 +47,6 @@ START_TEST(expected_plan_is_the_first)
     ck_assert_int_eq(fake.compared[0].how.min_samples, SAMPLES_OF_AN_INTERVAL);
     ck_assert_double_lt(0.06, sampling_final.min_seconds);
 }
-END_TEST
 
 /* Whether schedules were tried. */
 static void note_schedules(void *ctx, const struct tune_state *state)
@@ -57,7 +55,7 @@ static void note_schedules(void *ctx, const struct tune_state *state)
 }
 
 /* Half of the limit is spent on one baseline and these, so that none is left for the other one. */
-START_TEST(schedules_of_the_expected_plan_come_next)
+TEST(schedules_of_the_expected_plan_come_next)
 {
     bool tried = false;
     expect_times();
@@ -74,7 +72,6 @@ START_TEST(schedules_of_the_expected_plan_come_next)
     ck_assert(!isnan(report.baselines[1].ms.median));
     ck_assert_double_le(report.seconds, 1.01);
 }
-END_TEST
 
 /* Whether schedules were tried before both baselines had a time. */
 static void note_early_schedules(void *ctx, const struct tune_state *state)
@@ -83,7 +80,7 @@ static void note_early_schedules(void *ctx, const struct tune_state *state)
 }
 
 /* _i > 0: compilers run beside, and are done with them later. */
-START_TEST(schedules_wait_for_compilers_and_not_for_a_limit)
+TEST_LOOP(schedules_wait_for_compilers_and_not_for_a_limit, 0, 2)
 {
     bool early = false;
     expect_times();
@@ -93,10 +90,9 @@ START_TEST(schedules_wait_for_compilers_and_not_for_a_limit)
     run();
     ck_assert_int_eq(early, _i == 0);
 }
-END_TEST
 
 /* _i > 0: on a GPU. */
-START_TEST(a_gpu_converges_sooner)
+TEST_LOOP(a_gpu_converges_sooner, 0, 2)
 {
     if (_i > 0)
         expect_times();
@@ -105,10 +101,9 @@ START_TEST(a_gpu_converges_sooner)
     ck_assert_str_eq(report.stopped_by, "converged");
     ck_assert_int_eq(report.new_trials <= CONVERGED_PATIENCE, _i > 0);
 }
-END_TEST
 
 /* A baseline takes its place as the first plan. */
-START_TEST(expected_plan_that_fails)
+TEST(expected_plan_that_fails)
 {
     expect_times();
     fake.broken_value = EXPECTED_VALUE;
@@ -117,10 +112,9 @@ START_TEST(expected_plan_that_fails)
     ck_assert_str_eq(report.stopped_by, "interrupted");
     ck_assert_int_eq(report.best.value, 41115);
 }
-END_TEST
 
 /* _i > 0: on a GPU.  There the first plan runs at another clock than those after it. */
-START_TEST(first_plan_is_timed_again_on_a_gpu)
+TEST_LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2)
 {
     struct db_time first;
     int64_t study;
@@ -136,11 +130,10 @@ START_TEST(first_plan_is_timed_again_on_a_gpu)
     ck_assert_double_eq(first.ms.median, (gpu ? 1 : 3) * made_up_ms(&fake.space, value));
     db_time_release(&first);
 }
-END_TEST
 
 /* Nothing is expected on a CPU: the best plan of another mask comes first, by its schedules there,
  * and of a workload of four times as many tokens a baseline. */
-START_TEST(plan_of_the_nearest_workload_is_the_first)
+TEST_LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2)
 {
     bool near = _i == 0;
     run();
@@ -156,11 +149,10 @@ START_TEST(plan_of_the_nearest_workload_is_the_first)
     ck_assert_int_eq(report.best.value, first);
     ck_assert_int_eq(report.new_trials, 1);
 }
-END_TEST
 
 /* By its neighbour, unless that one was interrupted before its finals, a search finds the same plan
  * after fewer others. */
-START_TEST(neighbour_teaches)
+TEST_LOOP(neighbour_teaches, 0, 3)
 {
     enum { ASKED, NOT_ASKED, INTERRUPTED };
     options.search.budget = 0;
@@ -178,7 +170,6 @@ START_TEST(neighbour_teaches)
     ck_assert(report.best.value == best || _i == INTERRUPTED);
     ck_assert_int_eq(report.new_trials < CONVERGED_PATIENCE, _i == ASKED);
 }
-END_TEST
 
 static int segments_of_another_mask(const char *mask, bool by_neighbour)
 {
@@ -193,14 +184,13 @@ static int segments_of_another_mask(const char *mask, bool by_neighbour)
 }
 
 /* It times no segment that hopes for less than its parts take, and draws none. */
-START_TEST(neighbour_saves_segments)
+TEST(neighbour_saves_segments)
 {
     options.search.budget = 0;
     run();
     int taught = segments_of_another_mask("causal", true);
     ck_assert_int_lt(taught, segments_of_another_mask("sliding:w=2", false));
 }
-END_TEST
 
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
 
@@ -223,7 +213,7 @@ static int ahead(struct choice **out)
 
 /* The defaults of the segments that are timed first, and all that a step changes of the expected
  * plan's. */
-START_TEST(expected_plan_is_compiled_beforehand)
+TEST(expected_plan_is_compiled_beforehand)
 {
     struct choice *choices;
     int slots[OP_COUNT], steps = 0;
@@ -240,10 +230,9 @@ START_TEST(expected_plan_is_compiled_beforehand)
     ck_assert_int_eq(of_slot(choices, count, slot_of((struct segment){7, 14}, false)), 0);
     free(choices);
 }
-END_TEST
 
 /* Where nothing is expected any segment of the space may be wanted, by its defaults alone. */
-START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
+TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
 {
     struct choice *choices;
     int count = ahead(&choices);
@@ -258,7 +247,6 @@ START_TEST(all_segments_are_compiled_beforehand_where_nothing_is_expected)
     ck_assert_int_eq(own, count);
     free(choices);
 }
-END_TEST
 
 /* ---- a plan that was found elsewhere --------------------------------------------------------- */
 
@@ -300,7 +288,7 @@ static int note_timed(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-START_TEST(given_plan_is_the_first)
+TEST(given_plan_is_the_first)
 {
     const struct candidate given = by_last_choices();
     struct looking looking = {.given = &given};
@@ -323,10 +311,9 @@ START_TEST(given_plan_is_the_first)
     for (int i = 0; i < given.count; i++)
         ck_assert_msg(looking.timed[i], "the choice of segment %d was not timed alone", i);
 }
-END_TEST
 
 /* _i: it fails; it is outside of the space; a plan is known. */
-START_TEST(given_plan_that_does_not_serve)
+TEST_LOOP(given_plan_that_does_not_serve, 0, 3)
 {
     const struct candidate given = by_last_choices();
     options.first = &given;
@@ -345,14 +332,5 @@ START_TEST(given_plan_that_does_not_serve)
     run();
     ck_assert_int_eq(report.best.value, 41115);
 }
-END_TEST
 
-SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
-      ONCE(expected_plan_is_the_first), ONCE(schedules_of_the_expected_plan_come_next),
-      LOOP(schedules_wait_for_compilers_and_not_for_a_limit, 0, 2),
-      LOOP(a_gpu_converges_sooner, 0, 2), ONCE(expected_plan_that_fails),
-      LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2),
-      LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2), LOOP(neighbour_teaches, 0, 3),
-      ONCE(neighbour_saves_segments), ONCE(expected_plan_is_compiled_beforehand),
-      ONCE(all_segments_are_compiled_beforehand_where_nothing_is_expected),
-      ONCE(given_plan_is_the_first), LOOP(given_plan_that_does_not_serve, 0, 3))
+SUITE("search/first_plan", setup, teardown)

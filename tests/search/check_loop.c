@@ -46,7 +46,7 @@ static void check_history(unsigned lo, unsigned hi)
     }
 }
 
-START_TEST(budget_is_exact)
+TEST_LOOP(budget_is_exact, 0, strategy_count)
 {
     static const int budgets[] = {1, 7, 8, 9, 33};
     struct search_options o = options_of(strategies[_i].name);
@@ -59,9 +59,8 @@ START_TEST(budget_is_exact)
     }
     check_history(32768, 49151);
 }
-END_TEST
 
-START_TEST(space_is_exhausted_each_value_once)
+TEST_LOOP(space_is_exhausted_each_value_once, 0, strategy_count)
 {
     struct search_options o = options_of(strategies[_i].name);
     o.space_lo = 40000; /* below 49152 all values are distinct plans */
@@ -71,9 +70,8 @@ START_TEST(space_is_exhausted_each_value_once)
     ck_assert_int_eq(history.count, 20);
     check_history(40000, 40019);
 }
-END_TEST
 
-START_TEST(failed_and_censored_plans_count_and_never_win)
+TEST_LOOP(failed_and_censored_plans_count_and_never_win, 0, strategy_count)
 {
     struct search_options o = options_of(strategies[_i].name);
     o.space_lo = 40000;
@@ -94,10 +92,9 @@ START_TEST(failed_and_censored_plans_count_and_never_win)
     ck_assert_int_eq(censored, 1);
     ck_assert_int_eq(history.items[found.best].outcome.status, TRIAL_OK);
 }
-END_TEST
 
 /* Of a censored plan that it takes at least so long; of a failed one nothing. */
-START_TEST(what_a_model_learns_from)
+TEST(what_a_model_learns_from)
 {
     const struct plan plans[] = {{.fused = 1}, {.fused = 2}, {.fused = 3}};
     history_add(&history, plans[0], (struct outcome){.status = TRIAL_OK, .ms = 2});
@@ -109,7 +106,6 @@ START_TEST(what_a_model_learns_from)
     ck_assert_double_eq(t.ms[1], 5);
     model_data_release(&t);
 }
-END_TEST
 
 /* All plans that fuse ops 0 and 1. */
 static bool first_boundary_fails(void *ctx, struct plan p)
@@ -117,7 +113,7 @@ static bool first_boundary_fails(void *ctx, struct plan p)
     return (p.fused & 1) != 0;
 }
 
-START_TEST(plans_known_to_fail_are_left_out)
+TEST_LOOP(plans_known_to_fail_are_left_out, 0, strategy_count)
 {
     struct search_options o = options_of(strategies[_i].name);
     struct evaluator e = made_up_evaluator(&space);
@@ -132,7 +128,6 @@ START_TEST(plans_known_to_fail_are_left_out)
     for (int i = 0; i < history.count; i++)
         ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
 }
-END_TEST
 
 static int expects(const struct strategy_context *c, int max, double expected_ms,
                    struct proposal *out)
@@ -160,7 +155,7 @@ static int same_time(void *ctx, struct plan p, struct outcome *out, struct statu
     return 0;
 }
 
-START_TEST(convergence_waits_for_patience_and_for_expectation)
+TEST(convergence_waits_for_patience_and_for_expectation)
 {
     static const struct strategy content = {
         .name = "content", .summary = "", .propose = expects_no_more};
@@ -180,10 +175,9 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
 }
-END_TEST
 
 /* Of all plans only the unfused one has no segment that was not timed. */
-START_TEST(plans_of_timed_segments_come_first)
+TEST(plans_of_timed_segments_come_first)
 {
     struct search_options o = options_of("random");
     o.budget = 3;
@@ -194,7 +188,6 @@ START_TEST(plans_of_timed_segments_come_first)
     ck_assert_uint_eq(plan_value(history.items[0].plan), VALUE_UNFUSED);
     ck_assert_int_eq(history.count, 3);
 }
-END_TEST
 
 /* ---- noise: convergence, finalists, and whether plans differ at all -------------------------- */
 
@@ -209,7 +202,7 @@ static int ever_faster(void *ctx, struct plan p, struct outcome *out, struct sta
 }
 
 /* What improves by less than the noise is no reason to go on. */
-START_TEST(convergence_asks_for_more_than_noise)
+TEST_LOOP(convergence_asks_for_more_than_noise, 0, 2)
 {
     static const struct strategy content = {
         .name = "content", .summary = "", .propose = expects_no_more};
@@ -222,10 +215,9 @@ START_TEST(convergence_asks_for_more_than_noise)
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, noisy ? STOP_CONVERGED : STOP_BUDGET);
 }
-END_TEST
 
 /* Times that spread as noise does tell nothing; the same times with less noise do. */
-START_TEST(noise_hides_differences)
+TEST_LOOP(noise_hides_differences, 0, 2)
 {
     struct rng r = {3};
     double noise = _i == 0 ? 0.05 : 0.005;
@@ -236,10 +228,9 @@ START_TEST(noise_hides_differences)
     ck_assert(history_indistinct(&history) == (_i == 0));
     ck_assert_double_eq_tol(history_noise(&history), 1.96 * noise, 1e-12);
 }
-END_TEST
 
 /* Twelve where noise may hide the winner, four where it cannot. */
-START_TEST(finalists_by_noise)
+TEST_LOOP(finalists_by_noise, 0, 2)
 {
     struct finalist finalists[FINALISTS_MOST];
     struct rng r = {4};
@@ -254,12 +245,5 @@ START_TEST(finalists_by_noise)
     if (_i == 1)
         ck_assert_int_eq(finalists[0].index, history_best(&history));
 }
-END_TEST
 
-SUITE("search/loop", setup, teardown, LOOP(budget_is_exact, 0, strategy_count),
-      LOOP(space_is_exhausted_each_value_once, 0, strategy_count),
-      LOOP(failed_and_censored_plans_count_and_never_win, 0, strategy_count),
-      LOOP(plans_known_to_fail_are_left_out, 0, strategy_count), ONCE(what_a_model_learns_from),
-      ONCE(convergence_waits_for_patience_and_for_expectation),
-      ONCE(plans_of_timed_segments_come_first), LOOP(convergence_asks_for_more_than_noise, 0, 2),
-      LOOP(noise_hides_differences, 0, 2), LOOP(finalists_by_noise, 0, 2))
+SUITE("search/loop", setup, teardown)

@@ -20,7 +20,7 @@ static struct precision_errors read_errors(const char *text)
     return e;
 }
 
-START_TEST(errors_add_up_as_squares)
+TEST(errors_add_up_as_squares)
 {
     const unsigned two = 1 << GEMM_QKV | 1 << GEMM_FFN2;
     struct precision_errors e =
@@ -35,10 +35,9 @@ START_TEST(errors_add_up_as_squares)
     ck_assert_double_eq(precision_error(&e, GEMM_ALL), 0.03); /* as it was measured */
     ck_assert_double_eq(precision_error(&e, 0), 0.0014);
 }
-END_TEST
 
 /* Of rows beside bf16, those of plans in bf16. */
-START_TEST(errors_are_of_the_type_beside)
+TEST(errors_are_of_the_type_beside)
 {
 #define BESIDE(type, gemms, last)                                                                  \
     "{\"precision\":\"fp8\",\"gemms\":\"" gemms "\",\"weight_scales\":\"tensor\","                 \
@@ -60,9 +59,8 @@ START_TEST(errors_are_of_the_type_beside)
     ck_assert_double_eq(e.measured[1 << GEMM_QKV], 0.2);
 #undef BESIDE
 }
-END_TEST
 
-START_TEST(other_files_are_no_errors)
+TEST(other_files_are_no_errors)
 {
     static const char *const texts[] = {
         "",
@@ -79,7 +77,6 @@ START_TEST(other_files_are_no_errors)
               "expected what 'fuseplan accuracy -t fp16 --calibration FILE --format json' prints");
     }
 }
-END_TEST
 
 static void make_hopper(unsigned precision)
 {
@@ -93,7 +90,7 @@ static void make_hopper(unsigned precision)
 }
 
 /* Each is within the error, and none is with a further GEMM. */
-START_TEST(largest_precisions_within_an_error)
+TEST(largest_precisions_within_an_error)
 {
     static const double most[] = {0.001, 0.0061, 0.0175, 0.0201, 0.025, 1};
     const struct precision_errors e = read_errors("[" SINGLES "]");
@@ -116,13 +113,12 @@ START_TEST(largest_precisions_within_an_error)
     fake.hopper = false;
     ck_assert_int_eq(precisions_within(&e, 1, bench_target(bench), found), 0);
 }
-END_TEST
 
 /* ---- searches -------------------------------------------------------------------------------- */
 
 /* All plans of a search have its precision, in which their segments have kernels, and those of
  * another one are not seen. */
-START_TEST(a_search_has_one_precision)
+TEST(a_search_has_one_precision)
 {
     make_hopper(0);
     run();
@@ -160,10 +156,9 @@ START_TEST(a_search_has_one_precision)
         ck_assert(slots[i].schedule == NULL || strstr(slots[i].schedule, "e4m3=") == NULL);
     slot_records_release(slots);
 }
-END_TEST
 
 /* Their best plans have times of one comparison, which a search in fp16 does not hold again. */
-START_TEST(precisions_are_compared)
+TEST(precisions_are_compared)
 {
     const unsigned precisions[] = {0, 1 << GEMM_FFN1, GEMM_ALL};
     const struct baselines baselines = usual_baselines();
@@ -207,9 +202,5 @@ START_TEST(precisions_are_compared)
     for (int i = 0; i < report.baseline_count; i++)
         ck_assert(!isnan(report.baselines[i].speedup.median));
 }
-END_TEST
 
-SUITE("search/precision", setup, teardown, ONCE(errors_add_up_as_squares),
-      ONCE(errors_are_of_the_type_beside), ONCE(other_files_are_no_errors),
-      ONCE(largest_precisions_within_an_error), ONCE(a_search_has_one_precision),
-      ONCE(precisions_are_compared))
+SUITE("search/precision", setup, teardown)

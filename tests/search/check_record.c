@@ -46,7 +46,7 @@ static const struct {
      "\"compiler_warning\":\"C7507: 'setmaxnreg' \\\"ignored\\\"\"}"},
 };
 
-START_TEST(resources_are_json)
+TEST_LOOP(resources_are_json, 0, ARRAY_LEN(told))
 {
     const struct candidate c = {
         .count = 1, .choices = {{.segment = {0, 0}, .impl = impl_find(TARGET_CPU, "generated")}}};
@@ -57,6 +57,5 @@ START_TEST(resources_are_json)
     OK(db_trials(db, study, DB_TRIAL_SEGMENT, keep_resources, text, &st));
     ck_assert_str_eq(text, told[_i].text);
 }
-END_TEST
 
-SUITE("search/record", setup, teardown, LOOP(resources_are_json, 0, ARRAY_LEN(told)))
+SUITE("search/record", setup, teardown)

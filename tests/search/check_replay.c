@@ -41,7 +41,7 @@ static void set_stop(void *ctx, int done, int total)
     stop = done < total;
 }
 
-START_TEST(stops_between_searches)
+TEST(stops_between_searches)
 {
     const struct strategy *one = strategy_find("random");
     const struct replay_options o = {.strategies = &one,
@@ -56,10 +56,9 @@ START_TEST(stops_between_searches)
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     ck_assert_int_eq(count, 0);
 }
-END_TEST
 
 /* The draws belong to the seeds: neither the order nor the number of threads shows. */
-START_TEST(equal_rows_again)
+TEST_LOOP(equal_rows_again, 0, strategy_count)
 {
     struct replay_row before[REPLAY_ROWS];
     const struct replay_options o = {
@@ -72,7 +71,5 @@ START_TEST(equal_rows_again)
         ck_assert_double_eq(before[i].regret_median, rows[i].regret_median);
     }
 }
-END_TEST
 
-SUITE("search/replay", setup, teardown, ONCE(stops_between_searches),
-      LOOP(equal_rows_again, 0, strategy_count))
+SUITE("search/replay", setup, teardown)

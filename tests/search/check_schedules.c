@@ -46,7 +46,7 @@ static bool runs_as_alone(void)
     return same_choices(&alone, &best);
 }
 
-START_TEST(fitted_schedules_win)
+TEST(fitted_schedules_win)
 {
     struct db_time searched;
     int64_t study;
@@ -63,7 +63,6 @@ START_TEST(fitted_schedules_win)
     ck_assert_double_eq(report.best.median_ms, ms);
     ck_assert(!runs_as_alone());
 }
-END_TEST
 
 /* How the schedules tried in plans fare, and what becomes of them. */
 static const struct {
@@ -80,7 +79,7 @@ static const struct {
     {0, 0, false, true, false, true}, /* the machine slows down while the present way runs */
 };
 
-START_TEST(tries_are_told)
+TEST_LOOP(tries_are_told, 0, ARRAY_LEN(tries))
 {
     int count, kept, failed;
     search_one_plan();
@@ -102,7 +101,6 @@ START_TEST(tries_are_told)
     ck_assert_int_eq(failed, tries[_i].fails ? count : 0);
     ck_assert_int_eq(runs_as_alone(), tries[_i].alone);
 }
-END_TEST
 
 static void take_a_gpu(void)
 {
@@ -113,7 +111,7 @@ static void take_a_gpu(void)
 }
 
 /* A plan's schedules that are the fastest alone are its fastest: the others make it slower. */
-START_TEST(what_slows_a_plan_is_not_tried_again)
+TEST(what_slows_a_plan_is_not_tried_again)
 {
     take_a_gpu();
     fake.off_in_plan = -0.1;
@@ -121,10 +119,9 @@ START_TEST(what_slows_a_plan_is_not_tried_again)
     ck_assert_int_gt(fake.tries.lost_count, 0);
     ck_assert_int_eq(fake.tries.again, 0);
 }
-END_TEST
 
 /* _i > 0: on a GPU, where a plan changes less of what a segment takes. */
-START_TEST(schedules_far_behind_alone_are_not_tried)
+TEST_LOOP(schedules_far_behind_alone_are_not_tried, 0, 2)
 {
     if (_i > 0)
         take_a_gpu();
@@ -133,11 +130,10 @@ START_TEST(schedules_far_behind_alone_are_not_tried)
     ck_assert_int_eq(fake.tries.furthest > 1.05, _i == 0);
     ck_assert_double_lt(fake.tries.furthest, 1.3);
 }
-END_TEST
 
 /* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
  * still fits schedules to packed tokens, as it times all else. */
-START_TEST(packed_tokens_are_compared_with_their_like)
+TEST(packed_tokens_are_compared_with_their_like)
 {
     static int lengths[] = {4};
     search_one_plan();
@@ -155,9 +151,5 @@ START_TEST(packed_tokens_are_compared_with_their_like)
     ck_assert_int_gt(fake.fits, 0);
     ck_assert(!fake.unlike);
 }
-END_TEST
 
-SUITE("search/schedules", setup, teardown, ONCE(fitted_schedules_win),
-      LOOP(tries_are_told, 0, ARRAY_LEN(tries)), ONCE(what_slows_a_plan_is_not_tried_again),
-      LOOP(schedules_far_behind_alone_are_not_tried, 0, 2),
-      ONCE(packed_tokens_are_compared_with_their_like))
+SUITE("search/schedules", setup, teardown)

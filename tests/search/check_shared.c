@@ -29,7 +29,7 @@ static int shares(struct workload a, struct workload b)
     return bits;
 }
 
-START_TEST(times_depend_on_what_operators_read)
+TEST(times_depend_on_what_operators_read)
 {
     ck_assert_int_eq(shares(workload(2, 64, NULL), workload(2, 64, NULL)), 3);
     ck_assert_int_eq(shares(workload(2, 64, NULL), workload(4, 32, NULL)), 1);
@@ -41,7 +41,6 @@ START_TEST(times_depend_on_what_operators_read)
     other.layers = 1;
     ck_assert_int_eq(shares(workload(2, 64, NULL), other), 0);
 }
-END_TEST
 
 /* ---- a second mask --------------------------------------------------------------------------- */
 
@@ -52,7 +51,7 @@ static void second_mask(void)
     OK(workload_check(&fake.workload, &st));
 }
 
-START_TEST(second_mask_times_half)
+TEST(second_mask_times_half)
 {
     run();
     int first = fake.segments;
@@ -69,10 +68,9 @@ START_TEST(second_mask_times_half)
     run();
     ck_assert_int_eq(fake.segments, segments);
 }
-END_TEST
 
 /* The machine has become slower, or the times were tampered with: all is timed. */
-START_TEST(times_that_do_not_hold_are_refused)
+TEST(times_that_do_not_hold_are_refused)
 {
     run();
     int first = fake.segments;
@@ -83,10 +81,9 @@ START_TEST(times_that_do_not_hold_are_refused)
     ck_assert_int_gt(2 * fake.segments, first);
     ck_assert_int_eq(read_back()->segments, fake.segments - 2); /* one was timed three times */
 }
-END_TEST
 
 /* A GPU's clock is low at first, as a plan has just run. */
-START_TEST(times_that_differ_at_first_are_taken_anew)
+TEST(times_that_differ_at_first_are_taken_anew)
 {
     run();
     int first = fake.segments;
@@ -96,8 +93,5 @@ START_TEST(times_that_differ_at_first_are_taken_anew)
     run();
     ck_assert_int_le(2 * fake.segments, first);
 }
-END_TEST
 
-SUITE("search/shared", setup, teardown, ONCE(times_depend_on_what_operators_read),
-      ONCE(second_mask_times_half), ONCE(times_that_do_not_hold_are_refused),
-      ONCE(times_that_differ_at_first_are_taken_anew))
+SUITE("search/shared", setup, teardown)

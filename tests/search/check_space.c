@@ -48,7 +48,7 @@ static bool holds_layernorm(struct plan p)
     return false;
 }
 
-START_TEST(what_was_measured)
+TEST(what_was_measured)
 {
     make_study();
     export_and_read(LO, HI);
@@ -76,7 +76,6 @@ START_TEST(what_was_measured)
     recorded_space_release(&space);
     end_study();
 }
-END_TEST
 
 /* Later and slower than all the others. */
 static void bench_one(int64_t study)
@@ -94,7 +93,7 @@ static void bench_one(int64_t study)
     OK(comparison_store(db, study, &c, &t, 1, id, id, &st));
 }
 
-START_TEST(what_bench_compared_is_left_out)
+TEST(what_bench_compared_is_left_out)
 {
     bench_one(make_study());
     export_and_read(LO, HI);
@@ -103,9 +102,8 @@ START_TEST(what_bench_compared_is_left_out)
     recorded_space_release(&space);
     end_study();
 }
-END_TEST
 
-START_TEST(a_part_of_the_plans)
+TEST(a_part_of_the_plans)
 {
     make_study();
     export_and_read(LO + 1, LO + 2);
@@ -115,7 +113,5 @@ START_TEST(a_part_of_the_plans)
     recorded_space_release(&space);
     end_study();
 }
-END_TEST
 
-SUITE("search/space", test_dir_setup, test_dir_teardown, ONCE(what_was_measured),
-      ONCE(what_bench_compared_is_left_out), ONCE(a_part_of_the_plans))
+SUITE("search/space", test_dir_setup, test_dir_teardown)

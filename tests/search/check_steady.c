@@ -27,7 +27,7 @@ static const struct {
     {7.5, {1, 0.99, 1.01}, {.cpu = true, .waited_share = 0.4}, "(30 %); its threads waited 40 %"},
 };
 
-START_TEST(instability_is_told)
+TEST_LOOP(instability_is_told, 0, ARRAY_LEN(times))
 {
     double samples[SAMPLES];
     SCOPED_BUF text = BUF_INIT;
@@ -46,10 +46,9 @@ START_TEST(instability_is_told)
     unstable_text(&t, NULL, times[_i].in_search, &text);
     ck_assert_uint_eq(text.len, 0);
 }
-END_TEST
 
 /* The clock falls in the middle of the finals, for all plans. */
-START_TEST(a_change_of_pace_makes_no_plan_unstable)
+TEST(a_change_of_pace_makes_no_plan_unstable)
 {
     double samples[SAMPLES], others[SAMPLES];
     SCOPED_BUF text = BUF_INIT;
@@ -80,10 +79,9 @@ START_TEST(a_change_of_pace_makes_no_plan_unstable)
     unstable_text(&t, &beside, t.ms, &text);
     ck_assert_uint_eq(text.len, 0);
 }
-END_TEST
 
 /* Its search found a tenth of what it takes side by side. */
-START_TEST(report_names_an_unstable_plan)
+TEST(report_names_an_unstable_plan)
 {
     run();
     ck_assert_str_eq(report.unstable, "");
@@ -94,11 +92,10 @@ START_TEST(report_names_an_unstable_plan)
     ck_assert_ptr_nonnull(strstr(report.unstable, " in its search and "));
     ck_assert_str_eq(report.baselines[0].unstable, "");
 }
-END_TEST
 
 /* ---- times taken anew ------------------------------------------------------------------------ */
 
-START_TEST(best_and_baselines_are_timed_anew)
+TEST(best_and_baselines_are_timed_anew)
 {
     run();
     int value = report.best.value, plans = fake.plans, segments = fake.segments;
@@ -118,8 +115,5 @@ START_TEST(best_and_baselines_are_timed_anew)
     run(); /* nothing is owed */
     ck_assert_int_eq(fake.calls, calls);
 }
-END_TEST
 
-SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
-      ONCE(a_change_of_pace_makes_no_plan_unstable), ONCE(report_names_an_unstable_plan),
-      ONCE(best_and_baselines_are_timed_anew))
+SUITE("search/steady", setup, teardown)

@@ -38,23 +38,20 @@ static double mean_regret(int seeds, const char *strategy, int budget)
 }
 
 /* 64 of 16384 plans: within 1 % of the optimum on average, where random is beyond 5 %. */
-START_TEST(guided_beats_random)
+TEST(guided_beats_random)
 {
     double guided = mean_regret(SEEDS, "guided", 64), random = mean_regret(SEEDS, "random", 64);
     ck_assert_msg(guided < 0.01, "guided: %.4f", guided);
     ck_assert_msg(random > 0.05, "random: %.4f, the space is too easy", random);
 }
-END_TEST
 
 /* Each rival with a rule of its own does better than chance where segments are known. */
-START_TEST(rivals_beat_random)
+TEST_LOOP(rivals_beat_random, 1, strategy_count)
 {
     double mine = mean_regret(4, strategies[_i].name, 160),
            random = mean_regret(SEEDS, "random", 160);
     if (strcmp(strategies[_i].name, "random") != 0)
         ck_assert_msg(mine < random, "%s: %.4f, random: %.4f", strategies[_i].name, mine, random);
 }
-END_TEST
 
-SUITE("search/strategy", NULL, NULL, ONCE(guided_beats_random),
-      LOOP(rivals_beat_random, 1, strategy_count))
+SUITE("search/strategy", NULL, NULL)

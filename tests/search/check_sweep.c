@@ -40,7 +40,7 @@ static double cost(const struct sweep_row *row)
     return 1 + row->batch * row->seq_len / 512.0;
 }
 
-START_TEST(rows_follow_what_is_like_them)
+TEST_LOOP(rows_follow_what_is_like_them, 0, 20)
 {
     struct rng r = {(uint64_t)_i};
     int count = draw_table(&r);
@@ -60,9 +60,8 @@ START_TEST(rows_follow_what_is_like_them)
             ck_assert_str_ne(b->mask, "full");
     }
 }
-END_TEST
 
-START_TEST(shards_are_complete_and_even)
+TEST_LOOP(shards_are_complete_and_even, 0, 200)
 {
     struct rng r = {(uint64_t)_i};
     int count = draw_table(&r), shards = 1 + _i % SHARDS_MAX;
@@ -94,10 +93,9 @@ START_TEST(shards_are_complete_and_even)
     /* Graham's bound of dealing to whom has the least. */
     ck_assert_double_le(largest, mean + dearest * (1 - 1.0 / shards) + 1e-9);
 }
-END_TEST
 
 /* The part does not depend on the order of the table's rows. */
-START_TEST(shards_are_those_of_the_rows)
+TEST_LOOP(shards_are_those_of_the_rows, 0, 12)
 {
     struct rng r = {7}, again = {7};
     int count = draw_table(&r);
@@ -118,9 +116,8 @@ START_TEST(shards_are_those_of_the_rows)
         ck_assert_int_eq(rows[i].shard, first[i].shard);
     }
 }
-END_TEST
 
-START_TEST(devices_keep_their_groups)
+TEST(devices_keep_their_groups)
 {
     static const struct {
         int batch, seq_len;
@@ -139,8 +136,5 @@ START_TEST(devices_keep_their_groups)
             taken[got] = true;
     }
 }
-END_TEST
 
-SUITE("sweep", test_dir_setup, test_dir_teardown, LOOP(rows_follow_what_is_like_them, 0, 20),
-      LOOP(shards_are_complete_and_even, 0, 200), LOOP(shards_are_those_of_the_rows, 0, 12),
-      ONCE(devices_keep_their_groups))
+SUITE("sweep", test_dir_setup, test_dir_teardown)

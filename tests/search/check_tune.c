@@ -2,7 +2,7 @@
 #include "search/study_int.h"
 #include "tune_guided.h"
 
-START_TEST(finds_stores_and_reports)
+TEST(finds_stores_and_reports)
 {
     run();
     struct stored *s = read_back();
@@ -35,10 +35,9 @@ START_TEST(finds_stores_and_reports)
     ck_assert_str_ne(report.baselines[0].compared_at, "");
     ck_assert(!isnan(report.model_spearman));
 }
-END_TEST
 
 /* _i: its budget is spent, or it has converged. */
-START_TEST(ended_search_measures_nothing)
+TEST_LOOP(ended_search_measures_nothing, 0, 2)
 {
     options.search.budget = _i == 0 ? 20 : 0;
     run();
@@ -53,7 +52,6 @@ START_TEST(ended_search_measures_nothing)
     ck_assert_double_eq(report.best.median_ms, ms);
     ck_assert(!isnan(report.baselines[0].ms.median));
 }
-END_TEST
 
 /* The slowest plan that ran. */
 static unsigned slowest(const struct stored *s)
@@ -67,7 +65,7 @@ static unsigned slowest(const struct stored *s)
 }
 
 /* _i: it was measured already, but is no finalist.  The budget is spent. */
-START_TEST(baseline_added_later_is_compared)
+TEST_LOOP(baseline_added_later_is_compared, 0, 2)
 {
     run();
     struct stored *s = read_back();
@@ -90,10 +88,9 @@ START_TEST(baseline_added_later_is_compared)
     ck_assert_int_eq(fake.compares, 2);
     ck_assert_int_eq(report.baseline_count, 1);
 }
-END_TEST
 
 /* Samples of one round are pairs: a machine that slows down during all of them changes no ratio. */
-START_TEST(speedup_of_pairs)
+TEST(speedup_of_pairs)
 {
     double slowing[] = {1, 2, 3, 4, 5, 6}, twice[] = {2, 4, 6, 8, 10, 12};
     struct trial plan = {.ms = {3.5, 1, 6}, .sample_count = 6, .samples_ms = slowing};
@@ -118,10 +115,9 @@ START_TEST(speedup_of_pairs)
     ck_assert(isnan(b.ms.median) && isnan(b.speedup.median));
     ck_assert_str_eq(b.compared_at, "");
 }
-END_TEST
 
 /* The finals of an interrupted search are made up for. */
-START_TEST(missed_finals_are_made_up_for)
+TEST_LOOP(missed_finals_are_made_up_for, 0, 2)
 {
     run();
     plant_plan(report.best.value == 40011 ? 40012 : 40011, 1e-3);
@@ -133,9 +129,8 @@ START_TEST(missed_finals_are_made_up_for)
     run();
     ck_assert_int_eq(fake.compares, 2);
 }
-END_TEST
 
-START_TEST(other_inputs_are_another_study)
+TEST(other_inputs_are_another_study)
 {
     run();
     fake.inputs.seed = 7;
@@ -145,9 +140,8 @@ START_TEST(other_inputs_are_another_study)
     run();
     ck_assert_int_eq(report.new_trials, 20);
 }
-END_TEST
 
-START_TEST(a_steady_machine_has_no_drift)
+TEST(a_steady_machine_has_no_drift)
 {
     options.search.budget = 60;
     run();
@@ -162,7 +156,6 @@ START_TEST(a_steady_machine_has_no_drift)
     int models = report.proposed[SIGNAL_REGRESSOR] + report.proposed[SIGNAL_CLASSIFIER];
     ck_assert_int_ge(4 * models, proposed - 4); /* but for the last batch, which is cut off */
 }
-END_TEST
 
 /* With sequences of one token each, until lengths are set to null. */
 static void run_with_lengths(void)
@@ -175,7 +168,7 @@ static void run_with_lengths(void)
 }
 
 /* _i: packed plans are faster, slower. */
-START_TEST(a_search_packs_and_finalists_are_tried_padded)
+TEST_LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2)
 {
     static const double packing[] = {0.5, 1.25};
     fake.packing = packing[_i];
@@ -191,10 +184,9 @@ START_TEST(a_search_packs_and_finalists_are_tried_padded)
                         packing[_i] * made_up_ms(&fake.space, VALUE_UNFUSED));
     fake.workload.lengths = NULL;
 }
-END_TEST
 
 /* _i: whether the packed ones fail.  The other way would be slower. */
-START_TEST(a_finalist_that_fails_one_way_runs_the_other)
+TEST_LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2)
 {
     fake.packing = _i == 0 ? 1.25 : 0.5;
     fake.fails_compared[_i] = true;
@@ -206,11 +198,5 @@ START_TEST(a_finalist_that_fails_one_way_runs_the_other)
     ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
     fake.workload.lengths = NULL;
 }
-END_TEST
 
-SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
-      LOOP(ended_search_measures_nothing, 0, 2), LOOP(baseline_added_later_is_compared, 0, 2),
-      ONCE(speedup_of_pairs), LOOP(missed_finals_are_made_up_for, 0, 2),
-      ONCE(other_inputs_are_another_study), ONCE(a_steady_machine_has_no_drift),
-      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2),
-      LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2))
+SUITE("search/tune", setup, teardown)

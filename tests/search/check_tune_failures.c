@@ -5,7 +5,7 @@
 static const struct segment attention = {2, 6}, layernorm = {8, 9};
 
 /* 41115 holds both; ops 2-6 are the hand-written ones there. */
-START_TEST(broken_segment_breaks_its_plans_unbuilt)
+TEST_LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4)
 {
     fake.broken = _i % 2 == 0 ? layernorm : attention;
     fake.broken_at_build = _i / 2 != 0;
@@ -25,11 +25,10 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
     run();
     ck_assert_int_eq(fake.calls, calls);
 }
-END_TEST
 
 /* All plans of the space hold ops 1-5, for which stage 1 has no time: the segments of the baselines
  * take 20 ms each and about half of the limit.  The first plan that fails makes it known. */
-START_TEST(culprit_is_found_out)
+TEST(culprit_is_found_out)
 {
     fake.broken = (struct segment){1, 5};
     fake.seconds_per_segment = 0.02;
@@ -43,11 +42,10 @@ START_TEST(culprit_is_found_out)
     ck_assert_int_eq(s->plans, 3);
     ck_assert_str_eq(report.stopped_by, "space");
 }
-END_TEST
 
 /* A segment and a plan that the machine made fail once: the search whose budget is spent measures
  * both again, and no other.  41115 is a baseline, so a plan without these segments fails too. */
-START_TEST(failures_are_measured_again)
+TEST(failures_are_measured_again)
 {
     fake.broken = layernorm;
     fake.broken_value = 40011;
@@ -73,9 +71,8 @@ START_TEST(failures_are_measured_again)
     run(); /* nothing is left to measure again */
     ck_assert_int_eq(fake.calls, calls);
 }
-END_TEST
 
-START_TEST(finalist_that_broke_is_dropped)
+TEST(finalist_that_broke_is_dropped)
 {
     plant_plan(41115, 1e-3);
     fake.broken = layernorm;
@@ -87,10 +84,9 @@ START_TEST(finalist_that_broke_is_dropped)
     run(); /* it is a baseline, but no comparison can hold it */
     ck_assert_int_eq(fake.compares, 1);
 }
-END_TEST
 
 /* A segment's failure as another version of the program stored it. */
-START_TEST(reason_of_no_known_kind)
+TEST(reason_of_no_known_kind)
 {
     const struct db_choice choice = {layernorm, "generated",
                                      "lowering=tiled row_block=256 col_block=even"};
@@ -112,10 +108,9 @@ START_TEST(reason_of_no_known_kind)
     ck_assert_str_eq(read_back()->reason,
                      "unfit: ops 8-9 fail alone, at 2026-01-31T12:34:56.789Z: it is too hot");
 }
-END_TEST
 
 /* The baselines are wanted however slow they are, all other plans are not. */
-START_TEST(hopeless_plan_is_censored)
+TEST(hopeless_plan_is_censored)
 {
     options.search.space_lo = options.search.space_hi = fake.slow_value = 40011;
     run();
@@ -133,20 +128,18 @@ START_TEST(hopeless_plan_is_censored)
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_double_gt(report.baselines[1].ms.median, 4 * report.baselines[0].ms.median);
 }
-END_TEST
 
-START_TEST(slower_machine_makes_no_plan_hopeless)
+TEST(slower_machine_makes_no_plan_hopeless)
 {
     fake.slow_from_plan = 8;
     run();
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_int_eq(read_back()->plans, 20);
 }
-END_TEST
 
 /* It first compares what the interrupted search left, and at its end all that it has measured.  The
  * interrupted one, which is to end at once, trains no model. */
-START_TEST(search_that_compares_twice)
+TEST(search_that_compares_twice)
 {
     options.search.budget = 40;
     fake.stop_at_call = 160;
@@ -159,10 +152,9 @@ START_TEST(search_that_compares_twice)
     ck_assert_int_eq(read_back()->comparisons, 2);
     ck_assert(!isnan(report.model_spearman));
 }
-END_TEST
 
 /* Every call may be the last before a Ctrl-C. */
-START_TEST(interrupt_keeps_all)
+TEST_LOOP(interrupt_keeps_all, 0, 6)
 {
     options.search.budget = 9;
     fake.stop_at_call = 1 + 25 * _i;
@@ -178,10 +170,5 @@ START_TEST(interrupt_keeps_all)
     ck_assert_int_eq(read_back()->plans, 9);
     ck_assert_int_eq(fake.plans, 9);
 }
-END_TEST
 
-SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
-      ONCE(culprit_is_found_out), ONCE(failures_are_measured_again),
-      ONCE(finalist_that_broke_is_dropped), ONCE(reason_of_no_known_kind),
-      ONCE(hopeless_plan_is_censored), ONCE(slower_machine_makes_no_plan_hopeless),
-      ONCE(search_that_compares_twice), LOOP(interrupt_keeps_all, 0, 6))
+SUITE("search/tune_failures", setup, teardown)

@@ -2,7 +2,7 @@
 #include "tune_guided.h"
 
 /* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
-START_TEST(time_limit_covers_everything)
+TEST(time_limit_covers_everything)
 {
     fake.seconds_per_segment = 0.02;
     fake.seconds_per_plan = 0.01;
@@ -23,11 +23,10 @@ START_TEST(time_limit_covers_everything)
     run();
     ck_assert_int_gt(read_back()->segments, segments);
 }
-END_TEST
 
 /* Where threads wait for cores, the plans come first; a search on a quiet machine makes up for the
  * rest, in the same study. */
-START_TEST(a_busy_machine_measures_plans)
+TEST(a_busy_machine_measures_plans)
 {
     fake.disturbance = (struct disturbance){.measured = 100, .crowded = 51};
     run();
@@ -43,10 +42,9 @@ START_TEST(a_busy_machine_measures_plans)
     ck_assert_int_gt(fake.segments, 3 * segments / 2);
     ck_assert_int_gt(fake.fits, 0);
 }
-END_TEST
 
 /* It is never sure. */
-START_TEST(a_busy_machine_makes_nothing_certain)
+TEST(a_busy_machine_makes_nothing_certain)
 {
     options.search.budget = 0;
     fake.disturbance = (struct disturbance){.measured = 100, .crowded = 100};
@@ -57,7 +55,6 @@ START_TEST(a_busy_machine_makes_nothing_certain)
     run();
     ck_assert(report.certainty.known);
 }
-END_TEST
 
 /* Runs a search without a limit, and then one in `share` of the time that its segments took, in
  * which each plan takes plan_s.  Returns how many segments the first one timed. */
@@ -83,16 +80,15 @@ static int run_in_share(double share, double plan_s)
 }
 
 /* Half of the limit is too short for stage 1, and stage 2 needs little of the other half. */
-START_TEST(segments_get_the_time_that_plans_leave)
+TEST(segments_get_the_time_that_plans_leave)
 {
     int segments = run_in_share(1.6, 0);
     ck_assert_str_eq(report.stopped_by, "converged");
     ck_assert_int_ge(fake.segments, segments - 2); /* nearly all */
 }
-END_TEST
 
 /* To verify eleven more layers takes nearly half of the limit. */
-START_TEST(time_of_finals_is_kept_first)
+TEST(time_of_finals_is_kept_first)
 {
     fake.verify_s = 0.08;
     fake.speed = 100;
@@ -108,10 +104,9 @@ START_TEST(time_of_finals_is_kept_first)
     ck_assert(isfinite(report.baselines[0].speedup.low));
     ck_assert_double_le(report.seconds, 2);
 }
-END_TEST
 
 /* Most of the time of building passes beside that of timing. */
-START_TEST(compilers_run_beside_the_device)
+TEST(compilers_run_beside_the_device)
 {
     double seconds[2];
     int built[2];
@@ -128,10 +123,9 @@ START_TEST(compilers_run_beside_the_device)
     ck_assert_int_le(built[1], 1.1 * built[0]); /* what was likely is not always timed */
     ck_assert_double_ge(seconds[0] - seconds[1], 0.7 * 0.1 * built[0]);
 }
-END_TEST
 
 /* As one that a budget or convergence ended does.  More time goes on. */
-START_TEST(search_ended_by_its_time_answers_at_once)
+TEST(search_ended_by_its_time_answers_at_once)
 {
     fake.seconds_per_plan = 0.01;
     fake.speed = 100;
@@ -157,10 +151,9 @@ START_TEST(search_ended_by_its_time_answers_at_once)
     run();
     ck_assert_int_gt(report.new_trials, 0);
 }
-END_TEST
 
 /* What the search needs first is built meanwhile, and its time begins with the turn. */
-START_TEST(a_search_waits_for_its_turn)
+TEST(a_search_waits_for_its_turn)
 {
     fake.waits = true;
     fake.turn_after_s = 1000;
@@ -180,10 +173,9 @@ START_TEST(a_search_waits_for_its_turn)
     ck_assert(report.best.final);
     ck_assert(fake.ended);
 }
-END_TEST
 
 /* While another process keeps the device.  _i: in stage 1, at a plan, in the finals. */
-START_TEST(limit_passes_while_waiting)
+TEST_LOOP(limit_passes_while_waiting, 0, 3)
 {
     run();
     const int calls[] = {20, fake.calls - fake.fits - 5, fake.calls};
@@ -200,10 +192,9 @@ START_TEST(limit_passes_while_waiting)
     ck_assert_int_eq(fake.compares, 1);
     ck_assert(report.best.final);
 }
-END_TEST
 
 /* A made-up plan takes what its segments take in one layer. */
-START_TEST(a_converged_search_says_how_sure_it_is)
+TEST(a_converged_search_says_how_sure_it_is)
 {
     fake.workload.layers = 1;
     options.search.budget = 30;
@@ -222,11 +213,5 @@ START_TEST(a_converged_search_says_how_sure_it_is)
     ck_assert_int_eq(fake.calls, calls); /* it is as sure as before */
     ck_assert_double_eq(report.certainty.gain, gain);
 }
-END_TEST
 
-SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      ONCE(segments_get_the_time_that_plans_leave), ONCE(time_of_finals_is_kept_first),
-      ONCE(compilers_run_beside_the_device), ONCE(search_ended_by_its_time_answers_at_once),
-      ONCE(a_search_waits_for_its_turn), LOOP(limit_passes_while_waiting, 0, 3),
-      ONCE(a_converged_search_says_how_sure_it_is), ONCE(a_busy_machine_measures_plans),
-      ONCE(a_busy_machine_makes_nothing_certain))
+SUITE("search/tune_time", setup, teardown)

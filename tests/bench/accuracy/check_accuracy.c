@@ -82,7 +82,7 @@ static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool 
 }
 
 /* _i: a chain. */
-START_TEST(errors_are_those_of_sentences_alone)
+TEST_LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains))
 {
     struct run r;
     double off = 0, norm = 0;
@@ -102,11 +102,10 @@ START_TEST(errors_are_those_of_sentences_alone)
     ck_assert_double_eq_tol(r.list.items[1].errors[0], sqrt(off / norm), 1e-6);
     release(&r);
 }
-END_TEST
 
 /* fp32 is exact to its fraction, bf16 has 8 times the error of fp16, and the squares of single
  * GEMMs' errors add up to about that of all. */
-START_TEST(types_and_gemms_cost_what_they_should)
+TEST_LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains))
 {
     struct run r;
     prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
@@ -134,11 +133,10 @@ START_TEST(types_and_gemms_cost_what_they_should)
     ck_assert_double_eq_tol(a[0].sentence_cosine, 1, 1e-6);
     release(&r);
 }
-END_TEST
 
 /* What is beyond 448 * scale is counted of the GEMMs in e4m3, and of no others, from what the type
  * beside stores. */
-START_TEST(saturation_is_counted)
+TEST_LOOP(saturation_is_counted, 0, 2)
 {
     struct run r;
     int64_t beyond = 0;
@@ -158,9 +156,8 @@ START_TEST(saturation_is_counted)
     }
     release(&r);
 }
-END_TEST
 
-START_TEST(rows_of_another_size_are_refused)
+TEST(rows_of_another_size_are_refused)
 {
     struct run r;
     struct accuracy_list list;
@@ -170,12 +167,11 @@ START_TEST(rows_of_another_size_are_refused)
           STATUS_USAGE, "rows have 17 columns, and the layers 16");
     release(&r);
 }
-END_TEST
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
 /* Rows at angles in the order of their numbers. */
-START_TEST(neighbours_are_the_nearest)
+TEST(neighbours_are_the_nearest)
 {
     enum { N = 14 };
     float rows[N][2];
@@ -201,9 +197,8 @@ START_TEST(neighbours_are_the_nearest)
         other[i * NEIGHBOURS + i % NEIGHBOURS] = -1;
     ck_assert_double_eq_tol(neighbours_agree(found, other, N), 0.9, 1e-12);
 }
-END_TEST
 
-START_TEST(few_rows_have_few_neighbours)
+TEST(few_rows_have_few_neighbours)
 {
     const float rows[] = {1, 0, 0.8f, 0.6f, 0, 1};
     SCOPED int *found = neighbours_find(rows, 3, 2);
@@ -212,9 +207,5 @@ START_TEST(few_rows_have_few_neighbours)
         ck_assert_int_eq(found[i / 3 * NEIGHBOURS + i % 3], right[i]);
     ck_assert(neighbours_agree(found, found, 3) == 1);
 }
-END_TEST
 
-SUITE("accuracy", NULL, NULL, LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains)),
-      LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains)),
-      LOOP(saturation_is_counted, 0, 2), ONCE(rows_of_another_size_are_refused),
-      ONCE(neighbours_are_the_nearest), ONCE(few_rows_have_few_neighbours))
+SUITE("accuracy", NULL, NULL)

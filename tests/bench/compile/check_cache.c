@@ -37,7 +37,7 @@ static bool has(const char *key)
     return cache_get(&c, CACHE_BINARY, key, NULL, NULL);
 }
 
-START_TEST(gives_back_what_was_put)
+TEST(gives_back_what_was_put)
 {
     char hash[HASH_TEXT_SIZE], expected[HASH_TEXT_SIZE];
     ck_assert(!has("k"));
@@ -47,10 +47,9 @@ START_TEST(gives_back_what_was_put)
     ck_assert_str_eq(hash, hash_text("some bytes", 10, expected));
     ck_assert(!cache_get(&c, CACHE_VERDICT, "k", NULL, NULL)); /* kinds are apart */
 }
-END_TEST
 
 /* A pipe in the place of an entry would block whoever reads or writes it. */
-START_TEST(pipe_is_replaced)
+TEST(pipe_is_replaced)
 {
     cache_path(&c, CACHE_BINARY, "k", &path);
     ck_assert_int_eq(mkfifo(path.ptr, 0600), 0);
@@ -58,11 +57,10 @@ START_TEST(pipe_is_replaced)
     put("k", "some bytes");
     ck_assert(has("k"));
 }
-END_TEST
 
 /* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a
  * new one. */
-START_TEST(damage_is_noticed)
+TEST_LOOP(damage_is_noticed, 0, 3)
 {
     put("k", "some bytes");
     cache_path(&c, CACHE_BINARY, "k", &path);
@@ -77,7 +75,6 @@ START_TEST(damage_is_noticed)
     put("k", "some bytes");
     ck_assert(has("k"));
 }
-END_TEST
 
 static void set_age(const char *key, int seconds)
 {
@@ -95,7 +92,7 @@ static char *key_of(char digit)
     return key;
 }
 
-START_TEST(least_recently_used_goes_first)
+TEST(least_recently_used_goes_first)
 {
     char text[1001];
     memset(text, 'x', sizeof(text));
@@ -117,7 +114,6 @@ START_TEST(least_recently_used_goes_first)
     cache_trim(&c);
     ck_assert(has(key_of('a')));
 }
-END_TEST
 
 /* As where two containers share a cache: processes have the same number in each. */
 static pid_t pretended;
@@ -170,7 +166,7 @@ int flock(int fd, int how)
     return flock_error != 0 ? -1 : (int)syscall(SYS_flock, fd, how);
 }
 
-START_TEST(file_system_without_locks_is_told)
+TEST(file_system_without_locks_is_told)
 {
     struct scratch own;
     flock_error = ENOSYS;
@@ -179,10 +175,9 @@ START_TEST(file_system_without_locks_is_told)
     OK(scratch_make(&c, &own, &st));
     scratch_release(&own);
 }
-END_TEST
 
 /* What a process still writes stays, what a killed one left goes. */
-START_TEST(scratch_goes_with_its_process)
+TEST(scratch_goes_with_its_process)
 {
     struct scratch own;
     int ends[2][2];
@@ -202,11 +197,10 @@ START_TEST(scratch_goes_with_its_process)
     scratch_release(&own);
     ck_assert_int_eq(leftovers(), 0);
 }
-END_TEST
 
 /* The user's own files may lie around and between the cache's: old or new, they are left alone, and
  * take nothing from its bound. */
-START_TEST(foreign_files_are_left_alone)
+TEST_LOOP(foreign_files_are_left_alone, 0, 2)
 {
     static const char *const names[] = {
         "own.txt",
@@ -239,10 +233,9 @@ START_TEST(foreign_files_are_left_alone)
         ck_assert_msg(file_exists(file), "%s", names[i]);
     }
 }
-END_TEST
 
 /* What was killed while it wrote an entry leaves its unfinished form. */
-START_TEST(unfinished_entry_counts_and_goes)
+TEST(unfinished_entry_counts_and_goes)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
@@ -254,9 +247,8 @@ START_TEST(unfinished_entry_counts_and_goes)
     cache_trim(&c);
     ck_assert(!file_exists(path.ptr));
 }
-END_TEST
 
-START_TEST(headers_are_written_once_and_mended)
+TEST(headers_are_written_once_and_mended)
 {
     const struct kernel_file files[] = {{"a.h", "one", 3}, {"b.h", "two", 3}};
     const struct kernel_file others[] = {{"a.h", "one", 3}, {"b.h", "three", 5}};
@@ -270,9 +262,8 @@ START_TEST(headers_are_written_once_and_mended)
     OK(file_read(path.ptr, 0, &data, &st));
     ck_assert_str_eq(data.ptr, "two");
 }
-END_TEST
 
-START_TEST(place_and_bound_come_from_the_environment)
+TEST(place_and_bound_come_from_the_environment)
 {
     struct cache other;
     setenv("FUSEPLAN_CACHE", test_path("mine"), 1);
@@ -284,10 +275,5 @@ START_TEST(place_and_bound_come_from_the_environment)
     setenv("FUSEPLAN_CACHE_MAX_BYTES", "12 GB", 1);
     FAILS(cache_open(NULL, &other, &st), STATUS_USAGE, "");
 }
-END_TEST
 
-SUITE("cache", setup, teardown, ONCE(gives_back_what_was_put), ONCE(pipe_is_replaced),
-      LOOP(damage_is_noticed, 0, 3), ONCE(least_recently_used_goes_first),
-      ONCE(scratch_goes_with_its_process), ONCE(file_system_without_locks_is_told),
-      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entry_counts_and_goes),
-      ONCE(headers_are_written_once_and_mended), ONCE(place_and_bound_come_from_the_environment))
+SUITE("cache", setup, teardown)

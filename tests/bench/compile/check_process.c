@@ -20,7 +20,7 @@ static struct process shell(const char *command, double limit_s, bool keep_last)
     return p;
 }
 
-START_TEST(output_and_status_are_kept)
+TEST(output_and_status_are_kept)
 {
     struct process p = shell("echo out; echo err >&2; exit 3", 10, false);
     ck_assert_str_eq(p.said.ptr, "out\nerr\n");
@@ -28,11 +28,10 @@ START_TEST(output_and_status_are_kept)
     ck_assert(!p.overdue);
     process_release(&p);
 }
-END_TEST
 
 /* A child without its descriptors would print on ours: here a file in the place of
  * standard output. */
-START_TEST(few_descriptors_are_refused)
+TEST_LOOP(few_descriptors_are_refused, 8, 20)
 {
     const char *const argv[] = {"echo", "leaked", NULL};
     const struct process_spec spec = {.path = "/bin/echo", .argv = argv, .fds = {-1, -1}};
@@ -58,9 +57,8 @@ START_TEST(few_descriptors_are_refused)
     ck_assert_msg(strstr(st.message, "'ulimit -n'") != NULL, "%s", st.message);
     fclose(out);
 }
-END_TEST
 
-START_TEST(long_output_is_cut)
+TEST(long_output_is_cut)
 {
     const char *command = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done";
     struct process first = shell(command, 10, false), last = shell(command, 10, true);
@@ -72,9 +70,8 @@ START_TEST(long_output_is_cut)
     process_release(&first);
     process_release(&last);
 }
-END_TEST
 
-START_TEST(overdue_ones_are_killed_with_their_children)
+TEST(overdue_ones_are_killed_with_their_children)
 {
     double start = clock_seconds();
     struct process p = shell("sleep 60 & echo $!; wait", 1, false);
@@ -86,10 +83,9 @@ START_TEST(overdue_ones_are_killed_with_their_children)
     ck_assert(pid_ends(child));
     process_release(&p);
 }
-END_TEST
 
 /* Children that outlive their leader are not left behind. */
-START_TEST(leftover_children_are_killed)
+TEST(leftover_children_are_killed)
 {
     struct process p = shell("sleep 60 >/dev/null 2>&1 & echo $!", 10, false);
     pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
@@ -98,9 +94,8 @@ START_TEST(leftover_children_are_killed)
     ck_assert(pid_ends(child));
     process_release(&p);
 }
-END_TEST
 
-START_TEST(files_are_handed_on_where_standard_ones_are_closed)
+TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
     const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
     struct process p;
@@ -121,10 +116,9 @@ START_TEST(files_are_handed_on_where_standard_ones_are_closed)
     ck_assert_str_eq(text, "through\n");
     process_release(&p);
 }
-END_TEST
 
 /* Such as files of the shell that started fuseplan. */
-START_TEST(nothing_else_is_inherited)
+TEST(nothing_else_is_inherited)
 {
     enum { LOW = 3, HIGH = 900 };
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = fcntl(LOW, F_DUPFD_CLOEXEC, 10);
@@ -138,9 +132,8 @@ START_TEST(nothing_else_is_inherited)
     process_release(&p);
     close(HIGH);
 }
-END_TEST
 
-START_TEST(ends_are_known_where_sigchld_was_ignored)
+TEST(ends_are_known_where_sigchld_was_ignored)
 {
     signal(SIGCHLD, SIG_IGN);
     struct process p = shell("exit 3", 10, false);
@@ -148,10 +141,9 @@ START_TEST(ends_are_known_where_sigchld_was_ignored)
     ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
     process_release(&p);
 }
-END_TEST
 
 /* As where a terminal's Ctrl-Z stopped the parent past a child's deadline: 0.1 s. */
-START_TEST(ended_before_it_was_looked_at_is_not_overdue)
+TEST(ended_before_it_was_looked_at_is_not_overdue)
 {
     const char *const argv[] = {"sh", "-c", "echo done", NULL};
     const struct process_spec spec = {
@@ -168,10 +160,9 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
     ck_assert_str_eq(p.said.ptr, "done\n");
     process_release(&p);
 }
-END_TEST
 
 /* A child does not outlive its parent, however the parent ends. */
-START_TEST(child_dies_with_its_parent)
+TEST(child_dies_with_its_parent)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -192,11 +183,5 @@ START_TEST(child_dies_with_its_parent)
     waitpid(parent, NULL, 0);
     ck_assert(pid_ends(child));
 }
-END_TEST
 
-SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
-      LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
-      ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
-      ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
-      ONCE(ends_are_known_where_sigchld_was_ignored),
-      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(child_dies_with_its_parent))
+SUITE("process", NULL, NULL)

@@ -63,7 +63,7 @@ static const struct {
      true},
 };
 
-START_TEST(logs_are_read)
+TEST_LOOP(logs_are_read, 0, ARRAY_LEN(logs))
 {
     const struct resources *want = &logs[_i].found;
     struct resources r;
@@ -77,6 +77,5 @@ START_TEST(logs_are_read)
     ck_assert_str_eq(r.compiler_warning, want->compiler_warning);
     ck_assert_int_eq(ptxas_serialises(&r), logs[_i].serialises);
 }
-END_TEST
 
-SUITE("ptxas", NULL, NULL, LOOP(logs_are_read, 0, ARRAY_LEN(logs)))
+SUITE("ptxas", NULL, NULL)

@@ -36,7 +36,7 @@ static void put(void)
 }
 
 /* What lies in the cache is run: nobody else may put something there. */
-START_TEST(place_that_others_can_write_to_is_refused)
+TEST(place_that_others_can_write_to_is_refused)
 {
     struct stat info;
     ck_assert_int_eq(stat(test_path("cache"), &info), 0);
@@ -51,10 +51,9 @@ START_TEST(place_that_others_can_write_to_is_refused)
     ck_assert_int_eq(chmod(test_path("."), 01777), 0); /* as /tmp is */
     OK(open_anew(test_path("cache")));
 }
-END_TEST
 
 /* _i: of another user, or for others to write. */
-START_TEST(entry_that_another_user_could_write_is_not_used)
+TEST_LOOP(entry_that_another_user_could_write_is_not_used, 0, 2)
 {
     put();
     cache_path(&c, CACHE_BINARY, "k", &path);
@@ -63,7 +62,6 @@ START_TEST(entry_that_another_user_could_write_is_not_used)
               !cache_get(&c, CACHE_BINARY, "k", NULL, NULL)); /* only root can give a file away */
     put();
 }
-END_TEST
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
@@ -126,7 +124,7 @@ static void make_ways(void)
     make_link("eves_link", "to_eves_link", false);
 }
 
-START_TEST(way_is_followed_only_where_nobody_else_can_change_it)
+TEST(way_is_followed_only_where_nobody_else_can_change_it)
 {
     make_ways();
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
@@ -145,10 +143,9 @@ START_TEST(way_is_followed_only_where_nobody_else_can_change_it)
         free(found);
     }
 }
-END_TEST
 
 /* A place that users share may be anybody's and open to all, but not the way there. */
-START_TEST(shared_directory_needs_a_safe_way)
+TEST(shared_directory_needs_a_safe_way)
 {
     static const struct {
         const char *path;
@@ -166,10 +163,9 @@ START_TEST(shared_directory_needs_a_safe_way)
     }
     ck_assert(geteuid() != 0 || strstr(st.message, "make this path lead elsewhere") != NULL);
 }
-END_TEST
 
 /* Else another user could make a lock, which everybody may write, lie anywhere. */
-START_TEST(lock_lies_where_the_way_is_safe)
+TEST(lock_lies_where_the_way_is_safe)
 {
     struct lock_wait wait = {.limit_s = 60};
     int lock;
@@ -180,19 +176,17 @@ START_TEST(lock_lies_where_the_way_is_safe)
         STATUS_ENVIRONMENT, "make this path lead elsewhere");
     ck_assert_int_eq(rmdir(test_path("good")), 0); /* it is empty */
 }
-END_TEST
 
-START_TEST(relative_path_begins_here)
+TEST(relative_path_begins_here)
 {
     make_dir("good", 0700, false);
     ck_assert_int_eq(chdir(test_path("good")), 0);
     OK(open_anew("-cache")); /* a compiler would take its files for options */
     ck_assert_str_eq(c.dir, test_path("good/-cache"));
 }
-END_TEST
 
 /* What a cache does after it was opened goes to what was checked, whatever becomes of the path. */
-START_TEST(path_is_resolved_once)
+TEST(path_is_resolved_once)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
     struct scratch scratch;
@@ -211,10 +205,9 @@ START_TEST(path_is_resolved_once)
     ck_assert_int_eq(rmdir(test_path("evil")), 0); /* nothing was made there */
     scratch_release(&scratch);
 }
-END_TEST
 
 /* sudo may leave the user's HOME.  _i: its .cache is missing, or a link of hers to what is ours. */
-START_TEST(home_of_another_user_is_refused)
+TEST_LOOP(home_of_another_user_is_refused, 0, 2)
 {
     if (geteuid() != 0)
         return;
@@ -234,11 +227,5 @@ START_TEST(home_of_another_user_is_refused)
     FAILS(open_anew(NULL), STATUS_ENVIRONMENT, "homely' belongs to user ");
     ck_assert_ptr_null(strstr(st.message, "set HOME"));
 }
-END_TEST
 
-SUITE("trust", setup, teardown, ONCE(place_that_others_can_write_to_is_refused),
-      LOOP(entry_that_another_user_could_write_is_not_used, 0, 2),
-      ONCE(way_is_followed_only_where_nobody_else_can_change_it),
-      ONCE(shared_directory_needs_a_safe_way), ONCE(lock_lies_where_the_way_is_safe),
-      ONCE(relative_path_begins_here), ONCE(path_is_resolved_once),
-      LOOP(home_of_another_user_is_refused, 0, 2))
+SUITE("trust", setup, teardown)

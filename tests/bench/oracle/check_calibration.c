@@ -24,7 +24,7 @@ static int read_text(const char *text)
     return read_as(DTYPE_FP16, text);
 }
 
-START_TEST(scales_are_read)
+TEST(scales_are_read)
 {
     OK(read_text(FILE_OF(LAYER(TENSOR("224", "1")) "," LAYER(TENSOR("0", "1")))));
     ck_assert_int_eq(c.layers, 2);
@@ -33,10 +33,9 @@ START_TEST(scales_are_read)
     ck_assert_float_eq(c.scale[1][GEMM_FFN2], 0x1p-7f);
     calibration_release(&c);
 }
-END_TEST
 
 /* A plan in bf16 has another fingerprint of the weights, and larger numbers. */
-START_TEST(scales_are_read_for_bf16)
+TEST(scales_are_read_for_bf16)
 {
     const char *text =
         "{\"version\": 2, \"model\": \"0123456789abcdef\", \"model_bf16\": "
@@ -50,7 +49,6 @@ START_TEST(scales_are_read_for_bf16)
           "writes for models in bf16");
     calibration_release(&c);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -78,21 +76,19 @@ static const struct {
     {FILE_OF(LAYER(TENSOR("0.00341796875", "0.0000152587890625"))), "at least 2^-15: 3.05176e-05"},
 };
 
-START_TEST(wrong_files_are_refused)
+TEST_LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong))
 {
     FAILS(read_text(wrong[_i].text), STATUS_USAGE, wrong[_i].error);
     ck_assert_ptr_nonnull(strstr(st.message, "--calibration: '"));
     calibration_release(&c);
 }
-END_TEST
 
-START_TEST(a_missing_file_is_refused)
+TEST(a_missing_file_is_refused)
 {
     FAILS(calibration_read(test_path("none"), DTYPE_FP16, &c, &st), STATUS_ENVIRONMENT,
           "--calibration: ");
     calibration_release(&c);
 }
-END_TEST
 
 /* ---- rows of sentences ----------------------------------------------------------------------- */
 
@@ -116,7 +112,7 @@ static int read_rows(struct sentences *out, const char *names, const float *rows
     return sentences_read(path, out, &st);
 }
 
-START_TEST(rows_are_read)
+TEST(rows_are_read)
 {
     const float rows[] = {1, 2, 3, 4, 5, 6};
     struct sentences s;
@@ -127,9 +123,8 @@ START_TEST(rows_are_read)
         ck_assert_float_eq(s.rows[i], rows[i]);
     sentences_release(&s);
 }
-END_TEST
 
-START_TEST(wrong_rows_are_refused)
+TEST(wrong_rows_are_refused)
 {
     const float rows[] = {1, 2, 3, 4}, no_number[] = {1, 2, NAN, 4};
     struct sentences s;
@@ -146,8 +141,5 @@ START_TEST(wrong_rows_are_refused)
     FAILS(sentences_read(test_path("none"), &s, &st), STATUS_USAGE, "--input: cannot read '");
     sentences_release(&s);
 }
-END_TEST
 
-SUITE("calibration", test_dir_setup, test_dir_teardown, ONCE(scales_are_read),
-      ONCE(scales_are_read_for_bf16), LOOP(wrong_files_are_refused, 0, ARRAY_LEN(wrong)),
-      ONCE(a_missing_file_is_refused), ONCE(rows_are_read), ONCE(wrong_rows_are_refused))
+SUITE("calibration", test_dir_setup, test_dir_teardown)

@@ -146,7 +146,7 @@ static bool counts(int tensor, int64_t index)
 }
 
 /* One wrong number is found exactly where numbers count, and its row is named; hashes differ. */
-START_TEST(wrong_numbers_are_found_where_they_count)
+TEST_LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT)
 {
     static const float wrong[] = {NAN, INFINITY, -INFINITY, 1e30f, -7};
     struct fixture f;
@@ -174,9 +174,8 @@ START_TEST(wrong_numbers_are_found_where_they_count)
         }
     release(&f);
 }
-END_TEST
 
-START_TEST(errors_are_relative_norms)
+TEST(errors_are_relative_norms)
 {
     struct fixture f;
     prepare(&f, TENSOR_OF(14));
@@ -195,11 +194,10 @@ START_TEST(errors_are_relative_norms)
     ck_assert_int_eq(e.worst_index, 5 * H * W);
     release(&f);
 }
-END_TEST
 
 /* A score near 0 that cancellation left is judged by the other scores; a row of zeros, which a
  * query without keys has, must be zeros but for that. */
-START_TEST(small_rows_are_judged_by_the_others)
+TEST(small_rows_are_judged_by_the_others)
 {
     struct fixture f;
     prepare(&f, TENSOR_OF(3));
@@ -213,9 +211,8 @@ START_TEST(small_rows_are_judged_by_the_others)
     ck_assert_int_eq(e.worst_index, 0);
     release(&f);
 }
-END_TEST
 
-START_TEST(zeros_must_be_zeros)
+TEST(zeros_must_be_zeros)
 {
     struct fixture f;
     prepare(&f, TENSOR_OF(5));
@@ -228,19 +225,17 @@ START_TEST(zeros_must_be_zeros)
     ck_assert(isinf(e.tensor) && isinf(e.worst_row));
     release(&f);
 }
-END_TEST
 
-START_TEST(rows_may_be_8_times_worse)
+TEST(rows_may_be_8_times_worse)
 {
     ck_assert(oracle_accepts((struct oracle_error){.tensor = 1e-5, .worst_row = 8e-5}, 1e-5));
     ck_assert(!oracle_accepts((struct oracle_error){.tensor = 1.1e-5, .worst_row = 0}, 1e-5));
     ck_assert(!oracle_accepts((struct oracle_error){.tensor = 0, .worst_row = 8.1e-5}, 1e-5));
     ck_assert(!oracle_accepts((struct oracle_error){.tensor = NAN, .worst_row = NAN}, 1));
 }
-END_TEST
 
 /* _i: the tensor.  Nothing depends on the pieces. */
-START_TEST(pieces_are_the_whole)
+TEST_LOOP(pieces_are_the_whole, 0, TENSOR_COUNT)
 {
     static const int64_t pieces[] = {1, 3, S, 2 * S};
     struct fixture f;
@@ -260,10 +255,9 @@ START_TEST(pieces_are_the_whole)
     ck_assert_str_eq(hash, whole);
     release(&f);
 }
-END_TEST
 
 /* A tensor that is large enough for threads. */
-START_TEST(threads_change_no_bit)
+TEST(threads_change_no_bit)
 {
     struct fixture f;
     char one_hash[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
@@ -287,11 +281,10 @@ START_TEST(threads_change_no_bit)
     }
     release(&f);
 }
-END_TEST
 
 /* Codes of the right numbers are right, as is one to the other side of a tie; the next one is off
  * by less than a step, NaN by all. */
-START_TEST(codes_are_judged_by_their_cells)
+TEST(codes_are_judged_by_their_cells)
 {
     struct fixture f;
     prepare(&f, TENSOR_OF(14));
@@ -316,10 +309,5 @@ START_TEST(codes_are_judged_by_their_cells)
     }
     release(&f);
 }
-END_TEST
 
-SUITE("compare", NULL, NULL, LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT),
-      ONCE(errors_are_relative_norms), ONCE(small_rows_are_judged_by_the_others),
-      ONCE(zeros_must_be_zeros), ONCE(rows_may_be_8_times_worse),
-      LOOP(pieces_are_the_whole, 0, TENSOR_COUNT), ONCE(threads_change_no_bit),
-      ONCE(codes_are_judged_by_their_cells))
+SUITE("compare", NULL, NULL)

@@ -32,7 +32,7 @@ static const struct {
     uint16_t infinite;
 } types[] = {{DTYPE_FP16, 10, 15, 0x7c00}, {DTYPE_BF16, 7, 127, 0x7f80}};
 
-START_TEST(every_pattern_is_read_and_written)
+TEST_LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types))
 {
     for (int i = 0; i <= 0xffff; i++) {
         uint16_t bits = (uint16_t)i, rest = bits & 0x7fff;
@@ -50,10 +50,9 @@ START_TEST(every_pattern_is_read_and_written)
         ck_assert(element_round(types[_i].dtype, value) == value);
     }
 }
-END_TEST
 
 /* Halfway between neighbours goes to the even one, a little off it to the nearer one. */
-START_TEST(every_midpoint_goes_to_even)
+TEST_LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types))
 {
     enum dtype dtype = types[_i].dtype;
     for (uint16_t low = 0; low < types[_i].infinite - 1; low++) {
@@ -69,10 +68,9 @@ START_TEST(every_midpoint_goes_to_even)
         ck_assert_uint_eq(packed(dtype, nextafterf(at, INFINITY)), high);
     }
 }
-END_TEST
 
 /* By vectors, by threads and what is left over. */
-START_TEST(many_are_as_one)
+TEST_LOOP(many_are_as_one, 0, ARRAY_LEN(types))
 {
     enum { COUNT = (1 << 18) + 5 };
     enum dtype dtype = types[_i].dtype;
@@ -95,9 +93,8 @@ START_TEST(many_are_as_one)
     elements_round(dtype, values, COUNT, values);
     ck_assert_mem_eq(values, back, COUNT * sizeof(*values));
 }
-END_TEST
 
-START_TEST(too_large_is_infinite)
+TEST(too_large_is_infinite)
 {
     ck_assert_uint_eq(packed(DTYPE_FP16, 65504), 0x7bff);
     ck_assert_uint_eq(packed(DTYPE_FP16, nextafterf(65520, 0)), 0x7bff);
@@ -107,10 +104,9 @@ START_TEST(too_large_is_infinite)
     ck_assert(isinf(element_round(DTYPE_TF32, INFINITY)));
     ck_assert(isnan(element_round(DTYPE_TF32, NAN)));
 }
-END_TEST
 
 /* tf32 has 10 bits of fraction at fp32's exponents. */
-START_TEST(tf32_keeps_ten_bits)
+TEST(tf32_keeps_ten_bits)
 {
     for (int fraction = 0; fraction < 1024; fraction++)
         for (int exponent = -20; exponent <= 20; exponent++) {
@@ -124,9 +120,8 @@ START_TEST(tf32_keeps_ten_bits)
             ck_assert(element_round(DTYPE_TF32, nextafterf(middle, INFINITY)) == high);
         }
 }
-END_TEST
 
-START_TEST(wide_types_are_stored_as_fp32)
+TEST(wide_types_are_stored_as_fp32)
 {
     const float in[] = {1 + 0x1p-12f, -3, 0.1f};
     float out[3], back[3];
@@ -137,7 +132,6 @@ START_TEST(wide_types_are_stored_as_fp32)
     elements_unpack(DTYPE_TF32, out, 3, back);
     ck_assert_mem_eq(out, back, sizeof(out));
 }
-END_TEST
 
 /* By its definition. */
 static double e4m3_meaning(int code)
@@ -147,7 +141,7 @@ static double e4m3_meaning(int code)
     return (code & 0x80) != 0 ? -value : value;
 }
 
-START_TEST(every_e4m3_is_read_and_written)
+TEST(every_e4m3_is_read_and_written)
 {
     for (int code = 0; code <= 0xff; code++) {
         float value = e4m3_unpack((uint8_t)code);
@@ -157,10 +151,9 @@ START_TEST(every_e4m3_is_read_and_written)
     }
     ck_assert(e4m3_meaning(0x7e) == E4M3_MOST);
 }
-END_TEST
 
 /* Of all codes the nearest, of two the even one, and none but 448 beyond. */
-START_TEST(every_fp16_goes_to_the_nearest_e4m3)
+TEST(every_fp16_goes_to_the_nearest_e4m3)
 {
     for (int i = 0; i <= 0xffff; i++) {
         float value = unpacked(DTYPE_FP16, (uint16_t)i);
@@ -178,10 +171,9 @@ START_TEST(every_fp16_goes_to_the_nearest_e4m3)
     }
     ck_assert_uint_eq(e4m3_pack(-1e30f), 0xfe);
 }
-END_TEST
 
 /* Few rows and many, which threads share. */
-START_TEST(rows_become_codes_in_their_places)
+TEST_LOOP(rows_become_codes_in_their_places, 0, 2)
 {
     enum { ROWS = 3000, COLUMNS = 48 };
     const int64_t rows = _i == 0 ? 2 : ROWS, n = rows * COLUMNS;
@@ -197,11 +189,10 @@ START_TEST(rows_become_codes_in_their_places)
         ck_assert_uint_eq(back[i], code);
     }
 }
-END_TEST
 
 /* A number is in the cell of its own code, and next to that of any other there is a number that is
  * rounded to it, or a tie. */
-START_TEST(cells_are_what_is_rounded_to_a_code)
+TEST(cells_are_what_is_rounded_to_a_code)
 {
     for (int i = 0; i <= 0xffff; i++) {
         const float value = unpacked(DTYPE_FP16, (uint16_t)i);
@@ -219,11 +210,5 @@ START_TEST(cells_are_what_is_rounded_to_a_code)
     ck_assert(e4m3_nearest(0x01, -1) == 0x1p-10f && e4m3_nearest(0x80, 1) == 0x1p-10f);
     ck_assert(e4m3_nearest(0x7e, 1e9f) == 1e9f && isnan(e4m3_nearest(0x7f, 1)));
 }
-END_TEST
 
-SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
-      LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)),
-      LOOP(many_are_as_one, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
-      ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32),
-      ONCE(every_e4m3_is_read_and_written), ONCE(every_fp16_goes_to_the_nearest_e4m3),
-      ONCE(cells_are_what_is_rounded_to_a_code), LOOP(rows_become_codes_in_their_places, 0, 2))
+SUITE("elements", NULL, NULL)

@@ -163,7 +163,7 @@ static void check_layers(const struct workload *w, const char *family,
     trained_close((struct trained *)in.trained);
 }
 
-START_TEST(layers_compute_what_huggingface_does)
+TEST_LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families))
 {
     const char *family = families[_i].name, *config = path_of(FAMILIES, family, "/config.json");
     struct safetensors golden;
@@ -182,7 +182,6 @@ START_TEST(layers_compute_what_huggingface_does)
     workload_release(&w);
     safetensors_close(&golden);
 }
-END_TEST
 
 /* What a file has other than the workload is said. */
 static const struct {
@@ -203,7 +202,7 @@ static const struct {
     {"gte", "gate+rope", "those of GTE, whose rotary embeddings may have a factor"},
 };
 
-START_TEST(other_layers_are_refused)
+TEST_LOOP(other_layers_are_refused, 0, ARRAY_LEN(others))
 {
     struct trained *t;
     struct workload w;
@@ -219,10 +218,9 @@ START_TEST(other_layers_are_refused)
     trained_close(t);
     workload_release(&w);
 }
-END_TEST
 
 /* Where layers are local is the workload's: a file does not say it. */
-START_TEST(local_layers_are_asked_for)
+TEST_LOOP(local_layers_are_asked_for, 0, 2)
 {
     struct trained *t;
     struct workload w;
@@ -241,7 +239,6 @@ START_TEST(local_layers_are_asked_for)
     trained_close(t);
     workload_release(&w);
 }
-END_TEST
 
 /* ---- whole models ---------------------------------------------------------------------------- */
 
@@ -314,7 +311,7 @@ static const struct {
     {"wav2vec2", "", NULL, "encoder.layers.0.adapter_layer.norm.weight", NULL, "of an adapter"},
 };
 
-START_TEST(layers_of_whole_models_are_found)
+TEST_LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes))
 {
     struct trained *t;
     const char *path = test_path("model.safetensors");
@@ -326,7 +323,6 @@ START_TEST(layers_of_whole_models_are_found)
         OK(trained_open(path, wholes[_i].wanted, &t, &st));
     trained_close(t);
 }
-END_TEST
 
 /* Ones and zeros in its place would be silently wrong. */
 static const struct {
@@ -343,7 +339,7 @@ static const struct {
     {"t5-relu", "pre+rms+relu+bias", "encoder.final_layer_norm.weight"},
 };
 
-START_TEST(a_last_norm_is_asked_for)
+TEST_LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms))
 {
     struct trained *t;
     struct workload w;
@@ -359,10 +355,9 @@ START_TEST(a_last_norm_is_asked_for)
     trained_close(t);
     workload_release(&w);
 }
-END_TEST
 
 /* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */
-START_TEST(a_decoder_is_no_model_of_its_own)
+TEST(a_decoder_is_no_model_of_its_own)
 {
     struct trained *t;
     const char *path = test_path("model.safetensors");
@@ -373,11 +368,5 @@ START_TEST(a_decoder_is_no_model_of_its_own)
                 NULL);
     FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "of a decoder's attention");
 }
-END_TEST
 
-SUITE("families", test_dir_setup, test_dir_teardown,
-      LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families)),
-      LOOP(other_layers_are_refused, 0, ARRAY_LEN(others)), LOOP(local_layers_are_asked_for, 0, 2),
-      LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes)),
-      LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms)),
-      ONCE(a_decoder_is_no_model_of_its_own))
+SUITE("families", test_dir_setup, test_dir_teardown)

@@ -64,7 +64,7 @@ static const struct {
 };
 
 /* _i: the activation.  Of 1 and -2. */
-START_TEST(activations_by_hand)
+TEST_LOOP(activations_by_hand, 0, ARRAY_LEN(activations))
 {
     prepare(activations[_i].chain, 2);
     SET(in.weight[WEIGHT_B1], 1, -2);
@@ -72,10 +72,9 @@ START_TEST(activations_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1, activations[_i].of_minus_2);
     release();
 }
-END_TEST
 
 /* Even columns are activated, odd ones their factors. */
-START_TEST(gates_by_hand)
+TEST_LOOP(gates_by_hand, 0, ARRAY_LEN(activations))
 {
     char name[32];
     snprintf(name, sizeof(name), "%s+gate", activations[_i].chain);
@@ -85,9 +84,8 @@ START_TEST(gates_by_hand)
     CHECK_ROW(11, 0, activations[_i].of_1 * 3, activations[_i].of_minus_2 * 5);
     release();
 }
-END_TEST
 
-START_TEST(rms_norm_by_hand)
+TEST(rms_norm_by_hand)
 {
     prepare("rms", 2);
     SET(in.flow.tensor[TENSOR_X], 3, 4, 0, 0);
@@ -98,10 +96,9 @@ START_TEST(rms_norm_by_hand)
     CHECK_ROW(9, 2, 0, 0);
     release();
 }
-END_TEST
 
 /* Columns 0 and 2 turn by 1 for each place, 1 and 3 by 100^(-1/2); v and place 0 stay. */
-START_TEST(rotations_by_hand)
+TEST(rotations_by_hand)
 {
     prepare("rope", 4);
     SET(in.weight[WEIGHT_BQKV], 1, 0, 0, 2, 0, 3, 5, 0, 1, 2, 3, 4);
@@ -114,10 +111,9 @@ START_TEST(rotations_by_hand)
     CHECK_ROW(1, 20, 1, 2, 3, 4);
     release();
 }
-END_TEST
 
 /* Scores are q k / sqrt(4) = 1; the bias is of the key's place less the query's: -1, 0, 1. */
-START_TEST(score_biases_by_hand)
+TEST(score_biases_by_hand)
 {
     prepare("bias", 4);
     SET(in.weight[WEIGHT_BQKV], 1, 1, 0, 0, 1, 1, 0, 0);
@@ -127,10 +123,9 @@ START_TEST(score_biases_by_hand)
     CHECK_ROW(3, 0, 21, 31, 11, 21);
     release();
 }
-END_TEST
 
 /* The first norm of x is n; attention reads n, the sums add x and operator 8's sum. */
-START_TEST(norms_before_by_hand)
+TEST(norms_before_by_hand)
 {
     prepare("pre", 2);
     SET(in.flow.tensor[TENSOR_N], 5, 7, 0, 0);
@@ -148,10 +143,9 @@ START_TEST(norms_before_by_hand)
     CHECK_ROW(14, 0, -unit, unit);
     release();
 }
-END_TEST
 
 /* n of layer 0, by each norm and as its type keeps it. */
-START_TEST(first_norms_by_hand)
+TEST_LOOP(first_norms_by_hand, 0, 2)
 {
     prepare(_i == 0 ? "pre" : "pre+rms", 2);
     w.dtype = DTYPE_FP16;
@@ -168,10 +162,9 @@ START_TEST(first_norms_by_hand)
     run();
     release();
 }
-END_TEST
 
 /* One table for all layers, in fp32 whatever the type. */
-START_TEST(tables_are_of_all_layers)
+TEST(tables_are_of_all_layers)
 {
     float found[2][8];
     prepare("rope+bias", 4);
@@ -191,7 +184,6 @@ START_TEST(tables_are_of_all_layers)
     run();
     release();
 }
-END_TEST
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
@@ -271,7 +263,7 @@ static const struct {
     {"gate", nothing, "bert", false},
 };
 
-START_TEST(identities_hold)
+TEST_LOOP(identities_hold, 0, ARRAY_LEN(identities))
 {
     SCOPED double *y = y_of(identities[_i].chain, identities[_i].change);
     double *right = y_of(identities[_i].same_as, nothing), most = 0;
@@ -280,10 +272,9 @@ START_TEST(identities_hold)
     ck_assert_msg((most < 1e-6) == identities[_i].same, "%g", most);
     free(right);
 }
-END_TEST
 
 /* Where norms give their beta alone, each layer adds the same to x. */
-START_TEST(norms_of_0_add_alike)
+TEST(norms_of_0_add_alike)
 {
     double delta[8];
     prepare("pre", 8);
@@ -302,10 +293,5 @@ START_TEST(norms_of_0_add_alike)
     }
     release();
 }
-END_TEST
 
-SUITE("functions", NULL, NULL, LOOP(activations_by_hand, 0, ARRAY_LEN(activations)),
-      LOOP(gates_by_hand, 0, ARRAY_LEN(activations)), ONCE(rms_norm_by_hand),
-      ONCE(rotations_by_hand), ONCE(score_biases_by_hand), ONCE(norms_before_by_hand),
-      LOOP(first_norms_by_hand, 0, 2), ONCE(tables_are_of_all_layers),
-      LOOP(identities_hold, 0, ARRAY_LEN(identities)), ONCE(norms_of_0_add_alike))
+SUITE("functions", NULL, NULL)

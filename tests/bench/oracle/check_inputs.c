@@ -21,7 +21,7 @@ static double unit(uint64_t seed, uint64_t l, uint64_t a, uint64_t i)
     return (double)bits / 9007199254740992.0;
 }
 
-START_TEST(weights_are_as_defined)
+TEST_LOOP(weights_are_as_defined, 0, WEIGHT_BETA2 + 1)
 {
     struct workload w = workload_of(DTYPE_FP32);
     int id = _i;
@@ -47,9 +47,8 @@ START_TEST(weights_are_as_defined)
                                     2.5 * (hi - lo) / sqrt((double)n));
         }
 }
-END_TEST
 
-START_TEST(x_is_as_defined)
+TEST(x_is_as_defined)
 {
     struct workload w = workload_of(DTYPE_FP32);
     struct flow out, again;
@@ -62,10 +61,9 @@ START_TEST(x_is_as_defined)
     flow_release(&out);
     flow_release(&again);
 }
-END_TEST
 
 /* _i: the element type. */
-START_TEST(values_are_rounded_to_the_type)
+TEST_LOOP(values_are_rounded_to_the_type, 0, DTYPE_COUNT)
 {
     enum dtype dtype = (enum dtype)_i;
     struct workload w = workload_of(DTYPE_FP32);
@@ -79,7 +77,5 @@ START_TEST(values_are_rounded_to_the_type)
     flow_release(&wide);
     flow_release(&narrow);
 }
-END_TEST
 
-SUITE("inputs", NULL, NULL, LOOP(weights_are_as_defined, 0, WEIGHT_BETA2 + 1),
-      ONCE(x_is_as_defined), LOOP(values_are_rounded_to_the_type, 0, DTYPE_COUNT))
+SUITE("inputs", NULL, NULL)

@@ -74,7 +74,7 @@ static const struct {
     {"t5-relu", "relative_attention_max_distance", "64", "'relative_attention_max_distance' is 64"},
 };
 
-START_TEST(fields_that_change_layers_are_refused)
+TEST_LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs))
 {
     struct model_config c;
     char path[512];
@@ -88,11 +88,10 @@ START_TEST(fields_that_change_layers_are_refused)
     ck_assert_int_eq(json_dump_file(fields, test_path("config.json"), JSON_ENCODE_ANY), 0);
     FAILS(model_config_read(test_path("config.json"), &c, &st), STATUS_USAGE, configs[_i].says);
 }
-END_TEST
 
 /* nomic's own code has gates with swiglu alone; that of transformers, which writes hidden_act,
  * always. */
-START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
+TEST_LOOP(an_activation_of_nomics_own_code_says_whether_there_are_gates, 0, 2)
 {
     static const char *const chains[][2] = {{"swiglu", "silu+gate+rope"}, {"gelu", "rope"}};
     struct model_config c;
@@ -103,7 +102,6 @@ START_TEST(an_activation_of_nomics_own_code_says_whether_there_are_gates)
     OK(model_config_read(test_path("config.json"), &c, &st));
     ck_assert_str_eq(c.chain->name, chains[_i][1]);
 }
-END_TEST
 
 static struct model_config modernbert_of(const json_t *fields)
 {
@@ -114,7 +112,7 @@ static struct model_config modernbert_of(const json_t *fields)
 }
 
 /* Files of transformers 4 have numbers where later ones have lists, and may lack any. */
-START_TEST(modernberts_layers_are_of_two_kinds)
+TEST(modernberts_layers_are_of_two_kinds)
 {
     json_auto_t *fields = json_load_file(FAMILIES "/modernbert/config.json", 0, NULL);
     json_object_set_new(fields, "position_embedding_type", json_string("sans_pos")); /* mmBERT's */
@@ -144,8 +142,5 @@ START_TEST(modernberts_layers_are_of_two_kinds)
     json_object_set_new(fields, "global_attn_every_n_layers", json_integer(1));
     ck_assert_int_eq(modernbert_of(fields).local.every, 0);
 }
-END_TEST
 
-SUITE("model_config", test_dir_setup, test_dir_teardown, ONCE(modernberts_layers_are_of_two_kinds),
-      LOOP(fields_that_change_layers_are_refused, 0, ARRAY_LEN(configs)),
-      LOOP(an_activation_of_nomics_own_code_says_whether_there_are_gates, 0, 2))
+SUITE("model_config", test_dir_setup, test_dir_teardown)

@@ -62,7 +62,7 @@ static void check_row(const struct run *r, int op, int first, double a, double b
 }
 
 /* Two tokens of two columns, one causal head, weights that pass q = k = x and v = 10x + (1,0). */
-START_TEST(two_tokens_by_hand)
+TEST(two_tokens_by_hand)
 {
     struct run r;
     prepare(&r, &two_tokens, "causal", NULL, NULL);
@@ -99,7 +99,6 @@ START_TEST(two_tokens_by_hand)
     check_row(&r, 14, 0, 4 + unit, 5 + unit);
     release(&r);
 }
-END_TEST
 
 /* ---- each operator from its inputs, an element at a time ------------------------------------- */
 
@@ -196,7 +195,7 @@ static void check_element(const struct run *r, int tensor, int64_t index, double
                      found, expected);
 }
 
-START_TEST(token_operators_are_as_defined)
+TEST_LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases))
 {
     static const int token_ops[] = {0, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     struct run r;
@@ -213,7 +212,6 @@ START_TEST(token_operators_are_as_defined)
     }
     release(&r);
 }
-END_TEST
 
 /* Index of element c of a head's row in q, k or v, or (parts = 1) in a tensor (B,H,S,W). */
 static int64_t head_index(const struct run *r, int part, int b, int h, int i, int c)
@@ -255,7 +253,7 @@ static void check_query(const struct run *r, int b, int h, int i)
     }
 }
 
-START_TEST(attention_is_as_defined)
+TEST_LOOP(attention_is_as_defined, 0, ARRAY_LEN(cases))
 {
     struct run r;
     prepare(&r, &cases[_i].sizes, cases[_i].mask, cases[_i].lengths, NULL);
@@ -277,7 +275,6 @@ START_TEST(attention_is_as_defined)
             }
     release(&r);
 }
-END_TEST
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
@@ -290,7 +287,7 @@ static const struct workload small = {.chain = &chain_bert,
                                       .eps = 1e-5};
 
 /* What a query does not keep, and what lies in padding, changes nothing in its row. */
-START_TEST(rows_see_what_they_keep_only)
+TEST(rows_see_what_they_keep_only)
 {
     struct run before, after;
     prepare(&before, &small, "causal", "40,21", NULL);
@@ -310,9 +307,8 @@ START_TEST(rows_see_what_they_keep_only)
     release(&before);
     release(&after);
 }
-END_TEST
 
-START_TEST(threads_change_nothing)
+TEST(threads_change_nothing)
 {
     struct run one, many;
     prepare(&one, &small, "dilated", "40,3", NULL);
@@ -325,10 +321,9 @@ START_TEST(threads_change_nothing)
     release(&one);
     release(&many);
 }
-END_TEST
 
 /* Batch row 0's row 1 keeps nothing, batch row 1's row 1 only a key past the length of 2. */
-START_TEST(rows_without_keys_are_zeros)
+TEST(rows_without_keys_are_zeros)
 {
     static const struct workload sizes = {.chain = &chain_bert,
                                           .batch = 2,
@@ -355,9 +350,5 @@ START_TEST(rows_without_keys_are_zeros)
         ck_assert(isfinite(in(&r, TENSOR_OF(14), k)));
     release(&r);
 }
-END_TEST
 
-SUITE("oracle", NULL, NULL, ONCE(two_tokens_by_hand),
-      LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases)),
-      LOOP(attention_is_as_defined, 0, ARRAY_LEN(cases)), ONCE(rows_see_what_they_keep_only),
-      ONCE(threads_change_nothing), ONCE(rows_without_keys_are_zeros))
+SUITE("oracle", NULL, NULL)

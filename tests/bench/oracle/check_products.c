@@ -12,7 +12,7 @@ static const struct {
     size_t count, depth, columns;
 } gemms[] = {{1, 1, 1}, {4, 128, 16}, {7, 129, 31}, {9, 300, 37}, {2, 256, 33}};
 
-START_TEST(gemms_sum_all_products)
+TEST_LOOP(gemms_sum_all_products, 0, ARRAY_LEN(gemms))
 {
     const size_t count = gemms[_i].count, depth = gemms[_i].depth, columns = gemms[_i].columns;
     SCOPED double *in = mem_alloc(count * depth, sizeof(*in));
@@ -37,12 +37,11 @@ START_TEST(gemms_sum_all_products)
             }
     }
 }
-END_TEST
 
 /* Heads of whole tiles, of part of one, and of both. */
 static const int widths[] = {64, 5, 40};
 
-START_TEST(contexts_sum_kept_keys)
+TEST_LOOP(contexts_sum_kept_keys, 0, ARRAY_LEN(widths))
 {
     enum { S = 21 };
     const int width = widths[_i];
@@ -82,7 +81,5 @@ START_TEST(contexts_sum_kept_keys)
     free(spans.items);
     workload_release(&w);
 }
-END_TEST
 
-SUITE("oracle/products", NULL, NULL, LOOP(gemms_sum_all_products, 0, ARRAY_LEN(gemms)),
-      LOOP(contexts_sum_kept_keys, 0, ARRAY_LEN(widths)))
+SUITE("oracle/products", NULL, NULL)

@@ -2,7 +2,7 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
-START_TEST(scales_are_the_least_powers_of_two)
+TEST(scales_are_the_least_powers_of_two)
 {
     const struct {
         float amax, most, scale;
@@ -18,9 +18,8 @@ START_TEST(scales_are_the_least_powers_of_two)
     ck_assert_float_eq(e4m3_round(1000, 2), 896); /* saturated */
     ck_assert_float_eq(e4m3_round(17, 2), 16);    /* 8.5 is halfway between 8 and 9 */
 }
-END_TEST
 
-START_TEST(weights_are_rounded_by_tensor_or_column)
+TEST(weights_are_rounded_by_tensor_or_column)
 {
     const float exact[] = {300, 0.001f, -448, 0.0011f};
     float whole[4], columns[4];
@@ -34,7 +33,6 @@ START_TEST(weights_are_rounded_by_tensor_or_column)
     for (int i = 1; i < 4; i += 2)
         ck_assert_float_eq_tol(columns[i], exact[i], exact[i] / 16);
 }
-END_TEST
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -99,7 +97,7 @@ static double first_element(const struct run *r, int op, float scale)
 
 /* _i: a chain and a set of GEMMs.  Each reads the rounded input if its bit is set, and only then,
  * what else reads that input reads it as it is stored. */
-START_TEST(gemms_of_a_set_read_e4m3)
+TEST_LOOP(gemms_of_a_set_read_e4m3, 0, 16 * ARRAY_LEN(chains))
 {
     struct run r;
     const int bits = _i % 16;
@@ -123,10 +121,9 @@ START_TEST(gemms_of_a_set_read_e4m3)
     ck_assert_double_eq_tol(sum[0], added, 1e-12);
     release(&r);
 }
-END_TEST
 
 /* _i: a chain. */
-START_TEST(stored_tensors_are_rounded)
+TEST_LOOP(stored_tensors_are_rounded, 0, ARRAY_LEN(chains))
 {
     struct run r, exact;
     prepare(&r, chains[_i], 0);
@@ -150,9 +147,5 @@ START_TEST(stored_tensors_are_rounded)
     release(&r);
     release(&exact);
 }
-END_TEST
 
-SUITE("rounding", NULL, NULL, ONCE(scales_are_the_least_powers_of_two),
-      ONCE(weights_are_rounded_by_tensor_or_column),
-      LOOP(gemms_of_a_set_read_e4m3, 0, 16 * ARRAY_LEN(chains)),
-      LOOP(stored_tensors_are_rounded, 0, ARRAY_LEN(chains)))
+SUITE("rounding", NULL, NULL)

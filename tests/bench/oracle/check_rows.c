@@ -41,7 +41,7 @@ static int *count_rows(const struct workload *w, const struct spans *spans)
     return times;
 }
 
-START_TEST(all_real_rows_are_there_once)
+TEST_LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases))
 {
     struct workload w;
     prepare(&w, _i);
@@ -53,10 +53,9 @@ START_TEST(all_real_rows_are_there_once)
     free(spans.items);
     workload_release(&w);
 }
-END_TEST
 
 /* A sample of enough rows, each once; of each sequence the first and the last, and no long gap. */
-START_TEST(samples_are_spread)
+TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
 {
     struct workload w;
     prepare(&w, _i);
@@ -86,10 +85,9 @@ START_TEST(samples_are_spread)
     }
     workload_release(&w);
 }
-END_TEST
 
 /* Another sequence and other rows in another layer, other rows with another seed, else the same. */
-START_TEST(samples_are_drawn)
+TEST(samples_are_drawn)
 {
     struct workload w;
     prepare(&w, 6);
@@ -106,7 +104,6 @@ START_TEST(samples_are_drawn)
     free(again.items);
     workload_release(&w);
 }
-END_TEST
 
 /* The output of a layer on some rows; 0 elsewhere. */
 static struct oracle_results output_of(const struct workload *w, const struct layer_inputs *in,
@@ -121,7 +118,7 @@ static struct oracle_results output_of(const struct workload *w, const struct la
 
 /* _i: a layer, which decides on the sequence.  Rows do not depend on the others that
  * are computed. */
-START_TEST(few_rows_are_those_of_all)
+TEST_LOOP(few_rows_are_those_of_all, 0, 2)
 {
     struct workload w = {.chain = &chain_bert,
                          .batch = 2,
@@ -150,8 +147,5 @@ START_TEST(few_rows_are_those_of_all)
     layer_inputs_release(&in);
     workload_release(&w);
 }
-END_TEST
 
-SUITE("rows", NULL, NULL, LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases)),
-      LOOP(samples_are_spread, 0, ARRAY_LEN(cases)), ONCE(samples_are_drawn),
-      LOOP(few_rows_are_those_of_all, 0, 2))
+SUITE("rows", NULL, NULL)

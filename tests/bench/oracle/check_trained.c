@@ -142,7 +142,7 @@ static void setup(void)
                           .dtype = DTYPE_FP32};
 }
 
-START_TEST(weights_are_those_of_the_file)
+TEST(weights_are_those_of_the_file)
 {
     struct inputs in = {.seed = 1};
     float wqkv[D * 3 * D], w1[D * F], beta2[D];
@@ -164,7 +164,6 @@ START_TEST(weights_are_those_of_the_file)
     ck_assert_float_ne(w1[F], value(10, 0, 1));
     trained_close((struct trained *)in.trained);
 }
-END_TEST
 
 /* What tools write: a scale of the matrix, of each row, or of blocks. */
 static const struct scaling scalings[] = {
@@ -173,7 +172,7 @@ static const struct scaling scalings[] = {
     {"_scale_inv", 128, 128, 2, "F32", -1},
 };
 
-START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
+TEST_LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings))
 {
     const struct scaling *s = &scalings[_i];
     struct inputs in = {.seed = 1};
@@ -197,10 +196,9 @@ START_TEST(codes_of_e4m3_are_multiplied_by_their_scales)
     }
     trained_close((struct trained *)in.trained);
 }
-END_TEST
 
 /* The input_scale of the value's module is the largest of q, k and v. */
-START_TEST(a_calibration_may_be_the_weights_own)
+TEST(a_calibration_may_be_the_weights_own)
 {
     struct trained *t;
     struct calibration c;
@@ -226,7 +224,6 @@ START_TEST(a_calibration_may_be_the_weights_own)
     FAILS(calibration_open("weights", NULL, &w, &c, &st), STATUS_USAGE, "no weights are given");
     calibration_release(&c);
 }
-END_TEST
 
 static const struct {
     struct scaling scaling;
@@ -245,7 +242,7 @@ static const struct {
      "output.dense.weight_zero_point' has no place in the layers of BERT"},
 };
 
-START_TEST(codes_without_their_scales_are_refused)
+TEST_LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled))
 {
     struct trained *t;
     write_scaled(0, &unscaled[_i].scaling);
@@ -255,10 +252,9 @@ START_TEST(codes_without_their_scales_are_refused)
     ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
     trained_close(t);
 }
-END_TEST
 
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
-START_TEST(values_that_are_not_finite_are_refused)
+TEST(values_that_are_not_finite_are_refused)
 {
     struct trained *t;
     write_model(7e4f);
@@ -269,10 +265,9 @@ START_TEST(values_that_are_not_finite_are_refused)
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
     trained_close(t);
 }
-END_TEST
 
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
-START_TEST(path_that_is_not_utf8_is_refused)
+TEST(path_that_is_not_utf8_is_refused)
 {
     struct trained *t;
     char latin1[256], *link = mem_strdup(test_path("link"));
@@ -286,9 +281,8 @@ START_TEST(path_that_is_not_utf8_is_refused)
     trained_close(t);
     free(link);
 }
-END_TEST
 
-START_TEST(the_worker_reads_the_same_file)
+TEST(the_worker_reads_the_same_file)
 {
     float scale[2][GEMM_COUNT] = {{1, 0.5f, 0.25f, 2}, {1, 4, 0x1p-20f, 8}};
     const struct calibration c = {.layers = 2, .scale = scale};
@@ -320,11 +314,10 @@ START_TEST(the_worker_reads_the_same_file)
     ck_assert_str_ne(trained_hash(t, other), hash);
     trained_close(t);
 }
-END_TEST
 
 /* The fingerprint adds up what weights are, in whatever order: of one bit more it is another, and
  * in bf16. */
-START_TEST(a_calibration_is_of_its_weights)
+TEST_LOOP(a_calibration_is_of_its_weights, 0, 2)
 {
     static const enum dtype halves[] = {DTYPE_FP16, DTYPE_BF16};
     struct trained *t;
@@ -365,11 +358,5 @@ START_TEST(a_calibration_is_of_its_weights)
     trained_close(t);
     free(c.scale);
 }
-END_TEST
 
-SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
-      LOOP(codes_of_e4m3_are_multiplied_by_their_scales, 0, ARRAY_LEN(scalings)),
-      LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled)),
-      ONCE(a_calibration_may_be_the_weights_own), ONCE(values_that_are_not_finite_are_refused),
-      ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file),
-      LOOP(a_calibration_is_of_its_weights, 0, 2))
+SUITE("trained", setup, test_dir_teardown)

@@ -14,7 +14,7 @@ static const struct conditions some = {.known = true,
 static const struct conditions crowded = {
     .cpu = true, .waited_share = 0.25, .other_cores = 1.5, .stopped_share = 0.125};
 
-START_TEST(conditions_are_written_as_json)
+TEST(conditions_are_written_as_json)
 {
     SCOPED_BUF text = BUF_INIT;
     conditions_json(&some, &text);
@@ -42,9 +42,8 @@ START_TEST(conditions_are_written_as_json)
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");
 }
-END_TEST
 
-START_TEST(conditions_survive_the_journey)
+TEST(conditions_survive_the_journey)
 {
     struct conditions to[] = {some, {.known = false}, some, crowded}, back;
     to[2].other_processes = -1;
@@ -59,7 +58,6 @@ START_TEST(conditions_survive_the_journey)
         ck_assert_str_eq(got.ptr, sent.ptr);
     }
 }
-END_TEST
 
 /* Measurements, and what is said of them all.  say: null where nothing is. */
 static const struct {
@@ -90,7 +88,7 @@ static const struct {
      "too long"},
 };
 
-START_TEST(disorder_is_told)
+TEST_LOOP(disorder_is_told, 0, ARRAY_LEN(days))
 {
     void (*const all[])(const struct disturbance *d, struct buf *out) = {
         disturbance_sharing_text, disturbance_slowdown_text, disturbance_crowd_text};
@@ -103,7 +101,5 @@ START_TEST(disorder_is_told)
         ck_assert_str_eq(text.ptr, all[i] == days[_i].say ? days[_i].says : "");
     }
 }
-END_TEST
 
-SUITE("conditions", NULL, NULL, ONCE(conditions_are_written_as_json),
-      ONCE(conditions_survive_the_journey), LOOP(disorder_is_told, 0, ARRAY_LEN(days)))
+SUITE("conditions", NULL, NULL)

@@ -13,7 +13,7 @@ static json_t *take(struct buf *b, int expected)
     return message;
 }
 
-START_TEST(lines_are_taken_whole)
+TEST(lines_are_taken_whole)
 {
     SCOPED_BUF b = BUF_INIT;
     buf_adds(&b, "{\"a\": 1}\n{\"b\"");
@@ -27,20 +27,18 @@ START_TEST(lines_are_taken_whole)
     json_decref(message);
     ck_assert_ptr_null(take(&b, 0));
 }
-END_TEST
 
 static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1} x\n",
                                       "{\"a\"\n", "7\n"};
 
-START_TEST(garbage_is_refused)
+TEST_LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage))
 {
     SCOPED_BUF b = BUF_INIT;
     buf_adds(&b, garbage[_i]);
     ck_assert_ptr_null(take(&b, -1));
 }
-END_TEST
 
-START_TEST(sending_to_nobody_fails)
+TEST(sending_to_nobody_fails)
 {
     int ends[2];
     json_auto_t *message = json_pack("{s:i}", "a", 1);
@@ -50,10 +48,9 @@ START_TEST(sending_to_nobody_fails)
     ck_assert(!message_send(ends[0], message)); /* and no signal */
     close(ends[0]);
 }
-END_TEST
 
 /* What the worker makes of the bits is what the parent has. */
-START_TEST(masks_survive_the_journey)
+TEST_LOOP(masks_survive_the_journey, 0, 3)
 {
     static const char *const masks[] = {"sliding:w=3", "strided", "bigbird"};
     struct workload w, back;
@@ -70,9 +67,8 @@ START_TEST(masks_survive_the_journey)
     workload_release(&back);
     workload_release(&w);
 }
-END_TEST
 
-START_TEST(trial_survives_the_journey)
+TEST(trial_survives_the_journey)
 {
     double samples[] = {3, 1, 2};
     struct trial t = {.status = TRIAL_CENSORED,
@@ -99,7 +95,6 @@ START_TEST(trial_survives_the_journey)
     json_object_del(m, "samples_ms");
     ck_assert_int_eq(message_to_trial(m, &how, &back, &st), -1);
 }
-END_TEST
 
 static const struct {
     double sample, time_s;
@@ -111,7 +106,7 @@ static const struct {
             {1, 0, -1, "malformed trial: -1 layers"},
             {1, -1, 1, "malformed trial: 0 s to verify, -1 s"}};
 
-START_TEST(trial_that_cannot_be_is_refused)
+TEST_LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies))
 {
     double samples[] = {3, lies[_i].sample, 2};
     struct trial back, t = {.samples_ms = samples,
@@ -122,9 +117,8 @@ START_TEST(trial_that_cannot_be_is_refused)
     FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, lies[_i].message);
     ck_assert_int_eq(back.sample_count, 0);
 }
-END_TEST
 
-START_TEST(trial_without_the_samples_asked_for_is_refused)
+TEST_LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1)
 {
     struct trial back, t = {.status = (enum trial_status)_i};
     struct sampling verify_only = {.max_samples = 0};
@@ -138,10 +132,5 @@ START_TEST(trial_without_the_samples_asked_for_is_refused)
         FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: no sample");
     }
 }
-END_TEST
 
-SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
-      LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
-      LOOP(masks_survive_the_journey, 0, 3), ONCE(trial_survives_the_journey),
-      LOOP(trial_that_cannot_be_is_refused, 0, ARRAY_LEN(lies)),
-      LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1))
+SUITE("message", NULL, NULL)

@@ -17,7 +17,7 @@ static const struct {
     {1, 128, 1, 0, 1},
 };
 
-START_TEST(weights_are_kept_out_of_the_cache)
+TEST_LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases))
 {
     struct workload w;
     workload_init(&w);
@@ -30,7 +30,6 @@ START_TEST(weights_are_kept_out_of_the_cache)
     ck_assert_int_eq(layers_to_time(&w, cases[_i].cache_bytes), cases[_i].expected);
     workload_release(&w);
 }
-END_TEST
 
 static const struct {
     int batch, seq_len, heads, head_size, t;
@@ -40,7 +39,7 @@ static const struct {
 
 /* Pieces are whole sequences or begin at a multiple of HASHED_ROWS in one, and are no larger than
  * the host has room for. */
-START_TEST(pieces_cover_a_tensor)
+TEST_LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large))
 {
     const struct workload w = {.chain = &chain_bert,
                                .batch = large[_i].batch,
@@ -61,10 +60,9 @@ START_TEST(pieces_cover_a_tensor)
     }
     ck_assert_int_eq(next * columns, tensor_elements(t, &w));
 }
-END_TEST
 
 /* A GPU's clock is high for a second after any session has used it. */
-START_TEST(a_device_that_was_just_used_is_warm)
+TEST(a_device_that_was_just_used_is_warm)
 {
     const struct device_ops ops = {.undisturbed = true};
     static const struct {
@@ -80,7 +78,5 @@ START_TEST(a_device_that_was_just_used_is_warm)
         ck_assert_int_eq(worker_warm_up(&k).device_s == 0, says[i].warm);
     }
 }
-END_TEST
 
-SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)),
-      LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)), ONCE(a_device_that_was_just_used_is_warm))
+SUITE("measure", NULL, NULL)

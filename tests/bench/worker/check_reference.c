@@ -84,7 +84,7 @@ static void check_layer(int layer)
 }
 
 /* _i: the element type.  A layer's input is what the type keeps of the output before. */
-START_TEST(layers_follow_one_another)
+TEST_LOOP(layers_follow_one_another, 0, DTYPE_COUNT)
 {
     chain = chain_find(_i < DTYPE_COUNT ? "bert" : "pre+rms+silu+gate+rope+bias");
     open_with((enum dtype)(_i % DTYPE_COUNT), (struct inputs){.seed = 5});
@@ -93,10 +93,9 @@ START_TEST(layers_follow_one_another)
         check_layer(layer);
     close_all();
 }
-END_TEST
 
 /* The first layer of each kind is known in full. */
-START_TEST(kinds_have_results_of_their_own)
+TEST(kinds_have_results_of_their_own)
 {
     chain = chain_find("pre+gate+rope");
     two_kinds = true;
@@ -111,7 +110,6 @@ START_TEST(kinds_have_results_of_their_own)
         check_layer(layer);
     close_all();
 }
-END_TEST
 
 static void check_samples(void)
 {
@@ -125,7 +123,7 @@ static void check_samples(void)
 }
 
 /* Samples of later layers all have layer 0's output for their input. */
-START_TEST(samples_follow_layer_0)
+TEST(samples_follow_layer_0)
 {
     static const int expected[] = {0, 1, 2};
     open_with(DTYPE_FP16, (struct inputs){.seed = 5});
@@ -140,10 +138,9 @@ START_TEST(samples_follow_layer_0)
     check_layer(0);
     close_all();
 }
-END_TEST
 
 /* A thread computes samples once layer 0 is known.  _i: layers that are needed at once. */
-START_TEST(samples_may_start_early)
+TEST_LOOP(samples_may_start_early, 1, LAYERS + 1)
 {
     open_with(DTYPE_FP16, (struct inputs){.seed = 5});
     reference_start_samples(&reference);
@@ -162,10 +159,9 @@ START_TEST(samples_may_start_early)
     reference_start_samples(&reference);
     close_all();
 }
-END_TEST
 
 /* A thread computes layer 0 until it is needed, or nothing is. */
-START_TEST(layer_0_starts_early)
+TEST(layer_0_starts_early)
 {
     open_with(DTYPE_FP32, (struct inputs){.seed = 5});
     reference_start(&reference);
@@ -183,7 +179,6 @@ START_TEST(layer_0_starts_early)
     reference_start(&reference);
     close_all();
 }
-END_TEST
 
 static bool set_back; /* the time of day, by an hour, whenever it was read */
 
@@ -197,7 +192,7 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 }
 
 /* Who waits for a layer hears of it all the time.  _i: the time of day is set back. */
-START_TEST(slow_layers_are_heard_of)
+TEST_LOOP(slow_layers_are_heard_of, 0, 2)
 {
     set_back = _i != 0;
     w = (struct workload){.chain = &chain_bert,
@@ -215,11 +210,10 @@ START_TEST(slow_layers_are_heard_of)
     ck_assert_int_eq(beats[beat_count - 1], 0);
     close_all();
 }
-END_TEST
 
 /* Inputs of GEMMs in e4m3 have the scales of a calibration, layer by layer; without one, scales by
  * which the oracle's values leave a half of e4m3's range. */
-START_TEST(scales_are_those_of_a_calibration)
+TEST(scales_are_those_of_a_calibration)
 {
     float scale[LAYERS][GEMM_COUNT];
     for (int i = 0; i < LAYERS * GEMM_COUNT; i++)
@@ -244,9 +238,5 @@ START_TEST(scales_are_those_of_a_calibration)
     }
     close_all();
 }
-END_TEST
 
-SUITE("reference", NULL, NULL, ONCE(kinds_have_results_of_their_own),
-      LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
-      ONCE(layer_0_starts_early), LOOP(samples_may_start_early, 1, LAYERS + 1),
-      LOOP(slow_layers_are_heard_of, 0, 2), ONCE(scales_are_those_of_a_calibration))
+SUITE("reference", NULL, NULL)

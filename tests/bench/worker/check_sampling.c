@@ -60,7 +60,7 @@ static void release(struct trial *trials, int n)
         trial_release(&trials[i]);
 }
 
-START_TEST(rounds_hold_each_once_in_changing_order)
+TEST(rounds_hold_each_once_in_changing_order)
 {
     struct fake fakes[CONTENDERS] = {{.ms = 1}, {.ms = 2}, {.ms = 3}, {.ms = 4}};
     struct trial trials[CONTENDERS];
@@ -81,9 +81,8 @@ START_TEST(rounds_hold_each_once_in_changing_order)
         ck_assert_int_eq(trials[i].sample_count, 10);
     release(trials, CONTENDERS);
 }
-END_TEST
 
-START_TEST(warm_up_is_by_time_and_not_kept)
+TEST(warm_up_is_by_time_and_not_kept)
 {
     struct fake fake = {.ms = 10, .step_ms = 1};
     struct trial t = {0};
@@ -94,10 +93,9 @@ START_TEST(warm_up_is_by_time_and_not_kept)
     ck_assert_double_eq(t.samples_ms[0], 13);
     trial_release(&t);
 }
-END_TEST
 
 /* 256 plans side by side do not each wait for a cold device. */
-START_TEST(a_device_warms_up_once)
+TEST(a_device_warms_up_once)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 10}, {.ms = 10}};
     struct trial trials[3] = {{0}};
@@ -111,7 +109,6 @@ START_TEST(a_device_warms_up_once)
     ck_assert_int_eq(fakes[2].samples, 12);
     release(trials, 3);
 }
-END_TEST
 
 /* When one that is measured alone has enough samples. */
 static const struct {
@@ -131,7 +128,7 @@ static const struct {
     {25, -5, {.min_samples = 4, .max_samples = 4, .censor_above_ms = 20}, 4},
 };
 
-START_TEST(enough_samples_stop_it)
+TEST_LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops))
 {
     struct fake fake = {.ms = stops[_i].ms, .step_ms = stops[_i].step_ms};
     struct trial t;
@@ -140,10 +137,9 @@ START_TEST(enough_samples_stop_it)
     ck_assert_int_eq(t.sample_count, stops[_i].samples);
     trial_release(&t);
 }
-END_TEST
 
 /* A round takes 30 ms, and verifying both 65 ms: 7 rounds leave time for that, and 8 do not. */
-START_TEST(a_limit_leaves_time_to_verify)
+TEST(a_limit_leaves_time_to_verify)
 {
     struct fake fakes[] = {{.ms = 10, .verify_ms = 40}, {.ms = 20, .verify_ms = 25}};
     const struct sampling how = {
@@ -154,7 +150,6 @@ START_TEST(a_limit_leaves_time_to_verify)
         ck_assert_int_eq(trials[i].sample_count, 7);
     release(trials, 2);
 }
-END_TEST
 
 /* Times that rise from round to round have wide intervals, but can be compared. */
 static const struct {
@@ -166,7 +161,7 @@ static const struct {
     {{{.ms = 10, .step_ms = 1}, {.ms = 12, .step_ms = 0.5}}, false}, /* first slower, then faster */
 };
 
-START_TEST(known_ratios_stop_several)
+TEST_LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs))
 {
     struct fake fakes[2];
     const struct sampling how = {.min_samples = 8, .max_samples = 40, .max_seconds = 100};
@@ -181,10 +176,9 @@ START_TEST(known_ratios_stop_several)
     ck_assert_int_eq(trials[0].sample_count, trials[1].sample_count);
     release(trials, 2);
 }
-END_TEST
 
 /* Those far slower for certain take the least samples; the others go on until they are compared. */
-START_TEST(far_slower_ones_rest)
+TEST(far_slower_ones_rest)
 {
     struct fake fakes[] = {{.ms = 10, .step_ms = 1},
                            {.ms = 12, .step_ms = 0.5},
@@ -200,12 +194,11 @@ START_TEST(far_slower_ones_rest)
     ck_assert_int_eq(trials[3].sample_count, trials[0].sample_count); /* 1.2 times: not far */
     release(trials, CONTENDERS);
 }
-END_TEST
 
 /* The first one is the fastest at first.  Once it has slowed down, or has failed (_i 1), the last
  * one is no longer far slower than the fastest; but its next sample would be of another round than
  * theirs. */
-START_TEST(who_rests_does_not_come_back)
+TEST_LOOP(who_rests_does_not_come_back, 0, 2)
 {
     struct fake fakes[] = {{.ms = 10, .step_ms = 1, .fails_after = _i == 1 ? 12 : 0},
                            {.ms = 12, .step_ms = 0.5},
@@ -219,11 +212,10 @@ START_TEST(who_rests_does_not_come_back)
     ck_assert_int_eq(trials[2].sample_count, 8);
     release(trials, 3);
 }
-END_TEST
 
 /* Beside the first one: a way that is slower for certain takes an interval's samples, one that is
  * faster or like it all of them, and the first one as many as any. */
-START_TEST(slower_ways_rest)
+TEST(slower_ways_rest)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 10.2}, {.ms = 10}, {.ms = 9.9}};
     struct sampling how = {.min_samples = 30, .max_samples = 30, .beside_first = true};
@@ -244,9 +236,8 @@ START_TEST(slower_ways_rest)
     ck_assert_int_eq(trials[1].sample_count, 30);
     release(trials, 2);
 }
-END_TEST
 
-START_TEST(hopeless_ones_are_censored)
+TEST(hopeless_ones_are_censored)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
     struct sampling how = ten;
@@ -259,9 +250,8 @@ START_TEST(hopeless_ones_are_censored)
     ck_assert_ptr_nonnull(strstr(trials[1].reason.message, "30.000 ms"));
     release(trials, 2);
 }
-END_TEST
 
-START_TEST(one_that_fails_leaves_the_others_alone)
+TEST(one_that_fails_leaves_the_others_alone)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 10, .fails_after = 4}, {.ms = 10, .fails_after = -1}};
     struct trial trials[3];
@@ -272,11 +262,5 @@ START_TEST(one_that_fails_leaves_the_others_alone)
     ck_assert_int_eq(trials[2].sample_count, 10);
     release(trials, 3);
 }
-END_TEST
 
-SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
-      ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
-      LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)), ONCE(a_limit_leaves_time_to_verify),
-      LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
-      LOOP(who_rests_does_not_come_back, 0, 2), ONCE(slower_ways_rest),
-      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone))
+SUITE("sampling", NULL, NULL)

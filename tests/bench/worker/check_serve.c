@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 /* Whatever an earlier call left in errno. */
-START_TEST(ends_when_its_parent_hangs_up)
+TEST(ends_when_its_parent_hangs_up)
 {
     int ends[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -15,9 +15,8 @@ START_TEST(ends_when_its_parent_hangs_up)
     ck_assert_int_eq(worker_serve(ends[1], -1), EXIT_SUCCESS);
     close(ends[1]);
 }
-END_TEST
 
-START_TEST(ends_with_a_failure_after_garbage)
+TEST(ends_with_a_failure_after_garbage)
 {
     int ends[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -26,7 +25,5 @@ START_TEST(ends_with_a_failure_after_garbage)
     close(ends[0]);
     close(ends[1]);
 }
-END_TEST
 
-SUITE("serve", NULL, NULL, ONCE(ends_when_its_parent_hangs_up),
-      ONCE(ends_with_a_failure_after_garbage))
+SUITE("serve", NULL, NULL)

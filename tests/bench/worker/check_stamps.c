@@ -46,7 +46,7 @@ static void check(int launch, double tolerance, const double want[STAMP_PHASES])
 }
 
 /* The median thread block is 5.5 ns behind the first. */
-START_TEST(phases_add_up_to_a_launch)
+TEST(phases_add_up_to_a_launch)
 {
     lay_out(1);
     stamps_times(launches, LAUNCHES, us);
@@ -58,29 +58,26 @@ START_TEST(phases_add_up_to_a_launch)
         ck_assert_double_eq_tol(sum, 5, 1e-3);
     }
 }
-END_TEST
 
 /* Nothing was in front of the first launch: its time begins with its first thread block. */
-START_TEST(first_launch_begins_with_itself)
+TEST(first_launch_begins_with_itself)
 {
     lay_out(1);
     stamps_times(launches, 1, us);
     check(0, 2e-3, (const double[]){1.1, 0.8055, 1.5, 1.989, NAN, 0.0055});
 }
-END_TEST
 
 /* The GPU's clock ticks every microsecond; thread blocks begin at all times between. */
-START_TEST(coarse_clock_is_fitted)
+TEST(coarse_clock_is_fitted)
 {
     lay_out(1000);
     stamps_times(launches, LAUNCHES, us);
     for (int i = 1; i < LAUNCHES; i++)
         check(i, 0.25, (const double[]){0.7, 0.8055, 1.5, 1.989, NAN, 0.0055});
 }
-END_TEST
 
 /* A library's kernel is counted to the hand-over of the next one, as is all that is in front. */
-START_TEST(launch_without_stamps_is_in_the_next_hand_over)
+TEST(launch_without_stamps_is_in_the_next_hand_over)
 {
     lay_out(1);
     launches[3].blocks = launches[4].blocks = 0;
@@ -90,9 +87,8 @@ START_TEST(launch_without_stamps_is_in_the_next_hand_over)
     check(5, 2e-3, (const double[]){10.7, 0.8055, 1.5, 1.989, NAN, 0.0055});
     check(6, 2e-3, (const double[]){0.7, 0.8055, 1.5, 1.989, NAN, 0.0055});
 }
-END_TEST
 
-START_TEST(kernel_without_products_is_not_divided)
+TEST(kernel_without_products_is_not_divided)
 {
     lay_out(1);
     for (int b = 0; b < BLOCKS; b++)
@@ -100,10 +96,9 @@ START_TEST(kernel_without_products_is_not_divided)
     stamps_times(launches, LAUNCHES, us);
     check(2, 2e-3, (const double[]){0.7, NAN, NAN, NAN, 4.2945, 0.0055});
 }
-END_TEST
 
 /* Thread blocks without a tile end early, and the median is of the others. */
-START_TEST(thread_blocks_without_a_tile_do_not_count)
+TEST(thread_blocks_without_a_tile_do_not_count)
 {
     lay_out(1);
     for (int b = 0; b < 9; b++)
@@ -111,8 +106,5 @@ START_TEST(thread_blocks_without_a_tile_do_not_count)
     stamps_times(launches, LAUNCHES, us);
     check(2, 2e-3, (const double[]){0.7, 0.81, 1.5, 1.989, NAN, 0.001});
 }
-END_TEST
 
-SUITE("stamps", NULL, NULL, ONCE(phases_add_up_to_a_launch), ONCE(first_launch_begins_with_itself),
-      ONCE(coarse_clock_is_fitted), ONCE(launch_without_stamps_is_in_the_next_hand_over),
-      ONCE(kernel_without_products_is_not_divided), ONCE(thread_blocks_without_a_tile_do_not_count))
+SUITE("stamps", NULL, NULL)

@@ -57,7 +57,7 @@ static void *tensor_of(int layer, int t)
 
 /* _i: whether there is n too.  Each is where the layer before left it and two layers later, and
  * layer 0's is nowhere else. */
-START_TEST(layers_read_what_the_one_before_left)
+TEST_LOOP(layers_read_what_the_one_before_left, 0, 2)
 {
     open_with(_i == 0 ? "bert" : "pre");
     const struct chain *c = w.chain;
@@ -76,9 +76,8 @@ START_TEST(layers_read_what_the_one_before_left)
     ck_assert_ptr_eq(tensor_of(0, TENSOR_OF(8)), tensor_of(1, TENSOR_OF(8)));
     close_all();
 }
-END_TEST
 
-START_TEST(tables_are_one_in_fp32)
+TEST(tables_are_one_in_fp32)
 {
     open_with("bert");
     const int64_t without = bytes_taken;
@@ -96,7 +95,5 @@ START_TEST(tables_are_one_in_fp32)
                      tensors_weight(&tensors, 0, WEIGHT_WO));
     close_all();
 }
-END_TEST
 
-SUITE("tensors", NULL, NULL, LOOP(layers_read_what_the_one_before_left, 0, 2),
-      ONCE(tables_are_one_in_fp32))
+SUITE("tensors", NULL, NULL)

@@ -14,7 +14,7 @@ static void __attribute__((constructor)) print_threads(void)
     exit(EXIT_SUCCESS);
 }
 
-START_TEST(bound_thread_counts_all_cores)
+TEST(bound_thread_counts_all_cores)
 {
     char command[128], said[64] = "", *rest;
     snprintf(command, sizeof(command), "PRINT_THREADS=1 OMP_PROC_BIND=true /proc/%ld/exe",
@@ -26,6 +26,5 @@ START_TEST(bound_thread_counts_all_cores)
     ck_assert_int_eq(strtol(said, &rest, 10), 1);
     ck_assert_int_eq(strtol(rest, NULL, 10), cpu_threads());
 }
-END_TEST
 
-SUITE("threads", NULL, NULL, ONCE(bound_thread_counts_all_cores))
+SUITE("threads", NULL, NULL)
