@@ -49,13 +49,8 @@ enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_MARKD
 
 #define BASELINE_DEFAULT "43690,41115" /* the unfused plan; a common fusion */
 
-struct sizes {
+struct numbers {
     int count, items[64]; /* distinct */
-};
-
-enum { STRATEGIES_MAX = 32 };
-struct strategy_list {
-    int count, items[STRATEGIES_MAX]; /* distinct indices into strategies[] */
 };
 
 /* A parsed command line.  Texts are borrowed from argv and settings; null where the option is not
@@ -66,7 +61,7 @@ struct options {
     struct settings *settings;       /* what files set, owned; null: none were read */
     const char *texts[OPTION_COUNT]; /* their arguments; null where there is none */
     int batch, seq_len;              /* the first number of each list */
-    struct sizes batches, seq_lens;
+    struct numbers batches, seq_lens;
     int heads, head_size, hidden, layers, ffn, avg_seq_len;
     double eps, rope, rope_factor; /* of rotary embeddings the base, 0: none, and the factor */
     double local_rope;             /* 0: rope */
@@ -82,9 +77,9 @@ struct options {
     unsigned precision;  /* GEMMs in e4m3, as bits */
     enum dtype dtype;    /* only if given: the default depends on the target */
     enum ranges ranges;  /* --init */
-    struct strategy_list strategies;
-    int preset; /* index into the presets */
-    int op;     /* index into the operations of --op, of which there is one */
+    struct numbers strategies; /* indices into strategies[] */
+    int preset;                /* index into the presets */
+    int op;                    /* index into the operations of --op, of which there is one */
     double error, fail_above, time_limit_s, total_time_s, quantile;
     enum rigor rigor;
     int budget, jobs, top, seeds;
@@ -175,6 +170,8 @@ struct command {
     bool (*whole)(const struct options *o);
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
+
+bool each_whole(const struct options *o); /* in each.c: true, for who always does */
 
 /* In the order of --help: those of every day, then the others. */
 #define COMMANDS_DAILY(X) X(search) X(query) X(explain) X(export) X(ship) X(report) X(doctor)

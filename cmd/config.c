@@ -93,13 +93,6 @@ static int run(const struct options *o, struct status *st)
     return EXIT_SUCCESS;
 }
 
-/* Lists of sizes are settings, too. */
-static bool whole(const struct options *o)
-{
-    (void)o;
-    return true;
-}
-
 const struct command cmd_config = {
     .name = "config",
     .operands = "list",
@@ -122,6 +115,6 @@ const struct command cmd_config = {
     .examples = "fuseplan config list\n"
                 "fuseplan config list --preset bert-large -b 8 --format json",
     .words = list_actions,
-    .whole = whole,
+    .whole = each_whole, /* lists of sizes are settings, too */
     .run = run,
 };

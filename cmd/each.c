@@ -7,7 +7,7 @@
 int each_check(const struct options *o, const struct command *c, struct status *st)
 {
     const struct {
-        const struct sizes *sizes;
+        const struct numbers *sizes;
         const char *name;
     } lists[] = {{&o->batches, "--batch"}, {&o->seq_lens, "--seq-len"}};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
@@ -34,6 +34,12 @@ struct options each_part(const struct options *o, int part)
     one.seq_len = o->seq_lens.items[part % o->seq_lens.count];
     one.texts[OPTION_BATCH] = one.texts[OPTION_SEQ_LEN] = NULL; /* the lists */
     return one;
+}
+
+bool each_whole(const struct options *o)
+{
+    (void)o;
+    return true;
 }
 
 /* Finds a size that is refused, before anything is done for the first one. */

@@ -32,13 +32,6 @@ static int run(const struct options *o, struct status *st)
     return done ? EXIT_SUCCESS : -1;
 }
 
-/* One library has all sizes. */
-static bool whole(const struct options *o)
-{
-    (void)o;
-    return true;
-}
-
 const struct command cmd_export = {
     .name = "export",
     .operands = "VALUE",
@@ -65,6 +58,6 @@ const struct command cmd_export = {
                 "make -C bert && bert/example\n"
                 "fuseplan export best -b 1 -s 128 -m causal --name causal -o causal --build",
     .words = words_plans,
-    .whole = whole,
+    .whole = each_whole, /* one library has all sizes */
     .run = run,
 };

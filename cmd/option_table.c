@@ -28,9 +28,8 @@ static int parse_int(const struct row *row, const char *what, const char *text, 
 static int parse_size(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
-    struct status ignored = STATUS_INIT;
     int64_t value;
-    if (number_parse(what, text, 1, INT64_MAX, &value, &ignored) != 0)
+    if (number_parse(what, text, 1, INT64_MAX, &value, STATUS_IGNORED) != 0)
         return status_set(st, STATUS_USAGE,
                           "%s: '%s' is not a size; give a whole number from 1 to %d", what, text,
                           (int)row->hi);
@@ -41,23 +40,33 @@ static int parse_size(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+/* Adds a number once; false if there is no room for it. */
+static bool add_number(struct numbers *to, int number)
+{
+    int i = 0;
+    while (i < to->count && to->items[i] != number)
+        i++;
+    if (i == (int)ARRAY_LEN(to->items))
+        return false;
+    to->items[i] = number;
+    to->count += i == to->count;
+    return true;
+}
+
 /* "1,2,4": sizes, each kept once. */
 static int parse_sizes(const struct row *row, const char *what, const char *text, void *field,
                        struct status *st)
 {
-    struct sizes *out = field;
+    struct numbers *out = field;
     SCOPED char *copy = mem_strdup(text);
-    *out = (struct sizes){.count = 0};
+    *out = (struct numbers){.count = 0};
     for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
-        int i = 0, size = 0;
+        int size = 0;
         if (parse_size(row, what, one, &size, st) != 0)
             return -1;
-        while (i < out->count && out->items[i] != size)
-            i++;
-        if (i == (int)ARRAY_LEN(out->items))
-            return status_set(st, STATUS_USAGE, "%s: more than %d sizes are given", what, i);
-        if (i == out->count)
-            out->items[out->count++] = size;
+        if (!add_number(out, size))
+            return status_set(st, STATUS_USAGE, "%s: more than %d sizes are given", what,
+                              out->count);
     }
     return 0;
 }
@@ -131,16 +140,16 @@ static int parse_range(const struct row *row, const char *what, const char *text
 static int parse_shard(const struct row *row, const char *what, const char *text, void *field,
                        struct status *st)
 {
-    struct status ignored = STATUS_INIT;
     int64_t shard, shards = 0;
     int *out = field;
-    char *first = mem_strdup(text), *slash = strchr(first, '/');
+    SCOPED char *first = mem_strdup(text);
+    char *slash = strchr(first, '/');
     bool read = slash != NULL;
     if (read)
         *slash = '\0';
-    read = read && number_parse(what, slash + 1, 1, (int64_t)row->hi, &shards, &ignored) == 0 &&
-           number_parse(what, first, 0, shards - 1, &shard, &ignored) == 0;
-    free(first);
+    read = read &&
+           number_parse(what, slash + 1, 1, (int64_t)row->hi, &shards, STATUS_IGNORED) == 0 &&
+           number_parse(what, first, 0, shards - 1, &shard, STATUS_IGNORED) == 0;
     if (!read)
         return status_set(st, STATUS_USAGE,
                           "%s: '%s' is not I/N, a shard from 0 to N-1 and the number of shards, "
@@ -159,7 +168,6 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
         char unit;
         double seconds;
     } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    struct status ignored = STATUS_INIT;
     SCOPED char *digits = mem_strdup(text);
     size_t len = strlen(digits);
     double scale = 1, value;
@@ -168,9 +176,8 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
             scale = units[i].seconds;
             digits[len - 1] = '\0';
         }
-    int result =
-        number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &ignored);
-    if (result != 0)
+    if (number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value,
+                            STATUS_IGNORED) != 0)
         return status_set(st, STATUS_USAGE,
                           "%s: '%s' is not a time from %gs to %gh; write 90, 90s, 3m or 1.5h", what,
                           text, row->lo, row->hi / 3600);
@@ -192,17 +199,13 @@ static int parse_word(const struct row *row, const char *what, const char *text,
 static int parse_strategies(const struct row *row, const char *what, const char *text, void *field,
                             struct status *st)
 {
-    struct strategy_list *out = field;
+    struct numbers *out = field;
     SCOPED char *copy = mem_strdup(text);
-    *out = (struct strategy_list){.count = 0};
+    *out = (struct numbers){.count = 0};
     for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
-        int i = 0, at = words_find(what, one, row->info.words, st);
-        if (at < 0)
+        int at = words_find(what, one, row->info.words, st);
+        if (at < 0 || !add_number(out, at))
             return -1;
-        while (i < out->count && out->items[i] != at)
-            i++;
-        if (i == out->count)
-            out->items[out->count++] = at;
     }
     return 0;
 }

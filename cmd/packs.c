@@ -78,29 +78,26 @@ static void note_others(const struct asked *a, const char *path, struct db *db)
 static void look(const struct asked *a, const char *path, struct found_study *out,
                  char utc[CLOCK_UTC_SIZE])
 {
-    struct found_study pack = {.db = NULL};
+    SCOPED_BY(found_study_close) struct found_study pack = {.db = NULL};
     SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
     struct status why = STATUS_INIT;
-    int found = pack_open(path, a->w, &pack.db, &why);
-    if (found != 0)
+    if (pack_open(path, a->w, &pack.db, &why) != 0) {
         note(a->o, "a pack is left out: %s", why.message);
-    else
-        found = study_of_device(a->o, pack.db, a->target, a->w, &pack.study, &why);
+        return;
+    }
+    int found = study_of_device(a->o, pack.db, a->target, a->w, &pack.study, &why);
     if (found == 0)
         note_others(a, path, pack.db);
     if (found > 0 && check_study(a, pack.db, pack.study, &best, &why) != 0) {
-        found = -1;
         if (options_has(a->o, OPT(VERBOSE)))
             note(a->o, "the plan of the pack '%s' is left out: %s", path, why.message);
-    }
-    if (found > 0 && strcmp(best.measured_utc, utc) > 0) {
+    } else if (found > 0 && strcmp(best.measured_utc, utc) > 0) {
         snprintf(utc, CLOCK_UTC_SIZE, "%s", best.measured_utc);
         pack.pack = mem_strdup(path);
         found_study_close(out);
         *out = pack;
         pack = (struct found_study){.db = NULL};
     }
-    found_study_close(&pack);
 }
 
 void packs_find(const struct options *o, struct target_name target, const struct workload *w,

@@ -66,7 +66,8 @@ static int read_spaces(const struct options *o, const struct replay_options *r,
 static int replay_space(const char *path, const struct recorded_space *space,
                         struct replay_options o, json_t *rows, struct status *st)
 {
-    SCOPED struct replay_row *found = mem_alloc(REPLAY_ROWS * STRATEGIES_MAX, sizeof(*found));
+    SCOPED struct replay_row *found =
+        mem_alloc(REPLAY_ROWS * (size_t)strategy_count, sizeof(*found));
     struct shown shown = {path};
     int count = 0;
     o.ctx = &shown;
@@ -92,7 +93,7 @@ static int read_baselines(const struct options *o, struct baselines *out, struct
 
 static int run(const struct options *o, struct status *st)
 {
-    const struct strategy *chosen[STRATEGIES_MAX];
+    const struct strategy *chosen[ARRAY_LEN(o->strategies.items)];
     struct replay_options r = {.strategies = chosen,
                                .strategy_count = o->strategies.count,
                                .budget = options_has(o, OPT(BUDGET)) ? o->budget : BUDGET_DEFAULT,

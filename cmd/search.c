@@ -2,17 +2,14 @@
 
 static int run(const struct options *o, struct status *st)
 {
-    struct tune_report report;
     if (o->precision != 0 || options_has(o, OPT(ERROR) | OPT(ACCURACY)))
         return search_precisions(o, st);
     SCOPED_BY(session_close) struct session s;
-    int code = search_run(o, &s, &report, st);
-    if (code == 0) {
-        search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL, NULL);
-        code = search_end(o, &report);
-        tune_report_release(&report);
-    }
-    return code;
+    SCOPED_BY(tune_report_release) struct tune_report report;
+    if (search_run(o, &s, &report, st) != 0)
+        return -1;
+    search_print(o, &s.workload, s.target.kind, &report, json_array(), NULL, NULL);
+    return search_end(o, &report);
 }
 
 const struct command cmd_search = {

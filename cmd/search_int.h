@@ -5,7 +5,7 @@
 
 /* ---- search_run.c ---------------------------------------------------------------------------- */
 
-/* Searches as the options say.  Close *s in any case, and release *out after a 0. */
+/* Searches as the options say.  Close *s and release *out in any case. */
 int search_run(const struct options *o, struct session *s, struct tune_report *out,
                struct status *st);
 
@@ -35,10 +35,8 @@ void top_print(enum format format, const json_t *top);
 /* Prints a row for each precision that was searched. */
 void precisions_print(const json_t *precisions);
 
-/* ---- verdict.c: what a search found, in a sentence, and what to do next -----------------------
- */
+/* ---- verdict.c: what a search found, in a sentence, and what to do next ---------------------- */
 
-/* The options that name what was searched. */
 /* Prints "verdict" and how the best plan compares with each baseline; first, if a time is unstable,
  * that there is no winner, and what to do.  elsewhere: the times are of another device. */
 void verdict_print(const struct options *o, const struct tune_report *r, bool elsewhere);

@@ -15,15 +15,14 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
     }
     SCOPED_BUF precision = BUF_INIT;
     precision_text(b->precision, dtypes[w->dtype].name, &precision);
-    json_t *object =
-        json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
-                  (int)b->packed, "precision", precision.ptr, "segments", plan_segments_json(p),
-                  "handwritten", p.handwritten, "implementation", implementations, "schedule",
-                  schedules, "median_us", times, "median_ms", json_number(b->median_ms),
-                  "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
-                  "us_per_layer", json_number(1e3 * b->median_ms / w->layers), "predicted", 0,
-                  "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
-    return object;
+    return json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value,
+                     "packed", (int)b->packed, "precision", precision.ptr, "segments",
+                     plan_segments_json(p), "handwritten", p.handwritten, "implementation",
+                     implementations, "schedule", schedules, "median_us", times, "median_ms",
+                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
+                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
+                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0, "device",
+                     b->device, "measured_utc", b->measured_utc, "compared", b->final);
 }
 
 /* How many plans each signal proposed, if it proposed any. */

@@ -49,16 +49,13 @@ static int open_database(const struct options *o, enum db_mode mode, struct db *
 
 int operand_open(const char *path, struct db **out, struct status *st)
 {
-    int result = db_open(path, DB_READ, out, st);
-    if (result != 0 && st->code == STATUS_NOT_FOUND) {
-        struct status found = *st;
-        *st = STATUS_INIT;
-        if (file_exists(path))
-            status_set(st, STATUS_USAGE, "%s", found.message);
-        else
-            status_set(st, STATUS_USAGE, "there is no database at '%s'", path);
-    }
-    return result;
+    struct status failed = STATUS_INIT;
+    if (db_open(path, DB_READ, out, &failed) == 0)
+        return 0;
+    if (failed.code == STATUS_NOT_FOUND && !file_exists(path))
+        return status_set(st, STATUS_USAGE, "there is no database at '%s'", path);
+    return status_set(st, failed.code == STATUS_NOT_FOUND ? STATUS_USAGE : failed.code, "%s",
+                      failed.message);
 }
 
 /* Checks the memory before the mask takes some.  Opens the database last, so that none is created

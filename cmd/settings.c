@@ -164,10 +164,7 @@ static int read_files(struct settings *s, struct status *st)
     SCOPED_BUF path = BUF_INIT;
     SCOPED char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
     buf_addf(&path, "%s/" SETTINGS_FILE, dir);
-    int result = read_level(path.ptr, true, s, st);
-    if (result == 0)
-        result = read_level(SETTINGS_FILE, false, s, st);
-    return result;
+    return read_level(path.ptr, true, s, st) == 0 ? read_level(SETTINGS_FILE, false, s, st) : -1;
 }
 
 /* ---- what they mean for a command ------------------------------------------------------------ */

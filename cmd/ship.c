@@ -77,15 +77,10 @@ static int search_step(void *ctx, const struct options *one, struct status *st)
 {
     struct options drawn = *one;
     SCOPED_BY(session_close) struct session s;
-    struct tune_report report;
+    SCOPED_BY(tune_report_release) struct tune_report report;
     (void)ctx;
     drawn.weights = drawn.prefix = drawn.arch = drawn.calibration = NULL;
-    int code = search_run(&drawn, &s, &report, st);
-    if (code == 0) {
-        code = search_end(&drawn, &report);
-        tune_report_release(&report);
-    }
-    return code;
+    return search_run(&drawn, &s, &report, st) == 0 ? search_end(&drawn, &report) : -1;
 }
 
 static int verify_step(void *ctx, const struct options *one, struct status *st)
@@ -207,13 +202,6 @@ static int run(const struct options *o, struct status *st)
     return code;
 }
 
-/* One library has all sizes. */
-static bool whole(const struct options *o)
-{
-    (void)o;
-    return true;
-}
-
 const struct command cmd_ship = {
     .name = "ship",
     .operands = "",
@@ -242,6 +230,6 @@ const struct command cmd_ship = {
                 "needs a model\n"
                 "fuseplan ship --model clip:vision_config --prefix vision_model -b 1 -s 50 -o v   "
                 "# needs a model",
-    .whole = whole,
+    .whole = each_whole, /* one library has all sizes */
     .run = run,
 };

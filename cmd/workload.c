@@ -25,18 +25,18 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     if (result != 0 && st->code == STATUS_USAGE) /* it is too large */
         status_prefix(st, "an attention mask is an array of bool (%d,%d) or (%d,%d,%d)", w->seq_len,
                       w->seq_len, w->batch, w->seq_len, w->seq_len);
-    if (result == 0)
-        result = workload_build_mask(w, path != NULL ? &npy : NULL, st);
-    if (result == 0 && w->mask.empty_rows > 0)
+    if (result != 0 || workload_build_mask(w, path != NULL ? &npy : NULL, st) != 0)
+        return -1;
+    if (w->mask.empty_rows > 0)
         note(o, "%lld rows of attention mask '%s' keep no key: their attention is zero",
              (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
-    if (result == 0 && path != NULL && mask_name(&w->mask, &w->mask_spec)) {
+    if (path != NULL && mask_name(&w->mask, &w->mask_spec)) {
         buf_reset(&npy);
         mask_text(&w->mask_spec, &npy);
         note(o, "%s has the bits of the attention mask '%s', and is taken for it", o->mask,
              npy.ptr);
     }
-    return result;
+    return 0;
 }
 
 static int set_local(const struct options *o, struct workload *w, struct status *st)
