@@ -115,6 +115,10 @@ void buf_init(struct buf *b);
 void buf_release(struct buf *b); /* frees the contents; init before using it again */
 void buf_reset(struct buf *b);   /* empties it, keeps the memory */
 char *buf_detach(struct buf *b); /* the caller frees the text; b is as after init */
+
+/* A text as printf() writes it, which the caller frees. */
+char *buf_text(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
 void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -56,6 +56,16 @@ void buf_adds(struct buf *b, const char *text)
     buf_add(b, text, strlen(text));
 }
 
+char *buf_text(const char *fmt, ...)
+{
+    struct buf text = BUF_INIT;
+    va_list args;
+    va_start(args, fmt);
+    buf_addv(&text, fmt, args);
+    va_end(args);
+    return buf_detach(&text);
+}
+
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
     va_list args;

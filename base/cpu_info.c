@@ -94,9 +94,9 @@ int cpu_threads(void)
 static uint64_t group_number(const struct fp_group *group, const char *file, const char *key,
                              uint64_t absent)
 {
-    SCOPED_BUF path = BUF_INIT, text = BUF_INIT;
-    buf_addf(&path, "%s/%s", group->dir, file);
-    file_read(path.ptr, 0, &text, STATUS_IGNORED);
+    SCOPED char *path = buf_text("%s/%s", group->dir, file);
+    SCOPED_BUF text = BUF_INIT;
+    file_read(path, 0, &text, STATUS_IGNORED);
     const char *value = behind_key(text.ptr, key);
     char *end = NULL;
     uint64_t number = value != NULL ? strtoull(value, &end, 10) : 0;

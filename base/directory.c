@@ -69,9 +69,7 @@ void names_release(struct names *n)
 
 static char *join(const char *dir, const char *name)
 {
-    struct buf path = BUF_INIT;
-    buf_addf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
-    return buf_detach(&path);
+    return buf_text("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
 }
 
 static int refuse(const char *path, struct status *st)
@@ -140,11 +138,10 @@ int directory_lock(const char *path)
 /* The name of a staging directory, in the directory itself or in the one above it. */
 static char *staging_name(const char *dir, bool within, int number)
 {
-    char suffix[FILE_TEMPORARY_SUFFIX_SIZE], *copy = mem_strdup(dir);
+    char suffix[FILE_TEMPORARY_SUFFIX_SIZE];
+    SCOPED char *copy = mem_strdup(dir);
     file_temporary_suffix(number, suffix);
-    char *path = join(within ? dir : dirname(copy), suffix);
-    free(copy);
-    return path;
+    return join(within ? dir : dirname(copy), suffix);
 }
 
 static void remove_stale(const char *staging)

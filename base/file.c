@@ -156,6 +156,14 @@ int program_directory(struct buf *out, struct status *st)
     return 0;
 }
 
+char *file_absolute(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    SCOPED char *parent = buf_text("%.*s", (int)(name - path), path);
+    SCOPED char *dir = realpath(parent[0] != '\0' ? parent : ".", NULL);
+    return dir != NULL ? buf_text("%s/%s", strcmp(dir, "/") != 0 ? dir : "", name) : NULL;
+}
+
 bool file_may_run(const char *dir)
 {
     struct statvfs fs;
@@ -184,11 +192,8 @@ char *file_user_dir(const char *override, const char *env, const char *xdg, cons
     if (override != NULL)
         return mem_strdup(override);
 
-    struct buf path = BUF_INIT;
     const char *base = variable(xdg);
     if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
-        buf_addf(&path, "%s/fuseplan", base);
-    else
-        buf_addf(&path, "%s/%s/fuseplan", file_home(), home_dir);
-    return buf_detach(&path);
+        return buf_text("%s/fuseplan", base);
+    return buf_text("%s/%s/fuseplan", file_home(), home_dir);
 }

@@ -37,6 +37,10 @@ bool file_exists(const char *path);
 /* Appends the directory of the running program. */
 int program_directory(struct buf *out, struct status *st);
 
+/* The path from the root.  A link at its end stays.  The caller frees; null with errno if there is
+ * no such directory. */
+char *file_absolute(const char *path);
+
 /* Whether a name ends in a suffix and has something in front of it: "a.c", not ".c". */
 bool file_has_suffix(const char *name, const char *suffix);
 

@@ -26,9 +26,8 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
-    SCOPED_BUF preload = BUF_INIT;
-    buf_addf(&preload, "LD_PRELOAD=%s", c->openmp != NULL ? c->openmp : "");
-    char **env = worker_environment(target == TARGET_CPU, c->openmp != NULL ? preload.ptr : NULL);
+    SCOPED char *preload = c->openmp != NULL ? buf_text("LD_PRELOAD=%s", c->openmp) : NULL;
+    SCOPED char **env = worker_environment(target == TARGET_CPU, preload);
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {.path = worker,
                                       .argv = argv,
@@ -37,7 +36,6 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
                                       .keep_last = true,
                                       .max_memory_bytes = c->max_memory_bytes};
     int result = process_start(&spec, &c->process, st);
-    free(env);
     close(ends[1]);
     c->channel = ends[0];
     c->opened = c->dismissed = false;

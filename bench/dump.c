@@ -8,10 +8,9 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
 {
     json_auto_t *object = workload_json(&b->w, b->target.kind);
     SCOPED char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
-    SCOPED_BUF path = BUF_INIT, whole = BUF_INIT;
-    buf_addf(&path, "%s/workload.json", dir);
-    buf_addf(&whole, "%s\n", text);
-    return file_write(path.ptr, whole.ptr, whole.len, st);
+    SCOPED char *path = buf_text("%s/workload.json", dir);
+    SCOPED char *whole = buf_text("%s\n", text);
+    return file_write(path, whole, strlen(whole), st);
 }
 
 /* A worker that may write there takes the place of the one that runs; on a GPU each may. */

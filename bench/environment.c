@@ -65,17 +65,16 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     struct status st = STATUS_INIT;
     SCOPED_BY(toolchain_release) struct toolchain tc = {0};
     const struct target_ops *target = target_ops_of(kind, &st);
-    SCOPED_BUF subject = BUF_INIT;
-    buf_addf(&subject, "target %s", target_names[kind]);
+    SCOPED char *subject = buf_text("target %s", target_names[kind]);
     if (target == NULL) {
-        env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
+        env_add(out, subject, false, ENV_MISSING, "", "not in this build");
     } else {
         const struct toolchain_request request = {.worker = worker, .anew = true};
         bool works = worker != NULL && c != NULL && target->toolchain(&request, c, &tc, &st) == 0;
         if (st.code == STATUS_OK && !works)
             status_set(&st, STATUS_ENVIRONMENT, "not tried: the worker or the cache is missing");
         target->checks(works ? &tc : NULL, &st, out);
-        env_add(out, subject.ptr, kind == TARGET_CPU, works ? ENV_OK : ENV_MISSING, "", "%s",
+        env_add(out, subject, kind == TARGET_CPU, works ? ENV_OK : ENV_MISSING, "", "%s",
                 works ? "builds and runs code" : "not usable");
     }
 }

@@ -201,9 +201,9 @@ static bool path_is(const char *path, int fd)
 
 static void tell_waiting(struct lock_device device, const struct lock_wait *wait)
 {
-    SCOPED_BUF phase = BUF_INIT;
-    buf_addf(&phase, "waiting for %s:%d", target_names[device.name.kind], device.name.device);
-    step_tell(&wait->listener, &(struct step){.phase = phase.ptr, .left_s = NAN});
+    SCOPED char *phase =
+        buf_text("waiting for %s:%d", target_names[device.name.kind], device.name.device);
+    step_tell(&wait->listener, &(struct step){.phase = phase, .left_s = NAN});
 }
 
 /* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure.  holder:

@@ -38,9 +38,9 @@ static int read_unstable(struct session *s, struct explained *x, struct status *
 /* Which command says where the time goes within kernels. */
 static void print_stamps(const struct options *o, const struct explained *x)
 {
-    SCOPED_BUF verb = BUF_INIT, command = BUF_INIT;
-    buf_addf(&verb, "bench %u", plan_value(x->e.plan));
-    options_command(o, verb.ptr, OPTS_SEARCHED | OPT(PRECISION), &command);
+    SCOPED char *verb = buf_text("bench %u", plan_value(x->e.plan));
+    SCOPED_BUF command = BUF_INIT;
+    options_command(o, verb, OPTS_SEARCHED | OPT(PRECISION), &command);
     printf("\n'%s --stamps' says what each kernel's time goes to: hand-over, loads, products, "
            "epilogue\n",
            command.ptr);

@@ -6,13 +6,6 @@
 
 static const char manifest_name[] = "manifest.json";
 
-static char *join(const char *dir, const char *name)
-{
-    struct buf path = BUF_INIT;
-    buf_addf(&path, "%s/%s", dir, name);
-    return buf_detach(&path);
-}
-
 char *place_directory(const struct options *o, struct status *st)
 {
     if (o->output == NULL) {
@@ -30,7 +23,7 @@ char *place_directory(const struct options *o, struct status *st)
 /* The manifest of an earlier output; null if there is none. */
 static json_t *earlier_manifest(const char *dir)
 {
-    SCOPED char *path = join(dir, manifest_name);
+    SCOPED char *path = buf_text("%s/%s", dir, manifest_name);
     json_t *manifest = json_load_file(path, 0, NULL);
     const char *by = json_string_value(json_object_get(manifest, "generator"));
     if (by == NULL || strcmp(by, MANIFEST_GENERATOR) != 0) {
@@ -94,7 +87,7 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
     size_t i;
     const json_t *file, *files = json_object_get(manifest, "files");
     struct stat info;
-    SCOPED char *path = join(dir, name);
+    SCOPED char *path = buf_text("%s/%s", dir, name);
     bool ours = false;
     if (files != NULL && lstat(path, &info) == 0) {
         bool is_file = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
@@ -140,7 +133,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
                       struct status *st)
 {
-    SCOPED char *path = join(dir, name);
+    SCOPED char *path = buf_text("%s/%s", dir, name);
     return file_write(path, text, len, st);
 }
 
@@ -162,7 +155,7 @@ static int remove_stale(const char *dir, const struct names *ours, const struct 
 {
     int result = 0;
     for (int i = 0; i < ours->count && result == 0; i++) {
-        SCOPED char *path = join(dir, ours->items[i]);
+        SCOPED char *path = buf_text("%s/%s", dir, ours->items[i]);
         if (!names_have(now, ours->items[i]))
             result = file_remove_all(path, st);
     }

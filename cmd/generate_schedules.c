@@ -6,18 +6,11 @@
 static int read_trial(void *ctx, const struct db_trial *row)
 {
     struct schedules *s = ctx;
-    const struct db_choice *c = &row->choices[0];
-    struct choice choice;
-    int i = 0;
-    if (choice_parse(s->target, s->candidate.choices[0].chain, c->segment, c->impl, c->schedule,
-                     &choice, STATUS_IGNORED) != 0)
-        return 0; /* stored by another version */
-    while (i < s->candidate.count && !choice_equal(&choice, &s->candidate.choices[i]))
-        i++;
-    if (i < s->candidate.count && row->status == TRIAL_OK) {
+    int i = candidate_find(&s->candidate, s->target, &row->choices[0]);
+    if (i >= 0 && row->status == TRIAL_OK) {
         s->measured++;
         s->resources[i] = json_loads(row->resources, 0, NULL);
-    } else if (i < s->candidate.count && row->status == TRIAL_FAILED) {
+    } else if (i >= 0 && row->status == TRIAL_FAILED) {
         s->failed[i] = mem_strdup(row->reason);
     }
     return 0;
@@ -33,15 +26,9 @@ static int compare_trial(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
     struct schedules *s = c->out;
-    const struct db_choice *stored = &row->choices[0];
-    struct choice choice;
-    if (row->status != TRIAL_OK ||
-        choice_parse(s->target, c->fastest->choices[0].chain, stored->segment, stored->impl,
-                     stored->schedule, &choice, STATUS_IGNORED) != 0)
-        return 0;
-    for (int i = 0; i < s->candidate.count; i++)
-        if (choice_equal(&choice, &c->fastest->choices[i]))
-            s->replaced[i] = !choice_equal(&choice, &s->candidate.choices[i]);
+    int i = candidate_find(c->fastest, s->target, &row->choices[0]);
+    if (i >= 0 && row->status == TRIAL_OK)
+        s->replaced[i] = !choice_equal(&c->fastest->choices[i], &s->candidate.choices[i]);
     return 0;
 }
 

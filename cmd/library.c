@@ -79,12 +79,12 @@ static char **environment_with(const char *gpu, struct buf *own)
 
 int library_run(const char *dir, const struct library_example *e, struct status *st)
 {
-    SCOPED_BUF program = BUF_INIT, own = BUF_INIT;
+    SCOPED char *program = buf_text("%s/example", dir);
+    SCOPED_BUF own = BUF_INIT;
     char *argv[10];
     int n = 0;
     SCOPED char **env = environment_with(e->gpu, &own);
-    buf_addf(&program, "%s/example", dir);
-    argv[n++] = program.ptr;
+    argv[n++] = program;
     argv[n++] = (char *)"--weights";
     argv[n++] = (char *)e->weights;
     if (e->prefix != NULL) {

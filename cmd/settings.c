@@ -161,10 +161,9 @@ static int read_level(const char *path, bool user, struct settings *s, struct st
 
 static int read_files(struct settings *s, struct status *st)
 {
-    SCOPED_BUF path = BUF_INIT;
     SCOPED char *dir = file_user_dir(NULL, NULL, "XDG_CONFIG_HOME", ".config");
-    buf_addf(&path, "%s/" SETTINGS_FILE, dir);
-    return read_level(path.ptr, true, s, st) == 0 ? read_level(SETTINGS_FILE, false, s, st) : -1;
+    SCOPED char *path = buf_text("%s/" SETTINGS_FILE, dir);
+    return read_level(path, true, s, st) == 0 ? read_level(SETTINGS_FILE, false, s, st) : -1;
 }
 
 /* ---- what they mean for a command ------------------------------------------------------------ */

@@ -54,11 +54,10 @@ static int read_array(const char *dir, const char *name, const struct workload *
                       struct buf *bytes, struct npy *out, struct status *st)
 {
     enum { HEADER_MOST = 65536 };
-    SCOPED_BUF path = BUF_INIT;
-    buf_addf(&path, "%s/%s", dir, name);
+    SCOPED char *path = buf_text("%s/%s", dir, name);
     size_t most =
         sizeof(float) * (size_t)w->batch * (size_t)w->seq_len * (size_t)workload_hidden(w);
-    return file_read(path.ptr, most + HEADER_MOST, bytes, st) != 0
+    return file_read(path, most + HEADER_MOST, bytes, st) != 0
                ? -1
                : npy_parse(bytes->ptr, bytes->len, out, st);
 }
@@ -88,15 +87,14 @@ static int difference_of(const char *dir, const struct workload *w, double *out,
 static int run_library(const struct options *o, const struct session *s, const char *at,
                        const char *dir, struct status *st)
 {
-    SCOPED_BUF x = BUF_INIT, y = BUF_INIT;
-    buf_addf(&x, "%s/x.npy", dir);
-    buf_addf(&y, "%s/library.npy", dir);
+    SCOPED char *x = buf_text("%s/x.npy", dir);
+    SCOPED char *y = buf_text("%s/library.npy", dir);
     const char *uuid = bench_fingerprint(s->bench)->uuid;
     bool other = s->target.kind == TARGET_CUDA && s->target.device > 0;
     const struct library_example e = {.weights = o->weights,
                                       .prefix = o->prefix,
-                                      .input = x.ptr,
-                                      .output = y.ptr,
+                                      .input = x,
+                                      .output = y,
                                       .gpu = other ? uuid : NULL};
     return library_run(at, &e, st);
 }
@@ -104,13 +102,12 @@ static int run_library(const struct options *o, const struct session *s, const c
 static int compare_library(const struct options *o, struct session *s, const struct comparison *c,
                            const char *at, double *difference, struct status *st)
 {
-    SCOPED_BUF dir = BUF_INIT;
+    SCOPED char *dir = buf_text("%s/verified", at);
     double most = layer_tolerance(s->workload.dtype, c->precision[0]);
-    buf_addf(&dir, "%s/verified", at);
     progress_step(NULL, &(struct step){"running the library", 0, 0, NAN});
-    int result = bench_dump_flow(s->bench, &c->candidates[0], dir.ptr, st) != 0 ||
-                         run_library(o, s, at, dir.ptr, st) != 0 ||
-                         difference_of(dir.ptr, &s->workload, difference, st) != 0
+    int result = bench_dump_flow(s->bench, &c->candidates[0], dir, st) != 0 ||
+                         run_library(o, s, at, dir, st) != 0 ||
+                         difference_of(dir, &s->workload, difference, st) != 0
                      ? -1
                      : 0;
     if (result == 0 && !(*difference <= most))
@@ -118,7 +115,7 @@ static int compare_library(const struct options *o, struct session *s, const str
                             "the library's result differs from that of plan %u by %.2g of its "
                             "norm; %.2g is allowed",
                             plan_value(c->plans[0]), *difference, most);
-    file_remove_all(dir.ptr, result == 0 ? st : STATUS_IGNORED);
+    file_remove_all(dir, result == 0 ? st : STATUS_IGNORED);
     return st->code == STATUS_OK ? 0 : -1;
 }
 

@@ -49,11 +49,10 @@ int texts_import(const char *dir, const char *prefix, struct db *db, struct stat
         if (strncmp(names.items[i], prefix, strlen(prefix)) != 0 ||
             !file_has_suffix(names.items[i], ".ndjson"))
             continue;
-        SCOPED_BUF path = BUF_INIT;
+        SCOPED char *path = buf_text("%s/%s", dir, names.items[i]);
+        const char *text = path;
         struct db_moved moved;
         struct status failed = STATUS_INIT;
-        buf_addf(&path, "%s/%s", dir, names.items[i]);
-        const char *text = path.ptr;
         progress_step(NULL, &(struct step){"texts", i, names.count, NAN});
         if (db_import_check(text, &failed) != 0 || db_import(db, &text, 1, &moved, &failed) != 0) {
             status_prefix(&failed, "left out"); /* an error: --quiet does not hide it */

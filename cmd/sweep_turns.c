@@ -56,9 +56,7 @@ static int end_search(struct sweep *s, struct slot *slot, int status, struct sta
     row->seconds = clock_seconds() - slot->now.start_s;
     row->state = code == 0 ? ROW_DONE : stopped ? ROW_CUT_SHORT : ROW_FAILED;
     if (row->state == ROW_FAILED && code < 0) {
-        struct buf text = BUF_INIT;
-        buf_addf(&text, "its search was ended by signal %d", WTERMSIG(status));
-        row->reason = buf_detach(&text);
+        row->reason = buf_text("its search was ended by signal %d", WTERMSIG(status));
     } else if (row->state == ROW_FAILED) {
         row->reason =
             code == EXIT_NO_RESULT ? mem_strdup("no plan ran") : search_said(&slot->now.process);

@@ -108,12 +108,12 @@ static void copy_kernels(const struct standalone_spec *s, struct standalone *out
 /* The source of a choice, whose function gets the library's name in front. */
 static void add_segment(const struct filling *f, const struct choice *c, struct standalone *out)
 {
-    SCOPED_BUF symbol = BUF_INIT, source = BUF_INIT, file = BUF_INIT;
+    SCOPED_BUF symbol = BUF_INIT, source = BUF_INIT;
     choice_symbol(c, &symbol);
-    buf_addf(&file, "%s%s", symbol.ptr, f->target->suffix);
-    if (!c->impl->library && !has_file(out, file.ptr)) {
+    SCOPED char *file = buf_text("%s%s", symbol.ptr, f->target->suffix);
+    if (!c->impl->library && !has_file(out, file)) {
         choice_emit(c, &f->spec->target, &source);
-        struct buf *to = add_file(out, file.ptr);
+        struct buf *to = add_file(out, file);
         const char *rest = source.ptr;
         add_filled(f, f->target->defines, to);
         for (const char *at; (at = strstr(rest, symbol.ptr)) != NULL; rest = at + symbol.len) {
@@ -127,11 +127,10 @@ static void add_segment(const struct filling *f, const struct choice *c, struct 
 static void add_plan(const struct filling *f, const struct standalone_plan *p,
                      struct standalone *out)
 {
-    SCOPED_BUF name = BUF_INIT;
+    SCOPED char *name = buf_text("plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
     for (int i = 0; i < p->candidate->count; i++)
         add_segment(f, &p->candidate->choices[i], out);
-    buf_addf(&name, "plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
-    add_plan_source(f->spec, f->target, p, add_file(out, name.ptr));
+    add_plan_source(f->spec, f->target, p, add_file(out, name));
 }
 
 /* Moves the files of another output behind the files of `to`. */

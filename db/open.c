@@ -12,10 +12,8 @@ char *db_place(const char *path)
     if (path != NULL)
         return mem_strdup(path);
 
-    struct buf text = BUF_INIT;
     SCOPED char *dir = file_user_dir(NULL, "FUSEPLAN_DB", "XDG_DATA_HOME", ".local/share");
-    buf_addf(&text, "%s/fuseplan.db", dir);
-    return buf_detach(&text);
+    return buf_text("%s/fuseplan.db", dir);
 }
 
 /* An absolute path as a URI (RFC 3986), so that no character of it means anything to SQLite. */
@@ -155,22 +153,11 @@ static void distrust(sqlite3 *handle)
 static int resolve(struct db *db, struct status *st)
 {
     db->file = realpath(db->path, NULL);
-    if (db->file != NULL)
-        return 0;
-    char *dir = parent_of(db->path), *real = realpath(dir, NULL);
-    const char *slash = strrchr(db->path, '/');
-    struct buf file = BUF_INIT;
-    if (real == NULL)
-        status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", db->path,
-                   strerror(errno));
-    else
-        buf_addf(&file, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
-                 slash != NULL ? slash + 1 : db->path);
-    db->file = buf_detach(&file);
-    free(dir);
-    bool found = real != NULL;
-    free(real);
-    return found ? 0 : -1;
+    if (db->file == NULL)
+        db->file = file_absolute(db->path);
+    return db->file != NULL ? 0
+                            : status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s",
+                                         db->path, strerror(errno));
 }
 
 /* Opens the file and reads its identity; returns SQLite's code. */
@@ -197,13 +184,10 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
  * holds everything. */
 static bool is_immutable(const char *path)
 {
-    SCOPED_BUF wal = BUF_INIT;
-    buf_addf(&wal, "%s-wal", path);
-    bool has_wal = file_exists(wal.ptr);
-
+    SCOPED char *wal = buf_text("%s-wal", path);
     SCOPED char *dir = parent_of(path);
     bool writable = access(path, W_OK) == 0 && access(dir, W_OK) == 0;
-    return !has_wal && (!writable || db_network(path) != NULL);
+    return !file_exists(wal) && (!writable || db_network(path) != NULL);
 }
 
 /* A file with pages and nothing in them belongs to a log that was not copied with it. */

@@ -22,7 +22,8 @@ void baselines_text(const struct baselines *b, struct buf *out)
 void baselines_of_search(const char *options_json, struct baselines *out)
 {
     size_t i;
-    json_t *value, *options = json_loads(options_json, 0, NULL);
+    json_t *value;
+    json_auto_t *options = json_loads(options_json, 0, NULL);
     const json_t *values = json_object_get(options, "baselines");
     if (json_is_array(values))
         out->count = 0;
@@ -31,7 +32,6 @@ void baselines_of_search(const char *options_json, struct baselines *out)
         if (out->count < BASELINES_MAX && json_is_integer(value))
             out->plans[out->count++] = plan_from_value((unsigned)json_integer_value(value));
     }
-    json_decref(options);
 }
 
 /* ---- their times ----------------------------------------------------------------------------- */
@@ -100,9 +100,8 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
                    struct status *st)
 {
     SCOPED_BY(trial_release) struct trial best_trial = {.status = TRIAL_FAILED};
-    char stored_utc[CLOCK_UTC_SIZE];
     if (best->final &&
-        trial_read(db, study, best->value, best->comparison, &best_trial, NULL, stored_utc, st) < 0)
+        trial_read(db, study, best->value, best->comparison, &best_trial, NULL, NULL, st) < 0)
         return -1;
     for (int i = 0; i < wanted->count; i++)
         if (read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st) != 0)

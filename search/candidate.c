@@ -53,6 +53,18 @@ static int read_choices(const struct db_choice *from, int count, const struct bu
     return 0;
 }
 
+int candidate_find(const struct candidate *c, enum target_kind target,
+                   const struct db_choice *stored)
+{
+    struct choice choice;
+    if (c->count > 0 && choice_parse(target, c->choices[0].chain, stored->segment, stored->impl,
+                                     stored->schedule, &choice, STATUS_IGNORED) == 0)
+        for (int i = 0; i < c->count; i++)
+            if (choice_equal(&c->choices[i], &choice))
+                return i;
+    return -1;
+}
+
 int candidate_of_best(const struct db_best *b, const struct build_target *target,
                       struct candidate *out, struct status *st)
 {

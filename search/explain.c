@@ -48,7 +48,8 @@ double explained_weight_bytes(const struct explained_kernel *k, const struct wor
 }
 
 struct reading {
-    const struct build_target *target;
+    enum target_kind target;
+    struct candidate candidate;
     struct explanation *out;
 };
 
@@ -56,15 +57,9 @@ struct reading {
 static int read_alone(void *ctx, const struct db_trial *row)
 {
     const struct reading *r = ctx;
-    const struct db_choice *from = &row->choices[0];
-    struct choice c;
-    if (row->status != TRIAL_OK ||
-        choice_parse(r->target->kind, r->target->chain, from->segment, from->impl, from->schedule,
-                     &c, STATUS_IGNORED) != 0)
-        return 0;
-    for (int i = 0; i < r->out->count; i++)
-        if (choice_equal(&r->out->kernels[i].choice, &c))
-            r->out->kernels[i].us = row_us(row);
+    int i = candidate_find(&r->candidate, r->target, &row->choices[0]);
+    if (i >= 0 && row->status == TRIAL_OK)
+        r->out->kernels[i].us = row_us(row);
     return 0;
 }
 
@@ -73,14 +68,13 @@ static int choose_kernels(struct db *db, int64_t study, const struct build_targe
                           struct explanation *out, struct status *st)
 {
     const struct choice_source from = {.db = db, .study = study, .target = target};
-    struct reading r = {target, out};
-    struct candidate c;
-    if (study_candidate(&from, out->plan, &c, st) != 0)
+    struct reading r = {.target = target->kind, .out = out};
+    if (study_candidate(&from, out->plan, &r.candidate, st) != 0)
         return -1;
-    out->count = c.count;
-    for (int i = 0; i < c.count; i++)
-        out->kernels[i] =
-            (struct explained_kernel){.choice = c.choices[i], .us = unknown_ms, .plain_us = NAN};
+    out->count = r.candidate.count;
+    for (int i = 0; i < out->count; i++)
+        out->kernels[i] = (struct explained_kernel){
+            .choice = r.candidate.choices[i], .us = unknown_ms, .plain_us = NAN};
     return db != NULL ? db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st) : 0;
 }
 

@@ -29,8 +29,7 @@ static void note_study(void *ctx, int64_t study, const char *workload_text)
 {
     struct nearest *n = ctx;
     SCOPED_BY(workload_release) struct workload w;
-    struct status unreadable = STATUS_INIT; /* of another version */
-    if (workload_parse(workload_text, &w, &unreadable) == 0 &&
+    if (workload_parse(workload_text, &w, STATUS_IGNORED) == 0 && /* else of another version */
         isfinite(distance(&w, n->workload))) {
         n->items = mem_resize(n->items, n->count + 1, sizeof(*n->items));
         n->items[n->count++] = (struct near){study, distance(&w, n->workload)};

@@ -61,14 +61,13 @@ static int read_stored(struct db *db, int64_t study, struct plan p, const char *
                        struct stored *out, struct status *st)
 {
     int value = (int)plan_value(p), searched, compared = 0;
-    char stored_utc[CLOCK_UTC_SIZE];
     *out = (struct stored){.searched = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}},
                            .compared = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}}};
     if (db == NULL)
         return 0;
-    searched = trial_read(db, study, value, "", &out->searched, NULL, stored_utc, st);
+    searched = trial_read(db, study, value, "", &out->searched, NULL, NULL, st);
     if (searched >= 0 && comparison[0] != '\0')
-        compared = trial_read(db, study, value, comparison, &out->compared, NULL, stored_utc, st);
+        compared = trial_read(db, study, value, comparison, &out->compared, NULL, NULL, st);
     out->tried = searched > 0;
     return searched < 0 || compared < 0 ? -1 : 0;
 }

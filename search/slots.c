@@ -29,9 +29,7 @@ static void replace(char **text, char *by)
 /* An earlier version stored what compilers wrote in any encoding. */
 char *trial_reason(const struct db_trial *row)
 {
-    struct buf text = BUF_INIT;
-    buf_addf(&text, "%s: %s", row->reason_code, row->reason);
-    return utf8_mend(buf_detach(&text));
+    return utf8_mend(buf_text("%s: %s", row->reason_code, row->reason));
 }
 
 struct interval row_us(const struct db_trial *row)

@@ -78,7 +78,8 @@ int trial_read(struct db *db, int64_t study, int value, const char *comparison, 
         status_set(&out->reason, STATUS_NOT_FOUND, "it was not measured");
     else if (found > 0 && out->status != TRIAL_OK)
         status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
-    snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
+    if (stored_utc != NULL)
+        snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
     conditions_parse(t.conditions != NULL ? t.conditions : "", &out->conditions);
     t.samples_ms = NULL; /* out owns them */
     return found;
@@ -88,16 +89,15 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
                   char out[UNSTABLE_SIZE], struct status *st)
 {
     bool packed, own_packed;
-    char stored_utc[CLOCK_UTC_SIZE];
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
     SCOPED_BY(trial_release) struct trial final, own, beside;
     int rival = value;
-    bool read = trial_read(db, study, value, comparison, &final, &packed, stored_utc, st) >= 0;
-    read = trial_read(db, study, value, "", &own, &own_packed, stored_utc, st) >= 0 && read;
+    bool read = trial_read(db, study, value, comparison, &final, &packed, NULL, st) >= 0;
+    read = trial_read(db, study, value, "", &own, &own_packed, NULL, st) >= 0 && read;
     read = db_rival(db, study, value, comparison, &rival, st) >= 0 && read;
-    read = trial_read(db, study, rival, comparison, &beside, NULL, stored_utc, st) >= 0 && read;
+    read = trial_read(db, study, rival, comparison, &beside, NULL, NULL, st) >= 0 && read;
     SCOPED_BUF text = BUF_INIT;
     if (read)
         unstable_text(&final, rival != value ? &beside : NULL,
@@ -110,8 +110,7 @@ int plan_conditions(struct db *db, int64_t study, int value, const char *compari
                     struct conditions *out, struct status *st)
 {
     SCOPED_BY(trial_release) struct trial trial;
-    char stored_utc[CLOCK_UTC_SIZE];
-    int found = trial_read(db, study, value, comparison, &trial, NULL, stored_utc, st);
+    int found = trial_read(db, study, value, comparison, &trial, NULL, NULL, st);
     *out = trial.conditions;
     return found < 0 ? -1 : 0;
 }

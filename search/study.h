@@ -60,6 +60,11 @@ struct choice_source {
 int study_candidate(const struct choice_source *from, struct plan p, struct candidate *out,
                     struct status *st);
 
+/* The index of the choice of a candidate that is stored as this one; -1: there is none, or another
+ * version stored it. */
+int candidate_find(const struct candidate *c, enum target_kind target,
+                   const struct db_choice *stored);
+
 /* A best plan with its choices.  -1 with the reason where this version does not know one of them,
  * or the target does not run it. */
 int candidate_of_best(const struct db_best *b, const struct build_target *target,

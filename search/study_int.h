@@ -137,7 +137,8 @@ int plan_candidate(const struct segment_table *t, const struct fitted_plans *fit
 
 /* ---- steady.c ------------------------------------------------------------------------------- */
 
-/* Makes a trial of db_time()'s answer and returns what it returns.  packed may be null. */
+/* Makes a trial of db_time()'s answer and returns what it returns.  packed and stored_utc may be
+ * null. */
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
                bool *packed, char stored_utc[CLOCK_UTC_SIZE], struct status *st);
 

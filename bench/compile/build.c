@@ -29,9 +29,9 @@ void binary_describe(const struct binary *b, struct resources *r)
 void binary_source(const struct builder *b, struct binary *binary, struct buf *text)
 {
     choice_emit(&binary->choice, &b->target, text);
-    SCOPED_BUF all = BUF_INIT;
-    buf_addf(&all, "%s\n%s\n%s", b->toolchain->identity, strrchr(b->headers.ptr, '/'), text->ptr);
-    hash_text(all.ptr, all.len, binary->key);
+    SCOPED char *all =
+        buf_text("%s\n%s\n%s", b->toolchain->identity, strrchr(b->headers.ptr, '/'), text->ptr);
+    hash_text(all, strlen(all), binary->key);
 }
 
 /* Reads what the compiler said of a binary, which may rule it out; false where no log is kept. */

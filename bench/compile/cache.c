@@ -40,20 +40,19 @@ static int read_bound(uint64_t *out, struct status *st)
 /* What lies in the cache is compiled and run. */
 static int make_own_dir(const char *path, struct status *st)
 {
-    char *made = file_trust(path, TRUST_MADE, st);
-    free(made);
+    SCOPED char *made = file_trust(path, TRUST_MADE, st);
     return made != NULL ? 0 : -1;
 }
 
 static int make_dir(const struct cache *c, const char *name, struct status *st)
 {
-    SCOPED_BUF path = BUF_INIT;
-    buf_addf(&path, "%s/%s", c->dir, name);
-    int result = make_own_dir(path.ptr, st);
-    if (result == 0 && access(path.ptr, W_OK | X_OK) != 0)
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': %s", path.ptr,
+    SCOPED char *path = buf_text("%s/%s", c->dir, name);
+    if (make_own_dir(path, st) != 0)
+        return -1;
+    return access(path, W_OK | X_OK) == 0
+               ? 0
+               : status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': %s", path,
                             strerror(errno));
-    return result;
 }
 
 int cache_make_dirs(const struct cache *c, struct status *st)

@@ -40,13 +40,6 @@ static void add_all(struct arguments *to, const struct arguments *from)
         arguments_add(to, from->items[i]);
 }
 
-static char *path_in(const struct scratch *s, const char *name, const char *suffix)
-{
-    struct buf path = BUF_INIT;
-    buf_addf(&path, "%s/%s%s", s->dir, name, suffix);
-    return buf_detach(&path);
-}
-
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st)
 {
@@ -54,8 +47,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
         .started = clock_seconds(), .process = PROCESS_INIT, .scratch = SCRATCH_INIT};
     if (scratch_make(c, &out->scratch, st) != 0)
         return -1;
-    out->source = path_in(&out->scratch, "segment", tc->source_suffix);
-    out->output = path_in(&out->scratch, "segment", tc->binary_suffix);
+    out->source = buf_text("%s/segment%s", out->scratch.dir, tc->source_suffix);
+    out->output = buf_text("%s/segment%s", out->scratch.dir, tc->binary_suffix);
     if (cache_write(out->source, text, strlen(text), st) != 0)
         return -1;
 
@@ -68,9 +61,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
     add_all(&argv, &tc->libs);
-    SCOPED_BUF tmpdir = BUF_INIT;
-    buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
-    SCOPED char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
+    SCOPED char *tmpdir = buf_text("TMPDIR=%s", out->scratch.dir);
+    SCOPED char **env = child_environment(CHILD_COMPILER, tmpdir);
     const struct process_spec spec = {.path = tc->path,
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
@@ -214,11 +206,11 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
                   const struct toolchain_request *request, char key[HASH_TEXT_SIZE],
                   struct status *st)
 {
-    SCOPED_BUF text = BUF_INIT, headers = BUF_INIT;
+    SCOPED_BUF headers = BUF_INIT;
     if (compile_headers(tc, c, &headers, st) != 0)
         return -1;
-    buf_addf(&text, "%s\n%s\n%s", tc->identity, strrchr(headers.ptr, '/'), tc->probe);
-    hash_text(text.ptr, text.len, key);
+    SCOPED char *text = buf_text("%s\n%s\n%s", tc->identity, strrchr(headers.ptr, '/'), tc->probe);
+    hash_text(text, strlen(text), key);
     return !request->anew && cache_get(c, CACHE_BINARY, key, NULL, NULL)
                ? 0
                : build_probe(tc, c, headers.ptr, key, INFINITY, request->stop, st);

@@ -22,12 +22,11 @@ int nvcc_find(struct buf *path, const char **why, struct status *st)
     *why = "on PATH";
     if (process_find("nvcc", path))
         return 0;
-    SCOPED_BUF name = BUF_INIT;
-    buf_addf(&name, "%s/bin/nvcc", root);
-    bool found = process_find(name.ptr, path);
+    SCOPED char *name = buf_text("%s/bin/nvcc", root);
+    bool found = process_find(name, path);
     *why = by != NULL ? by : "the usual place";
     if (!found)
-        status_set(st, STATUS_NOT_FOUND, "no nvcc found on PATH, nor '%s' (%s); %s", name.ptr, *why,
+        status_set(st, STATUS_NOT_FOUND, "no nvcc found on PATH, nor '%s' (%s); %s", name, *why,
                    WHAT_TO_INSTALL);
     return found ? 0 : -1;
 }

@@ -73,9 +73,8 @@ int gpu_find(const struct toolchain_request *request, struct gpu *out, struct st
 
 static bool add_file(const char *proc, const char *name, struct buf *out)
 {
-    SCOPED_BUF path = BUF_INIT;
-    buf_addf(&path, "%s/%s", proc, name);
-    return file_read(path.ptr, 0, out, STATUS_IGNORED) == 0;
+    SCOPED char *path = buf_text("%s/%s", proc, name);
+    return file_read(path, 0, out, STATUS_IGNORED) == 0;
 }
 
 /* Adds the devices on their bus, the instances (MIG) that each is divided into, and the nodes of
@@ -86,10 +85,9 @@ static void add_devices(const char *proc, struct buf *out)
                                            "driver/nvidia/capabilities/gpu*/mig/gi*/ci*",
                                            "../dev/nvidia*", "../dev/nvidia-caps/*"};
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
-        SCOPED_BUF pattern = BUF_INIT;
+        SCOPED char *pattern = buf_text("%s/%s", proc, patterns[p]);
         glob_t found = {.gl_pathc = 0};
-        buf_addf(&pattern, "%s/%s", proc, patterns[p]);
-        if (glob(pattern.ptr, 0, NULL, &found) == 0)
+        if (glob(pattern, 0, NULL, &found) == 0)
             for (size_t i = 0; i < found.gl_pathc; i++)
                 buf_addf(out, "%s\n", found.gl_pathv[i]);
         globfree(&found);

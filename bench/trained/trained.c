@@ -17,27 +17,9 @@ struct trained {
     struct weights_file file;
 };
 
-/* The path from the root.  A link at its end stays: the shards of an index are beside its name, not
- * beside what that links to.  The caller frees; null with errno if there is no such directory. */
-static char *absolute(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    struct buf out;
-    buf_init(&out);
-    buf_add(&out, path, slash != NULL ? (size_t)(slash + 1 - path) : 0);
-    char *dir = realpath(out.len > 0 ? out.ptr : ".", NULL);
-    buf_release(&out);
-    if (dir == NULL)
-        return NULL;
-    buf_init(&out);
-    buf_addf(&out, "%s/%s", strcmp(dir, "/") != 0 ? dir : "", slash != NULL ? slash + 1 : path);
-    free(dir);
-    return buf_detach(&out);
-}
-
 static int open_file(struct trained *t, const char *path, const char *prefix, struct status *st)
 {
-    t->path = absolute(path);
+    t->path = file_absolute(path); /* the shards of an index are beside its name */
     if (t->path == NULL || weights_open(t->path, prefix, &t->file) != 0)
         return status_set(st, STATUS_USAGE, "cannot read the weights '%s': %s", path,
                           t->path == NULL ? strerror(errno) : t->file.error);
