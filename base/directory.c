@@ -87,21 +87,17 @@ static char *resolve(const char *path, char **parent, struct status *st)
         return real;
 
     struct stat link;
-    char *at = mem_strdup(path);
+    SCOPED char *at = mem_strdup(path);
     for (size_t len = strlen(at); len > 1 && at[len - 1] == '/'; len--)
         at[len - 1] = '\0';
     if (lstat(at, &link) == 0 && S_ISLNK(link.st_mode)) {
-        free(at);
         status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, FILE_DANGLES);
         return NULL;
     }
-    char *slash = strrchr(at, '/'), *last = slash != NULL ? slash + 1 : at;
-    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
-        real = file_make_dirs(at, st) == 0 ? realpath(at, NULL) : NULL;
-        free(at);
-        return real;
-    }
-    last = mem_strdup(last);
+    char *slash = strrchr(at, '/');
+    SCOPED char *last = mem_strdup(slash != NULL ? slash + 1 : at);
+    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
+        return file_make_dirs(at, st) == 0 ? realpath(at, NULL) : NULL;
     if (slash == NULL || slash == at)
         strcpy(at, slash == NULL ? "." : "/");
     else
@@ -114,8 +110,6 @@ static char *resolve(const char *path, char **parent, struct status *st)
         free(*parent);
         *parent = NULL;
     }
-    free(last);
-    free(at);
     return real;
 }
 

@@ -76,20 +76,16 @@ static const char *const rules[] = {
 
 /* Tables whose rows are held against the rules of rows.c; the first column names the row. */
 static const char *const tables[] = {
-    "SELECT id AS workload, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
-    " lengths, mask, chain FROM workload",
-    "SELECT id AS target, kind AS target_kind, device, uuid, capability, units, driver, compiler,"
-    " libraries FROM target",
+    "SELECT id AS workload, " WORKLOAD_COLUMNS ", chain FROM workload",
+    "SELECT id AS target, kind AS target_kind, " TARGET_COLUMNS " FROM target",
     "SELECT id AS study, protocol, seed, init, created_utc, trials, plans FROM study",
     "SELECT id AS search, study, strategy, options, started_utc, ended_utc, stopped_by"
     " FROM search",
     "SELECT id AS segment, first_op, last_op FROM segment",
     "SELECT id AS schedule, impl, knobs FROM schedule",
     "SELECT value, segments FROM plan",
-    "SELECT id AS trial, study, search, kind, plan AS its_plan, schedule AS its_schedule, status,"
-    " reason_code, reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
-    " relative_error, layers_timed, sample_count, comparison, resources, conditions, stored_utc,"
-    " packed, precision FROM trial",
+    "SELECT id AS trial, study, kind, plan AS its_plan, schedule AS its_schedule, status,"
+    " " TRIAL_COLUMNS " FROM trial",
     "SELECT trial, round, ms FROM sample",
     "SELECT id AS failure, study, search, kind, plan AS its_plan, schedule AS its_schedule,"
     " reason_code, reason, build_s, verify_s, time_s, relative_error, conditions, stored_utc,"

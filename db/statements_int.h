@@ -1,40 +1,60 @@
 /* The statements that db runs, as X(ID, sql); each list of them includes this file.  The names of
  * their columns are the names in the rules of rows.c.  EXPLAIN QUERY
  * PLAN shows no scan of trial, choice or sample in any but INFO: tests/db/check_schema.c. */
+
+/* What the tables of text_fields.c name, in their order. */
+#define WORKLOAD_COLUMNS                                                                           \
+    "text, batch, seq_len, mask, heads, head_size, ffn, layers, eps, dtype, lengths"
+#define TARGET_COLUMNS "device, uuid, capability, units, driver, compiler, libraries"
+#define TRIAL_COLUMNS                                                                              \
+    "comparison, packed, precision, stored_utc, reason_code, reason, median_ms, ci_low_ms,"        \
+    " ci_high_ms, sample_count, layers_timed, relative_error, build_s, verify_s, time_s, search,"  \
+    " resources, conditions"
+
+/* When the newest trial of a study was stored; of one kind at a time, as the index has them. */
+#define NEWEST(study, kind)                                                                        \
+    "coalesce((SELECT max(stored_utc) FROM trial WHERE study = " study " AND kind = '" kind        \
+    "'), '')"
+
+/* Whether a final is of a search of plans of precision ?2.  Where a search compared plans in e4m3,
+ * its plans in fp16 are baselines: that says nothing of fp16's best plan. */
+#define IS_SEARCHED(final)                                                                         \
+    " AND NOT EXISTS (SELECT 1 FROM search WHERE search.id = " final ".search"                     \
+    "   AND (strategy = 'bench' OR ?2 = 0 AND strategy <> 'precisions'"                            \
+    "    AND EXISTS (SELECT 1 FROM trial AS beside WHERE beside.study = ?1"                        \
+    "      AND beside.kind = 'final' AND beside.comparison = " final ".comparison"                 \
+    "      AND beside.precision > 0)))"
+
 X(BEGIN_READ, "BEGIN")
 X(BEGIN_WRITE, "BEGIN IMMEDIATE")
 X(COMMIT, "COMMIT")
 X(ROLLBACK, "ROLLBACK")
 
 /* Each adds a row or finds it: RETURNING gives the id of a row that is there only if it is set. */
-X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, mask, heads, head_size, ffn, layers,"
-                " eps, dtype, lengths, chain) VALUES"
+X(WORKLOAD_ADD, "INSERT INTO workload (" WORKLOAD_COLUMNS ", chain) VALUES"
                 " (?,?,?,?,?,?,?,?,?,?,?,coalesce(nullif(?,''),'bert'))"
                 " ON CONFLICT DO UPDATE SET text = text RETURNING id")
-X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver, compiler,"
-              " libraries) VALUES (?,?,?,?,?,?,?,?)"
+X(TARGET_ADD, "INSERT INTO target (kind, " TARGET_COLUMNS ") VALUES (?,?,?,?,?,?,?,?)"
               " ON CONFLICT DO UPDATE SET kind = kind RETURNING id")
 X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, created_utc, init, seed)"
              " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE"
              " SET created_utc = min(created_utc, excluded.created_utc) RETURNING id")
-X(STUDY_NEAREST, "SELECT study.id AS study FROM workload"
-                 " JOIN study ON study.workload = workload.id"
-                 " JOIN target ON target.id = study.target"
-                 " WHERE workload.text = ?1 AND target.kind = ?2"
-                 " ORDER BY EXISTS (SELECT 1 FROM trial"
-                 "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
-                 "  OR EXISTS (SELECT 1 FROM trial"
-                 "   WHERE study = study.id AND kind = 'final' AND status = 'ok') DESC,"
-                 "  4 * (device IS ?3) + (uuid IS ?4) + (capability IS ?5) + (units IS ?6)"
-                 "  + (driver IS ?7) + 2 * (protocol IS ?8) + (init IS ?9) + (seed IS ?10) DESC,"
-                 "  max(coalesce((SELECT max(stored_utc) FROM trial"
-                 "   WHERE study = study.id AND kind = 'plan'), ''),"
-                 "  coalesce((SELECT max(stored_utc) FROM trial"
-                 "   WHERE study = study.id AND kind = 'final'), '')) DESC, study.id DESC")
-X(STUDY_READ,
-  "SELECT kind AS target_kind, device, uuid, capability, units, driver, compiler, libraries,"
-  " protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
-  " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
+X(STUDY_NEAREST,
+  "SELECT study.id AS study FROM workload"
+  " JOIN study ON study.workload = workload.id"
+  " JOIN target ON target.id = study.target"
+  " WHERE workload.text = ?1 AND target.kind = ?2"
+  " ORDER BY EXISTS (SELECT 1 FROM trial"
+  "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
+  "  OR EXISTS (SELECT 1 FROM trial"
+  "   WHERE study = study.id AND kind = 'final' AND status = 'ok') DESC,"
+  "  4 * (device IS ?3) + (uuid IS ?4) + (capability IS ?5) + (units IS ?6)"
+  "  + (driver IS ?7) + 2 * (protocol IS ?8) + (init IS ?9) + (seed IS ?10) DESC,"
+  "  max(" NEWEST("study.id", "plan") ", " NEWEST("study.id", "final") ") DESC,"
+                                                                       "  study.id DESC")
+X(STUDY_READ, "SELECT kind AS target_kind, " TARGET_COLUMNS
+              ", protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
+              " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
 X(STUDIES_BESIDE,
   "SELECT study.id AS study, workload.text AS text FROM study AS own"
   " JOIN workload AS asked ON asked.id = own.workload JOIN study ON study.target = own.target"
@@ -45,32 +65,28 @@ X(STUDIES_BESIDE,
   " ORDER BY study.id DESC")
 
 X(WORKLOADS,
-  "SELECT text, batch, seq_len, mask, heads, head_size, ffn, layers, eps, dtype, lengths,"
-  " nullif(chain, 'bert') AS chain, kind AS target_kind FROM study JOIN workload ON workload.id = "
-  "study.workload"
+  "SELECT " WORKLOAD_COLUMNS ", nullif(chain, 'bert') AS chain, kind AS target_kind FROM study"
+  " JOIN workload ON workload.id = study.workload"
   " JOIN target ON target.id = study.target"
   " WHERE EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
   "  OR EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'final' AND status = 'ok' AND NOT EXISTS"
   "   (SELECT 1 FROM search WHERE search.id = trial.search AND strategy = 'bench'))"
-  " GROUP BY workload.id, kind ORDER BY max(max("
-  "  coalesce((SELECT max(stored_utc) FROM trial"
-  "   WHERE study = study.id AND kind = 'plan'), ''),"
-  "  coalesce((SELECT max(stored_utc) FROM trial"
-  "   WHERE study = study.id AND kind = 'final'), ''))) DESC, max(study.id) DESC")
+  " GROUP BY workload.id, kind ORDER BY"
+  "  max(max(" NEWEST("study.id", "plan") ", " NEWEST("study.id", "final") ")) DESC,"
+                                                                           "  max(study.id) DESC")
 X(STUDIES,
-  "SELECT study.id AS study, text, batch, seq_len, mask, heads, head_size, ffn, layers, eps, dtype,"
-  " lengths, nullif(chain, 'bert') AS chain, init, seed, kind AS target_kind, device, uuid,"
-  " capability, units, driver, compiler, libraries, protocol, created_utc, trials, plans,"
-  " (SELECT coalesce(max(utc), '') FROM"
-  "  (SELECT max(stored_utc) AS utc FROM trial WHERE study = study.id AND kind = 'segment'"
-  "   UNION ALL"
-  "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'plan' UNION ALL"
-  "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'final')"
-  " ) AS newest_utc FROM study JOIN workload ON workload.id = "
-  "study.workload"
-  " JOIN target ON target.id = study.target ORDER BY newest_utc DESC, study.id DESC")
+  "SELECT study.id AS study, " WORKLOAD_COLUMNS ", nullif(chain, 'bert') AS chain, init, seed,"
+  " kind AS target_kind, " TARGET_COLUMNS ", protocol, created_utc, trials, plans,"
+  " max(" NEWEST("study.id", "segment") ", " NEWEST(
+      "study.id",
+      "plan") ","
+              "  " NEWEST("study.id",
+                          "final") ") AS newest_utc"
+                                   " FROM study JOIN workload ON workload.id = study.workload"
+                                   " JOIN target ON target.id = study.target ORDER BY newest_utc "
+                                   "DESC, study.id DESC")
 
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
@@ -82,19 +98,13 @@ X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTH
 /* OR ROLLBACK, as each statement that changes several rows: to undo less than the transaction,
  * SQLite would keep a journal of each such statement. */
 X(TRIAL_ADD,
-  "INSERT OR ROLLBACK INTO trial (study, kind, plan, schedule, status, comparison, packed, "
-  "precision,"
-  " stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms, sample_count, layers_timed,"
-  " relative_error, build_s, verify_s, time_s, search, resources, conditions) VALUES"
+  "INSERT OR ROLLBACK INTO trial (study, kind, plan, schedule, status, " TRIAL_COLUMNS ") VALUES"
   " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,''),?,?)"
   " ON CONFLICT DO NOTHING")
 /* When a new trial is stored: now, or if the clock went back with the newest trial of the study. */
-X(TRIAL_UTC,
-  "SELECT max(?2, coalesce((SELECT max(stored_utc) FROM trial"
-  "   WHERE study = ?1 AND kind = 'segment'), ''),"
-  "  coalesce((SELECT max(stored_utc) FROM trial WHERE study = ?1 AND kind = 'plan'), ''),"
-  "  coalesce((SELECT max(stored_utc) FROM trial WHERE study = ?1 AND kind = 'final'), ''))"
-  "  AS stored_utc")
+X(TRIAL_UTC, "SELECT max(?2, " NEWEST("?1", "segment") ", " NEWEST(
+                 "?1", "plan") ","
+                               "  " NEWEST("?1", "final") ") AS stored_utc")
 /* One statement for all choices of a trial; a schedule that is null is none. */
 X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, column1 FROM (VALUES"
                " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"
@@ -102,10 +112,8 @@ X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, colu
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 /* ?3: a plan's trial, of which only it and those of its choices are read; null: all are.  ?4: the
  * precision of plans, and of segments at most; null: all are read. */
-X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, comparison,"
-          " packed, precision, stored_utc, reason_code, reason, median_ms, ci_low_ms, ci_high_ms,"
-          " sample_count, layers_timed, relative_error, build_s, verify_s, time_s, search, "
-          "resources, conditions,"
+X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status,"
+          " " TRIAL_COLUMNS ","
           " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy"
           " FROM trial WHERE study = ?1 AND kind = ?2 AND (?3 IS NULL OR id = ?3"
           "  OR schedule IN (SELECT schedule FROM choice WHERE trial = ?3))"
@@ -121,29 +129,22 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
 /* Merging stores old trials after newer ones: so the order of time is the order of stored_utc, and
  * of id only among trials of one millisecond.
  *
- * The winner of the newest comparison of a search.  Where a search compared plans in e4m3, its
- * plans in fp16 are baselines: that says nothing of fp16's best plan.  The last columns are its
- * time in its search and when the comparison was stored. */
-X(BEST_FINAL,
-  "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-  " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
-  " (SELECT device FROM study JOIN target ON target.id = study.target"
-  "   WHERE study.id = trial.study) AS device,"
-  " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
-  "   AND own.plan = trial.plan AND own.precision = trial.precision"
-  "   AND own.kind = 'plan' AND own.status = 'ok')"
-  " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
-  " AND status = 'ok' AND precision = ?2"
-  " AND comparison = (SELECT comparison FROM trial AS newest"
-  "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
-  "   AND newest.precision = ?2"
-  "   AND NOT EXISTS (SELECT 1 FROM search"
-  "     WHERE search.id = newest.search AND (strategy = 'bench'"
-  "      OR ?2 = 0 AND strategy <> 'precisions' AND EXISTS (SELECT 1 FROM trial AS beside"
-  "        WHERE beside.study = ?1 AND beside.kind = 'final'"
-  "        AND beside.comparison = newest.comparison AND beside.precision > 0)))"
-  "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
-  " ORDER BY median_ms, id LIMIT 1")
+ * The winner of the newest comparison of a search.  The last columns are its time in its search and
+ * when the comparison was stored. */
+X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
+              " (SELECT device FROM study JOIN target ON target.id = study.target"
+              "   WHERE study.id = trial.study) AS device,"
+              " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
+              "   AND own.plan = trial.plan AND own.precision = trial.precision"
+              "   AND own.kind = 'plan' AND own.status = 'ok')"
+              " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
+              " AND status = 'ok' AND precision = ?2"
+              " AND comparison = (SELECT comparison FROM trial AS newest"
+              "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
+              "   AND newest.precision = ?2" IS_SEARCHED(
+                  "newest") "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
+                            " ORDER BY median_ms, id LIMIT 1")
 X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
@@ -154,13 +155,8 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             " AND precision = ?2"
             " AND NOT EXISTS (SELECT 1 FROM trial AS later WHERE later.study = ?1"
             "   AND later.kind = 'plan' AND later.precision = ?2"
-            "   AND (later.stored_utc, later.id) > (trial.stored_utc, trial.id))"
-            " AND NOT EXISTS (SELECT 1 FROM search"
-            "   WHERE search.id = trial.search AND (strategy = 'bench'"
-            "    OR ?2 = 0 AND strategy <> 'precisions' AND EXISTS (SELECT 1 FROM trial AS beside"
-            "      WHERE beside.study = ?1 AND beside.kind = 'final'"
-            "      AND beside.comparison = trial.comparison AND beside.precision > 0)))"
-            " ORDER BY stored_utc DESC, id DESC LIMIT 1")
+            "   AND (later.stored_utc, later.id) > (trial.stored_utc, trial.id))" IS_SEARCHED(
+                "trial") " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(RIVAL, "SELECT plan FROM trial WHERE study = ? AND precision = ? AND kind = 'final'"
          " AND comparison = ? AND status = 'ok' AND plan <> ?"
          " ORDER BY sample_count DESC, median_ms LIMIT 1")

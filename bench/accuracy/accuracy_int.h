@@ -17,7 +17,7 @@ struct variant {
     struct flow flow;
     float *pooled; /* (sentences, columns): the mean of each sentence's rows, of length 1 */
     double *off;   /* (layers) squares of the differences */
-    double cosines, least, sentence_cosines;
+    double cosines, least;
     int64_t (*beyond)[GEMM_COUNT], (*seen)[GEMM_COUNT]; /* (layers) */
 };
 

@@ -181,16 +181,12 @@ int encoder_create(const struct encoder_model *model, struct encoder **out)
     if (status != ENCODER_OK)
         return status;
     struct encoder *e = calloc(1, sizeof(*e));
-    if (e != NULL)
+    if (e != NULL) {
         e->weight = calloc((size_t)model->layers * WEIGHTS, sizeof(*e->weight));
-    if (e != NULL)
         e->score_bias = calloc((size_t)encoder_library.plans, sizeof(*e->score_bias));
+    }
     if (e == NULL || e->weight == NULL || e->score_bias == NULL) {
-        if (e != NULL) {
-            free(e->weight);
-            free(e->score_bias);
-        }
-        free(e);
+        encoder_destroy(e);
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory: %d layers", model->layers);
     }
     e->layers = model->layers;

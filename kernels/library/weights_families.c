@@ -218,7 +218,8 @@ static const struct {
     {"layernorm_embedding", "of BART"},
 };
 
-bool weights_has_part(const char *name, const char *part)
+/* Whether `part` is a component of the name, or several in a row. */
+static bool has_part(const char *name, const char *part)
 {
     size_t len = strlen(part);
     for (const char *at = name; (at = strstr(at, part)) != NULL; at++)
@@ -230,7 +231,7 @@ bool weights_has_part(const char *name, const char *part)
 const char *weights_other(const char *name)
 {
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (weights_has_part(name, others[i].part))
+        if (has_part(name, others[i].part))
             return others[i].what;
     return NULL;
 }

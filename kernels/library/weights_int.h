@@ -56,9 +56,6 @@ struct family {
 extern const struct family weights_families[];
 extern const int weights_family_count;
 
-/* Whether `part` is a component of the name, or several in a row. */
-bool weights_has_part(const char *name, const char *part);
-
 /* What a tensor's name says of its model; null: nothing. */
 const char *weights_other(const char *name);
 
