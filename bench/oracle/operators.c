@@ -46,9 +46,10 @@ static double *head_row(const struct layer *l, struct span s, int tensor, int co
     return l->tensor[tensor] + row * columns;
 }
 
+/* Scores are of the heads that are computed alone. */
 static double *score_row(const struct layer *l, struct span s, int tensor, int h, int i)
 {
-    return head_row(l, s, tensor, l->w->seq_len, 0, h, i);
+    return head_row(l, s, tensor, l->w->seq_len, 0, h - l->head, i);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -161,20 +162,6 @@ static void split(const struct layer *l, struct span s, int op)
     }
 }
 
-/* The queries of a span, (width), times each of some keys. */
-static inline __attribute__((always_inline)) void multiply_keys(const doubles *q,
-                                                                const double *const k[KEYS_AT_ONCE],
-                                                                int width,
-                                                                doubles out[KEYS_AT_ONCE])
-{
-    doubles dot[KEYS_AT_ONCE] = {{0}};
-    for (int c = 0; c < width; c++)
-#pragma GCC unroll 8
-        for (int j = 0; j < KEYS_AT_ONCE; j++)
-            dot[j] += q[c] * k[j][c];
-    memcpy(out, dot, sizeof(dot));
-}
-
 /* A row of scores (S), all 0. */
 static double *cleared_row(const struct layer *l, struct span s, int tensor, int h, int i)
 {
@@ -183,39 +170,18 @@ static double *cleared_row(const struct layer *l, struct span s, int tensor, int
     return y;
 }
 
-_Static_assert((int)SPAN_ROWS == (int)LANES, "a number for each query of a span");
-
 /* Scores of the kept pairs; nothing reads the scores of other pairs. */
-FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
+static void scores(const struct layer *l, struct span s, int op)
 {
     const int width = l->w->head_size, qkv = op_of(l, op)->qkv;
-    const int length = oracle_length(l->w, s.batch_row);
-    SCOPED doubles *q = mem_alloc((size_t)width, sizeof(*q));
-    for (int h = 0; h < l->w->heads; h++) {
-        const double *all = head_row(l, s, qkv, width, 1, h, 0);
+    for (int h = l->head; h < l->head + l->heads; h++) {
+        const double *q[SPAN_ROWS];
         double *y[SPAN_ROWS];
         for (int r = 0; r < s.count; r++) {
-            const double *from = head_row(l, s, qkv, width, 0, h, s.first + r);
+            q[r] = head_row(l, s, qkv, width, 0, h, s.first + r);
             y[r] = cleared_row(l, s, TENSOR_OF(op), h, s.first + r);
-            for (int c = 0; c < width; c++)
-                q[c][r] = from[c];
         }
-        for (int first = 0; first < length; first += KEYS_AT_ONCE) {
-            unsigned kept[SPAN_ROWS], any = 0;
-            for (int r = 0; r < s.count; r++)
-                any |= kept[r] = oracle_kept_keys(l->w, s.batch_row, s.first + r, first);
-            if (any == 0)
-                continue;
-            const double *k[KEYS_AT_ONCE];
-            doubles dot[KEYS_AT_ONCE];
-            for (int j = 0; j < KEYS_AT_ONCE; j++) /* few keys: the last one again */
-                k[j] = all + (ptrdiff_t)(first + j < length ? first + j : length - 1) * width;
-            multiply_keys(q, k, width, dot);
-            for (int r = 0; r < s.count; r++)
-                for (int j = 0; j < KEYS_AT_ONCE; j++)
-                    if ((kept[r] >> j & 1) != 0)
-                        y[r][first + j] = dot[j][r] / sqrt(width);
-        }
+        oracle_scores(l->w, s, q, head_row(l, s, qkv, width, 1, h, 0), y);
     }
 }
 
@@ -224,7 +190,7 @@ static void mask(const struct layer *l, struct span s, int op)
 {
     const float *table = weight_of(l, op, ROLE_TABLE);
     const int last = l->w->seq_len - 1;
-    for (int h = 0; h < l->w->heads; h++)
+    for (int h = l->head; h < l->head + l->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, s, op_of(l, op)->input, h, i);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
@@ -238,7 +204,7 @@ static void mask(const struct layer *l, struct span s, int op)
 /* exp(x - max) / sum over the kept keys; a row that keeps none stays zeros. */
 static void softmax(const struct layer *l, struct span s, int op)
 {
-    for (int h = 0; h < l->w->heads; h++)
+    for (int h = l->head; h < l->head + l->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, s, op_of(l, op)->input, h, i);
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
@@ -261,7 +227,7 @@ static void softmax(const struct layer *l, struct span s, int op)
 static void context(const struct layer *l, struct span s, int op)
 {
     const int width = l->w->head_size;
-    for (int h = 0; h < l->w->heads; h++) {
+    for (int h = l->head; h < l->head + l->heads; h++) {
         const double *probs[SPAN_ROWS];
         double *y[SPAN_ROWS];
         for (int r = 0; r < s.count; r++) {

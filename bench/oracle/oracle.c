@@ -3,8 +3,9 @@
 #include <omp.h>
 
 /* The spans of a chunk run operator by operator, so that a GEMM reads its weights once for all. But
- * scores are large: a span's operators from the first scores to the context run one after another,
- * on scores that belong to the thread. */
+ * scores are large: the operators from the first scores to the context run one after another on a
+ * head of a span, on scores that belong to the thread, and head after head, so that a cache holds
+ * the keys and values. */
 enum { CHUNK_SPANS = 128 };
 
 struct run {
@@ -17,7 +18,7 @@ struct run {
     double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
     int chunk_spans;
     double *chunk[TENSOR_COUNT]; /* (chunk_spans) of span_elements() each; null of scores and qkv */
-    double **scores;             /* (threads) the three tensors of a span */
+    double **scores;             /* (threads) the three tensors of a head of a span */
     int threads;
 };
 
@@ -27,10 +28,11 @@ static bool is_whole(const struct workload *w, int tensor)
     return tensor_layout(w->chain, tensor) == LAYOUT_QKV_HEADS;
 }
 
-/* Elements of a tensor in a span. */
+/* Elements of a tensor in a span; of scores in one head. */
 static size_t span_elements(const struct workload *w, int tensor)
 {
-    size_t heads = tensor_layout(w->chain, tensor) == LAYOUT_TOKENS ? 1 : (size_t)w->heads;
+    enum layout layout = tensor_layout(w->chain, tensor);
+    size_t heads = layout == LAYOUT_TOKENS || layout == LAYOUT_SCORES ? 1 : (size_t)w->heads;
     return SPAN_ROWS * heads * (size_t)tensor_row_columns(w, tensor);
 }
 
@@ -55,15 +57,17 @@ static void place_tensors(const struct run *r, int index, int thread, double *te
 static void finish(const struct run *r, const struct layer *l, struct span s, int t)
 {
     const struct workload *w = r->w;
-    bool by_head = tensor_layout(w->chain, t) != LAYOUT_TOKENS, whole = is_whole(w, t);
-    int groups = by_head ? (whole ? 3 : 1) * w->heads : 1;
+    enum layout layout = tensor_layout(w->chain, t);
+    bool by_head = layout != LAYOUT_TOKENS, whole = is_whole(w, t);
+    int begin = by_head ? l->head : 0, groups = by_head ? (whole ? 3 * w->heads : l->heads) : 1;
     int64_t columns = tensor_row_columns(w, t);
-    for (int g = 0; g < groups; g++) {
+    for (int g = begin; g < begin + groups; g++) {
         int64_t part = g / w->heads, head = g % w->heads;
         int64_t sequence =
             by_head ? (part * w->batch + s.batch_row) * w->heads + head : s.batch_row;
         int64_t first = sequence * w->seq_len + s.first;
-        double *values = l->tensor[t] + (whole ? first : (int64_t)g * SPAN_ROWS) * columns;
+        int64_t in_span = (layout == LAYOUT_SCORES ? g - begin : g) * SPAN_ROWS;
+        double *values = l->tensor[t] + (whole ? first : in_span) * columns;
         round_stored(r->rounding, t, s.count * columns, values);
         if ((r->out->tensors >> t & 1) != 0)
             r->out->take(r->out->ctx, t, (struct rows){first, s.count}, values);
@@ -74,17 +78,33 @@ static void finish(const struct run *r, const struct layer *l, struct span s, in
 static struct layer place_layer(const struct run *r, int index, int thread,
                                 double *tensor[TENSOR_COUNT])
 {
-    struct layer l = {.w = r->w, .weight = r->weight, .tensor = tensor, .rounding = r->rounding};
+    struct layer l = {.w = r->w,
+                      .weight = r->weight,
+                      .tensor = tensor,
+                      .heads = r->w->heads,
+                      .rounding = r->rounding};
     for (int t = 0; t < TENSOR_COUNT; t++)
         l.local |= is_whole(r->w, t) ? 0 : SET_OF(t);
     place_tensors(r, index, thread, tensor);
     return l;
 }
 
-static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
+/* Operator `op` of a span. */
+static void run_span(const struct run *r, struct span s, int index, int op)
 {
     double *tensor[TENSOR_COUNT];
-    const struct layer l = place_layer(r, index, thread, tensor);
+    const struct layer l = place_layer(r, index, 0, tensor);
+    oracle_operator_run(&l, s, op);
+    finish(r, &l, s, TENSOR_OF(op));
+}
+
+/* The operators from the first scores to the context of a head of a span. */
+static void run_head(const struct run *r, struct span s, int index, int head, int first, int last)
+{
+    double *tensor[TENSOR_COUNT];
+    struct layer l = place_layer(r, index, omp_get_thread_num(), tensor);
+    l.head = head;
+    l.heads = 1;
     for (int op = first; op <= last; op++) {
         oracle_operator_run(&l, s, op);
         finish(r, &l, s, TENSOR_OF(op));
@@ -116,7 +136,7 @@ static void read_input(const struct run *r, int t, struct span s, int index, boo
         r->out->take(r->out->ctx, t, (struct rows){first, s.count}, to);
 }
 
-/* The operators that run one after another on a span: up to the one that leaves no scores. */
+/* The operators that run one after another on a head: up to the one that leaves no scores. */
 static int last_together(const struct chain *c, int op)
 {
     while (c->ops[op].layout == LAYOUT_SCORES)
@@ -136,11 +156,16 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
             last = last_together(r->w->chain, op);
             if (r->w->chain->ops[op].kind == KIND_GEMM) {
                 run_gemm(r, s, count, op);
-                continue;
-            }
+            } else if (last > op) {
+#pragma omp parallel for schedule(dynamic) collapse(2) num_threads(r->threads)
+                for (int h = 0; h < r->w->heads; h++)
+                    for (int i = 0; i < count; i++)
+                        run_head(r, s[i], i, h, op, last);
+            } else {
 #pragma omp parallel for schedule(dynamic) num_threads(r->threads)
-            for (int i = 0; i < count; i++)
-                run_span(r, s[i], i, omp_get_thread_num(), op, last);
+                for (int i = 0; i < count; i++)
+                    run_span(r, s[i], i, op);
+            }
         }
     }
 }

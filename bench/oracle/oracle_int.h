@@ -19,7 +19,7 @@ enum { PARALLEL_ELEMENTS = 1 << 17 };
 /* A vector of LANES numbers, which a processor adds at once; needs no more alignment than one. */
 enum { LANES = 4 };
 typedef double doubles
-    __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
+    __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 /* The real rows of a batch row; rows past them are padding. */
 static inline int oracle_length(const struct workload *w, int batch_row)
@@ -55,7 +55,9 @@ struct layer {
     const struct workload *w;
     const float *const *weight;
     double *const *tensor;
-    uint32_t local; /* the tensors that hold only the span's rows, SPAN_ROWS of each head */
+    uint32_t local;  /* the tensors that hold only the span's rows, SPAN_ROWS of each head */
+    int head, heads; /* operators from the first scores to the context compute so many heads from
+                        this one on; scores are of these alone */
     const struct rounding *rounding; /* null: nothing is rounded */
 };
 
@@ -80,7 +82,11 @@ struct gemm_row {
 void oracle_multiply(const struct gemm_row *rows, int count, const float *weight, int64_t depth,
                      int64_t columns, int threads);
 
-/* y (W) = probs (S) @ values (S,W), of the queries of a span in one head. */
+/* y (S) = q (W) @ keys (S,W)^T / sqrt(W) of kept pairs, of the queries of a span in one head. */
+void oracle_scores(const struct workload *w, struct span s, const double *const q[SPAN_ROWS],
+                   const double *keys, double *const y[SPAN_ROWS]);
+
+/* y (W) = probs (S) @ values (S,W), likewise. */
 void oracle_context(const struct workload *w, struct span s, const double *const probs[SPAN_ROWS],
                     const double *values, double *const y[SPAN_ROWS]);
 

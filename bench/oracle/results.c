@@ -34,11 +34,16 @@ static int64_t kept_before(const struct oracle_results *r, struct row_place at)
     return kept[0] * r->w->heads + head * at.head + kept[at.row] - kept[0];
 }
 
-/* Whether a row is stored without gaps. */
-static bool keeps_all(const struct oracle_results *r, struct row_place at)
+/* Whether rows are stored without gaps. */
+static bool keep_all(const struct oracle_results *r, int tensor, struct rows rows)
 {
-    const int64_t *kept = r->kept + (int64_t)at.batch_row * r->w->seq_len + at.row;
-    return kept[1] - kept[0] == r->w->seq_len;
+    for (int64_t i = 0; i < rows.count; i++) {
+        struct row_place at = row_place_of(r->w, tensor, rows.first + i);
+        const int64_t *kept = r->kept + (int64_t)at.batch_row * r->w->seq_len + at.row;
+        if (kept[1] - kept[0] < r->w->seq_len)
+            return false;
+    }
+    return true;
 }
 
 /* Counts the pairs that the rows keep. */
@@ -148,7 +153,7 @@ const float *oracle_results_rows(const struct oracle_results *r, int tensor, str
     assert(r->tensor[tensor] != NULL);
     if (!is_compact(r, tensor))
         return r->tensor[tensor] + rows.first * columns;
-    if (rows.count == 1 && keeps_all(r, row_place_of(r->w, tensor, rows.first)))
+    if (keep_all(r, tensor, rows))
         return r->tensor[tensor] + kept_before(r, row_place_of(r->w, tensor, rows.first));
 #pragma omp parallel for if (rows.count * columns > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < rows.count; i++)

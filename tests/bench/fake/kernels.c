@@ -249,7 +249,8 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     const struct segment segment = {(int8_t)first, (int8_t)last};
     uint32_t inputs = segment_inputs(w.chain, segment);
     double *tensor[TENSOR_COUNT] = {NULL};
-    struct layer l = {.w = &w, .weight = (const float *const *)weight, .tensor = tensor};
+    struct layer l = {
+        .w = &w, .weight = (const float *const *)weight, .tensor = tensor, .heads = w.heads};
     load_weights(a, &w, segment, weight);
     if (gemm >= 0)
         load_codes(a, &w, gemm, strcmp(c->kind, "unordered") == 0, weight);

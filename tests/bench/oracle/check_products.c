@@ -10,7 +10,7 @@ static double drawn(uint64_t i)
 /* Whole and short tiles: of rows, of columns and of depth. */
 static const struct {
     size_t count, depth, columns;
-} gemms[] = {{1, 1, 1}, {4, 128, 16}, {7, 129, 31}, {9, 300, 37}, {2, 256, 33}};
+} gemms[] = {{1, 1, 1}, {4, 128, 32}, {7, 129, 63}, {9, 300, 69}, {2, 256, 65}};
 
 TEST_LOOP(gemms_sum_all_products, 0, ARRAY_LEN(gemms))
 {
@@ -38,12 +38,21 @@ TEST_LOOP(gemms_sum_all_products, 0, ARRAY_LEN(gemms))
     }
 }
 
-/* Heads of whole tiles, of part of one, and of both. */
-static const int widths[] = {64, 5, 40};
+enum { S = 21 };
 
-TEST_LOOP(contexts_sum_kept_keys, 0, ARRAY_LEN(widths))
+static double dot(const double *x, ptrdiff_t apart_x, const double *y, ptrdiff_t apart_y, int n)
 {
-    enum { S = 21 };
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i * apart_x] * y[i * apart_y];
+    return sum;
+}
+
+/* Heads of whole tiles, of part of one, and of all parts. */
+static const int widths[] = {64, 5, 53};
+
+TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
+{
     const int width = widths[_i];
     struct workload w;
     workload_init(&w);
@@ -53,31 +62,36 @@ TEST_LOOP(contexts_sum_kept_keys, 0, ARRAY_LEN(widths))
     w.head_size = width;
     workload_ready(&w, "strided", NULL, NULL);
     struct spans spans = spans_all(&w);
-    double probs[S][S] = {{0}};
-    SCOPED double *values = mem_alloc(S * (size_t)width, sizeof(*values));
+    double scores[S][S] = {{0}};
+    SCOPED double *q = mem_alloc(S * (size_t)width, sizeof(*q));
+    SCOPED double *keys = mem_alloc(S * (size_t)width, sizeof(*keys));
     SCOPED double *y = mem_alloc(S * (size_t)width, sizeof(*y));
-    for (int i = 0; i < S * width; i++)
-        values[i] = drawn((uint64_t)i);
-    for (int i = 0; i < S; i++)
+    for (int i = 0; i < S * width; i++) {
+        q[i] = drawn((uint64_t)i);
+        keys[i] = drawn((uint64_t)i + 1000000);
+    }
+    for (int i = 0; i < spans.count; i++) {
+        const double *from[SPAN_ROWS], *probs[SPAN_ROWS];
+        double *of[SPAN_ROWS], *to[SPAN_ROWS];
+        for (int r = 0; r < spans.items[i].count; r++) {
+            const int row = spans.items[i].first + r;
+            from[r] = q + row * width;
+            probs[r] = of[r] = scores[row];
+            to[r] = y + row * width;
+        }
+        oracle_scores(&w, spans.items[i], from, keys, of);
+        oracle_context(&w, spans.items[i], probs, keys, to); /* any values */
+    }
+    for (int i = 0; i < S; i++) {
+        double right[S] = {0};
         for (struct kept run = {0, 0}; oracle_next_kept(&w, 0, i, &run);)
             for (int j = run.begin; j < run.end; j++)
-                probs[i][j] = drawn((uint64_t)i * S + (uint64_t)j);
-    for (int i = 0; i < spans.count; i++) {
-        const double *of[SPAN_ROWS];
-        double *to[SPAN_ROWS];
-        for (int r = 0; r < spans.items[i].count; r++) {
-            of[r] = probs[spans.items[i].first + r];
-            to[r] = y + (spans.items[i].first + r) * width;
-        }
-        oracle_context(&w, spans.items[i], of, values, to);
+                right[j] = dot(q + i * width, 1, keys + j * width, 1, width) / sqrt(width);
+        for (int j = 0; j < S; j++)
+            ck_assert_double_eq_tol(scores[i][j], right[j], 1e-13);
+        for (int c = 0; c < width; c++)
+            ck_assert_double_eq_tol(y[i * width + c], dot(right, 1, keys + c, width, S), 1e-13);
     }
-    for (int i = 0; i < S; i++)
-        for (int c = 0; c < width; c++) {
-            double sum = 0;
-            for (int j = 0; j < S; j++)
-                sum += probs[i][j] * values[j * width + c];
-            ck_assert_double_eq_tol(y[i * width + c], sum, 1e-13);
-        }
     free(spans.items);
     workload_release(&w);
 }
