@@ -1,7 +1,7 @@
 """Times fuseplan beside PyTorch on one CUDA GPU and prints a table.  FILE.csv gets PyTorch's times, a
 line each.
 
-    peers.py [OPTION...] -o FILE.csv [PRESET:]BATCHxSEQ_LEN...
+    peers.py [OPTION...] -o FILE.csv [PRESET:]BATCHxSEQ_LEN[@MASK,...]...
 
 What is timed (--op):
   layer       an encoder layer, in microseconds a layer: the best plan that the database knows beside
@@ -68,6 +68,7 @@ LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'cudnn', FLASH4, 'f
 ATTENTION_VARIANTS = ['sdpa', 'flash2', 'cudnn', FLASH4, 'flex', 'flex-flash']
 UNFUSED = ['eager', 'sdpa']  # of layers: without torch.compile
 CALLS = 32  # of attention in a graph: its launch is then small beside them
+PREPARED_AT_ONCE = 2  # points of --apart: one is computed again while fuseplan measures the next one
 OURS = 'fuseplan'
 SAME_E4M3 = 0.2 / 12  # how much outputs may differ, over their norm and by layers, where products' operands are e4m3
 DEVICE = 'cuda'
@@ -94,18 +95,19 @@ def one_line(text, which, otherwise):
 
 def parse_arguments():
     def shape(text):
-        preset, _, sizes = text.rpartition(':')
+        point, _, masks = text.partition('@')
+        preset, _, sizes = point.rpartition(':')
         batch, by, seq_len = sizes.partition('x')
         if not (batch.isdigit() and by and seq_len.isdigit()):
-            raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512 or vit-base:8x197")
-        return preset, int(batch), int(seq_len)
+            raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512, vit-base:8x197, 8x512@causal")
+        return preset, int(batch), int(seq_len), masks
 
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('shapes', nargs='+', type=shape, metavar='[PRESET:]BATCHxSEQ_LEN')
+    p.add_argument('shapes', nargs='+', type=shape, metavar='[PRESET:]BATCHxSEQ_LEN[@MASK,...]')
     p.add_argument('-o', '--output', required=True, metavar='FILE.csv')
     p.add_argument('-m', '--mask', default='full,causal,strided', metavar='MASK,...',
-                   help='masks, as `fuseplan mask` names them, separated by commas (%(default)s)')
+                   help='masks of the points without, as `fuseplan mask` names them, separated by commas (%(default)s)')
     p.add_argument('--avg-seq-len', type=int, metavar='N',
                    help='draw lengths with this average, as fuseplan does; the rest is padding')
     p.add_argument('--op', choices=['layer', 'attention'], default='layer')
@@ -612,11 +614,12 @@ def time_apart(points, plans, scratch, dtype, out):
     os.environ.setdefault('TORCHINDUCTOR_COMPILE_THREADS', '2')
     right, building = True, {}
     try:
-        for point, plan in zip(points, plans):
-            made = prepare(point, scratch)
-            right = right and made is not None
-            if made:
-                building[point] = Apart(point, made[0], dtype, plan)
+        with concurrent.futures.ThreadPoolExecutor(PREPARED_AT_ONCE) as pool:
+            prepared = pool.map(lambda p: prepare(p, scratch), points)
+            for point, plan, made in zip(points, plans, prepared):
+                right = right and made is not None
+                if made:
+                    building[point] = Apart(point, made[0], dtype, plan)
         end = time.monotonic() + points[0].a.apart
         for apart in building.values():
             apart.build(end)
@@ -636,7 +639,7 @@ def main():
     check_torch()
     dtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[a.dtype]
     torch.manual_seed(0)
-    points = [Point(a, *shape, mask) for shape in a.shapes for mask in split_masks(a.mask)]
+    points = [Point(a, *shape, mask) for *shape, masks in a.shapes for mask in split_masks(masks or a.mask)]
     with (tempfile.TemporaryDirectory() as scratch,
           open(a.output, 'w', newline='', encoding='utf-8', buffering=1) as file):
         out = csv.writer(file, lineterminator='\n')
