@@ -224,7 +224,7 @@ END
   awk 'BEGIN { for (i = 0; i < 64; i++) { b = ""; for (k = 0; k < 6; k++) b = b int(i / 2 ^ k) % 2;
     print "1000101000" b, 10 + i } }' >times.txt
   json train fuseplan train --data times.txt
-  json predict fuseplan predict all
+  json predict fuseplan predict 0..300
   for format in table json ndjson csv; do
     fuseplan predict 0..9 --format "$format" >/dev/null
   done

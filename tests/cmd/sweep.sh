@@ -43,6 +43,7 @@ sweep run --db all.db --format json --events events.ndjson >run.json || fail "ex
 [ "$(measured all.db | wc -l)" = 6 ] || fail "$(measured all.db)"
 
 echo "baselines that are named"
+cp all.db based.db
 sweep run --db based.db --baseline 41200 >out || fail "exit $?"
 [ "$(measured based.db | grep -c '|41200$')" = 3 ] || fail "$(measured based.db)"
 

@@ -24,12 +24,14 @@ object() {
   mv "$object.$$" "$object"
 }
 
-# build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it; without a source the generated one.
+# build WHERE [example] [SOURCE...]: a program on the library in WHERE, as nvcc would build it: the library's example, of
+# these sources, or without any the generated one.
 # cuda_version: of the runtime.
 cuda_version=13000
 build() {
-  where=$1 objects='' version=-DCUDART_VERSION=$cuda_version
+  where=$1 objects='' version=-DCUDART_VERSION=$cuda_version kept='[cdglmpr]*.c'
   shift
+  [ "${1:-}" != example ] || { shift && kept="$kept example.c safetensors*.c weights*.c"; }
   printf '%s\n' "$where"/segment_*.cu | sed 's/.*\///; s/\.cu$//
     s/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/
     s/^segment_merge_heads_.*/X(encoder_&, -2, -1)/; s/^segment_.*/X(encoder_&, -1, -1)/' >"$where/segments"
@@ -37,7 +39,9 @@ build() {
     d;}" "$stand_in/stubs.c" >"$where/stubs.c"
   compile="cc -std=gnu17 $level $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
   for_all=$({ echo "$compilers $level $sanitize $version" && cat "$where"/*.h "$stand_in"/*.h; } | sha256sum)
-  texts=$(cd "$where" && sha256sum stubs.c [cdglmpr]*.c e4m3.c embed.cu lengths.cu normalise.cu quantise.cu)
+  # patterns
+  # shellcheck disable=SC2086
+  texts=$(cd "$where" && sha256sum stubs.c $kept e4m3.c embed.cu lengths.cu normalise.cu quantise.cu)
   while read -r text file; do
     object=objects/${for_all%% *}-$text.o objects="$objects $object"
     [ -e "$object" ] || object "$where/$file"

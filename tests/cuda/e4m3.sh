@@ -114,7 +114,7 @@ same_bits() {
     fail "manifest"
   fuseplan bench 48920 --target cuda --model bert -b 2 -s 40 -t "$1" --calibration calibration.json --precision "$2" \
     --compiler nvcc --baseline none --dump "worker_$where" >out 2>said || fail "bench"
-  build "$where" "$where/example.c" "$where"/safetensors*.c "$where"/weights*.c
+  build "$where" example
   "$where/run" --weights bert/model.safetensors --input "worker_$where/x.npy" --output y.npy >out ||
     fail "the example"
   cmp y.npy "worker_$where/y.npy" || fail "the library's bits are not the worker's: $where"
@@ -127,7 +127,7 @@ same_bits fp16 qkv,ffn2
 cmp -s worker_fp16_fp8/y.npy worker_fp16_qkv,ffn2/y.npy && fail "two precisions give the same bits: nothing was compared"
 jq '.layers[1].norm1 |= {amax: 50, quantile: 1, rms: 1, scale: 0.25}' calibration.json >other.json
 fuseplan export 48920 --target cuda --model bert -b 2 -s 40 --calibration other.json --precision fp8 -q -o scaled
-build scaled scaled/example.c scaled/safetensors*.c scaled/weights*.c
+build scaled example
 scaled/run --weights bert/model.safetensors --input worker_fp16_fp8/x.npy --output y.npy >out || fail "the example"
 cmp -s y.npy worker_fp16_fp8/y.npy && fail "other scales give the same bits: nothing was compared"
 
@@ -144,7 +144,7 @@ fuseplan export 48920 $gated --calibration weights -q -o first
 # shellcheck disable=SC2086
 fuseplan bench 48920 $gated --calibration weights --compiler nvcc --baseline none --dump worker_gated >out 2>said ||
   fail "bench of gates"
-build first first/example.c first/safetensors*.c first/weights*.c
+build first example
 first/run --weights dinov2/model.safetensors --input worker_gated/x.npy --output y.npy >out || fail "the example of gates"
 tail -c +129 worker_gated/y.npy >x
 tail -c +129 y.npy >y
@@ -179,13 +179,14 @@ FAKE_DTYPE=fp16
 (
   rm libcublasLt.so*
   export CUDA_HOME="$fake" FUSEPLAN_DB="$root/products.db"
+  # shellcheck disable=SC2086
+  fuseplan search $drawn --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
+    fail "search: $(cat said)"
+  change "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
+    UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
+    WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library' OR knobs LIKE 'shape=192 %')"
   for FAKE_DTYPE in fp16 bf16; do
-    # shellcheck disable=SC2086
-    fuseplan search $drawn -t "$FAKE_DTYPE" --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
-      fail "search: $(cat said)"
-    sqlite3 "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
-      UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
-      WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library' OR knobs LIKE 'shape=192 %'); VACUUM"
+    change "$FUSEPLAN_DB" "UPDATE workload SET text = replace(text, 'fp16', '$FAKE_DTYPE')"
     same_as_bench --precision fp8 -t "$FAKE_DTYPE"
     jq -e '.segments | map(.implementation) ==
       ["library", "hopper_attention", "hopper_gemm", "library", "hopper_gemm"]' program/manifest.json >jq.txt ||
@@ -201,7 +202,7 @@ while [ "\$1" != -C ]; do shift; done
 at=\$2 source='$source' runtime='$runtime' sanitize='$sanitize'
 cd '$root'
 . "\$source/tests/cuda/build.sh"
-build "\$at" "\$at/example.c" "\$at"/safetensors*.c "\$at"/weights*.c
+build "\$at" example
 mv "\$at/run" "\$at/example"
 END
 chmod +x make

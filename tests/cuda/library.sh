@@ -96,7 +96,7 @@ other_chain pre+rms+silu+gate+rope+bias+hidden --norm pre --norm-kind rms --acti
 other_chain pre+gate+rope --norm pre --gate --rope 100 --local-mask sliding:w=5 --local-rope 10 --global-every 2
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
-build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c
+build cuda example
 cuda/run >out
 grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 

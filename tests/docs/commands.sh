@@ -7,10 +7,10 @@
 # `fuseplan ...`, and a block that is a query in SQL.  Where `translate` or `predict` is followed by its output, that must be its output.
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
-# Layers are small, searches and replays have 12 plans, which take a second or two, and replays have five
-# seeds, and make optimises nothing: else this would take an hour.  Most of a search's 3 s is for finals.  On a
-# busy machine, where they do not suffice for one plan, the search goes on for longer.  The demo's has no limit:
-# its plans are as many as a model needs, which later commands ask.
+# Layers are small, searches and replays have 12 plans, and a second, replays have five seeds, and make
+# optimises nothing: else this would take an hour.  Where a second does not suffice for one plan, the search
+# goes on for longer.  The demo's has no limit: its plans are as many as a model needs, which later commands
+# ask.
 #
 # usage: commands.sh FUSEPLAN SOURCE pages|examples|all [PAGE|COMMAND...]
 set -eu
@@ -53,7 +53,7 @@ case " \$* " in
 " replay "*) set -- "\$@" --seeds 5 --budget 12 ;;
 esac
 [ "\$1" = search ] || exec "$real" "\$@"
-for limit in \${SEARCH_LIMIT:-3 60 600}; do
+for limit in \${SEARCH_LIMIT:-1 60 600}; do
   code=0
   "$real" "\$@" --space 41108..41119 --time-limit "\$limit" || code=\$?
   [ \$code -eq 3 ] || exit \$code
