@@ -149,7 +149,7 @@ with_library() {
     say nvcc -o "$to" "$to.o" "$1/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64"
 }
 
-# sanitized PROGRAM ARGUMENT: compute-sanitizer itself crashes in one run of five, in cuGraphLaunch, and found nothing.
+# sanitized PROGRAM ARGUMENT...: compute-sanitizer itself crashes in one run of five, in cuGraphLaunch, and found nothing.
 sanitized() {
   log=$scratch/sanitizer
   for _ in 1 2 3 4 5; do
@@ -221,7 +221,7 @@ exported() {
     library "$scratch/exported$packed" -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 ${packed:+$packed} &&
       say "$lib/example" && with_library "$lib" cmd/refused && say "$lib/refused" &&
       with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
-    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/library" "$lib/y" || return 1
+    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/library" "$lib/y" direct || return 1
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5 && embedded || return 1
   case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
