@@ -56,9 +56,9 @@ static void keep_verdict(struct bench *b, const char *key, double error)
     if (!known)
         return;
     char text[32];
-    struct status ignored = STATUS_INIT; /* else the next session verifies again */
     int len = snprintf(text, sizeof(text), "%.17g", error);
-    cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
+    /* Else the next session verifies again. */
+    cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, STATUS_IGNORED);
 }
 
 /* Of timing the worker gives the rounds and the time left, of all else the candidate. */

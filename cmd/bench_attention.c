@@ -36,10 +36,7 @@ static struct segment attention_of(const struct chain *c)
 /* The plan in which `attention` is the only segment of several operators. */
 static struct plan plan_with(struct segment attention)
 {
-    uint16_t fused = 0;
-    for (int op = attention.first; op < attention.last; op++)
-        fused |= (uint16_t)(1u << op);
-    return plan_of(fused, false);
+    return plan_of((uint16_t)((1u << attention.last) - (1u << attention.first)), false);
 }
 
 /* Puts the study that tells the fastest schedule known in the place of the session's. */

@@ -17,11 +17,7 @@ static void add_chain(const struct workload *w, struct buf *out)
     buf_addf(out, "%s%s", f.gate ? " --gate" : "", f.score_bias ? " --score-bias" : "");
     if (f.rope) {
         buf_adds(out, " --rope ");
-        number_add(w->rope_theta, out);
-        if (w->rope_factor > 0) {
-            buf_adds(out, ":");
-            number_add(w->rope_factor, out);
-        }
+        rope_text(w->rope_theta, w->rope_factor, out);
     }
 }
 

@@ -358,12 +358,10 @@ void option_text(const struct options *o, enum option_id id, struct buf *out)
         buf_addf(out, "%" PRIu64, *(const uint64_t *)field);
     else if (row->parse == parse_size && *(const int *)field > 0)
         buf_addf(out, "%d", *(const int *)field);
-    else if ((row->parse == parse_double || row->parse == parse_rope) && real[0] > 0)
+    else if (row->parse == parse_double && real[0] > 0)
         number_add(real[0], out);
+    else if (row->parse == parse_rope && real[0] > 0)
+        rope_text(real[0], real[1], out);
     else if (row->parse == parse_rope)
         buf_adds(out, "none");
-    if (row->parse == parse_rope && real[0] > 0 && real[1] > 0) {
-        buf_adds(out, ":");
-        number_add(real[1], out);
-    }
 }

@@ -37,10 +37,10 @@ static void name_workload(const struct options *o, const struct session *s, bool
                           struct buf *out)
 {
     SCOPED_BUF texts = BUF_INIT, of_study = BUF_INIT;
-    struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
     struct db_study study;
     struct db_workload named = db_workload_of(&s->workload, &texts);
-    if (db_study_read(s->db, s->study, &of_study, &study, &unread) == 0)
+    /* What reads the page's data meets a failure again. */
+    if (db_study_read(s->db, s->study, &of_study, &study, STATUS_IGNORED) == 0)
         named.init = study.init;
     if (drawn && s->workload.mask_spec.path != NULL)
         named.mask = o->mask; /* the file, where the row has its hash */

@@ -182,22 +182,19 @@ int precision_parse(const char *text, unsigned *out, struct status *st)
     *out = strcmp(text, "fp8") == 0 ? GEMM_ALL : 0;
     if (*out != 0 || strcmp(text, "fp16") == 0)
         return 0;
-    char *copy = mem_strdup(text), *rest = copy;
-    int g = 0;
-    for (char *one; g < GEMM_COUNT && (one = strsep(&rest, ",")) != NULL;) {
-        g = 0;
+    SCOPED char *copy = mem_strdup(text);
+    for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;) {
+        int g = 0;
         while (g < GEMM_COUNT && strcmp(gemm_names[g], one) != 0)
             g++;
-        if (g < GEMM_COUNT)
-            *out |= 1u << g;
+        if (g == GEMM_COUNT)
+            return status_set(st, STATUS_USAGE,
+                              "'%s' is no precision; expected fp16, fp8, or the GEMMs in e4m3 with "
+                              "commas between: qkv, out, ffn1, ffn2",
+                              text);
+        *out |= 1u << g;
     }
-    free(copy);
-    return g < GEMM_COUNT
-               ? 0
-               : status_set(st, STATUS_USAGE,
-                            "'%s' is no precision; expected fp16, fp8, or the GEMMs in e4m3 with "
-                            "commas between: qkv, out, ffn1, ffn2",
-                            text);
+    return 0;
 }
 
 const char *tensor_name(const struct chain *c, int tensor)
@@ -215,21 +212,27 @@ void add_op_names(const struct chain *c, int first, int last, const char *separa
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
+double dim_bound(enum dim d, const struct workload *w)
+{
+    double heads = (double)w->heads * w->head_size, hidden = w->hidden != 0 ? w->hidden : heads;
+    double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
+    const double sizes[DIM_COUNT] = {[DIM_1] = 1,
+                                     [DIM_D] = hidden,
+                                     [DIM_3D] = 3 * hidden,
+                                     [DIM_A] = heads,
+                                     [DIM_3A] = 3 * heads,
+                                     [DIM_F] = ffn,
+                                     [DIM_2F] = 2 * ffn,
+                                     [DIM_H] = w->heads,
+                                     [DIM_W] = w->head_size,
+                                     [DIM_S] = w->seq_len,
+                                     [DIM_2S_1] = 2.0 * w->seq_len - 1};
+    return sizes[d];
+}
+
 int64_t dim_size(enum dim d, const struct workload *w)
 {
-    const int64_t hidden = workload_hidden(w), heads = workload_heads_columns(w);
-    const int64_t sizes[DIM_COUNT] = {[DIM_1] = 1,
-                                      [DIM_D] = hidden,
-                                      [DIM_3D] = 3 * hidden,
-                                      [DIM_A] = heads,
-                                      [DIM_3A] = 3 * heads,
-                                      [DIM_F] = w->ffn,
-                                      [DIM_2F] = 2 * (int64_t)w->ffn,
-                                      [DIM_H] = w->heads,
-                                      [DIM_W] = w->head_size,
-                                      [DIM_S] = w->seq_len,
-                                      [DIM_2S_1] = 2 * (int64_t)w->seq_len - 1};
-    return sizes[d];
+    return (int64_t)dim_bound(d, w);
 }
 
 enum layout tensor_layout(const struct chain *c, int tensor)

@@ -230,6 +230,8 @@ enum dim tensor_columns(const struct chain *c, int tensor); /* heads side by sid
 /* Elements of a dimension, a tensor or a weight of the workload's chain; padding counts.  n has
  * none in a chain that lacks it. */
 int64_t dim_size(enum dim d, const struct workload *w);
+double dim_bound(enum dim d,
+                 const struct workload *w); /* of sizes not checked, which may overflow */
 int64_t tensor_elements(int tensor, const struct workload *w);
 int64_t weight_elements(int weight, const struct workload *w);
 

@@ -248,7 +248,8 @@ double workload_bytes(const struct workload *w);
 void workload_text(const struct workload *w, struct buf *out);
 void lengths_text(const struct workload *w, struct buf *out); /* "full", or "5,7" */
 void chain_text(const struct workload *w, struct buf *out);   /* from the chain's name on */
-/* Reads "10000", or "10000:2" with a factor. */
+/* "10000", or "10000:2" with a factor. */
+void rope_text(double theta, double factor, struct buf *out);
 int rope_parse(const char *what, const char *text, double *theta, double *factor,
                struct status *st);
 /* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */

@@ -82,7 +82,8 @@ int mask_parse(const char *text, struct mask_spec *out, struct status *st)
     for (int p = 0; p < MASK_PARAM_MAX; p++)
         out->param[p] = MASK_PARAM_DEFAULT;
 
-    char *name = mem_strdup(text), *params = name;
+    SCOPED char *name = mem_strdup(text);
+    char *params = name;
     strsep(&params, ":");
     const struct mask_kind *kind = find_kind(name);
     out->kind = kind;
@@ -99,7 +100,6 @@ int mask_parse(const char *text, struct mask_spec *out, struct status *st)
         result = parse_params(params, out, st);
     if (result != 0)
         mask_spec_release(out);
-    free(name);
     return result;
 }
 

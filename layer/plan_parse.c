@@ -69,13 +69,13 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
     }
     SCOPED char *first = mem_strdup(text);
     first[dots - text] = '\0';
-    int result =
-        plan_parse_value(first, lo, st) != 0 || plan_parse_value(dots + 2, hi, st) != 0 ? -1 : 0;
-    if (result == 0 && *lo > *hi)
-        result =
-            status_set(st, STATUS_USAGE, "range '%s' runs backwards: %u is above %u; write lo..hi",
-                       text, *lo, *hi);
-    return result;
+    if (plan_parse_value(first, lo, st) != 0 || plan_parse_value(dots + 2, hi, st) != 0)
+        return -1;
+    if (*lo > *hi)
+        return status_set(st, STATUS_USAGE,
+                          "range '%s' runs backwards: %u is above %u; write lo..hi", text, *lo,
+                          *hi);
+    return 0;
 }
 
 /* Parses "2-6" or "2" at *text and moves *text past it and its comma. */

@@ -94,25 +94,6 @@ void workload_copy(struct workload *dst, const struct workload *src)
     workload_copy(dst->local, src->local);
 }
 
-/* As dim_size() after workload_check(), but in double, which no sizes overflow. */
-static double dim_bound(enum dim d, const struct workload *w)
-{
-    double heads = (double)w->heads * w->head_size, hidden = w->hidden != 0 ? w->hidden : heads;
-    double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
-    const double sizes[DIM_COUNT] = {[DIM_1] = 1,
-                                     [DIM_D] = hidden,
-                                     [DIM_3D] = 3 * hidden,
-                                     [DIM_A] = heads,
-                                     [DIM_3A] = 3 * heads,
-                                     [DIM_F] = ffn,
-                                     [DIM_2F] = 2 * ffn,
-                                     [DIM_H] = w->heads,
-                                     [DIM_W] = w->head_size,
-                                     [DIM_S] = w->seq_len,
-                                     [DIM_2S_1] = 2.0 * w->seq_len - 1};
-    return sizes[d];
-}
-
 double workload_bytes(const struct workload *w)
 {
     const struct chain *c = w->chain;
@@ -366,8 +347,7 @@ int workload_parse_lengths(struct workload *w, const char *text, struct status *
         return -1;
     int *lengths = mem_alloc((size_t)w->batch, sizeof(*lengths));
     SCOPED char *copy = mem_strdup(text);
-    int result = parse_lengths(copy, lengths, w, st);
-    if (result != 0) {
+    if (parse_lengths(copy, lengths, w, st) != 0) {
         free(lengths);
         return -1;
     }

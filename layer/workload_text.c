@@ -8,16 +8,21 @@ void lengths_text(const struct workload *w, struct buf *out)
         buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
 }
 
+void rope_text(double theta, double factor, struct buf *out)
+{
+    number_add(theta, out);
+    if (factor > 0) {
+        buf_adds(out, ":");
+        number_add(factor, out);
+    }
+}
+
 void chain_text(const struct workload *w, struct buf *out)
 {
     buf_adds(out, w->chain->name);
     if (w->rope_theta > 0) {
         buf_adds(out, " rope=");
-        number_add(w->rope_theta, out);
-        if (w->rope_factor > 0) {
-            buf_adds(out, ":");
-            number_add(w->rope_factor, out);
-        }
+        rope_text(w->rope_theta, w->rope_factor, out);
     }
     if (w->hidden != 0)
         buf_addf(out, " hidden=%d", w->hidden);

@@ -133,9 +133,8 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
     json_auto_t *said = NULL;
     int result = ask(request, &said, out, st);
     if (result == 0 && known) {
-        struct status ignored = STATUS_INIT; /* else the next session asks again */
         SCOPED char *text = json_dumps(said, JSON_COMPACT);
-        cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
+        cache_put(c, CACHE_DEVICE, key, text, strlen(text), STATUS_IGNORED); /* else asked again */
     }
     return result;
 }

@@ -83,8 +83,7 @@ void worker_ask_early(const struct toolchain_request *from, const char *question
     const char *const argv[] = {from->worker, question, NULL};
     SCOPED char **env = worker_environment(false, NULL);
     const struct process_spec spec = spec_of(argv, env);
-    struct status later = STATUS_INIT; /* worker_answer() asks again */
-    process_start(&spec, out, &later);
+    process_start(&spec, out, STATUS_IGNORED); /* worker_answer() asks again */
 }
 
 int worker_answer(const struct toolchain_request *from, const char *question, struct process *asked,
