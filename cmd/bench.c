@@ -290,14 +290,6 @@ static int measure(const struct options *o, struct comparison *c, struct session
     return verdict(o, c);
 }
 
-/* The plans of the operands. */
-static int run_plans(const struct options *o, struct status *st)
-{
-    SCOPED_BY(session_close) struct session s = {.bench = NULL};
-    SCOPED_BY(comparison_free_at) struct comparison *c = mem_alloc(1, sizeof(*c));
-    return comparison_read(o, c, st) == 0 ? measure(o, c, &s, st) : -1;
-}
-
 static bool is_one_operation(const struct options *o)
 {
     return options_has(o, OPT(OP));
@@ -305,9 +297,11 @@ static bool is_one_operation(const struct options *o)
 
 static int run(const struct options *o, struct status *st)
 {
-    if (!is_one_operation(o))
-        return run_plans(o, st);
-    return check_dump(o, st) == 0 ? bench_attention(o, st) : -1;
+    if (is_one_operation(o))
+        return check_dump(o, st) == 0 ? bench_attention(o, st) : -1;
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
+    SCOPED_BY(comparison_free_at) struct comparison *c = mem_alloc(1, sizeof(*c));
+    return comparison_read(o, c, st) == 0 ? measure(o, c, &s, st) : -1;
 }
 
 const struct command cmd_bench = {

@@ -33,12 +33,6 @@ static struct segment attention_of(const struct chain *c)
     return s;
 }
 
-/* The plan in which `attention` is the only segment of several operators. */
-static struct plan plan_with(struct segment attention)
-{
-    return plan_of((uint16_t)((1u << attention.last) - (1u << attention.first)), false);
-}
-
 /* Puts the study that tells the fastest schedule known in the place of the session's. */
 static int find_study(const struct options *o, struct session *s, struct status *st)
 {
@@ -57,7 +51,8 @@ static int choose(const struct options *o, struct session *s, struct candidate *
 {
     const struct build_target *target = bench_target(s->bench);
     const struct segment attention = attention_of(s->workload.chain);
-    const struct plan p = plan_with(attention);
+    const unsigned fused = (1u << attention.last) - (1u << attention.first); /* nothing else is */
+    const struct plan p = plan_of((uint16_t)fused, false);
     struct candidate all;
     struct segment_times times;
     *known = false;

@@ -129,15 +129,9 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
     return open_scales(o, out, st);
 }
 
-/* Chooses the processors of a CPU: --arch, else those like this machine's. */
-static int choose_processors(const struct options *o, struct choosing *c, struct status *st)
-{
-    c->processors = o->arch != NULL ? o->arch : "native";
-    return cpu_check_processors(c->processors, st);
-}
-
-/* Chooses the architectures: --arch, else the device's own, else two that most GPUs run.  Default
- * schedules are those for the tokens that the plan computes. */
+/* Chooses the architectures: --arch, else the device's own, else two that most GPUs run; of a CPU
+ * --arch, else processors like this machine's.  Default schedules are those for the tokens that the
+ * plan computes. */
 static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
                         struct status *st)
 {
@@ -147,7 +141,10 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
     if (c->target.kind == TARGET_CPU) {
         *build = target_build(c->target, w);
         build->precision = o->precision;
-        return build_check(build, &part->workload, st) != 0 ? -1 : choose_processors(o, c, st);
+        c->processors = o->arch != NULL ? o->arch : "native";
+        return build_check(build, &part->workload, st) != 0
+                   ? -1
+                   : cpu_check_processors(c->processors, st);
     }
     if (archs_from_options(o, c->target.kind, archs, st) != 0)
         return -1;

@@ -53,13 +53,6 @@ static int segments_of(const struct choice *c, struct segment out[SEGMENT_COUNT]
     return count;
 }
 
-static void add_comment(const struct choice *c, const struct build_target *t, struct buf *out)
-{
-    struct segment segments[SEGMENT_COUNT];
-    add_shared_header(c, segments, segments_of(c, segments), t, out);
-    buf_adds(out, " */\n");
-}
-
 /* C++17 has no designated initialisers: comments name the members. */
 void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
 {
@@ -140,9 +133,10 @@ void emit_hopper_gemm(const struct choice *c, const struct build_target *t, stru
 {
     struct cuda_stage s;
     struct fp_hopper_gemm g;
+    struct segment segments[SEGMENT_COUNT];
     hopper_gemm_of(c, &s, &g);
-    add_comment(c, t, out);
-    buf_adds(out, "#include \"hopper_gemm.cuh\"\n\n");
+    add_shared_header(c, segments, segments_of(c, segments), t, out);
+    buf_adds(out, " */\n#include \"hopper_gemm.cuh\"\n\n");
     add_types(t, out);
     buf_adds(out, "constexpr fp_hopper_gemm config = ");
     add_hopper_gemm(&g, out);

@@ -6,11 +6,6 @@ static unsigned position_bit(int position)
     return 1u << (15 - position);
 }
 
-static bool fused_after(struct plan p, int op)
-{
-    return op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
-}
-
 static bool has_attention_segment(struct plan p)
 {
     const unsigned inside = (1u << ATTENTION_LAST) - (1u << ATTENTION_FIRST);
@@ -42,7 +37,7 @@ unsigned plan_value(struct plan p)
     unsigned value = p.handwritten || !has_attention_segment(p) ? position_bit(0) : 0;
     bool bit = false;
     for (int op = 1; op < OP_COUNT; op++) {
-        if (!fused_after(p, op - 1))
+        if ((p.fused >> (op - 1) & 1) == 0)
             bit = !bit;
         if (bit)
             value |= position_bit(op + 1);

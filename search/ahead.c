@@ -64,14 +64,6 @@ int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
     return a.count;
 }
 
-/* Where nothing is expected, any segment may be wanted. */
-static void add_used(struct ahead *a, const struct best_first *b)
-{
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (b->used[i])
-            add_defaults(a, &i, 1);
-}
-
 /* What a search that knows nothing times of a plan of the space or a baseline. */
 static void add_all(struct ahead *a, const struct tune_options *o, const struct best_first *b)
 {
@@ -81,8 +73,10 @@ static void add_all(struct ahead *a, const struct tune_options *o, const struct 
         add_plan(a, b->space[expected]);
     a->count = add_likely_jobs(b, a->table, &o->baselines, a->jobs, a->count);
     add_defaults(a, slots, slots_timed_first(b, &sure, slots));
-    if (expected < 0 || o->rigor == RIGOR_EXHAUSTIVE)
-        add_used(a, b);
+    /* Where nothing is expected, any segment may be wanted. */
+    for (int i = 0; (expected < 0 || o->rigor == RIGOR_EXHAUSTIVE) && i < SLOT_COUNT; i++)
+        if (b->used[i])
+            add_defaults(a, &i, 1);
 }
 
 int choices_ahead(const struct bench *b, const struct tune_options *o, struct choice **out)

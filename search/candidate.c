@@ -159,14 +159,6 @@ static const struct attempt *untried_default(const struct segment_table *t, int 
 
 /* ---- a plan ---------------------------------------------------------------------------------- */
 
-/* What was chosen for segment i of the plan in a comparison, if its attempts have that. */
-static const struct attempt *fitted_attempt(const struct candidate *fitted, int i,
-                                            const struct slot *s)
-{
-    int attempt = fitted != NULL ? slot_attempt(s, &fitted->choices[i]) : -1;
-    return attempt >= 0 ? &s->attempts[attempt] : NULL;
-}
-
 static int refuse_segment(int slot, const struct slot *s, struct status *st)
 {
     struct segment bad = slot_segment(slot);
@@ -184,9 +176,11 @@ int plan_candidate(const struct segment_table *t, const struct fitted_plans *fit
     *out = (struct candidate){.plan = p, .packed = t->packed, .precision = t->precision};
     for (int i = 0; i < count; i++) {
         const struct slot *s = &t->slots[slots[i]];
-        const struct attempt *attempt = fitted_attempt(known, i, s);
-        if (attempt == NULL)
-            attempt = s->best != NULL ? s->best : untried_default(t, slots[i]);
+        /* What was chosen for the segment in a comparison, if its attempts have that. */
+        const int at = known != NULL ? slot_attempt(s, &known->choices[i]) : -1;
+        const struct attempt *attempt = at >= 0           ? &s->attempts[at]
+                                        : s->best != NULL ? s->best
+                                                          : untried_default(t, slots[i]);
         if (attempt == NULL) {
             result = refuse_segment(slots[i], s, st);
             attempt = &s->attempts[0];
