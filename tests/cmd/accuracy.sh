@@ -1,9 +1,9 @@
 #!/bin/sh
-# accuracy.sh FUSEPLAN CHECK_JSON SCHEMAS FAMILIES: `accuracy` on small models of HuggingFace: its JSON is as its schema
+# accuracy.sh FUSEPLAN: `accuracy` on small models of HuggingFace: its JSON is as its schema
 # says, and it refuses what says nothing about accuracy.
 set -eu
 . "$(dirname "$0")/suite.sh"
-check_json=$2 schemas=$3 families=$4
+families=$tests/data/families
 
 # rows COLUMNS LENGTH...: rows.safetensors, of numbers that look like those of a layer's input
 rows() {
@@ -33,33 +33,31 @@ model() {
 
 accuracy() { fuseplan accuracy --model . --input rows.safetensors "$@"; }
 
-refused() { # TEXT COMMAND...
-  text=$1 code=0
+nothing() { # TEXT COMMAND...: is printed
+  text=$1
   shift
-  "$@" >out 2>said || code=$?
-  [ "$code" -eq 2 ] || fail "exit $code, not 2: $*"
-  grep -q "^fuseplan accuracy: .*$text" said || fail "did not say '$text'"
+  refused 2 "^fuseplan accuracy: .*$text" "$@"
   [ ! -s out ] || fail "printed something: $*"
 }
 
 model bert
 rows 48 5 1 12 7
-refused 'no weights: drawn ones say nothing about accuracy' fuseplan accuracy --model config.json \
+nothing 'no weights: drawn ones say nothing about accuracy' fuseplan accuracy --model config.json \
   --input rows.safetensors
-refused 'no sentences: fuseplan has no tokenizer' fuseplan accuracy --model .
-refused "an attention mask of a file is for one sequence length" accuracy -m file:rows.safetensors
+nothing 'no sentences: fuseplan has no tokenizer' fuseplan accuracy --model .
+nothing "an attention mask of a file is for one sequence length" accuracy -m file:rows.safetensors
 calibrate 0000000000000000 2 0.015625
-refused 'of another model; calibrate the model' accuracy --calibration calibration.json
+nothing 'of another model; calibrate the model' accuracy --calibration calibration.json
 right=$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)
 calibrate "$right" 3 0.015625
-refused 'it has 3 layers, and the model 2' accuracy --calibration calibration.json
-refused 'which the command reads\|that the command reads' accuracy --events rows.safetensors
+nothing 'it has 3 layers, and the model 2' accuracy --calibration calibration.json
+nothing 'which the command reads\|that the command reads' accuracy --events rows.safetensors
 
-refused '--precision: GEMMs in e4m3 need scales; add --calibration' accuracy --precision qkv,ffn1
+nothing '--precision: GEMMs in e4m3 need scales; add --calibration' accuracy --precision qkv,ffn1
 calibrate "$right" 2 0.015625
-"$check_json" "$schemas/calibration.json" calibration.json || fail "schema of calibrations"
+as_schema calibration calibration.json
 accuracy --calibration calibration.json --format json >out.json 2>said
-"$check_json" "$schemas/accuracy.json" out.json || fail "schema"
+as_schema accuracy out.json
 grep -q 'sentences: 4, tokens: 25, layers: 2' said || fail "did not count the sentences"
 grep -q warning said && fail "warned of saturation"
 jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2", "qkv out ffn1 ffn2",
@@ -67,14 +65,14 @@ jq -e 'length == 9 and map(.gemms) == ["", "", "", "qkv", "out", "ffn1", "ffn2",
   .[7].errors[1] > 5 * .[1].errors[1] and .[7].errors[1] < 0.2' out.json >jq.txt || fail "errors"
 
 # Beside bf16: errors of eight times those of fp16 come on top.
-refused 'expected fp16 or bf16' accuracy -t tf32
+nothing 'expected fp16 or bf16' accuracy -t tf32
 calibrate 0000000000000000 2 0.015625
-refused 'of another model; calibrate the model' accuracy -t bf16 --calibration calibration.json
+nothing 'of another model; calibrate the model' accuracy -t bf16 --calibration calibration.json
 calibrate "$(sed -n "s/.* are \([0-9a-f]\{16\}\): of another.*/\1/p" said)" 2 0.015625
 jq -e 'map(.beside) == [null, null, null, "fp16", "fp16", "fp16", "fp16", "fp16", "fp16"]' out.json >jq.txt ||
   fail "what is beside"
 accuracy -t bf16 --calibration calibration.json --format json -q >bf16.json
-"$check_json" "$schemas/accuracy.json" bf16.json || fail "schema beside bf16"
+as_schema accuracy bf16.json
 jq -e --slurpfile of out.json '.[:3] == $of[0][:3] and all(.[3:][]; .beside == "bf16") and
   (.[3:] | map(.errors)) != ($of[0][3:] | map(.errors)) and .[7].errors[1] < 0.2' bf16.json >jq.txt || fail "beside bf16"
 
@@ -89,7 +87,7 @@ grep -q '"finding the nearest sentences"' events || fail "says nothing while it 
 grep -q 'fp8 is left out' said || fail "did not say why fp8 is missing"
 [ "$(wc -l <table.txt)" -eq 4 ] || fail "not three rows"
 rows 32 4
-refused 'rows have 32 columns, and the layers 48' accuracy
+nothing 'rows have 32 columns, and the layers 48' accuracy
 
 # Values beyond fp16's range: no error is a number, and none is left out.
 rows 48 5 1 12 7
@@ -104,7 +102,7 @@ with open('model.safetensors', 'rb+') as file:
         file.write(b''.join(struct.pack('<f', value * (i % 3 - 1 or 1)) for i in range((end - begin) // 4)))
 END
 accuracy --format json >out.json 2>said
-"$check_json" "$schemas/accuracy.json" out.json || fail "schema of overflow"
+as_schema accuracy out.json
 grep -q 'warning: fp16: values of layer 1 are NaN or infinite' said || fail "no warning of overflow: $(cat said)"
 jq -e 'map(.precision) == ["fp32", "fp16", "bf16"] and .[1].errors[0] < 2e-3 and .[1].errors[1] == null and
   .[1].cosine_mean == null and .[1].cosine_least == null and .[1].sentence_cosine == null and
@@ -116,5 +114,5 @@ columns=$(jq .hidden_size config.json)
 # shellcheck disable=SC2046
 rows "$columns" $(seq 1 12)
 accuracy --format json -q >out.json
-"$check_json" "$schemas/accuracy.json" out.json || fail "schema"
+as_schema accuracy out.json
 jq -e '.[0].errors[-1] < 1e-6 and .[1].errors[-1] < 5e-3' out.json >jq.txt || fail "errors of ModernBERT"

@@ -1,10 +1,9 @@
 #!/bin/sh
-# config.sh FUSEPLAN CHECK_JSON SCHEMAS: settings files are read as git reads them, and only where nobody else can have
+# config.sh FUSEPLAN: settings files are read as git reads them, and only where nobody else can have
 # written them.
 # shellcheck disable=SC2059 # texts are formats
 set -eu
 . "$(dirname "$0")/suite.sh"
-check_json=$2 schemas=$3
 umask 022
 unset FUSEPLAN_CONFIG FUSEPLAN_DB FUSEPLAN_CACHE XDG_CONFIG_HOME
 
@@ -26,7 +25,7 @@ compared=0
 same() {
   printf "$1" >fuseplan.conf
   fuseplan config list --format json >list.json 2>said || fail "$1"
-  "$check_json" "$schemas/config.json" list.json
+  as_schema config list.json
   command -v git >/dev/null || return 0
   python3 compare.py || fail "$1"
   compared=$((compared + 1))
@@ -48,25 +47,22 @@ echo "whose they are"
 printf '[fuseplan]\ndb = mine.db\n' >fuseplan.conf
 fuseplan db info >out 2>said && fail "a database: $(cat out)"
 grep -q "no database at 'mine.db'" said || fail "the file's database"
-refused() { # WHAT: twice, since it is no accident
-  code=0
-  fuseplan query -b 1 -s 8 --target cpu >out 2>said || code=$?
-  [ $code -eq 1 ] || fail "exit $code"
-  grep -q "a settings file is refused; FUSEPLAN_CONFIG=off does without: .*$1" said || fail "$1"
-  FUSEPLAN_CONFIG=off fuseplan translate 41115 >out 2>said || fail "off"
+unread() { # WHY: each time, since it is no accident
+  refused 1 "a settings file is refused; FUSEPLAN_CONFIG=off does without: .*$1" fuseplan query -b 1 -s 8 --target cpu
+  FUSEPLAN_CONFIG=off expect 0 fuseplan translate 41115
 }
 chmod 666 fuseplan.conf
-refused "other users may write to 'fuseplan.conf' (mode 666), and could change what it sets; 'chmod go-w'"
+unread "other users may write to 'fuseplan.conf' (mode 666), and could change what it sets; 'chmod go-w'"
 chmod 644 fuseplan.conf
 if [ "$(id -u)" -eq 0 ]; then
   chown 65533 fuseplan.conf
-  refused "'fuseplan.conf' belongs to user without a name (65533), who could change what it sets"
+  unread "'fuseplan.conf' belongs to user without a name (65533), who could change what it sets"
   mv fuseplan.conf theirs
   ln -s theirs fuseplan.conf
-  refused "'fuseplan.conf' belongs to user without a name"
+  unread "'fuseplan.conf' belongs to user without a name"
   chown 0 theirs
   chown -h 65533 fuseplan.conf
-  refused "link 'fuseplan.conf' belongs to user without a name"
+  unread "link 'fuseplan.conf' belongs to user without a name"
   chown -h 0 fuseplan.conf
   fuseplan translate 41115 >out 2>said || fail "a link"
 else
@@ -74,4 +70,4 @@ else
 fi
 rm -f fuseplan.conf
 mkfifo fuseplan.conf
-refused "cannot read 'fuseplan.conf': it is a pipe"
+unread "cannot read 'fuseplan.conf': it is a pipe"

@@ -1,29 +1,19 @@
 #!/bin/sh
-# end_to_end.sh FUSEPLAN CHECK_JSON SCHEMAS: the commands that measure, on a workload that takes
+# end_to_end.sh FUSEPLAN: the commands that measure, on a workload that takes
 # microseconds; what they store, what they print, and that every JSON output is as its schema says.
 set -eu
 . "$(dirname "$0")/suite.sh"
 export FUSEPLAN_DB="$root/e2e.db"
-check_json=$2 schemas=$3
 workload='--target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1'
-
-# expect CODE COMMAND...
-expect() {
-  wanted=$1
-  shift
-  code=0
-  "$@" || code=$?
-  [ "$code" -eq "$wanted" ] || fail "exit $code, expected $wanted: $*"
-}
 
 # json SCHEMA COMMAND...: as JSON and as NDJSON.
 json() {
   schema=$1
   shift
   "$@" --format json >"out.json"
-  "$check_json" "$schemas/$schema.json" out.json || fail "schema $schema: $*"
+  as_schema "$schema" out.json
   "$@" --format ndjson >"out.ndjson"
-  "$check_json" "$schemas/$schema.json" out.ndjson || fail "schema $schema, ndjson: $*"
+  as_schema "$schema" out.ndjson
 }
 
 echo "nothing known"
@@ -39,7 +29,7 @@ echo "nothing known"
   json doctor fuseplan doctor
   fuseplan generate 41115 $workload -q -o plan
   [ ! -e e2e.db ] || fail "generate made a database"
-  "$check_json" "$schemas/manifest.json" plan/manifest.json || fail "manifest"
+  as_schema manifest plan/manifest.json
   make -s -C plan
   plan/plan y.npy | grep -q '^plan 41115: .* ms' || fail "the generated program"
 
@@ -48,7 +38,7 @@ echo "nothing known"
   [ "$(wc -l <bench.csv)" -eq 3 ] || fail "bench: not a line for 41115 and one for 43690"
   [ "$(find arrays -name '*.npy' | wc -l)" -eq 15 ] || fail "--dump: not 15 arrays"
   cmp y.npy arrays/y.npy || fail "the generated program's result is another than bench's"
-  expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
+  expect 2 fuseplan bench 41115 $workload --dump arrays
   json bench fuseplan bench 41115 $workload
   fuseplan bench 41115 $workload -v >bench.txt 2>&- || fail "bench: its notes went where they harm"
   jq -e '.[0].baselines | map(.value) == [43690, 41115] and all(.tie != null) and
@@ -67,21 +57,21 @@ exec cc "$@"
 END
   chmod +x failing_cc
   export FUSEPLAN_CC="$root/failing_cc"
-  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --format json >out.json 2>said
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --format json
   unset FUSEPLAN_CC
-  "$check_json" "$schemas/bench.json" out.json || fail "schema bench: a baseline failed"
-  jq -e '.[0].baselines[0] | .value == 43690 and .median_ms == null and .tie == null' out.json >jq.txt ||
+  as_schema bench out
+  jq -e '.[0].baselines[0] | .value == 43690 and .median_ms == null and .tie == null' out >jq.txt ||
     fail "bench: a time of a baseline that failed"
   grep -q '^fuseplan: baseline 43690 (unfused: .*) has no time: segment 0-0' said || fail "bench: did not say why a baseline has no time"
   failures="SELECT (SELECT count(*) FROM trial WHERE status = 'failed' AND kind = 'plan'), (SELECT count(*) FROM failure)"
-  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 >bench.txt
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845
   [ "$(sqlite3 failing.db "$failures")" = "1|0" ] || fail "bench: a stored failure of a plan did not stay"
-  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --retry-failed >bench.txt
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --retry-failed
   [ "$(sqlite3 failing.db "$failures")" = "0|1" ] || fail "bench: did not measure a stored failure again"
-  expect 3 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 --db first.db >bench.txt 2>said
-  grep -q 'no earlier comparison is stored' said || fail "bench: did not say that it had nothing to compare with"
-  expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 >bench.txt
-  expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000 >bench.txt
+  refused 3 'no earlier comparison is stored' \
+    fuseplan bench 41115 $workload --baseline none --fail-above 0.01 --db first.db
+  expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01
+  expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000
 
   echo "a compiler with arguments"
   printf '#!/bin/sh\necho "$@" >>"%s"\nexec "$@"\n' "$root/wrapped" >wrapper
@@ -131,7 +121,7 @@ END
   fuseplan generate $cuda --arch sm_90a 2>said
   grep -q "^fuseplan: 1 of 13 segments run .* measured on 'NVIDIA H200'" said || fail "generate: did not say where"
   grep -q 'slower schedules' said && fail "generate: replaced what every architecture runs"
-  "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of hopper"
+  as_schema manifest cuda/manifest.json
   jq -e '.segments | map(select(.ops == [10, 10])) | .[0] | .implementation == "hopper_gemm" and
     .resources.registers == 255 and .launch.threads == 384 and .launch.cooperative == false and
     .launch.tiles == 1 and .resources.compiler_warning == "\u009b31m"' cuda/manifest.json >jq.txt ||
@@ -140,21 +130,21 @@ END
     fail "manifest: holds a control sequence of a terminal"
   fuseplan generate $cuda --arch sm_80,sm_90a 2>said
   grep -q "^fuseplan: the plan was measured on '.*'; so that it runs on sm_80,sm_90a, ops 10 take schedules that were slower there; '--arch sm_90a' keeps the fastest" said || fail "generate: did not say what runs slower"
-  "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of two architectures"
+  as_schema manifest cuda/manifest.json
   fuseplan export ${cuda%-o cuda} -o library -q --arch sm_80
-  "$check_json" "$schemas/export.json" library/manifest.json || fail "manifest of a library"
+  as_schema export library/manifest.json
   jq -e 'any(.segments[].implementation; startswith("hopper"))' cuda/manifest.json >jq.txt && fail "generate: a choice that sm_80 does not run"
 
   echo "search"
   # compiling alone takes longer
-  expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
-  grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
-  expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -b 1,2 -s 12 --total-time 0.2 >found 2>said
+  FUSEPLAN_CACHE="$root/empty" refused 3 'no plan was tried within the time limit' fuseplan search $workload -s 12 \
+    --time-limit 0.1
+  FUSEPLAN_CACHE="$root/empty" expect 3 fuseplan search $workload -b 1,2 -s 12 --total-time 0.2
   [ "$(grep -c 'no plan was tried within the time limit' said)" -eq 2 ] || fail "search: --total-time limits not every size"
   json search fuseplan search $workload --space 41115 --budget 2
   fuseplan search $workload -s 9 --space 41115 --budget 1 --baseline none --events events.ndjson >found 2>said
   grep -q ': searching 1 plan$' said || fail "searching: not one plan"
-  "$check_json" "$schemas/events.json" events.ndjson || fail "schema events"
+  as_schema events events.ndjson
   jq -se '(map(select(.event == "plan")) | length == 1 and .[0].plan == .[0].best and .[0].plan.value == 41115) and
     (map(select(.event == "step") | .phase) | index(["segments"]) < index(["plans"]) and
       index(["plans"]) < index(["finals"]))' events.ndjson >jq.txt || fail "search: not the events of one plan"
@@ -198,7 +188,7 @@ END
   while kill -TERM "$pid" 2>/dev/null; do :; done # as a scheduler does, and then a script's trap
   code=0
   wait "$pid" || code=$?
-  [ "$code" -eq 130 ] || fail "interrupted: exit $code, expected 130"
+  [ $code -eq 130 ] || fail "exit $code, expected 130"
   grep -q '^stopped by .*interrupted' interrupted || fail "interrupted: no report"
   [ ! -e e2e.db-wal ] || fail "interrupted: the database was left open"
 
@@ -213,12 +203,12 @@ END
   fuseplan query $workload --db moved.db --format json >found
   fuseplan query $workload --format json | cmp - found || fail "an imported answer"
   fuseplan db check --format json >out.json
-  "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
+  as_schema db-check out.json
   fuseplan db check | grep -q 'is whole' || fail "the database is not whole"
   study=$(sed -n 's/.*"study":"\([0-9a-f]*\)","inputs".*b=1 s=8 .*mask=causal.*/\1/p' e2e.ndjson | head -n 1)
   grep -e '"format"' -e "$study" e2e.ndjson >study.ndjson
   json replay fuseplan replay study.ndjson --budget 2 --seeds 2 -q
-  expect 2 fuseplan db info $workload 2>said
+  expect 2 fuseplan db info $workload
 
   echo "models"
   awk 'BEGIN { for (i = 0; i < 64; i++) { b = ""; for (k = 0; k < 6; k++) b = b int(i / 2 ^ k) % 2;
@@ -232,7 +222,6 @@ END
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
   change old.db "PRAGMA user_version = 1"
-  expect 1 fuseplan query $workload --db old.db 2>said
-  grep -q 'schema version 1, .* any command that stores' said || fail "query: did not say what to do"
+  refused 1 'schema version 1, .* any command that stores' fuseplan query $workload --db old.db
 }
 echo "all well"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# precision.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_GPU: plans whose GEMMs have operands of e4m3, on a GPU whose driver is a
+# precision.sh FUSEPLAN FAKE_GPU: plans whose GEMMs have operands of e4m3, on a GPU whose driver is a
 # fake: what is searched, compared, stored, explained and refused.
 set -eu
 . "$(dirname "$0")/suite.sh"
-check_json=$2 schemas=$3 fake=$4
+fake=$2
 use_fake_hopper "$fake"
 layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 3 --target cuda'
 
@@ -21,14 +21,6 @@ fuse() {
   # shellcheck disable=SC2086
   fuseplan "$command" $layer "$@"
 }
-refused() { # CODE TEXT COMMAND...
-  expected=$1 text=$2 code=0
-  shift 2
-  fuse "$@" >out 2>said || code=$?
-  [ "$code" -eq "$expected" ] || fail "exit $code, not $expected: $*"
-  grep -q -- "$text" said || fail "did not say '$text'"
-}
-
 echo "a GEMM that merges heads"
 for how in '' '--precision qkv,ffn2'; do
   # shellcheck disable=SC2086
@@ -36,26 +28,26 @@ for how in '' '--precision qkv,ffn2'; do
 done
 
 errors 0.9
-refused 2 "'fp9' is no precision; expected fp16, fp8, or" search --precision fp9
-code=0
-fuseplan bench 41115 -b 1 -s 4 --target cpu --precision ffn2,ffn1 2>said || code=$?
-[ $code -eq 1 ] || fail "exit $code on a CPU"
-grep -q 'the cpu target has no kernels for ffn1 in e4m3' said || fail "did not say what a CPU lacks"
-refused 2 '--error needs the errors of the model' search --error 0.02
-refused 2 'leave one of them out' search --error 0.02 --precision fp8 --accuracy errors.json
-refused 2 'expected what .fuseplan accuracy' search --error 0.02 --accuracy "$schemas/search.json"
-refused 2 'give --weights' bench default --precision fp8 --calibration errors.json
-refused 1 'plan 43690 has no kernel for operators 6-6 where the precision is fp8' bench 43690 --precision fp8
-refused 1 'no kernels for qkv on sm_90a in e4m3; without --precision all GEMMs are in tf32' bench default -t tf32 --precision fp8
-refused 2 'no plan from 43690 to 43690 has kernels for all operators where the precision is fp8' search --precision fp8 \
+refused 2 "'fp9' is no precision; expected fp16, fp8, or" fuse search --precision fp9
+refused 1 'the cpu target has no kernels for ffn1 in e4m3' fuseplan bench 41115 -b 1 -s 4 --target cpu \
+  --precision ffn2,ffn1
+refused 2 '--error needs the errors of the model' fuse search --error 0.02
+refused 2 'leave one of them out' fuse search --error 0.02 --precision fp8 --accuracy errors.json
+refused 2 'expected what .fuseplan accuracy' fuse search --error 0.02 --accuracy "$schemas/search.json"
+refused 2 'give --weights' fuse bench default --precision fp8 --calibration errors.json
+refused 1 'plan 43690 has no kernel for operators 6-6 where the precision is fp8' fuse bench 43690 --precision fp8
+refused 1 'no kernels for qkv on sm_90a in e4m3; without --precision all GEMMs are in tf32' \
+  fuse bench default -t tf32 --precision fp8
+refused 2 'no plan from 43690 to 43690 has kernels for all operators where the precision is fp8' \
+  fuse search --precision fp8 \
   --space 43690..43690
-refused 3 'no ' query --precision fp8
+refused 3 'no ' fuse query --precision fp8
 
 # One plan: in fp16, and with the largest precisions within the error.
 options='--space 48920..48920 --baseline 48920 --compiler nvcc'
 # shellcheck disable=SC2086
 fuse search $options --error 0.0201 --accuracy errors.json --format json >search.json 2>said || fail "exit $?"
-"$check_json" "$schemas/search.json" search.json || fail "schema of search"
+as_schema search search.json
 jq -e '(.precisions | map(.precision)) == ["fp16", "out,ffn1", "qkv,out"] and
   all(.precisions[]; .value == 48920 and .speedup > 0) and .precisions[0].error == 0.001 and
   (.precisions[2].error - 0.0134164) < 1e-6 and .best.compared' search.json >jq.txt || fail "$(jq -c .precisions search.json)"
@@ -70,10 +62,10 @@ fuse search $options --error 0.0201 --accuracy errors.json --format json 2>said 
 fuse query --format json >query.json 2>said
 jq -e '.best.precision == "fp16"' query.json >jq.txt || fail "nobody asked for e4m3"
 fuse query --precision out,qkv --format json >query.json 2>said
-"$check_json" "$schemas/search.json" query.json || fail "schema of query"
+as_schema search query.json
 jq -e '.best.precision == "qkv,out" and any(.best.schedule[]; contains("e4m3=qkv"))' query.json >jq.txt || fail "query"
 fuse explain best --precision qkv,out --accuracy errors.json --format json >explain.json 2>said
-"$check_json" "$schemas/explain.json" explain.json || fail "schema of explain"
+as_schema explain explain.json
 jq -e '.precision == "qkv,out" and .errors.qkv == 0.012 and .kernels[0].without_e4m3_us > 0 and
   .kernels[3].without_e4m3_us == null' explain.json >jq.txt || fail "explain"
 fuse explain best --precision qkv,out --accuracy errors.json >out 2>said
@@ -96,7 +88,7 @@ worst=$(sqlite3 "$FUSEPLAN_DB" "SELECT group_concat(relative_error) FROM trial W
 
 # A plan beside itself in fp16.
 fuse bench best --precision qkv,out --baseline 48920 --compiler nvcc --format json >bench.json 2>said
-"$check_json" "$schemas/bench.json" bench.json || fail "schema of bench"
+as_schema bench bench.json
 jq -e 'map([.value, .precision, .status]) == [[48920, "qkv,out", "ok"], [48920, "fp16", "ok"]] and
   .[0].baselines[0].speedup > 0' bench.json >jq.txt || fail "bench"
 fuseplan db check >out || fail "$(cat out)"

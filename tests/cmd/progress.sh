@@ -1,10 +1,9 @@
 #!/bin/sh
-# progress.sh FUSEPLAN CHECK_JSON SCHEMAS: what a command that takes long shows on a terminal and
+# progress.sh FUSEPLAN: what a command that takes long shows on a terminal and
 # elsewhere, and the events that it writes.
 set -eu
 . "$(dirname "$0")/suite.sh"
 export TERM=xterm
-check_json=$2 schemas=$3
 bench='fuseplan bench 32769 --target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1 --baseline none'
 
 # Waits until a command succeeds, a minute at most: what a loaded machine shows late is right too.
@@ -54,33 +53,29 @@ grep -q '^.\[Kvalue ' lines || fail "the line was not removed before the results
 sed -n '/^.\[Kvalue/,$p' lines | grep -q '| [0-9]*:' && fail "a line of progress among the results"
 
 echo "events"
-"$check_json" "$schemas/events.json" quiet.ndjson || fail "schema events"
+as_schema events quiet.ndjson
 jq -se '(.[0] | .event == "start" and .command == "bench") and (.[-1] | .event == "end" and .exit_status == 3) and
   ([.[].elapsed_s] | . == sort) and any(.[]; .event == "step" and .part.phase == "compiling")' quiet.ndjson >jq.txt ||
   fail "events: $(cat quiet.ndjson)"
 awk 'BEGIN { for (i = 0; i < 16; i++) { b = ""; for (k = 0; k < 4; k++) b = b int(i / 2 ^ k) % 2;
   print "100010100010" b, 10 + i } }' >times.txt
-train='fuseplan train --data times.txt -q'
-$train --events - --format csv >both.txt
+train() { fuseplan train --data times.txt -q "$@"; }
+train --events - --format csv >both.txt
 head -n 1 both.txt | grep -q '"event":"start"' || fail "--events -: no events"
 grep -q '^default,16,' both.txt || fail "--events -: no results"
 touch real.ndjson && ln -s real.ndjson link.ndjson
-$train --events link.ndjson >results.txt
+train --events link.ndjson >results.txt
 if [ ! -L link.ndjson ] || [ ! -s real.ndjson ]; then fail "a symlink was replaced"; fi
 
 echo "events that cannot be written"
-code=0
-$train --events /dev/full >results.txt 2>said || code=$?
-[ "$code" -eq 1 ] || fail "/dev/full: exit $code"
-grep -q '^default ' results.txt || fail "/dev/full: no results"
+expect 1 train --events /dev/full
+grep -q '^default ' out || fail "/dev/full: no results"
 grep -q "events: cannot write '/dev/full': No space left" said || fail "/dev/full: said $(cat said)"
 mkfifo fifo
 : <fifo & # a reader that leaves at once
 code=0
-$train --events fifo >results.txt 2>said || code=$?
+train --events fifo >results.txt 2>said || code=$?
 wait
 grep -q '^default ' results.txt || fail "a reader that leaves ends the command: exit $code, $(cat said)"
-code=0
-$train --events missing/e.ndjson >results.txt 2>said || code=$?
-[ "$code" -eq 2 ] || fail "no directory: exit $code"
+expect 2 train --events missing/e.ndjson
 echo "all well"

@@ -1,26 +1,18 @@
 #!/bin/sh
-# ship.sh FUSEPLAN CHECK_JSON SOURCE: from a model's directory to a library that is verified on its weights, for the CPU.
+# ship.sh FUSEPLAN: from a model's directory to a library that is verified on its weights, for the CPU.
 # shellcheck disable=SC2086 # $ship is words
 set -eu
 . "$(dirname "$0")/suite.sh"
-check_json=$2 source=$3 families=$3/tests/data/families
+families=$tests/data/families
 mkdir bert
 cp "$families/bert/config.json" bert
 gzip -dc "$families/bert/model.safetensors.gz" >bert/model.safetensors
 ship='fuseplan ship --target cpu --budget 2 -q'
 
-# expect CODE COMMAND...
-expect() {
-  wanted=$1 code=0
-  shift
-  "$@" >out 2>said || code=$?
-  [ "$code" -eq "$wanted" ] || fail "exit $code, expected $wanted: $*: $(cat said)"
-}
-
 echo "one size"
 expect 0 $ship --model bert -b 1 -s 8 -o library --format json
 cp out out.json
-"$check_json" "$source/docs/schemas/ship.json" out.json || fail "schema ship"
+as_schema ship out.json
 jq -e 'map(.row) == ["unfused", "best", "library"] and (map(.error <= .allowed) | all) and .[1].error > 0 and
   .[2].error == 0 and .[0].value == 43690 and .[1].value == .[2].value and .[1].speedup > 0' out.json >jq.txt ||
   fail "rows: $(cat out.json)"
@@ -79,16 +71,15 @@ echo "a library whose example does not run"
 # shellcheck disable=SC2016
 make_does "$real"' "$@" && printf "#!/bin/sh\nexit 1\n" >"$3/example"'
 for sizes in 1 1,2; do
-  PATH=$root/bin:$PATH expect 1 $ship --model bert -b $sizes -s 8 -o library
-  grep -q 'example failed' said || fail "$(cat said)"
+  PATH=$root/bin:$PATH refused 1 'example failed' $ship --model bert -b $sizes -s 8 -o library
   unchanged "example"
 done
 
 echo "a library that cannot be built"
 make_does 'echo "no such compiler" >&2; exit 2'
 for directory in library new; do
-  PATH=$root/bin:$PATH expect 1 $ship --model bert -b 1 -s 8 -o $directory
-  grep -q "the library cannot be built, and nothing is written: make failed" said || fail "$(cat said)"
+  PATH=$root/bin:$PATH refused 1 "the library cannot be built, and nothing is written: make failed" \
+    $ship --model bert -b 1 -s 8 -o $directory
   unchanged "not built"
 done
 
@@ -113,28 +104,25 @@ grep -q '^missing  make ' out || fail "doctor: $(cat out)"
 fuseplan doctor | grep -q '^ok  *make  */' || fail "doctor does not find make"
 
 echo "wrong uses"
-expect 2 $ship -b 1 -s 8 -o new
-grep -q 'no model is given; add --model DIR' said || fail "$(cat said)"
-expect 2 $ship --model bert/config.json -b 1 -s 8 -o new
-grep -q "'bert/config.json' names no weights, on which the library is verified; name a directory" said || fail "$(cat said)"
-expect 2 $ship --model bert --weights none -b 1 -s 8 -o new
-grep -q "cannot read the weights 'none': No such file" said || fail "$(cat said)"
-expect 2 $ship --model bert -H 1 -b 1 -s 8 -o new
-grep -q "the weights '.*bert/model.safetensors': " said || fail "$(cat said)"
+refused 2 'no model is given; add --model DIR' $ship -b 1 -s 8 -o new
+refused 2 "'bert/config.json' names no weights, on which the library is verified; name a directory" \
+  $ship --model bert/config.json -b 1 -s 8 -o new
+refused 2 "cannot read the weights 'none': No such file" $ship --model bert --weights none -b 1 -s 8 -o new
+refused 2 "the weights '.*bert/model.safetensors': " $ship --model bert -H 1 -b 1 -s 8 -o new
 expect 2 $ship --model bert -b 1 -s 8 -o new --name 1st
-expect 2 $ship --model bert -b 1 -s 8 -o new --precision fp8
-grep -q 'a library has the scales of its model; add --calibration FILE' said || fail "$(cat said)"
-"$source/tests/cuda/scales.py" 0123456789abcdef 2 >scales
-expect 2 $ship --model bert -b 1 -s 8 -o new --precision fp8 --calibration scales
-grep -q "'scales': it is of weights 0123456789abcdef, and those of .* of another model" said || fail "$(cat said)"
-expect 2 fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 9 -o new --arch sm_90a
-grep -q "'sm_90a' names no processors" said || fail "$(cat said)"
+refused 2 'a library has the scales of its model; add --calibration FILE' \
+  $ship --model bert -b 1 -s 8 -o new --precision fp8
+"$tests/cuda/scales.py" 0123456789abcdef 2 >scales
+refused 2 "'scales': it is of weights 0123456789abcdef, and those of .* of another model" \
+  $ship --model bert -b 1 -s 8 -o new --precision fp8 --calibration scales
+refused 2 "'sm_90a' names no processors" \
+  fuseplan ship --target cpu --budget 2 --model bert -b 1 -s 9 -o new --arch sm_90a
 grep -q 'searching' said && fail "searched before it refused --arch"
 expect 2 $ship --model bert -b 1 -s 8
 mkdir others
 touch others/mine
-expect 2 $ship --model bert -b 1 -s 8 -o others
-grep -q "'others' holds what fuseplan did not write or what was changed since: 'mine'" said || fail "$(cat said)"
+refused 2 "'others' holds what fuseplan did not write or what was changed since: 'mine'" \
+  $ship --model bert -b 1 -s 8 -o others
 # of a large model the index of its shards
 mkdir shards
 cp bert/config.json shards
@@ -143,8 +131,8 @@ length=$(od -A n -t u8 -N 8 bert/model.safetensors | tr -d ' ')
 tail -c +9 bert/model.safetensors | head -c "$length" |
   jq '{weight_map: (del(.__metadata__) | map_values("model-00001-of-00001.safetensors"))}' \
     >shards/model.safetensors.index.json
-expect 2 fuseplan bench 41115 --target cpu --model shards -L 3 -b 1 -s 8
-grep -q "shards/model.safetensors.index.json' has 2 layers, and the workload has 3" said || fail "$(cat said)"
+refused 2 "shards/model.safetensors.index.json' has 2 layers, and the workload has 3" \
+  fuseplan bench 41115 --target cpu --model shards -L 3 -b 1 -s 8
 expect 2 $ship --model bert --preset bert-tiny -b 1 -s 8 -o new
 expect 2 $ship --model bert --layers 2 -b 1 -s 8 -o new
 unchanged "wrong uses"

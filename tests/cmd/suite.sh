@@ -3,7 +3,8 @@
 # shellcheck shell=sh
 set -eu
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-cached=$(realpath "$(dirname "$0")/../cached.sh")
+tests=$(realpath "$(dirname "$0")/..")
+schemas=$tests/../docs/schemas
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
@@ -11,7 +12,7 @@ export PATH HOME="$root" FUSEPLAN_DB="$root/suite.db" FUSEPLAN_CACHE="$root/cach
 unset FUSEPLAN_WISDOM CFLAGS LDFLAGS LDLIBS
 # shared with other suites: what they compiled
 mkdir cache
-ln -s "$cached" cached
+ln -s "$tests/cached.sh" cached
 export MAKEFLAGS="CC=$root/cached\ cc"
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 
@@ -22,6 +23,25 @@ fail() {
   [ ! -s said ] || cat said >&9
   exit 1
 }
+
+# expect CODE COMMAND...: that it exits so; what it prints is in `out`, and what it says in `said`.
+expect() {
+  wanted=$1 code=0
+  shift
+  "$@" >out 2>said || code=$?
+  [ "$code" -eq "$wanted" ] || fail "exit $code, expected $wanted: $*"
+}
+
+# refused CODE TEXT COMMAND...: that, and that it says so on standard error
+refused() {
+  ends=$1 text=$2
+  shift 2
+  expect "$ends" "$@"
+  grep -q -- "$text" said || fail "does not say '$text': $*"
+}
+
+# as_schema NAME FILE: that JSON is as docs/schemas/NAME.json says.
+as_schema() { "$tests/cmd/check_json.py" "$schemas/$1.json" "$2" || fail "not as the schema $1 says: $2"; }
 
 # change DATABASE SQL: as a user does it; VACUUM renews the checksums
 change() { sqlite3 "$1" "$2; VACUUM"; }
