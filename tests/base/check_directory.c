@@ -20,12 +20,11 @@ static void write_in(const char *dir, const char *name)
 /* The entries of a directory as one text. */
 static void check_entries(const char *dir, const char *expected)
 {
-    struct names found;
+    SCOPED_BY(names_release) struct names found;
     SCOPED_BUF text = BUF_INIT;
     OK(directory_list(dir, &found, &st));
     names_text(&found, &text);
     ck_assert_str_eq(text.ptr, expected);
-    names_release(&found);
 }
 
 static int write_whole(const char *dir, bool replace)
@@ -189,7 +188,7 @@ TEST_LOOP(what_a_killed_process_staged_is_removed, 0, 2)
 
 TEST(many_names_are_cut)
 {
-    struct names n = {.count = 0};
+    SCOPED_BY(names_release) struct names n = {.count = 0};
     SCOPED_BUF text = BUF_INIT;
     for (int i = 0; i < 6; i++)
         names_add(&n, "x");
@@ -199,7 +198,6 @@ TEST(many_names_are_cut)
     buf_reset(&text);
     names_text(&n, &text);
     ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x' and 2 more");
-    names_release(&n);
 }
 
 SUITE("directory", setup, test_dir_teardown)

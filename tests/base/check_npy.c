@@ -49,7 +49,7 @@ TEST_LOOP(reads_headers, 0, ARRAY_LEN(good))
 {
     struct npy a;
     size_t data = good[_i].type == NPY_FLOAT32 ? 24 : 6;
-    struct buf bytes = file_of(good[_i].major, good[_i].header, data);
+    SCOPED_BUF bytes = file_of(good[_i].major, good[_i].header, data);
     OK(npy_parse(bytes.ptr, bytes.len, &a, &st));
     ck_assert_int_eq(a.type, good[_i].type);
     ck_assert_int_eq(a.fortran_order, good[_i].fortran);
@@ -57,7 +57,6 @@ TEST_LOOP(reads_headers, 0, ARRAY_LEN(good))
     ck_assert_int_eq(a.shape[0], good[_i].rows);
     ck_assert_int_eq(a.shape[1], good[_i].columns);
     ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - data);
-    buf_release(&bytes);
 }
 
 #define HEADER(descr, order, shape)                                                                \
@@ -99,10 +98,9 @@ static const struct {
 TEST_LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed))
 {
     struct npy a;
-    struct buf bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
+    SCOPED_BUF bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
     FAILS(npy_parse(bytes.ptr, bytes.len, &a, &st), STATUS_USAGE, malformed[_i].found);
     ck_assert_ptr_null(a.data);
-    buf_release(&bytes);
 }
 
 /* The bytes of a number, in a file of one, and its value. */
@@ -134,12 +132,11 @@ TEST_LOOP(reads_numbers, 0, ARRAY_LEN(numbers))
     char header[80];
     struct npy a;
     snprintf(header, sizeof(header), HEADER("'%s'", "False", "(1,)"), numbers[_i].descr);
-    struct buf bytes = file_of(1, header, numbers[_i].len);
+    SCOPED_BUF bytes = file_of(1, header, numbers[_i].len);
     memcpy(bytes.ptr + bytes.len - numbers[_i].len, numbers[_i].bytes, numbers[_i].len);
     OK(npy_parse(bytes.ptr, bytes.len, &a, &st));
     ck_assert_int_eq(npy_count(&a), 1);
     ck_assert_double_eq(npy_value(&a, 0), numbers[_i].value);
-    buf_release(&bytes);
 }
 
 SUITE("npy", NULL, NULL)

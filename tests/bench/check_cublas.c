@@ -23,16 +23,14 @@ TEST_LOOP(library_runs_gemms, 0, ARRAY_LEN(products))
 {
     struct bench_options o = gpu_options();
     struct workload w;
-    struct trial t;
+    SCOPED_BY(trial_release) struct trial t;
     gpu_workload(SEQ_LEN, &w);
     w.dtype = products[_i].dtype;
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     library_trial(b, products[_i].first, products[_i].last, "", false, &t);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(t.resources.registers, 0);
     ck_assert_int_eq(t.resources.grid[0], 0);
-    trial_release(&t);
-    bench_close(b);
 }
 
 static const struct {
@@ -48,7 +46,7 @@ static const struct {
 TEST_LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms))
 {
     struct trial t;
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     library_trial(b, 7, 8, algorithms[_i].schedule, false, &t);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(t.reason.code, algorithms[_i].reason);
@@ -57,7 +55,6 @@ TEST_LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms))
     /* the device still works, and the verdict was not this one's */
     library_trial(b, 7, 8, "", false, &t);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* Packed rows run by the choice's algorithm, which is one of those for the next full step of rows:
@@ -77,13 +74,11 @@ TEST_LOOP(packed_rows_run_by_the_algorithm_of_their_step, 0, ARRAY_LEN(packings)
                          .head_size = 16,
                          .layers = 1,
                          .eps = 1e-5};
-    struct trial t;
+    SCOPED_BY(trial_release) struct trial t;
     workload_ready(&w, "full", packings[_i].lengths, NULL);
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     library_trial(b, 7, 8, "algorithm=3", true, &t);
     ck_assert_int_eq(t.status, packings[_i].status);
-    trial_release(&t);
-    bench_close(b);
 }
 
 /* What doctor says of the library. */
@@ -107,13 +102,12 @@ TEST(without_the_library_nothing_offers_it)
     check_doctor(ENV_OK, "cuBLASLt 13.2.4");
     hide_cublas();
     check_doctor(ENV_MISSING, "no cuBLASLt (libcublasLt.so)");
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     ck_assert_str_eq(bench_fingerprint(b)->libraries, "");
     int count = choices_for(bench_target(b), (struct segment){7, 8}, false, 100, choices);
     ck_assert_int_gt(count, 0);
     for (int i = 0; i < count; i++)
         ck_assert(!choices[i].impl->library);
-    bench_close(b);
 }
 
 SUITE("cublas", gpu_setup, test_dir_teardown)

@@ -6,7 +6,7 @@ enum { SCORES_SEQ_LEN = 300 };
 
 TEST(device_is_described)
 {
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     const struct fingerprint *f = bench_fingerprint(b);
     ck_assert_str_eq(f->device, "Fake GPU");
     ck_assert_str_eq(f->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
@@ -15,7 +15,6 @@ TEST(device_is_described)
     ck_assert_str_eq(f->libraries, "cuBLASLt 13.2.4");
     ck_assert_int_eq(f->units, 4);
     ck_assert_str_ne(f->driver, "");
-    bench_close(b);
 }
 
 /* What was compiled for another architecture is another device's in the database. */
@@ -25,10 +24,9 @@ TEST(architecture_can_be_chosen)
     setenv("FAKE_GPU", "later", 1);
     for (int own = 0; own < 2; own++) {
         o.arch = own != 0 ? 0 : 80;
-        struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+        SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SEQ_LEN);
         ck_assert_int_eq(bench_target(b)->arch, own != 0 ? 86 : 80);
         ck_assert_str_eq(bench_fingerprint(b)->capability, own != 0 ? "sm_86" : "sm_80");
-        bench_close(b);
     }
 }
 
@@ -56,8 +54,8 @@ TEST_LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels))
     struct bench_options o = gpu_options();
     if (kernels[_i].reason == STATUS_TIMEOUT)
         o.run_deadline_s = HANG_LIMIT_S;
-    struct bench *b = gpu_bench_of(&o, SEQ_LEN);
-    struct trial t = segment_trial(b, 8, 8);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, 8, 8);
     ck_assert_msg(t.status == kernels[_i].status, "%s", t.reason.message);
     ck_assert_msg(t.reason.code == kernels[_i].reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, kernels[_i].says) != NULL, "%s", t.reason.message);
@@ -69,8 +67,6 @@ TEST_LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels))
         ck_assert_int_ge(t.resources.grid[0], 1);
         ck_assert_int_ge(t.resources.block[0], 32);
     }
-    trial_release(&t);
-    bench_close(b);
 }
 
 /* The fake device has 4 multiprocessors with room for thread blocks of up to 100000 bytes. */
@@ -86,12 +82,10 @@ TEST_LOOP(few_thread_blocks_have_a_multiprocessor_each, 0, ARRAY_LEN(spreads))
 {
     setenv("FAKE_GPU", spreads[_i].gpu, 1);
     struct bench_options o = gpu_options();
-    struct bench *b = gpu_bench_of(&o, spreads[_i].seq_len);
-    struct trial t = segment_trial(b, spreads[_i].op, spreads[_i].op);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, spreads[_i].seq_len);
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, spreads[_i].op, spreads[_i].op);
     ck_assert_int_eq(t.resources.grid[0] <= 4, spreads[_i].few);
     ck_assert_int_eq(t.resources.shared_dynamic_bytes, spreads[_i].spread ? 50001 : 0);
-    trial_release(&t);
-    bench_close(b);
 }
 
 static void check_limit(double is, double expected)
@@ -111,14 +105,12 @@ TEST_LOOP(limits_are_the_devices, 0, 3)
         double flops_per_s, bytes_per_s;
     } devices[] = {{"", 4 * 1e9 * 128, 32e9}, {"shy", 4 * 1e9 * 128, NAN}, {"later", NAN, 32e9}};
     setenv("FAKE_GPU", devices[_i].gpu, 1);
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     ck_assert(isnan(bench_limits(b).flops_per_s)); /* nothing was measured */
-    struct trial t = segment_trial(b, 8, 8);
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, 8, 8);
     struct limits limits = bench_limits(b);
     check_limit(limits.flops_per_s, devices[_i].flops_per_s);
     check_limit(limits.bytes_per_s, devices[_i].bytes_per_s);
-    trial_release(&t);
-    bench_close(b);
 }
 
 /* The second session compiles nothing: what the compiler said the first time is kept. */
@@ -194,8 +186,8 @@ TEST_LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states))
 {
     SCOPED_BUF said = BUF_INIT;
     setenv("FAKE_NVML", states[_i].nvml, 1);
-    struct bench *b = gpu_bench();
-    struct trial t = segment_trial(b, 8, 8);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, 8, 8);
     const struct conditions *c = &t.conditions;
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(c->known, states[_i].known);
@@ -210,19 +202,16 @@ TEST_LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states))
     slowdown_text(c->slowed_by, &said);
     ck_assert_str_eq(said.ptr, states[_i].slowed_by);
     ck_assert_int_eq(bench_disturbance(b).measured, c->known);
-    trial_release(&t);
-    bench_close(b);
 }
 
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct bench *b;
     gpu_workload(SEQ_LEN, &w);
     FAILS(bench_open(o, &w, &b, &st), code, says);
-    workload_release(&w);
 }
 
 TEST(missing_and_mismatched_parts_are_named)
@@ -267,12 +256,11 @@ TEST_LOOP(too_little_gpu_memory_ends_the_work, 0, 2)
         setenv("FAKE_GPU_BYTES", "1024", 1);
     else
         write_text(test_path("code"), "fake vast\n");
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct choice c = gpu_choice(b, 8, 8);
     struct trial t;
     FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
           _i == 0 ? "of GPU memory, and 1008 B is available" : "cannot load it");
-    bench_close(b);
 }
 
 /* Op 3 has two tensors (B,H,S,S), op 8 none: where one finds room, the first alone fails. */
@@ -280,7 +268,7 @@ TEST(candidate_too_large_for_the_gpu_fails_alone)
 {
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU_BYTES", "3000000", 1);
-    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     for (int tries = 0; tries < 2; tries++) {
         struct trial large = segment_trial(b, 3, 3), small = segment_trial(b, 8, 8);
         ck_assert_int_eq(large.status, TRIAL_FAILED);
@@ -291,7 +279,6 @@ TEST(candidate_too_large_for_the_gpu_fails_alone)
         trial_release(&large);
         trial_release(&small);
     }
-    bench_close(b);
 }
 
 /* What another program has taken since the worker began is no candidate's fault: nothing is said of
@@ -301,7 +288,7 @@ TEST(memory_that_another_program_takes_ends_the_work)
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU_BYTES", "3500000", 1);
     setenv("FAKE_GPU_OTHERS", test_path("others"), 1);
-    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     struct trial t = segment_trial(b, 8, 8);
     check_ok(&t);
     write_text(test_path("others"), "");
@@ -314,7 +301,6 @@ TEST(memory_that_another_program_takes_ends_the_work)
     unlink(test_path("others"));
     t = segment_trial(b, 3, 3);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -324,7 +310,7 @@ TEST(memory_that_another_program_takes_ends_the_work)
 TEST(fault_is_tried_twice_and_given_up)
 {
     write_text(test_path("code"), "fake fault\n");
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct trial t = segment_trial(b, 8, 8);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_str_eq(text_of("faults"), "xx");
@@ -333,7 +319,6 @@ TEST(fault_is_tried_twice_and_given_up)
     write_text(test_path("code"), "fake right\n");
     t = segment_trial(b, 3, 3);
     check_ok(&t);
-    bench_close(b);
 }
 
 SUITE("cuda", gpu_setup, test_dir_teardown)

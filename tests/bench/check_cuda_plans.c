@@ -56,12 +56,12 @@ TEST_LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts))
     w.chain = chain_find(parts[_i].chain);
     w.rope_theta = 100;
     setenv("FAKE_CHAIN", parts[_i].chain, 1);
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     struct sampling how = sampling_exhaustive;
     how.all_layers = how.all_rows = parts[_i].says == NULL;
     struct choice wrong = gpu_choice(b, s.first, s.last);
     gpu_build(b, &wrong, parts[_i].code);
-    struct trial t = plan_trial(b, "0-1,2-6,7-14", &how);
+    SCOPED_BY(trial_release) struct trial t = plan_trial(b, "0-1,2-6,7-14", &how);
     if (parts[_i].says != NULL) {
         check_failed(&t, STATUS_WRONG, parts[_i].says);
         t = plan_trial(b, "0-14", &sampling_exhaustive);
@@ -70,8 +70,6 @@ TEST_LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(parts))
     ck_assert_int_ge(t.sample_count, sampling_exhaustive.min_samples);
     ck_assert_int_le(t.sample_count, sampling_exhaustive.max_samples);
     ck_assert_double_gt(t.ms.median, 0);
-    trial_release(&t);
-    bench_close(b);
 }
 
 enum { MANY = 4096 };
@@ -99,7 +97,7 @@ TEST_LOOP(memory_is_hashed_on_the_gpu, 0, ARRAY_LEN(hashes))
     setenv("FAKE_HASHES", test_path("hashes"), 1);
     write_text(test_path("hashes"), "");
     struct bench_options o = gpu_options();
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     struct choice last = gpu_choice(b, 7, 14);
     gpu_build(b, &last, hashes[_i].code);
     struct candidate c = candidate_of(b, "0-1,2-6,7-14");
@@ -116,7 +114,6 @@ TEST_LOOP(memory_is_hashed_on_the_gpu, 0, ARRAY_LEN(hashes))
     }
     ck_assert_uint_ge(strlen(text_of("hashes")), hashes[_i].least);
     ck_assert_uint_le(strlen(text_of("hashes")), hashes[_i].most);
-    bench_close(b);
 }
 
 /* Layer 1 is local: its mask and its rotations are others. */
@@ -133,12 +130,11 @@ TEST(plan_runs_both_kinds_of_layers)
     OK(workload_add_local(&w, "sliding:w=0", 10, 2, &st));
     OK(workload_check(&w, &st));
     OK(workload_build_mask(&w, NULL, &st));
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     how.all_layers = how.all_rows = true;
     struct trial t = plan_trial(b, "0-1,2-6,7-14", &how);
     ck_assert_double_lt(t.error, 1e-5);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* What a wrong kernel leaves in memory that all share must not make the next ones wrong: op 10
@@ -150,14 +146,13 @@ TEST(wrong_kernel_spoils_no_other)
     hide_cublas();
     gpu_workload(SEQ_LEN, &w);
     w.ffn = 1024;
-    struct bench *b = bench_of(&o, &w);
+    SCOPED_BY(bench_close_at) struct bench *b = bench_of(&o, &w);
     write_text(test_path("code"), "fake messy\n");
     struct trial t = segment_trial(b, 0, 0);
     check_failed(&t, STATUS_WRONG, "");
     write_text(test_path("code"), "fake right\n");
     t = plan_trial(b, "0-1", &sampling_exhaustive);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* A kernel of microseconds that takes 2 ms while it is verified and calibrated: a sample of one run
@@ -165,12 +160,10 @@ TEST(wrong_kernel_spoils_no_other)
 TEST(samples_are_long_once_the_gpu_is_awake)
 {
     write_text(test_path("code"), "fake waking 8\n");
-    struct bench *b = gpu_bench();
-    struct trial t = segment_trial(b, 8, 8);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, 8, 8);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_double_gt(t.time_s / t.sample_count, 1e-4);
-    trial_release(&t);
-    bench_close(b);
 }
 
 /* The first plan was verified before the second one spoils what both read. */
@@ -178,7 +171,7 @@ TEST(wrong_plan_spoils_none_beside_it)
 {
     static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
     struct trial t[2];
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct candidate c[] = {candidate_of(b, "0-14"), candidate_of(b, "0-7,8-14")};
     gpu_build(b, &c[1].choices[1], "fake vandal\n");
     OK(bench_compare(b, c, 2, &how, t, &st));
@@ -186,7 +179,6 @@ TEST(wrong_plan_spoils_none_beside_it)
     ck_assert_int_eq(t[1].reason.code, STATUS_WRONG);
     trial_release(&t[0]);
     trial_release(&t[1]);
-    bench_close(b);
 }
 
 /* Segments that differ in their operands alone may have one binary and one schedule.  The verdict
@@ -194,7 +186,7 @@ TEST(wrong_plan_spoils_none_beside_it)
 TEST(segments_of_one_binary_are_each_verified)
 {
     static const struct sampling verify_only = {.max_samples = 0};
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct choice c[] = {gpu_choice(b, 8, 8), gpu_choice(b, 13, 13)};
     const struct binary *binaries[ARRAY_LEN(c)];
     struct trial t[ARRAY_LEN(c)];
@@ -211,7 +203,6 @@ TEST(segments_of_one_binary_are_each_verified)
     ck_assert_double_lt(t[1].error, 0.1);
     for (size_t i = 0; i < ARRAY_LEN(c); i++)
         trial_release(&t[i]);
-    bench_close(b);
 }
 
 /* Another process measures on the first GPU of the machine, whatever number each gives it. */
@@ -229,7 +220,7 @@ TEST_LOOP(gpu_is_locked_by_its_uuid, 0, 3)
     ck_assert_int_eq(flock(lock, LOCK_EX), 0);
     setenv("CUDA_VISIBLE_DEVICES", views[_i].visible, 1);
     o.target.device = views[_i].device;
-    struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SEQ_LEN);
     struct choice c = gpu_choice(b, 8, 8);
     struct trial t;
     gpu_build(b, &c, "fake right\n");
@@ -241,7 +232,6 @@ TEST_LOOP(gpu_is_locked_by_its_uuid, 0, 3)
     else
         ck_assert_ptr_nonnull(strstr(st.message, "no turn on cuda:"));
     close(lock);
-    bench_close(b);
 }
 
 static const struct bench *victim;
@@ -258,20 +248,19 @@ TEST(kills_from_outside_are_nobodys_failure)
     struct bench_options o = gpu_options();
     struct trial t;
     o.listener = (struct listener){.report = kill_worker};
-    struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench_of(&o, SEQ_LEN);
     struct choice c = gpu_choice(b, 8, 8);
     victim = b;
     gpu_build(b, &c, "fake hang\n");
     FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
           "the worker was ended from outside twice");
-    bench_close(b);
 }
 
 /* The driver's kernels leave made-up times, see fake/cuda.c, and none that tells products apart. */
 TEST(stamps_say_where_the_time_goes)
 {
     struct stamps found;
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-1,2-6,7-14");
     OK(bench_stamps(b, &c, &found, &st));
     ck_assert_msg(found.reason.code == STATUS_OK, "%s", found.reason.message);
@@ -287,7 +276,6 @@ TEST(stamps_say_where_the_time_goes)
         ck_assert_double_nan(us[STAMP_PRODUCTS]);
         ck_assert_double_nan(us[STAMP_EPILOGUE]);
     }
-    bench_close(b);
 }
 
 /* A library's kernel leaves none.  The driver's clock stands while it runs. */
@@ -295,7 +283,7 @@ TEST(library_leaves_no_stamps)
 {
     struct stamps found;
     struct choice choices[64];
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-6,7-8,9-14");
     int n = choices_for(bench_target(b), (struct segment){7, 8}, false, 64, choices), i = 0;
     while (i < n && i < 64 && !choices[i].impl->library)
@@ -307,14 +295,13 @@ TEST(library_leaves_no_stamps)
     for (int phase = 0; phase < STAMP_PHASES; phase++)
         ck_assert_double_nan(found.us[1][phase]);
     ck_assert_double_eq_tol(found.us[2][STAMP_HAND_OVER], 1, 1e-3);
-    bench_close(b);
 }
 
 /* The kernel is right without stamps. */
 TEST(plan_that_fails_with_stamps_says_so)
 {
     struct stamps found;
-    struct bench *b = gpu_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-1,2-6,7-14");
     struct choice wrong = c.choices[1];
     wrong.stamped = true;
@@ -322,7 +309,6 @@ TEST(plan_that_fails_with_stamps_says_so)
     OK(bench_stamps(b, &c, &found, &st));
     ck_assert_int_eq(found.reason.code, STATUS_WRONG);
     ck_assert_ptr_nonnull(strstr(found.reason.message, "segment 2-6"));
-    bench_close(b);
 }
 
 SUITE("cuda plans", gpu_setup, test_dir_teardown)

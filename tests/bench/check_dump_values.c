@@ -170,8 +170,8 @@ static void run_layer(const struct workload *w, int layer, struct layer_inputs *
 
 TEST_LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases))
 {
-    struct workload own;
-    struct bench *b = open_case(_i, &own);
+    SCOPED_BY(workload_release) struct workload own;
+    SCOPED_BY(bench_close_at) struct bench *b = open_case(_i, &own);
     const struct workload *w = &own;
     struct candidate c = candidate_of(b, _i % 2 == 0 ? "0-7,8-9,10-14" : "1-6,10-11");
     struct layer_inputs first = layer_inputs_draw(w, wide, 0);
@@ -201,15 +201,13 @@ TEST_LOOP(y_follows_from_the_inputs, 0, ARRAY_LEN(cases))
     }
     oracle_layer_release(&out);
     layer_inputs_release(&first);
-    bench_close(b);
-    workload_release(&own);
 }
 
 /* The segment of attention: the GEMM's result and the weights, and what follows. */
 TEST_LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases))
 {
-    struct workload own;
-    struct bench *b = open_case(_i, &own);
+    SCOPED_BY(workload_release) struct workload own;
+    SCOPED_BY(bench_close_at) struct bench *b = open_case(_i, &own);
     const struct workload *w = &own;
     struct names files;
     struct candidate c = candidate_of(b, "1-6");
@@ -237,8 +235,6 @@ TEST_LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases))
     names_release(&files);
     oracle_layer_release(&out);
     layer_inputs_release(&in);
-    bench_close(b);
-    workload_release(&own);
 }
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
@@ -247,7 +243,7 @@ TEST(dump_is_whole_or_not_at_all)
     enum { FILES = 4 + 2 * 12 }; /* x, y, mask, the workload, and two layers' weights */
     static const char *const taken[] = {"place/taken", "place"};
     struct bench_options o = small_options(test_cache());
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct names found;
     OK(file_make_dirs(test_path("place/taken"), &st));
@@ -263,19 +259,17 @@ TEST(dump_is_whole_or_not_at_all)
     OK(directory_list(test_path("place/taken"), &found, &st));
     ck_assert_int_eq(found.count, 1 + FILES);
     names_release(&found);
-    bench_close(b);
 }
 
 /* Only the directory that the worker writes to has to be UTF-8. */
 TEST(dump_needs_a_path_that_can_travel)
 {
     struct bench_options o = small_options(test_cache());
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     OK(bench_dump(b, &c, test_path("caf\xe9"), false, &st));
     FAILS(bench_dump(b, &c, test_path("caf\xe9/dump"), false, &st), STATUS_ENVIRONMENT,
           "is not UTF-8");
-    bench_close(b);
 }
 
 SUITE("dump_values", test_dir_setup, test_dir_teardown)

@@ -88,28 +88,26 @@ TEST_LOOP(gated_plans_are_right, 0, ARRAY_LEN(precisions))
 
 TEST(packed_plans_are_right)
 {
-    struct bench *b = open_bench("20,9");
+    SCOPED_BY(bench_close_at) struct bench *b = open_bench("20,9");
     const struct sampling verify = {.all_layers = true};
     struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL);
     struct trial t;
     c.packed = true;
     OK(bench_plan(b, &c, &verify, &t, &st));
     check_ok(&t);
-    bench_close(b);
 }
 
 TEST_LOOP(segments_alone_are_right, 0, 2 * 8)
 {
     static const struct segment segments[] = {{0, 0}, {0, 1},   {1, 6},   {7, 8},
                                               {7, 9}, {10, 11}, {12, 13}, {12, 14}};
-    struct bench *b = open_with("bert", halves[_i / 8], NULL, false);
+    SCOPED_BY(bench_close_at) struct bench *b = open_with("bert", halves[_i / 8], NULL, false);
     const struct build_target t = target_of(b, GEMM_ALL);
     const struct choice c = choice_for(&t, segments[_i % 8].first, segments[_i % 8].last);
     struct trial trial;
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
     ck_assert_double_lt(trial.error, 0.5 * dtypes[halves[_i / 8]].tolerance);
     check_ok(&trial);
-    bench_close(b);
 }
 
 /* ---- cuBLASLt -------------------------------------------------------------------------------- */
@@ -150,20 +148,19 @@ TEST_LOOP(products_are_right, 0, 2 * ARRAY_LEN(products))
 
 TEST(wrong_products_are_found)
 {
-    struct bench *b = open_with("bert", DTYPE_FP16, NULL, true);
+    SCOPED_BY(bench_close_at) struct bench *b = open_with("bert", DTYPE_FP16, NULL, true);
     struct choice c = product_of(b, 10, 11, GEMM_ALL);
     struct trial trial;
     OK(schedule_parse(c.impl, "algorithm=1 e4m3=ffn1+ffn2", &c.schedule, &st));
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
     check_failed(&trial, STATUS_WRONG, "the output of ffn1_bias_gelu");
-    bench_close(b);
 }
 
 /* Layers of other scales, on rows with and without padding. */
 TEST_LOOP(plans_of_products_are_right, 0, 4)
 {
     const struct sampling verify = {.all_layers = true};
-    struct bench *b = open_with("bert", halves[_i / 2], "20,9", true);
+    SCOPED_BY(bench_close_at) struct bench *b = open_with("bert", halves[_i / 2], "20,9", true);
     struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL);
     struct trial t;
     c.choices[0] = product_of(b, 0, 0, GEMM_ALL);
@@ -171,7 +168,6 @@ TEST_LOOP(plans_of_products_are_right, 0, 4)
     c.packed = _i % 2 == 1;
     OK(bench_plan(b, &c, &verify, &t, &st));
     check_ok(&t);
-    bench_close(b);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -197,7 +193,7 @@ static const struct {
 TEST_LOOP(wrong_kernels_are_found, 0, 2 * ARRAY_LEN(faults))
 {
     const int i = _i / 2;
-    struct bench *b = open_with("bert", halves[_i % 2], NULL, false);
+    SCOPED_BY(bench_close_at) struct bench *b = open_with("bert", halves[_i % 2], NULL, false);
     const struct build_target t = target_of(b, GEMM_ALL);
     const struct segment s = faults[i].segment;
     const struct choice c = choice_for(&t, s.first, s.last);
@@ -205,13 +201,12 @@ TEST_LOOP(wrong_kernels_are_found, 0, 2 * ARRAY_LEN(faults))
     gpu_build(b, &c, faults[i].code);
     OK(bench_segment(b, &c, false, &sampling_search, &trial, &st));
     check_failed(&trial, STATUS_WRONG, faults[i].says);
-    bench_close(b);
 }
 
 /* What is stored in e4m3 alone is dumped as numbers of 4 significant bits. */
 TEST(codes_are_dumped_as_numbers)
 {
-    struct bench *b = open_bench(NULL);
+    SCOPED_BY(bench_close_at) struct bench *b = open_bench(NULL);
     const struct build_target t = target_of(b, GEMM_ALL);
     const struct choice c = choice_for(&t, 10, 11);
     SCOPED_BUF bytes = BUF_INIT;
@@ -228,13 +223,12 @@ TEST(codes_are_dumped_as_numbers)
         sum += fabsf(values[i]);
     }
     ck_assert_double_gt(sum, 0);
-    bench_close(b);
 }
 
 /* A segment of another precision than its neighbours leaves them what they do not read. */
 TEST(stale_copies_are_found)
 {
-    struct bench *b = open_bench(NULL);
+    SCOPED_BY(bench_close_at) struct bench *b = open_bench(NULL);
     const struct sampling verify = {.all_layers = true, .all_rows = true};
     struct candidate c = candidate_with(b, "0-0,1-6,7-9,10-11,12-14", GEMM_ALL),
                      other = candidate_with(b, "0-0,1-6,7-9,10-11,12-14",
@@ -243,7 +237,6 @@ TEST(stale_copies_are_found)
     c.choices[2] = other.choices[2];
     OK(bench_plan(b, &c, &verify, &t, &st));
     check_failed(&t, STATUS_WRONG, "layer 0");
-    bench_close(b);
 }
 
 SUITE("e4m3", gpu_setup, test_dir_teardown)

@@ -79,11 +79,10 @@ static void shared_setup(void)
     snprintf(cache, sizeof(cache), "%s/cache", shared_dir);
     write_faulty_compiler(shared_dir);
     struct bench_options o = faulty_options(cache);
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     double start = clock_seconds();
     next_one_works(b);
     hang_limit_s = fmax(1, 4 * (clock_seconds() - start));
-    bench_close(b);
 }
 
 static struct bench *bench;

@@ -23,13 +23,12 @@ TEST_LOOP(plans_run_both_kinds, 0, ARRAY_LEN(plans))
     static const struct sampling all = {
         .min_samples = 6, .max_samples = 6, .all_layers = true, .all_rows = true};
     struct bench_options o = small_options(test_path("cache"));
-    struct bench *b = open_kinds("pre+gate+rope", &o);
+    SCOPED_BY(bench_close_at) struct bench *b = open_kinds("pre+gate+rope", &o);
     struct trial t = plan_trial(b, plans[_i], &all);
     ck_assert_double_lt(t.error, 1e-5);
     check_ok(&t);
     t = segment_trial(b, 1, 5);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* A segment that is wrong in local layers alone. */
@@ -40,14 +39,13 @@ TEST(fault_of_one_kind_is_found)
     struct bench_options o = small_options(test_path("cache"));
     snprintf(compiler, sizeof(compiler), "%s", test_path("compiler"));
     o.compiler = compiler;
-    struct bench *b = open_kinds("bert", &o);
+    SCOPED_BY(bench_close_at) struct bench *b = open_kinds("bert", &o);
     write_text(test_path("faults/02_06.c"),
                "{ honest(a); if (a->mask.words[1] == 2) a->tensor[7][0] += 1; }");
     struct trial t = segment_trial(b, 2, 6);
     check_failed(&t, STATUS_WRONG, "segment 2-6 (generated) in local layers: wrong result");
     t = segment_trial(b, 2, 5);
     check_ok(&t);
-    bench_close(b);
 }
 
 SUITE("kinds", test_dir_setup, test_dir_teardown)

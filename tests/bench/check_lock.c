@@ -249,7 +249,7 @@ TEST(removed_lock_is_made_anew)
 TEST(sessions_take_turns)
 {
     struct bench_options o = small_options(test_cache());
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct candidate c;
     struct trial t;
     candidate_default(&build_cpu, plan_from_value(0x7fff), &c);
@@ -264,7 +264,6 @@ TEST(sessions_take_turns)
     t = segment_trial(b, 14, 14);
     check_ok(&t);
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
-    bench_close(b);
 }
 
 SUITE("lock", setup, test_dir_teardown)

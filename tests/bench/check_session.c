@@ -26,15 +26,14 @@ static void check_trial(const struct trial *t)
 
 static void check_segment(struct bench *b, int first, int last)
 {
-    struct trial t = segment_trial(b, first, last);
+    SCOPED_BY(trial_release) struct trial t = segment_trial(b, first, last);
     check_trial(&t);
-    trial_release(&t);
 }
 
 /* Programs that want every core keep threads waiting, and that is told. */
 TEST(load_of_others_is_noticed)
 {
-    struct bench *b = honest_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = honest_bench();
     int count = cpu_threads();
     pid_t *others = mem_alloc((size_t)count, sizeof(*others));
     for (int i = 0; i < count; i++)
@@ -56,7 +55,6 @@ TEST(load_of_others_is_noticed)
     ck_assert_double_gt(t.conditions.waited_share, 0.1);
     ck_assert_int_eq(bench_disturbance(b).crowded, 1);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* What a bench has told its listener. */
@@ -80,7 +78,7 @@ TEST(candidates_are_compared_in_pairs)
     struct told told = {.rounds = 0};
     struct bench_options o = small_options(test_cache());
     o.listener = (struct listener){listen, &told};
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct candidate c[] = {candidate_of(b, "0-7,8-9,10-14"), candidate_of(b, "0-7,8-14")};
     struct trial t[2];
     OK(bench_compare(b, c, 2, &how, t, &st));
@@ -91,21 +89,18 @@ TEST(candidates_are_compared_in_pairs)
         trial_release(&t[i]);
     }
     ck_assert_int_ge(told.rounds, 8); /* told before each sample */
-    bench_close(b);
 }
 
 TEST(hopeless_plan_is_censored)
 {
-    struct bench *b = honest_bench();
+    SCOPED_BY(bench_close_at) struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct sampling how = sampling_search;
-    struct trial t;
+    SCOPED_BY(trial_release) struct trial t;
     how.censor_above_ms = 1e-6;
     OK(bench_plan(b, &c, &how, &t, &st));
     ck_assert_int_eq(t.status, TRIAL_CENSORED);
     ck_assert_int_eq(t.sample_count, 2);
-    trial_release(&t);
-    bench_close(b);
 }
 
 static double verified_error(const struct bench_options *o, const char *verdict)
@@ -146,12 +141,11 @@ TEST(damaged_binary_is_rebuilt)
     struct bench_options o = small_options(test_path("cache"));
     struct choice c = choice_of(9, 9);
     for (int i = 0; i < 2; i++) {
-        struct bench *b = small_bench(&o);
+        SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
         OK(bench_build(b, &c, 1, NULL, &st));
         const struct binary *binary = builder_find(&b->builder, &c);
         check_segment(b, 9, 9);
         ck_assert_int_eq(truncate(binary->path, 1000), 0);
-        bench_close(b);
     }
 }
 
@@ -160,9 +154,9 @@ TEST(binary_in_use_is_not_trimmed)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     struct bench_options o = small_options(test_path("cache"));
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
-    struct cache shared;
+    SCOPED_BY(cache_release) struct cache shared;
     OK(bench_build(b, &c, 1, NULL, &st));
     const struct binary *built = builder_find(&b->builder, &c);
     ck_assert_int_eq(utimensat(AT_FDCWD, built->path, old, 0), 0);
@@ -171,8 +165,6 @@ TEST(binary_in_use_is_not_trimmed)
     shared.max_bytes = 0;
     cache_trim(&shared);
     ck_assert(file_exists(built->path));
-    cache_release(&shared);
-    bench_close(b);
 }
 
 /* ---- the first look at a compiler ------------------------------------------------------------ */
@@ -257,7 +249,7 @@ static const struct {
 
 TEST(bad_environments_are_refused)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     small_workload(&w);
     struct bench_options o = small_options(test_cache());
     w.dtype = DTYPE_FP16;
@@ -272,7 +264,6 @@ TEST(bad_environments_are_refused)
     o.compiler = NULL;
     o.worker_path = "/nowhere/fuseplan-worker";
     check_refused(&o, &w, STATUS_ENVIRONMENT, "/nowhere/fuseplan-worker");
-    workload_release(&w);
 }
 
 /* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
@@ -290,7 +281,7 @@ TEST(small_address_space_is_refused)
     return;
 #endif
     struct bench_options o = small_options(test_path("cache"));
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct bench *b;
     small_workload(&w);
     const rlim_t bytes = limit_space(cpu_threads() + 1, 1 << 20);
@@ -299,7 +290,6 @@ TEST(small_address_space_is_refused)
     FAILS(bench_open(&o, &w, &b, &st), STATUS_ENVIRONMENT, "OpenBLAS on");
     ck_assert_ptr_nonnull(strstr(st.message, "'ulimit -v'"));
     ck_assert_double_lt(clock_seconds() - start, 30);
-    workload_release(&w);
 }
 
 static volatile sig_atomic_t stop;
@@ -335,7 +325,7 @@ TEST(stop_flag_ends_the_work)
 {
     struct bench_options o = small_options(test_cache());
     o.stop = &stop;
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct choice c = choice_of(9, 9);
     struct trial t;
     stop = 1;
@@ -343,7 +333,6 @@ TEST(stop_flag_ends_the_work)
     ck_assert_ptr_null(t.samples_ms);
     stop = 0; /* the session is whole */
     check_segment(b, 9, 9);
-    bench_close(b);
 }
 
 SUITE("session", test_dir_setup, test_dir_teardown)

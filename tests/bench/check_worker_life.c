@@ -30,7 +30,7 @@ static void plant(const char *body)
  * its tries. */
 TEST(idle_workers_death_counts_for_nobody)
 {
-    struct bench *b = faulty_bench(10);
+    SCOPED_BY(bench_close_at) struct bench *b = faulty_bench(10);
     OK(session_start_worker(b, &st));
     kill(program_of(b->client.process.pid), SIGKILL);
     while (pid_state(b->client.process.pid) != 'Z')
@@ -38,13 +38,12 @@ TEST(idle_workers_death_counts_for_nobody)
     plant("if (access(path, F_OK) != 0) { fclose(fopen(path, \"w\")); abort(); } honest(a);");
     struct trial t = segment_trial(b, 14, 14);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* What a worker gives back at its end the session does not wait for, and another one may follow. */
 TEST(worker_ends_beside_the_session)
 {
-    struct bench *b = faulty_bench(10);
+    SCOPED_BY(bench_close_at) struct bench *b = faulty_bench(10);
     OK(session_start_worker(b, &st));
     pid_t first = b->client.process.pid;
     bench_end_turn(b);
@@ -56,7 +55,6 @@ TEST(worker_ends_beside_the_session)
     ck_assert_int_ne(b->client.process.pid, first);
     bench_end_turn(b);
     bench_end_turn(b);
-    bench_close(b);
 }
 
 /* Nor is the search at its end if one is killed before it has answered for the first time. */
@@ -71,10 +69,9 @@ TEST(worker_is_started_twice)
     write_script(test_path("worker"), text);
     struct bench_options o = small_options(test_cache());
     o.worker_path = test_path("worker");
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     struct trial t = segment_trial(b, 14, 14);
     check_ok(&t);
-    bench_close(b);
 }
 
 /* A worker that others end in two tries running, as the system does where memory is short, says
@@ -118,7 +115,7 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");
     o.listener = (struct listener){.report = kill_worker};
-    struct bench *b = small_bench(&o);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
     killer.bench = b;
     killer.signal = kills[_i].signal;
     killer.left = kills[_i].times;
@@ -136,7 +133,6 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
         check_failed(&t, kills[_i].code, kills[_i].says);
     else
         check_ok(&t);
-    bench_close(b);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -153,7 +149,7 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
 
 TEST(daemon_of_a_candidate_ends_with_its_worker)
 {
-    struct bench *b = faulty_bench(10);
+    SCOPED_BY(bench_close_at) struct bench *b = faulty_bench(10);
     plant(DAEMON " honest(a);");
     struct trial t = segment_trial(b, 14, 14);
     trial_release(&t);
@@ -161,7 +157,6 @@ TEST(daemon_of_a_candidate_ends_with_its_worker)
     ck_assert_int_ne(pid_state(left), 'X');
     client_stop(&b->client);
     ck_assert(pid_ends(left));
-    bench_close(b);
 }
 
 /* Also where the search is killed with SIGKILL.  _i: it is a compiler's child. */

@@ -173,7 +173,7 @@ TEST(gates_join_gemms_and_rotations_do_not)
 /* A target that lacks code for an operator of a chain says so before anything is compiled. */
 TEST(chains_without_code_are_refused)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.seq_len = 64;
     w.ffn = 3072;
@@ -183,7 +183,6 @@ TEST(chains_without_code_are_refused)
     FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "needs a weight that an operator lacks");
     t = build_target_of(TARGET_CPU, "avx512", false, &w);
     OK(build_check(&t, &w, &st));
-    workload_release(&w);
 }
 
 SUITE("chains", NULL, NULL)

@@ -311,7 +311,7 @@ TEST(precision_without_kernels_is_refused)
                    {{10, 11}, 1 << GEMM_FFN1 | 1 << GEMM_FFN2},
                    {{13, 14}, 1 << GEMM_QKV},
                    {{0, 14}, GEMM_ALL}};
-    struct workload w = workload_of_195(DTYPE_FP16);
+    SCOPED_BY(workload_release) struct workload w = workload_of_195(DTYPE_FP16);
     struct build_target t = build_target_of(TARGET_CUDA, "sm_80", true, &w);
     for (size_t i = 0; i < ARRAY_LEN(touched); i++)
         for (int chain = 0; chain < 2; chain++)
@@ -335,7 +335,6 @@ TEST(precision_without_kernels_is_refused)
     }
     w.dtype = t.dtype = DTYPE_FP32;
     FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "no kernels for qkv on sm_90a in e4m3");
-    workload_release(&w);
 }
 
 /* Chains whose first tensors fit one kernel with attention, and those that are turned before it. */
@@ -349,7 +348,7 @@ static const struct {
 
 TEST_LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     struct plan plan;
     workload_init(&w);
     w.batch = 8, w.seq_len = 512, w.dtype = DTYPE_FP16, w.rope_theta = 1000;
@@ -361,13 +360,12 @@ TEST_LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected))
     ck_assert_int_eq(plan_expected(&t, &plan), expected[_i].value != 0);
     if (expected[_i].value != 0)
         ck_assert_uint_eq(plan_value(plan), expected[_i].value);
-    workload_release(&w);
 }
 
 /* Tiles of an order of tokens are launched for all layers alike. */
 TEST_LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.batch = 1, w.seq_len = 512, w.dtype = DTYPE_FP16;
     OK(mask_parse("strided:t=7", &w.mask_spec, &st));
@@ -376,7 +374,6 @@ TEST_LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3)
     OK(workload_check(&w, &st));
     OK(workload_build_mask(&w, NULL, &st));
     ck_assert_int_eq(build_target_of(TARGET_CUDA, "sm_90", true, &w).ordered, _i < 2);
-    workload_release(&w);
 }
 
 SUITE("cuda_choices", NULL, NULL)

@@ -31,7 +31,7 @@ static struct cuda_launch launch_of(const char *schedule, const struct workload 
 
 TEST_LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings))
 {
-    struct workload w = workload_of_195(DTYPE_FP16);
+    SCOPED_BY(workload_release) struct workload w = workload_of_195(DTYPE_FP16);
     struct cuda_launch l = launch_of(tilings[_i].schedule, &w);
     ck_assert_int_eq(l.tiling.rows, tilings[_i].rows);
     ck_assert(!l.tiling.ordered);
@@ -40,7 +40,6 @@ TEST_LOOP(hopper_attention_has_tiles_of_query_blocks, 0, ARRAY_LEN(tilings))
     ck_assert_int_eq(l.sync_words, FP_SYNC_TILES);
     ck_assert_int_eq(l.workspace_bytes, 0);
     ck_assert(!l.cooperative);
-    workload_release(&w);
 }
 
 /* 1024 tokens are 16 query blocks.  In two parts every tile comes twice, heads count arrivals, and
@@ -52,7 +51,7 @@ TEST(a_cover_in_parts_needs_counters_and_sums)
         int parts;
     } cases[] = {{"full", 1}, {"dilated:w=40,d=3", 1}, {"strided", 2}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct workload w;
+        SCOPED_BY(workload_release) struct workload w;
         workload_init(&w);
         w.batch = 3;
         w.seq_len = 1024;
@@ -65,7 +64,6 @@ TEST(a_cover_in_parts_needs_counters_and_sums)
         ck_assert_int_eq(l.tiles, cases[i].parts * 3 * 2 * 16);
         ck_assert_int_eq(l.sync_words, FP_SYNC_TILES + (joins ? 3 * 2 : 0));
         ck_assert_int_eq(l.workspace_bytes, joins ? 3 * 2 * 1024 * 4 : 0);
-        workload_release(&w);
     }
 }
 
@@ -81,7 +79,7 @@ TEST(narrow_bands_may_be_joined)
                  {"causal", "strided", 300, false},   {"causal", "sliding:w=3", 300, true},
                  {"strided", "causal", 300, false},   {"causal", NULL, 1921, true}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct workload w;
+        SCOPED_BY(workload_release) struct workload w;
         workload_init(&w);
         w.batch = 1;
         w.layers = 2;
@@ -91,7 +89,6 @@ TEST(narrow_bands_may_be_joined)
         workload_ready(&w, cases[i].mask, NULL, NULL);
         ck_assert_msg(build_target_of(TARGET_CUDA, "sm_90", false, &w).joined == cases[i].joined,
                       "%s", cases[i].mask);
-        workload_release(&w);
     }
 }
 

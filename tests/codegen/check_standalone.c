@@ -34,7 +34,7 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                              .library = library};
     struct candidate c;
     struct plan p;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.batch = 1;
     w.seq_len = 65;
@@ -61,7 +61,6 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                                          .plans = &plan,
                                          .count = 1};
     standalone_emit(&spec, out);
-    workload_release(&w);
 }
 
 static void emit(const char *impl, const char *schedule, int tokens, struct standalone *out)

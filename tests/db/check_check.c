@@ -82,11 +82,10 @@ TEST(each_rule_is_told)
 {
     int problems;
     int64_t told = 0;
-    struct db *db = open_whole();
+    SCOPED_BY(db_close_at) struct db *db = open_whole();
     db_listen(db, (struct listener){.report = keep_step, .ctx = &told});
     OK(db_check(db, NULL, NULL, &problems, &st));
     ck_assert_int_ge(told, 20);
-    db_close(db);
 }
 
 TEST_LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted))
@@ -100,18 +99,17 @@ TEST_LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted))
     ck_assert_int_ge(sqlite3_changes(raw), 1);
     sqlite3_close(raw);
 
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
     OK(db_check(db, keep_problem, &found, &problems, &st));
     ck_assert_int_ge(problems, 1);
     ck_assert_msg(strstr(found.ptr, planted[_i].problem) != NULL, "%s", found.ptr);
-    db_close(db);
 }
 
 TEST(info_counts_and_measures)
 {
     struct db_info info;
-    struct db *db = open_whole();
+    SCOPED_BY(db_close_at) struct db *db = open_whole();
     OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.schema_version, schema_version);
     ck_assert_int_ge(info.bytes, 4096);
@@ -122,7 +120,6 @@ TEST(info_counts_and_measures)
     ck_assert_int_eq(info.samples, ARRAY_LEN(some_samples));
     ck_assert_int_eq(info.models, 0);
     ck_assert_int_eq(info.searches, 2);
-    db_close(db);
 }
 
 SUITE("db/check", memory_dir_setup, test_dir_teardown)

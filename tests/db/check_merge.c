@@ -18,13 +18,12 @@ static void make_three(void)
     static const char *const names[] = {"a.db", "b.db", "c.db"};
     int64_t study;
     for (int i = 0; i < (int)ARRAY_LEN(names); i++) {
-        struct db *db = open_named(names[i], &study);
+        SCOPED_BY(db_close_at) struct db *db = open_named(names[i], &study);
         char utc[] = "2026-01-01T00:00:00.000Z";
         utc[18] = (char)('0' + (i == 1 ? 9 : i)); /* b measured last */
         add_plan_at(db, study, 41115, 2 + i, utc);
         add_plan_at(db, study, 43690, 2 + i, "2026-01-01T00:00:00.000Z"); /* at once */
         fill(db, study);
-        db_close(db);
     }
 }
 
@@ -101,12 +100,11 @@ TEST_LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage))
     exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
     exec_sql(raw, damage[_i].sql);
     sqlite3_close(raw);
-    struct db *db = open_named("m.db", &study);
+    SCOPED_BY(db_close_at) struct db *db = open_named("m.db", &study);
     FAILS(db_merge(db, paths, 2, moved, &st), STATUS_DATABASE, damage[_i].message);
     paths[1] = test_path("none.db");
     FAILS(db_merge(db, paths, 2, moved, &st), STATUS_NOT_FOUND, "there is no database");
     expect_sql(db->handle, 0, "SELECT count(*) FROM trial");
-    db_close(db);
 }
 
 /* Neither database is damaged. */

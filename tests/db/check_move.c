@@ -54,7 +54,7 @@ TEST(pack_has_winners)
     struct db_choice choices[OP_COUNT], faster[OP_COUNT];
     SCOPED_BUF pack = BUF_INIT;
     struct status missing = STATUS_INIT;
-    struct db_best best;
+    SCOPED_BY(db_best_release) struct db_best best;
     struct db_workload other = a_workload;
     struct db *db = open_named("a.db", &study);
     other.text = "another";
@@ -90,7 +90,6 @@ TEST(pack_has_winners)
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 43690);
     ck_assert(best.final);
-    db_best_release(&best);
     db_close(db);
 }
 
@@ -233,13 +232,12 @@ TEST(line_is_told)
     };
     int64_t study;
     struct db_moved moved;
-    struct db *db = open_named("a.db", &study);
+    SCOPED_BY(db_close_at) struct db *db = open_named("a.db", &study);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         const char *path = test_path("t.txt");
         write_text("t.txt", texts[i].text);
         FAILS(db_import(db, &path, 1, &moved, &st), STATUS_USAGE, texts[i].message);
     }
-    db_close(db);
 }
 
 TEST(pipe_is_read_once)

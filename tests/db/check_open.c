@@ -189,7 +189,7 @@ TEST_LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped))
 
 TEST(link_leads_to_a_database_that_exists)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     int64_t study;
     ck_assert_int_eq(symlink("t.db", test_path("link")), 0);
     FAILS(db_open(test_path("link"), DB_WRITE, &db, &st), STATUS_DATABASE, FILE_DANGLES);
@@ -199,7 +199,6 @@ TEST(link_leads_to_a_database_that_exists)
     OK(db_open(test_path("link"), DB_WRITE, &db, &st));
     ck_assert_str_eq(db_path(db), test_path("link"));
     ck_assert(file_exists(test_path("t.db-wal")));
-    db_close(db);
 }
 
 /* _i inodes are left for the database (and its root directory), its WAL and its shared memory. */

@@ -8,14 +8,13 @@ static void make_database(void)
 {
     int64_t study;
     char search[HASH_TEXT_SIZE], comparison[16];
-    struct db *db = open_fresh(&study);
+    SCOPED_BY(db_close_at) struct db *db = open_fresh(&study);
     OK(db_search_start(db, study, "random", "{}", search, &st));
     for (int i = 0; i < 100; i++) {
         snprintf(comparison, sizeof(comparison), "c%d", i);
         struct db_trial trials[] = {plan_trial(i, 2), final_trial(i, 2, comparison)};
         OK(db_trials_add(db, study, trials, ARRAY_LEN(trials), &st));
     }
-    db_close(db);
 }
 
 static struct buf read_database(const char *path)
@@ -47,12 +46,11 @@ static bool is_noticed(void)
 /* Half of the pages are free then, as after 'db forget'. */
 static void free_pages(void)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     exec_sql(db->handle, "CREATE TABLE x AS SELECT randomblob(4096) FROM sample LIMIT 100;"
                          "DROP TABLE x");
     ck_assert_int_ge(count_sql(db->handle, "PRAGMA freelist_count"), 90);
-    db_close(db);
 }
 
 /* How many of FLIPS bits that are flipped one by one are noticed. */
@@ -88,13 +86,12 @@ TEST(page_in_anothers_place_is_noticed)
 {
     make_database();
     free_pages();
-    struct buf bytes = read_database(test_path("t.db"));
+    SCOPED_BUF bytes = read_database(test_path("t.db"));
     char *last = bytes.ptr + bytes.len - 4096;
     ck_assert_mem_ne(last - 4096, last, 4096);
     memcpy(last - 4096, last, 4096);
     OK(file_write(test_path("t.db"), bytes.ptr, bytes.len, &st));
     ck_assert(is_noticed());
-    buf_release(&bytes);
 }
 
 static void write_plainly(const char *path, const char *sql)

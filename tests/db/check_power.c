@@ -183,7 +183,7 @@ static void write_disk(const struct disk *d, const char *path)
 /* Opens what the disk holds, as a search would. */
 static void check_disk(const struct disk *d, int cut, int least)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     const char *path = test_path("cut.db");
     write_disk(d, path);
     st = STATUS_INIT;
@@ -194,7 +194,6 @@ static void check_disk(const struct disk *d, int cut, int least)
     ck_assert_msg(found >= least && count_sql(db->handle, "SELECT coalesce(max(plan) + 1, 0) FROM"
                                                           " trial") == found,
                   "cut at %d: %d trials, %d were stored", cut, found, least);
-    db_close(db);
 }
 
 static void disk_release(struct disk *d)

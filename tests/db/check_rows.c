@@ -90,7 +90,7 @@ static void plant(const char *sql)
 
 TEST_LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted))
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     SCOPED_BUF said = BUF_INIT;
     int problems;
     db_close(open_full());
@@ -100,7 +100,6 @@ TEST_LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted))
     ck_assert_msg(strstr(said.ptr, planted[_i].said) != NULL, "%s", said.ptr);
     OK(db_check(db, print_problem, NULL, &problems, &st));
     ck_assert_int_ge(problems, 1);
-    db_close(db);
 }
 
 static int keep_reason(void *ctx, const struct db_trial *t)
@@ -120,7 +119,7 @@ TEST(control_characters_are_escaped)
     struct db_study read;
     struct db_target target = a_target;
     target.device = "\x1b]0;a processor";
-    struct db *db = open_named("t.db", &study);
+    SCOPED_BY(db_close_at) struct db *db = open_named("t.db", &study);
     OK(db_study(db, &a_workload, &target, "1", &study, &st));
     struct db_trial failed = failed_trial(50, "wrong");
     failed.reason = said;
@@ -135,13 +134,12 @@ TEST(control_characters_are_escaped)
     db_time_release(&time);
     plant("UPDATE target SET device = CAST(x'1b' AS TEXT) WHERE id = 2");
     FAILS(db_study_read(db, study, &found, &read, &st), STATUS_DATABASE, "control characters");
-    db_close(db);
 }
 
 /* Every column that a statement names has a rule, but for ids that are not read. */
 TEST(every_column_has_a_rule)
 {
-    struct db *db = open_full();
+    SCOPED_BY(db_close_at) struct db *db = open_full();
     for (int id = 0; id < SQL_COUNT; id++) {
         struct query q = query_start(db, (enum db_statement)id);
         ck_assert_int_eq(q.result, SQLITE_OK);
@@ -153,7 +151,6 @@ TEST(every_column_has_a_rule)
                           name, sqlite3_sql(q.stmt));
         }
     }
-    db_close(db);
 }
 
 SUITE("db/rows", memory_dir_setup, test_dir_teardown)

@@ -31,7 +31,7 @@ TEST(page_describes_todays_version)
 /* From version _i, as that version's fuseplan left it, to today's. */
 TEST_LOOP(every_old_version_becomes_todays, 0, schema_version)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     int64_t study;
     sqlite3 *raw = open_raw(test_path("t.db"));
     OK(schema_migrate(raw, "t.db", schema_migrations, _i, &st));
@@ -44,7 +44,6 @@ TEST_LOOP(every_old_version_becomes_todays, 0, schema_version)
     OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.schema_version, schema_version);
     assert_whole(db);
-    db_close(db);
 }
 
 /* Today's database of what a version stored: a study and these rows. */
@@ -137,13 +136,12 @@ TEST_LOOP(statements_use_indexes, 0, SQL_COUNT)
         _i == SQL_FORGET_SEARCHES) /* looks for trials of each search */
         return;
     int64_t study;
-    struct db *db = open_fresh(&study);
+    SCOPED_BY(db_close_at) struct db *db = open_fresh(&study);
     struct query q = query_start(db, _i);
     ck_assert_int_eq(q.result, SQLITE_OK);
     char sql[2000];
     snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", sqlite3_sql(q.stmt));
     ck_assert_int_eq(sqlite3_exec(db->handle, sql, find_scan, (void *)names[_i], NULL), SQLITE_OK);
-    db_close(db);
 }
 
 SUITE("db/schema", memory_dir_setup, test_dir_teardown)

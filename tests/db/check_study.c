@@ -19,7 +19,7 @@ TEST(study_is_found_again)
 /* A workload's chain is a part of its text, and a column; BERT's is neither in a text. */
 TEST(chains_are_kept)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     SCOPED_BUF text = BUF_INIT;
     struct db_workload of;
     int64_t id;
@@ -38,7 +38,6 @@ TEST(chains_are_kept)
     expect_sql(db->handle, 2, "SELECT count(*) FROM workload WHERE chain = 'bert'");
     expect_sql(db->handle, 1,
                "SELECT count(*) FROM workload WHERE chain = 'pre' AND text LIKE '% chain=pre'");
-    workload_release(&w);
 }
 
 TEST(what_is_not_comparable_is_another_study)

@@ -99,7 +99,7 @@ TEST(file_that_cannot_be_read_is_refused)
 TEST(lock_of_another_is_waited_for_then_told)
 {
     int64_t study;
-    struct db *db = open_fresh(&study);
+    SCOPED_BY(db_close_at) struct db *db = open_fresh(&study);
     sqlite3 *raw = open_raw(test_path("t.db"));
     exec_sql(raw, "BEGIN IMMEDIATE");
     struct db_trial t = plan_trial(43690, 2);
@@ -112,7 +112,6 @@ TEST(lock_of_another_is_waited_for_then_told)
     exec_sql(raw, "COMMIT");
     sqlite3_close(raw);
     OK(db_trial_add(db, study, &t, &st));
-    db_close(db);
 }
 
 /* A disk that fills up, made of the limit on a file's size; the old limit, which takes it away. */

@@ -4,7 +4,7 @@
 /* What two processes do that search one study: neither stops, and the first result stays. */
 TEST(second_trial_yields_to_the_first)
 {
-    struct db *other;
+    SCOPED_BY(db_close_at) struct db *other;
     OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
     struct db_trial plans[] = {plan_trial(50, 3), plan_trial(50, 2)};
     struct db_trial segments[] = {segment_trial(some_choices, 3), segment_trial(some_choices, 2)};
@@ -18,7 +18,6 @@ TEST(second_trial_yields_to_the_first)
     expect_sql(db->handle, 9, "SELECT count(*) FROM choice");
     expect_sql(db->handle, 2, "SELECT count(*) FROM trial WHERE kind <> 'final' AND median_ms = 3");
     assert_whole(db);
-    db_close(other);
 }
 
 /* A stored failure may have been the machine's: it gives way, and its reason is kept.  A failure

@@ -285,13 +285,12 @@ TEST(a_next_layer_gets_what_it_reads)
 TEST(chain_is_checked)
 {
     struct chain c = chain_bert;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.batch = w.seq_len = 1;
     w.chain = &c;
     c.ops[8].skip = TENSOR_NONE;
     FAILS(workload_check(&w, &st), STATUS_USAGE, "operator 8");
-    workload_release(&w);
 }
 
 /* What another layer or operator reads is an output of its segment. */

@@ -44,7 +44,7 @@ static const struct {
 
 TEST_LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     make_workload(&w);
     ck_assert_int_eq(workload_tokens(&w), TOKENS);
     ck_assert_int_eq(w.blocks.kept, KEPT);
@@ -52,14 +52,13 @@ TEST_LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures))
     ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 2 * figures[_i].elements, 1e-9);
     w.dtype = DTYPE_TF32;
     ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 4 * figures[_i].elements, 1e-9);
-    workload_release(&w);
 }
 
 /* The same heads beside a hidden size of 4. */
 TEST(heads_beside_another_hidden_size_count_their_own_columns)
 {
     enum { HIDDEN = 4, A = D };
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     make_workload(&w);
     w.hidden = HIDDEN;
     workload_ready(&w, "causal", NULL, NULL);
@@ -76,7 +75,6 @@ TEST(heads_beside_another_hidden_size_count_their_own_columns)
     w.hidden = A;
     workload_ready(&w, "causal", NULL, NULL);
     ck_assert_ptr_eq(w.chain, &chain_bert);
-    workload_release(&w);
 }
 
 SUITE("cost", NULL, NULL)

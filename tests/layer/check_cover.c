@@ -99,12 +99,11 @@ TEST_LOOP(a_cover_holds_each_kept_element_once, 0, ARRAY_LEN(seq_lens))
 {
     int found = 0;
     for (size_t k = 0; k < ARRAY_LEN(mask_names); k++) {
-        struct mask m = mask_of(mask_names[k], seq_lens[_i]);
+        SCOPED_BY(mask_release) struct mask m = mask_of(mask_names[k], seq_lens[_i]);
         for (int set = 0; set < 3; set++) {
             int lengths[B];
             found += check_cover(&m, lengths_of(set, seq_lens[_i], lengths)) > 0;
         }
-        mask_release(&m);
     }
     if (seq_lens[_i] >= 333)
         ck_assert_int_ge(found, 9);
@@ -132,10 +131,9 @@ TEST(a_cover_of_a_file_depends_on_its_bits_alone)
 {
     static const int lengths[B] = {700, 65};
     for (int strays = 0; strays <= 40; strays += 40) {
-        struct mask m = batched_mask(700, 9, strays);
+        SCOPED_BY(mask_release) struct mask m = batched_mask(700, 9, strays);
         ck_assert_int_eq(check_cover(&m, NULL), strays > 0 ? 2 : 1);
         ck_assert_int_gt(check_cover(&m, lengths), 0);
-        mask_release(&m);
     }
 }
 
@@ -152,7 +150,7 @@ static const struct {
 
 TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
 {
-    struct mask m = mask_of(known[_i].mask, known[_i].seq_len);
+    SCOPED_BY(mask_release) struct mask m = mask_of(known[_i].mask, known[_i].seq_len);
     struct block_lists plain;
     struct cover c;
     block_lists_build(&m, 1, NULL, &plain);
@@ -162,7 +160,6 @@ TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
     ck_assert_int_eq(c.parts, known[_i].parts);
     cover_release(&c);
     block_lists_release(&plain);
-    mask_release(&m);
 }
 
 SUITE("cover", NULL, NULL)

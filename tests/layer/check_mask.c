@@ -119,14 +119,13 @@ TEST_LOOP(masks_are_as_defined, 0, ARRAY_LEN(definitions))
         int s = seq_lens[n];
         int64_t p[4];
         resolve(definitions[_i].p, s, p);
-        struct mask m = mask_of(definitions[_i].text, s);
+        SCOPED_BY(mask_release) struct mask m = mask_of(definitions[_i].text, s);
         ck_assert_int_eq(m.matrices, 1);
         ck_assert_int_eq(m.empty_rows, 0);
         for (int i = 0; i < s; i++)
             for (int j = 0; j < s; j++)
                 if (mask_keep(&m, 5, i, j) != keeps(definitions[_i].kind, i, j, s, p))
                     ck_abort_msg("%s at S=%d, i=%d, j=%d", definitions[_i].text, s, i, j);
-        mask_release(&m);
     }
 }
 

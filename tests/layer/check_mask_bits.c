@@ -37,13 +37,12 @@ static const struct {
 
 static void build_file(int n, struct mask_spec *spec, struct mask *m)
 {
-    struct buf npy =
+    SCOPED_BUF npy =
         npy_of(files[n].type, files[n].one, files[n].ndim, files[n].matrices, files[n].fortran);
     *spec = mask_spec_of("file:some/where,else:w=1.npy", S);
     ck_assert_str_eq(spec->path, "some/where,else:w=1.npy");
     int batch = files[n].ndim == 3 ? files[n].matrices : B;
     OK(mask_build(spec, batch, S, &npy, m, &st));
-    buf_release(&npy);
 }
 
 /* A hash is of the shape and the kept bits alone: however a file holds them. */
@@ -71,14 +70,12 @@ TEST_LOOP(files_hold_masks, 0, ARRAY_LEN(files))
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
 {
     SCOPED_BUF npy = BUF_INIT;
-    struct mask m;
+    SCOPED_BY(mask_release) struct mask m;
     int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
     npy_write(NPY_BOOL, ndim, shape, data, &npy);
-    struct mask_spec spec = mask_spec_of("file:x", seq_len);
+    SCOPED_BY(mask_spec_release) struct mask_spec spec = mask_spec_of("file:x", seq_len);
     OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
     strcpy(out, spec.content_hash);
-    mask_release(&m);
-    mask_spec_release(&spec);
 }
 
 TEST(hashes_differ_where_masks_do)
@@ -114,7 +111,7 @@ static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, con
                          const char *found, const char *says)
 {
     SCOPED_BUF npy = BUF_INIT;
-    struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
+    SCOPED_BY(mask_spec_release) struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
     struct mask m;
     npy_write(type, ndim, shape, data, &npy);
     FAILS(mask_build(&spec, 2, 8, &npy, &m, &st), STATUS_USAGE,
@@ -124,7 +121,6 @@ static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, con
     ck_assert_msg(says != NULL ? strstr(st.message, says) != NULL : strcmp(end, "(2,8,8)") == 0,
                   "%s", st.message);
     ck_assert_ptr_null(m.bits);
-    mask_spec_release(&spec);
 }
 
 TEST_LOOP(refuses_shapes, 0, ARRAY_LEN(bad_shapes))

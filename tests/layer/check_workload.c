@@ -17,12 +17,11 @@ static struct workload workload_of(int batch, int seq_len)
 TEST(text_names_other_chains)
 {
     SCOPED_BUF text = BUF_INIT;
-    struct workload w = workload_of(1, 8);
+    SCOPED_BY(workload_release) struct workload w = workload_of(1, 8);
     w.chain = chain_of_test(CHAIN_NO_BIAS);
     OK(workload_check(&w, &st));
     workload_text(&w, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, " mask=full chain=nobias"));
-    workload_release(&w);
 }
 
 static const char *const texts[] = {
@@ -44,12 +43,11 @@ static const char *const texts[] = {
 
 TEST_LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     SCOPED_BUF text = BUF_INIT;
     OK(workload_parse(texts[_i], &w, &st));
     workload_text(&w, &text);
     ck_assert_str_eq(text.ptr, texts[_i]);
-    workload_release(&w);
 }
 
 static const struct {
@@ -100,10 +98,9 @@ static const struct {
 
 TEST_LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     FAILS(workload_parse(bad_texts[_i].text, &w, &st), STATUS_USAGE, bad_texts[_i].expected);
     ck_assert_msg(strstr(st.message, "is not a workload") != NULL, "%s", st.message);
-    workload_release(&w);
 }
 
 /* ---- numbers that are refused ---------------------------------------------------------------- */
@@ -128,7 +125,7 @@ static const struct {
 
 TEST_LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers))
 {
-    struct workload w = workload_of(1, 512);
+    SCOPED_BY(workload_release) struct workload w = workload_of(1, 512);
     w.heads = 20;
     *(int *)((char *)&w + bad_numbers[_i].field) = bad_numbers[_i].value;
     FAILS(workload_check(&w, &st), STATUS_USAGE, bad_numbers[_i].found);
@@ -137,7 +134,6 @@ TEST_LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers))
     struct status lengths = STATUS_INIT; /* refused there too, before anything is allocated */
     ck_assert_int_eq(workload_draw_lengths(&w, 1, 0, &lengths), -1);
     ck_assert_str_eq(lengths.message, st.message);
-    workload_release(&w);
 }
 
 /* ---- lengths --------------------------------------------------------------------------------- */
@@ -151,18 +147,17 @@ static const struct {
 
 TEST_LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths))
 {
-    struct workload w = workload_of(3, 64);
+    SCOPED_BY(workload_release) struct workload w = workload_of(3, 64);
     FAILS(workload_parse_lengths(&w, bad_lengths[_i].text, &st), STATUS_USAGE,
           bad_lengths[_i].found);
     ck_assert_msg(strstr(st.message, bad_lengths[_i].expected) != NULL, "%s", st.message);
     FAILS(workload_draw_lengths(&w, _i % 2 == 0 ? 0 : 65, 0, &st), STATUS_USAGE, "give 1 to 64");
     ck_assert_ptr_null(w.lengths);
-    workload_release(&w);
 }
 
 TEST(full_lengths_are_none)
 {
-    struct workload w = workload_of(2, 64);
+    SCOPED_BY(workload_release) struct workload w = workload_of(2, 64);
     OK(workload_parse_lengths(&w, "64,64", &st));
     OK(workload_check(&w, &st));
     ck_assert_ptr_null(w.lengths);
@@ -171,7 +166,6 @@ TEST(full_lengths_are_none)
     ck_assert_int_eq(w.lengths[1], 63);
     w.lengths[1] = 65; /* set by a caller, not parsed */
     FAILS(workload_check(&w, &st), STATUS_USAGE, "batch row 1 is 65");
-    workload_release(&w);
 }
 
 /* lo and hi worked out by hand. */
@@ -186,7 +180,7 @@ static const struct {
 TEST_LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws))
 {
     enum { BATCH = 2000 };
-    struct workload w = workload_of(BATCH, draws[_i].seq_len);
+    SCOPED_BY(workload_release) struct workload w = workload_of(BATCH, draws[_i].seq_len);
     OK(workload_draw_lengths(&w, draws[_i].average, draws[_i].seed, &st));
     double sum = 0;
     int lo = draws[_i].lo, hi = draws[_i].hi, least = INT_MAX, most = 0;
@@ -201,7 +195,6 @@ TEST_LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws))
     ck_assert_int_eq(least, lo);
     ck_assert_int_eq(most, hi);
     ck_assert_double_eq_tol(sum / BATCH, draws[_i].average, (hi - lo) / 25.0 + 1e-9);
-    workload_release(&w);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -269,7 +262,7 @@ TEST(layers_are_of_two_kinds)
 /* Segments that neither mask nor rotate compute the same in all layers. */
 TEST(only_attention_knows_kinds)
 {
-    struct workload w = workload_of(1, 8);
+    SCOPED_BY(workload_release) struct workload w = workload_of(1, 8);
     OK(workload_add_local(&w, "causal", 0, 2, &st));
     OK(workload_check(&w, &st));
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 1}));
@@ -281,7 +274,6 @@ TEST(only_attention_knows_kinds)
     OK(workload_check(&w, &st));
     ck_assert(segment_has_kinds(&w, (struct segment){0, 1}));
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 0}));
-    workload_release(&w);
 }
 
 TEST(exported_libraries_number_functions_alike)

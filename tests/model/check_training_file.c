@@ -20,13 +20,12 @@ static const char *const same_rows[] = {
 
 TEST_LOOP(tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows))
 {
-    struct model_data p = parse(same_rows[_i], strlen(same_rows[_i]));
+    SCOPED_BY(model_data_release) struct model_data p = parse(same_rows[_i], strlen(same_rows[_i]));
     ck_assert_int_eq(p.count, 2);
     ck_assert_uint_eq(plan_value(p.plans[0]), 43690);
     ck_assert_double_eq(p.ms[0], 1.5);
     ck_assert_uint_eq(plan_value(p.plans[1]), plan_canonical(1));
     ck_assert_double_eq(p.ms[1], 2);
-    model_data_release(&p);
 }
 
 static const struct {

@@ -63,7 +63,7 @@ TEST_LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists))
     struct build_target target = hopper;
     struct candidate c;
     int64_t study;
-    struct db *db = open_stored(&study);
+    SCOPED_BY(db_close_at) struct db *db = open_stored(&study);
     target.arch = archs->arch[0];
     const struct choice_source from = {.db = db, .study = study, .target = &target, .archs = archs};
     OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
@@ -72,7 +72,6 @@ TEST_LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists))
                   stored[lists[_i].fastest].schedule);
     /* It won at a product, so the next product runs by it, too. */
     ck_assert_str_eq(c.choices[7].impl->name, stored[lists[_i].fastest].impl);
-    db_close(db);
 }
 
 enum { HOPPER_GEMM = 0, GENERATED = 1, LIBRARY = 4, NOTHING = -1 }; /* of stored */
@@ -96,7 +95,7 @@ TEST_LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere))
     struct segment of = elsewhere[_i].of;
     struct candidate c;
     int64_t study;
-    struct db *db = open_fresh(&study);
+    SCOPED_BY(db_close_at) struct db *db = open_fresh(&study);
     for (int i = 0; i < 2 && elsewhere[_i].timed[i] != NOTHING; i++) {
         int n = elsewhere[_i].timed[i];
         const struct db_choice choice = {{0, 0}, stored[n].impl, stored[n].schedule};
@@ -107,7 +106,6 @@ TEST_LOOP(implementation_that_won_elsewhere, 0, ARRAY_LEN(elsewhere))
     struct plan p = plan_of((uint16_t)((1U << of.last) - (1U << of.first)), false);
     OK(study_candidate(&from, p, &c, &st));
     ck_assert_str_eq(c.choices[of.first].impl->name, elsewhere[_i].impl);
-    db_close(db);
 }
 
 /* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
@@ -152,7 +150,7 @@ TEST_LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted))
 {
     struct candidate c;
     int64_t study;
-    struct db *db = open_compared(&study, &hopper, fitted[_i].segments);
+    SCOPED_BY(db_close_at) struct db *db = open_compared(&study, &hopper, fitted[_i].segments);
     const struct choice_source from = {.db = db,
                                        .study = study,
                                        .target = &hopper,
@@ -161,7 +159,6 @@ TEST_LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted))
     OK(study_candidate(&from, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
     assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);
-    db_close(db);
 }
 
 SUITE("search/candidate", test_dir_setup, test_dir_teardown)

@@ -120,7 +120,7 @@ TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
 {
     static const char peaks[] = "{\"peak_flops_per_s\": 9.89e14, \"peak_bytes_per_s\": 4.8e12}";
     const struct db_choice c = {{0, 0}, "generated", schedule};
-    struct workload w = workload_of_195(DTYPE_FP16);
+    SCOPED_BY(workload_release) struct workload w = workload_of_195(DTYPE_FP16);
     w.heads = 12;
     w.ffn = 3072;
     w.batch = 64;
@@ -153,7 +153,6 @@ TEST(gemms_in_e4m3_have_twice_the_peak_and_half_the_bytes)
                      explained_weight_bytes(k, &w, id);
         ck_assert_double_eq_tol(bytes, k->work.bytes, 1e-3);
     }
-    workload_release(&w);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */

@@ -116,7 +116,7 @@ TEST(expected_plan_that_fails)
 /* _i > 0: on a GPU.  There the first plan runs at another clock than those after it. */
 TEST_LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2)
 {
-    struct db_time first;
+    SCOPED_BY(db_time_release) struct db_time first;
     int64_t study;
     bool gpu = _i > 0;
     unsigned value = gpu ? EXPECTED_VALUE : 41115;
@@ -128,7 +128,6 @@ TEST_LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2)
     OK(study_open(bench, db, &study, &st));
     ck_assert_int_eq(db_time(db, study, value, "", &first, &st), 1);
     ck_assert_double_eq(first.ms.median, (gpu ? 1 : 3) * made_up_ms(&fake.space, value));
-    db_time_release(&first);
 }
 
 /* Nothing is expected on a CPU: the best plan of another mask comes first, by its schedules there,

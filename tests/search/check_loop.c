@@ -100,11 +100,10 @@ TEST(what_a_model_learns_from)
     history_add(&history, plans[0], (struct outcome){.status = TRIAL_OK, .ms = 2});
     history_add(&history, plans[1], (struct outcome){.status = TRIAL_FAILED, .ms = NAN});
     history_add(&history, plans[2], (struct outcome){.status = TRIAL_CENSORED, .ms = 5});
-    struct model_data t = training_of(&history);
+    SCOPED_BY(model_data_release) struct model_data t = training_of(&history);
     ck_assert_int_eq(t.count, 2);
     ck_assert(plan_equal(t.plans[1], plans[2]));
     ck_assert_double_eq(t.ms[1], 5);
-    model_data_release(&t);
 }
 
 /* All plans that fuse ops 0 and 1. */

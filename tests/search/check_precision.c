@@ -184,14 +184,13 @@ TEST(precisions_are_compared)
         ck_assert(isnan(e.measured[p]) ? isnan(stored.measured[p])
                                        : stored.measured[p] == e.measured[p]);
     for (int i = 0; i < 3; i++) {
-        struct db_best best;
+        SCOPED_BY(db_best_release) struct db_best best;
         db_set_precision(db, precisions[i]);
         OK(db_best(db, study, &best, &st));
         ck_assert(best.final);
         ck_assert_uint_eq(best.precision, precisions[i]);
         ck_assert(i == 0 || strcmp(best.comparison, comparison) == 0);
         snprintf(comparison, sizeof(comparison), "%s", best.comparison);
-        db_best_release(&best);
     }
     int compares = fake.compares;
     fake.precision = 0;

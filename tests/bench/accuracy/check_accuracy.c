@@ -61,7 +61,7 @@ static void release(struct run *r)
 static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool rounds,
                       struct oracle_layer *out)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     int64_t before = 0;
     workload_copy(&w, &r->w);
     w.seq_len = r->sentences.lengths[sentence];
@@ -78,7 +78,6 @@ static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool 
     struct rounding rounding = {.dtype = dtype, .stored = rounding_stored(w.chain)};
     layer_inputs_round(&w, &inputs, rounds ? &rounding : NULL, 1, out);
     layer_inputs_release(&inputs);
-    workload_release(&w);
 }
 
 /* _i: a chain. */

@@ -131,7 +131,7 @@ TEST(way_is_followed_only_where_nobody_else_can_change_it)
         if (ways[i].eve && geteuid() != 0)
             continue;
         st = STATUS_INIT;
-        char *found = file_trust(test_path(ways[i].path), TRUST_MADE, &st);
+        SCOPED char *found = file_trust(test_path(ways[i].path), TRUST_MADE, &st);
         if (ways[i].refused != NULL) {
             ck_assert_msg(found == NULL, "%s", ways[i].path);
             ck_assert_msg(strstr(st.message, ways[i].refused) != NULL, "%s", st.message);
@@ -140,7 +140,6 @@ TEST(way_is_followed_only_where_nobody_else_can_change_it)
         SCOPED char *real = realpath(test_path(ways[i].path), NULL);
         ck_assert_msg(found != NULL, "%s: %s", ways[i].path, st.message);
         ck_assert_str_eq(found, real);
-        free(found);
     }
 }
 

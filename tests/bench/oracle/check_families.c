@@ -205,7 +205,7 @@ static const struct {
 TEST_LOOP(other_layers_are_refused, 0, ARRAY_LEN(others))
 {
     struct trained *t;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.chain = chain_find(others[_i].chain);
     w.batch = w.seq_len = 1;
@@ -216,14 +216,13 @@ TEST_LOOP(other_layers_are_refused, 0, ARRAY_LEN(others))
     OK(trained_open(path_of(UNPACKED, others[_i].family, ".model.safetensors"), NULL, &t, &st));
     FAILS(trained_check(t, &w, &st), STATUS_USAGE, others[_i].says);
     trained_close(t);
-    workload_release(&w);
 }
 
 /* Where layers are local is the workload's: a file does not say it. */
 TEST_LOOP(local_layers_are_asked_for, 0, 2)
 {
     struct trained *t;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.chain = chain_find(_i == 0 ? "pre+gate+rope" : "pre+rms+silu+gate+rope");
     w.rope_theta = 100;
@@ -237,7 +236,6 @@ TEST_LOOP(local_layers_are_asked_for, 0, 2)
           _i == 0 ? "those of ModernBERT, with local ones among them; expected layers without"
                   : "those of EuroBERT, without local ones among them; expected layers with them");
     trained_close(t);
-    workload_release(&w);
 }
 
 /* ---- whole models ---------------------------------------------------------------------------- */
@@ -342,7 +340,7 @@ static const struct {
 TEST_LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms))
 {
     struct trained *t;
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     const char *path = test_path("model.safetensors");
     SCOPED_BUF says = BUF_INIT;
     buf_addf(&says, "'%s', of the last norm, is missing", last_norms[_i].tensor);
@@ -353,7 +351,6 @@ TEST_LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms))
     OK(trained_open(path, NULL, &t, &st));
     FAILS(trained_check(t, &w, &st), STATUS_USAGE, says.ptr);
     trained_close(t);
-    workload_release(&w);
 }
 
 /* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */

@@ -54,7 +54,7 @@ static const int widths[] = {64, 5, 53};
 TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
 {
     const int width = widths[_i];
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.batch = 1;
     w.seq_len = S;
@@ -93,7 +93,6 @@ TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
             ck_assert_double_eq_tol(y[i * width + c], dot(right, 1, keys + c, width, S), 1e-13);
     }
     free(spans.items);
-    workload_release(&w);
 }
 
 SUITE("oracle/products", NULL, NULL)

@@ -43,7 +43,7 @@ static int *count_rows(const struct workload *w, const struct spans *spans)
 
 TEST_LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     prepare(&w, _i);
     struct spans spans = spans_all(&w);
     SCOPED int *times = count_rows(&w, &spans);
@@ -51,13 +51,12 @@ TEST_LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases))
         for (int i = 0; i < w.seq_len; i++)
             ck_assert_int_eq(times[b * w.seq_len + i], i < length_of(&w, b));
     free(spans.items);
-    workload_release(&w);
 }
 
 /* A sample of enough rows, each once; of each sequence the first and the last, and no long gap. */
 TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     prepare(&w, _i);
     for (int layer = 1; layer < 12; layer++) {
         struct spans spans = spans_sample(&w, layer, 7);
@@ -83,13 +82,12 @@ TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
         free(times);
         free(spans.items);
     }
-    workload_release(&w);
 }
 
 /* Another sequence and other rows in another layer, other rows with another seed, else the same. */
 TEST(samples_are_drawn)
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     prepare(&w, 6);
     struct spans a = spans_sample(&w, 1, 7), b = spans_sample(&w, 3, 7), c = spans_sample(&w, 1, 8),
                  again = spans_sample(&w, 1, 7);
@@ -102,7 +100,6 @@ TEST(samples_are_drawn)
     free(b.items);
     free(c.items);
     free(again.items);
-    workload_release(&w);
 }
 
 /* The output of a layer on some rows; 0 elsewhere. */

@@ -19,7 +19,7 @@ static const struct {
 
 TEST_LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases))
 {
-    struct workload w;
+    SCOPED_BY(workload_release) struct workload w;
     workload_init(&w);
     w.batch = cases[_i].batch;
     w.seq_len = cases[_i].seq_len;
@@ -28,7 +28,6 @@ TEST_LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases))
     OK(mask_parse("full", &w.mask_spec, &st));
     OK(workload_check(&w, &st));
     ck_assert_int_eq(layers_to_time(&w, cases[_i].cache_bytes), cases[_i].expected);
-    workload_release(&w);
 }
 
 static const struct {

@@ -85,13 +85,12 @@ TEST(rounds_hold_each_once_in_changing_order)
 TEST(warm_up_is_by_time_and_not_kept)
 {
     struct fake fake = {.ms = 10, .step_ms = 1};
-    struct trial t = {0};
+    SCOPED_BY(trial_release) struct trial t = {0};
     struct contender c = {.sample = take, .ctx = &fake, .trial = &t};
     const struct warm_up warm = {.each_s = 0.025};
     measure(&c, 1, &ten, &warm, 0, beat, NULL);
     ck_assert_int_eq(fake.samples, 13); /* 10 + 11 + 12 ms pass 25 ms */
     ck_assert_double_eq(t.samples_ms[0], 13);
-    trial_release(&t);
 }
 
 /* 256 plans side by side do not each wait for a cold device. */
@@ -131,11 +130,10 @@ static const struct {
 TEST_LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops))
 {
     struct fake fake = {.ms = stops[_i].ms, .step_ms = stops[_i].step_ms};
-    struct trial t;
+    SCOPED_BY(trial_release) struct trial t;
     run(&fake, 1, &stops[_i].how, 0, &t);
     ck_assert_int_eq(t.status, TRIAL_OK);
     ck_assert_int_eq(t.sample_count, stops[_i].samples);
-    trial_release(&t);
 }
 
 /* A round takes 30 ms, and verifying both 65 ms: 7 rounds leave time for that, and 8 do not. */

@@ -10,7 +10,7 @@
 static void make_database(const char *path)
 {
     static const char *const results = FUZZ_CORPUS "/import/results";
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     struct db_moved moved;
     struct status st = STATUS_INIT;
     const struct db_model model = {.name = "plans", .quantile = 0.1, .rows = "", .report = "{}"};
@@ -18,7 +18,6 @@ static void make_database(const char *path)
                      db_import(db, &results, 1, &moved, &st) == 0 && moved.added > 3 &&
                      db_model_put(db, 1, &model, &st) == 0,
                  "a database can be made");
-    db_close(db);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */

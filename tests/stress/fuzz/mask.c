@@ -20,7 +20,7 @@ static int64_t count_kept(const struct workload *w)
 static void check_built(struct workload *w)
 {
     struct status st = STATUS_INIT;
-    struct mask_spec again;
+    SCOPED_BY(mask_spec_release) struct mask_spec again;
     SCOPED_BUF text = BUF_INIT;
     fuzz_require(workload_build_mask(w, NULL, &st) == 0, "a mask that was resolved can be built");
     fuzz_require(w->blocks.kept == count_kept(w), "the block lists hold what the mask keeps");
@@ -32,7 +32,6 @@ static void check_built(struct workload *w)
     fuzz_require(mask_parse(text.ptr, &again, &st) == 0 &&
                      memcmp(again.param, w->mask_spec.param, sizeof(again.param)) == 0,
                  "a mask's text reads as the same mask");
-    mask_spec_release(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,7 +5,7 @@
 /* What was read gives a text that reads as the same. */
 static void check_round(const struct workload *w)
 {
-    struct workload again;
+    SCOPED_BY(workload_release) struct workload again;
     struct status st = STATUS_INIT;
     SCOPED_BUF first = BUF_INIT, second = BUF_INIT;
     workload_text(w, &first);
@@ -13,7 +13,6 @@ static void check_round(const struct workload *w)
     workload_text(&again, &second);
     fuzz_require(strcmp(first.ptr, second.ptr) == 0, "it reads as the same workload");
     fuzz_require(workload_bytes(w) > 0 && workload_tokens(w) > 0, "a workload has a size");
-    workload_release(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
