@@ -15,13 +15,20 @@ static inline void workload_ready(struct workload *w, const char *mask, const ch
     OK(workload_build_mask(w, npy, &st));
 }
 
-/* 195 tokens; D = 128, F = 136. */
-static inline struct workload workload_of_195(enum dtype dtype)
+/* Of the usual layers. */
+static inline struct workload workload_sized(int batch, int seq_len)
 {
     struct workload w;
     workload_init(&w);
-    w.batch = 3;
-    w.seq_len = 65;
+    w.batch = batch;
+    w.seq_len = seq_len;
+    return w;
+}
+
+/* 195 tokens; D = 128, F = 136. */
+static inline struct workload workload_of_195(enum dtype dtype)
+{
+    struct workload w = workload_sized(3, 65);
     w.heads = 2;
     w.ffn = 136;
     w.dtype = dtype;

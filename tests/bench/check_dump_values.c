@@ -209,11 +209,11 @@ TEST_LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases))
     SCOPED_BY(workload_release) struct workload own;
     SCOPED_BY(bench_close_at) struct bench *b = open_case(_i, &own);
     const struct workload *w = &own;
-    struct names files;
+    SCOPED_BY(names_release) struct names files;
     struct candidate c = candidate_of(b, "1-6");
     const struct segment s = c.choices[1].segment;
-    struct layer_inputs in = layer_inputs_draw(w, wide, 0);
-    struct oracle_layer out;
+    SCOPED_BY(layer_inputs_release) struct layer_inputs in = layer_inputs_draw(w, wide, 0);
+    SCOPED_BY(oracle_layer_release) struct oracle_layer out;
     OK(bench_dump_segment(b, &c.choices[1], test_path("dump"), false, &st));
     layer_inputs_run(w, &in, 1, &out);
     uint32_t tensors = segment_inputs(w->chain, s) | segment_outputs(w->chain, s);
@@ -232,9 +232,6 @@ TEST_LOOP(attention_follows_from_its_inputs, 0, ARRAY_LEN(cases))
         count += 2; /* rotations of the other kind */
     OK(directory_list(test_path("dump"), &files, &st));
     ck_assert_int_eq(files.count, count);
-    names_release(&files);
-    oracle_layer_release(&out);
-    layer_inputs_release(&in);
 }
 
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */

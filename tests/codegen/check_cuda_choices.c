@@ -348,14 +348,12 @@ static const struct {
 
 TEST_LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected))
 {
-    SCOPED_BY(workload_release) struct workload w;
     struct plan plan;
-    workload_init(&w);
-    w.batch = 8, w.seq_len = 512, w.dtype = DTYPE_FP16, w.rope_theta = 1000;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(8, 512);
+    w.dtype = DTYPE_FP16;
+    w.rope_theta = 1000;
     w.chain = chain_find(expected[_i].chain);
-    OK(mask_parse("full", &w.mask_spec, &st));
-    OK(workload_check(&w, &st));
-    OK(workload_build_mask(&w, NULL, &st));
+    workload_ready(&w, "full", NULL, NULL);
     struct build_target t = build_target_of(TARGET_CUDA, expected[_i].capability, true, &w);
     ck_assert_int_eq(plan_expected(&t, &plan), expected[_i].value != 0);
     if (expected[_i].value != 0)
@@ -365,14 +363,11 @@ TEST_LOOP(plans_of_the_least_expected_time, 0, ARRAY_LEN(expected))
 /* Tiles of an order of tokens are launched for all layers alike. */
 TEST_LOOP(kinds_of_layers_share_an_order_of_tokens, 0, 3)
 {
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
-    w.batch = 1, w.seq_len = 512, w.dtype = DTYPE_FP16;
-    OK(mask_parse("strided:t=7", &w.mask_spec, &st));
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 512);
+    w.dtype = DTYPE_FP16;
     if (_i > 0)
         OK(workload_add_local(&w, _i == 1 ? "strided:t=7" : "sliding", 0, 2, &st));
-    OK(workload_check(&w, &st));
-    OK(workload_build_mask(&w, NULL, &st));
+    workload_ready(&w, "strided:t=7", NULL, NULL);
     ck_assert_int_eq(build_target_of(TARGET_CUDA, "sm_90", true, &w).ordered, _i < 2);
 }
 

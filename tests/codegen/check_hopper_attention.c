@@ -51,10 +51,7 @@ TEST(a_cover_in_parts_needs_counters_and_sums)
         int parts;
     } cases[] = {{"full", 1}, {"dilated:w=40,d=3", 1}, {"strided", 2}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        SCOPED_BY(workload_release) struct workload w;
-        workload_init(&w);
-        w.batch = 3;
-        w.seq_len = 1024;
+        SCOPED_BY(workload_release) struct workload w = workload_sized(3, 1024);
         w.heads = 2;
         w.dtype = DTYPE_FP16;
         workload_ready(&w, cases[i].mask, NULL, NULL);
@@ -79,11 +76,8 @@ TEST(narrow_bands_may_be_joined)
                  {"causal", "strided", 300, false},   {"causal", "sliding:w=3", 300, true},
                  {"strided", "causal", 300, false},   {"causal", NULL, 1921, true}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        SCOPED_BY(workload_release) struct workload w;
-        workload_init(&w);
-        w.batch = 1;
+        SCOPED_BY(workload_release) struct workload w = workload_sized(1, cases[i].seq_len);
         w.layers = 2;
-        w.seq_len = cases[i].seq_len;
         if (cases[i].local != NULL)
             OK(workload_add_local(&w, cases[i].local, 0, 2, &st));
         workload_ready(&w, cases[i].mask, NULL, NULL);

@@ -23,9 +23,7 @@ static void build(struct workload *with, struct workload *full, const char *mask
 {
     struct workload *both[] = {with, full};
     for (int i = 0; i < 2; i++) {
-        workload_init(both[i]);
-        both[i]->batch = BATCH;
-        both[i]->seq_len = shapes[shape].seq_len;
+        *both[i] = workload_sized(BATCH, shapes[shape].seq_len);
         workload_ready(both[i], mask, i == 0 ? shapes[shape].text : NULL, NULL);
     }
 }
@@ -177,7 +175,7 @@ static void cut_tiles(const struct workload *w, const struct query_tiles *q, con
 static void check_tiles(const struct workload *with, const struct workload *full,
                         const struct tiling *t, const int *lengths)
 {
-    struct query_tiles q;
+    SCOPED_BY(query_tiles_release) struct query_tiles q;
     struct fp_cut_tiles c;
     query_tiles_build(full, t, &q);
     cut_tiles(full, &q, lengths, &c);
@@ -195,7 +193,6 @@ static void check_tiles(const struct workload *with, const struct workload *full
     free(c.head);
     free(c.rest);
     free(c.words);
-    query_tiles_release(&q);
 }
 
 /* _i: a shape.  In the large one tiles have more entries than their heads. */
@@ -229,7 +226,7 @@ static int token_of(const struct workload *w, bool packed, int row, int *b)
 static void ck_joined(const struct workload *w, bool packed)
 {
     const struct tiling t = {.rows = 1, .joined = true, .packed = packed};
-    struct query_tiles q;
+    SCOPED_BY(query_tiles_release) struct query_tiles q;
     query_tiles_build(w, &t, &q);
     int rows = 0;
     for (int b = 0; b < w->batch; b++)
@@ -258,7 +255,6 @@ static void ck_joined(const struct workload *w, bool packed)
             ck_assert(kept == wanted);
         }
     }
-    query_tiles_release(&q);
 }
 
 /* _i: a shape with at most 500 tokens.  Packed and not; also where one row of padding has no key.

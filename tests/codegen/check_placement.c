@@ -1,6 +1,6 @@
 #include "codegen/codegen_int.h"
 #include "tests/candidate.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 enum { LAYERS = 3, PLACES = TENSOR_COUNT + GEMM_COUNT };
 
@@ -185,9 +185,7 @@ TEST(e4m3_takes_less)
 
 static void setup(void)
 {
-    workload_init(&w);
-    w.batch = 2;
-    w.seq_len = 77;
+    w = workload_sized(2, 77);
     OK(workload_check(&w, &st));
 }
 

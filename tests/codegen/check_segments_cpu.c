@@ -245,7 +245,7 @@ static int sources_end(int first)
 
 static void run_shape(const struct shape *shape, int shape_index, int shapes, int mask)
 {
-    struct scene s;
+    SCOPED_BY(scene_release) struct scene s;
     bool all = whole_product();
     scene_set(&s, &chain_bert, shape, masks[mask]);
     for (int first = 0, end, n = 0; first < bert_count; first = end, n++) {
@@ -260,7 +260,6 @@ static void run_shape(const struct shape *shape, int shape_index, int shapes, in
                 run_case(&s, &c, segment_functions[i]);
         }
     }
-    scene_release(&s);
 }
 
 static void __attribute__((constructor)) list_segments(void)
@@ -292,7 +291,7 @@ TEST_LOOP(other_chains_agree_with_the_oracle, 0, chain_count)
     int count = pairwise_shapes(shapes);
     bool ran[SOURCES_MAX] = {false};
     for (int n = _i % EVERY; n < count; n += EVERY) {
-        struct scene s;
+        SCOPED_BY(scene_release) struct scene s;
         scene_set(&s, c, &shapes[n], masks[n % MASKS]);
         for (int i = bert_count; i < source_count; i++)
             if (sources[i].chain == c && (!spread || (i + n / EVERY) % EVERY == 0)) {
@@ -300,7 +299,6 @@ TEST_LOOP(other_chains_agree_with_the_oracle, 0, chain_count)
                 run_case(&s, &choice, segment_functions[i]);
                 ran[i] = true;
             }
-        scene_release(&s);
     }
     for (int i = bert_count; i < source_count; i++)
         ck_assert(ran[i] == (sources[i].chain == c));

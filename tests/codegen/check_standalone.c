@@ -1,7 +1,7 @@
 /* Programs of their own; cmd's suites build and run those of the CPU, tests/cuda those of a GPU. */
 #include "codegen/codegen_int.h"
 #include "tests/candidate.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 static const char *file_of(const struct standalone *p, const char *name)
 {
@@ -34,10 +34,7 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                              .library = library};
     struct candidate c;
     struct plan p;
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
-    w.batch = 1;
-    w.seq_len = 65;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 65);
     w.dtype = DTYPE_FP16;
     if (local_mask != NULL)
         OK(workload_add_local(&w, local_mask, 0, 2, &st));
@@ -86,7 +83,7 @@ TEST(products_need_cublaslt_and_name_their_algorithm)
 /* 65 tokens by 768 columns: 2 x 12 tiles of 64 x 64, each of a cluster of two thread blocks. */
 TEST(maps_are_in_the_plan)
 {
-    struct standalone p;
+    SCOPED_BY(standalone_release) struct standalone p;
     emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
     const char *plan = file_of(&p, "plan_b1_s65.c");
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
@@ -97,14 +94,13 @@ TEST(maps_are_in_the_plan)
         1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
     ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}, false},"), 1);
-    standalone_release(&p);
 }
 
 /* Kinds of layers differ in their masks, and share all else: 65 tokens by themselves alone are in
  * two blocks of 64, and all pairs of them in four. */
 TEST(kinds_of_layers_share_a_plan)
 {
-    struct standalone p;
+    SCOPED_BY(standalone_release) struct standalone p;
     emit_plan("2-6", "hopper_attention", "", 0, "sliding:w=0", &p);
     const char *plan = file_of(&p, "plan_b1_s65.c");
     int files = 0;
@@ -116,7 +112,6 @@ TEST(kinds_of_layers_share_a_plan)
     ck_assert_int_eq(occurrences(plan, "static const int local_start[] = {0, 1, 2};"), 1);
     ck_assert_int_eq(occurrences(plan, ".tiles = &query_tiles},"), 1);
     ck_assert_int_eq(occurrences(plan, ".tiles = &local_query_tiles},"), 1);
-    standalone_release(&p);
 }
 
 /* Segments that differ in their operands alone share a kernel, and with it a file. */
@@ -124,7 +119,7 @@ TEST(segments_share_kernels)
 {
     static const char row[] = "{(const void *)bert_segment_gemm_hopper_gemm,";
     static const char file[] = "segment_gemm_hopper_gemm.cu";
-    struct standalone p;
+    SCOPED_BY(standalone_release) struct standalone p;
     int files = 0;
     emit("hopper_gemm", "", 0, &p);
     for (int i = 0; i < p.count; i++)
@@ -136,14 +131,13 @@ TEST(segments_share_kernels)
     ck_assert_int_eq(occurrences(plan, "maps_00_00, {2304, 768, 0, 1, -1, -1, -1, -1},"), 1);
     ck_assert_int_eq(occurrences(plan, "maps_10_10, {3072, 768, 10, 11, -1, -1, -1, -1},"), 1);
     ck_assert_int_eq(occurrences(plan, "maps_12_12, {768, 3072, 12, 13, -1, -1, -1, -1},"), 1);
-    standalone_release(&p);
 }
 
 /* Every word "encoder" of the texts is the library's name, so that two libraries fit
  * one program. */
 TEST(names_begin_with_the_library_s)
 {
-    struct standalone p;
+    SCOPED_BY(standalone_release) struct standalone p;
     emit("hopper_gemm", "tile=64x64 split=2", 0, &p);
     ck_assert_ptr_nonnull(file_of(&p, "bert.h"));
     ck_assert_ptr_nonnull(file_of(&p, "bert.pc.in"));
@@ -158,7 +152,6 @@ TEST(names_begin_with_the_library_s)
     }
     ck_assert_int_ge(occurrences(file_of(&p, "segment_gemm_hopper_gemm.cu"), "bert_segment_gemm"),
                      1);
-    standalone_release(&p);
 }
 
 SUITE("standalone", NULL, NULL)

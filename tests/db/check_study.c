@@ -1,5 +1,6 @@
 /* Studies, which trials are compared within, and searches, which ask for them. */
 #include "tests/db/one_fixture.h"
+#include "tests/workload.h"
 
 TEST(study_is_found_again)
 {
@@ -19,12 +20,10 @@ TEST(study_is_found_again)
 /* A workload's chain is a part of its text, and a column; BERT's is neither in a text. */
 TEST(chains_are_kept)
 {
-    SCOPED_BY(workload_release) struct workload w;
     SCOPED_BUF text = BUF_INIT;
     struct db_workload of;
     int64_t id;
-    workload_init(&w);
-    w.batch = w.seq_len = 1;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
     of = db_workload_of(&w, &text);
     ck_assert_ptr_null(strstr(of.text, "chain"));
     of.init = "uniform";

@@ -1,5 +1,5 @@
 #include "tests/chains.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 TEST(bert_is_well_formed)
 {
@@ -285,9 +285,7 @@ TEST(a_next_layer_gets_what_it_reads)
 TEST(chain_is_checked)
 {
     struct chain c = chain_bert;
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
-    w.batch = w.seq_len = 1;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
     w.chain = &c;
     c.ops[8].skip = TENSOR_NONE;
     FAILS(workload_check(&w, &st), STATUS_USAGE, "operator 8");

@@ -4,9 +4,7 @@
  * 10 + 3 kept pairs a head. */
 static void make_workload(struct workload *w)
 {
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = 4;
+    *w = workload_sized(2, 4);
     w->heads = 2;
     w->head_size = 3;
     w->ffn = 5;

@@ -151,7 +151,7 @@ static const struct {
 TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
 {
     SCOPED_BY(mask_release) struct mask m = mask_of(known[_i].mask, known[_i].seq_len);
-    struct block_lists plain;
+    SCOPED_BY(block_lists_release) struct block_lists plain;
     struct cover c;
     block_lists_build(&m, 1, NULL, &plain);
     cover_build(&m, 1, NULL, &plain, &c);
@@ -159,7 +159,6 @@ TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
     ck_assert_int_eq(cover_entries(&c), known[_i].ordered);
     ck_assert_int_eq(c.parts, known[_i].parts);
     cover_release(&c);
-    block_lists_release(&plain);
 }
 
 SUITE("cover", NULL, NULL)

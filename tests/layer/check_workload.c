@@ -1,23 +1,15 @@
 #include "kernels/library/encoder.h"
 #include "tests/chains.h"
 #include "tests/masks.h"
+#include "tests/workload.h"
 
 #include <limits.h>
-
-static struct workload workload_of(int batch, int seq_len)
-{
-    struct workload w;
-    workload_init(&w);
-    w.batch = batch;
-    w.seq_len = seq_len;
-    return w;
-}
 
 /* Only a chain that is not BERT's is named. */
 TEST(text_names_other_chains)
 {
     SCOPED_BUF text = BUF_INIT;
-    SCOPED_BY(workload_release) struct workload w = workload_of(1, 8);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 8);
     w.chain = chain_of_test(CHAIN_NO_BIAS);
     OK(workload_check(&w, &st));
     workload_text(&w, &text);
@@ -125,7 +117,7 @@ static const struct {
 
 TEST_LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers))
 {
-    SCOPED_BY(workload_release) struct workload w = workload_of(1, 512);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 512);
     w.heads = 20;
     *(int *)((char *)&w + bad_numbers[_i].field) = bad_numbers[_i].value;
     FAILS(workload_check(&w, &st), STATUS_USAGE, bad_numbers[_i].found);
@@ -147,7 +139,7 @@ static const struct {
 
 TEST_LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths))
 {
-    SCOPED_BY(workload_release) struct workload w = workload_of(3, 64);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(3, 64);
     FAILS(workload_parse_lengths(&w, bad_lengths[_i].text, &st), STATUS_USAGE,
           bad_lengths[_i].found);
     ck_assert_msg(strstr(st.message, bad_lengths[_i].expected) != NULL, "%s", st.message);
@@ -157,7 +149,7 @@ TEST_LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths))
 
 TEST(full_lengths_are_none)
 {
-    SCOPED_BY(workload_release) struct workload w = workload_of(2, 64);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(2, 64);
     OK(workload_parse_lengths(&w, "64,64", &st));
     OK(workload_check(&w, &st));
     ck_assert_ptr_null(w.lengths);
@@ -180,7 +172,7 @@ static const struct {
 TEST_LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws))
 {
     enum { BATCH = 2000 };
-    SCOPED_BY(workload_release) struct workload w = workload_of(BATCH, draws[_i].seq_len);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(BATCH, draws[_i].seq_len);
     OK(workload_draw_lengths(&w, draws[_i].average, draws[_i].seed, &st));
     double sum = 0;
     int lo = draws[_i].lo, hi = draws[_i].hi, least = INT_MAX, most = 0;
@@ -201,7 +193,7 @@ TEST_LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws))
 
 TEST(copies_stand_alone)
 {
-    struct workload w = workload_of(2, 100), copy;
+    struct workload w = workload_sized(2, 100), copy;
     mask_spec_release(&w.mask_spec);
     OK(mask_parse("sliding", &w.mask_spec, &st));
     OK(workload_parse_lengths(&w, "50,99", &st));
@@ -230,7 +222,7 @@ TEST(copies_stand_alone)
 /* Layers 0, 3 and 6 of 7 are full, the others local. */
 TEST(layers_are_of_two_kinds)
 {
-    struct workload w = workload_of(2, 100), copy;
+    struct workload w = workload_sized(2, 100), copy;
     w.layers = 7;
     w.chain = chain_find("rope");
     w.rope_theta = 1000;
@@ -262,7 +254,7 @@ TEST(layers_are_of_two_kinds)
 /* Segments that neither mask nor rotate compute the same in all layers. */
 TEST(only_attention_knows_kinds)
 {
-    SCOPED_BY(workload_release) struct workload w = workload_of(1, 8);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 8);
     OK(workload_add_local(&w, "causal", 0, 2, &st));
     OK(workload_check(&w, &st));
     ck_assert(!segment_has_kinds(&w, (struct segment){0, 1}));

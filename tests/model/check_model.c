@@ -48,11 +48,10 @@ TEST(no_threads_are_left_behind)
     SCOPED struct measured_space *f = made_up_measured(1);
     double ms[MAX_ROWS], high[MAX_ROWS];
     unsigned long before = threads(); /* a sanitizer may have its own */
-    struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, NULL);
+    SCOPED_BY(model_free_at) struct model *m = train(defaults, MAX_ROWS, f->plans, f->ms, NULL);
     ck_assert_uint_eq(threads(), before);
     predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     ck_assert_uint_eq(threads(), before);
-    model_free(m);
 }
 
 TEST(order_of_rows_changes_nothing)

@@ -16,7 +16,7 @@ TEST_LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected))
     SCOPED struct measured_space *f = made_up_measured(3);
     int rows = expected[_i].rows, rest = f->count - rows, chosen = 0;
     const struct segment_times *times = expected[_i].segments ? &f->times : NULL;
-    struct model *m = train(defaults, rows, f->plans, f->ms, times);
+    SCOPED_BY(model_free_at) struct model *m = train(defaults, rows, f->plans, f->ms, times);
 
     static double ms[PLAN_SPACE], high[PLAN_SPACE];
     const double *truth = f->true_ms + rows;
@@ -32,7 +32,6 @@ TEST_LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected))
         high[i] = -high[i];
     }
     ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
-    model_free(m);
 }
 
 TEST(training_rows_are_classified)
@@ -74,7 +73,7 @@ TEST_LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows))
     for (int kind = 0; kind < 4; kind++) {
         const double *given = (kind & 1) != 0 ? equal : f->ms;
         const struct segment_times *times = (kind & 2) != 0 ? &f->times : NULL;
-        struct model *m = train(defaults, rows, f->plans, given, times);
+        SCOPED_BY(model_free_at) struct model *m = train(defaults, rows, f->plans, given, times);
         predict(m, f->plans, MAX_ROWS, times, ms, high);
         for (int i = 0; i < MAX_ROWS; i++) {
             ck_assert(ms[i] > 1 && ms[i] < 100);
@@ -82,7 +81,6 @@ TEST_LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows))
         }
         if (given == equal)
             ck_assert_double_gt(high[least], 0.5); /* equally fast is fast */
-        model_free(m);
     }
 }
 

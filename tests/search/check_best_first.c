@@ -1,6 +1,7 @@
 /* Which slots are timed, the most promising first. */
 #include "search/best_first_int.h"
 #include "space_fixture.h"
+#include "tests/workload.h"
 
 static struct plan plans[PLAN_SPACE];
 static struct best_first b;
@@ -79,13 +80,9 @@ static const struct {
 
 static void expect(int i)
 {
-    workload_init(&workload);
-    workload.batch = workloads[i].batch;
-    workload.seq_len = workloads[i].seq_len;
+    workload = workload_sized(workloads[i].batch, workloads[i].seq_len);
     workload.dtype = DTYPE_FP16;
-    OK(mask_parse(workloads[i].mask, &workload.mask_spec, &st));
-    OK(workload_check(&workload, &st));
-    OK(workload_build_mask(&workload, NULL, &st));
+    workload_ready(&workload, workloads[i].mask, NULL, NULL);
 }
 
 static bool has(const int *slots, int count, int slot)

@@ -13,10 +13,7 @@ static struct explanation e;
 static void setup_all(void)
 {
     setup();
-    workload_init(&workload);
-    mask_spec_release(&workload.mask_spec);
-    workload.batch = 1;
-    workload.seq_len = 128;
+    workload = workload_sized(1, 128);
     workload_ready(&workload, "causal", NULL, NULL);
 }
 

@@ -1,15 +1,13 @@
 /* Segment times that studies of other workloads share. */
 #include "search/tuner_int.h"
+#include "tests/workload.h"
 #include "tune_guided.h"
 
 /* ---- what depends on what -------------------------------------------------------------------- */
 
 static struct workload workload(int batch, int seq_len, const char *lengths)
 {
-    struct workload w;
-    workload_init(&w);
-    w.batch = batch;
-    w.seq_len = seq_len;
+    struct workload w = workload_sized(batch, seq_len);
     if (lengths != NULL)
         OK(workload_parse_lengths(&w, lengths, &st));
     OK(workload_check(&w, &st));

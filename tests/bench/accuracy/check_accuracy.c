@@ -18,10 +18,8 @@ struct run {
 static void prepare(struct run *r, const char *chain, enum dtype dtype, float scale)
 {
     *r = (struct run){.sentences = {.count = SENTENCES, .columns = COLUMNS, .longest = SENTENCES}};
-    workload_init(&r->w);
+    r->w = workload_sized(1, SENTENCES);
     r->w.chain = chain_find(chain);
-    r->w.batch = 1;
-    r->w.seq_len = SENTENCES;
     r->w.heads = 2;
     r->w.head_size = COLUMNS / 2;
     r->w.ffn = 24;
@@ -68,7 +66,7 @@ static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool 
     w.dtype = dtype;
     workload_ready(&w, "causal", NULL, NULL);
     struct inputs in = {.ranges = RANGES_WIDE};
-    struct layer_inputs inputs = layer_inputs_draw(&w, in, 0);
+    SCOPED_BY(layer_inputs_release) struct layer_inputs inputs = layer_inputs_draw(&w, in, 0);
     for (int i = 0; i < sentence; i++)
         before += r->sentences.lengths[i] * COLUMNS;
     for (int64_t i = 0; i < (int64_t)w.seq_len * COLUMNS; i++)
@@ -77,7 +75,6 @@ static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool 
         flow_normalise(&w, in, &inputs.flow);
     struct rounding rounding = {.dtype = dtype, .stored = rounding_stored(w.chain)};
     layer_inputs_round(&w, &inputs, rounds ? &rounding : NULL, 1, out);
-    layer_inputs_release(&inputs);
 }
 
 /* _i: a chain. */

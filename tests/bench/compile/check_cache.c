@@ -168,12 +168,11 @@ int flock(int fd, int how)
 
 TEST(file_system_without_locks_is_told)
 {
-    struct scratch own;
+    SCOPED_BY(scratch_release) struct scratch own;
     flock_error = ENOSYS;
     FAILS(scratch_make(&c, &own, &st), STATUS_ENVIRONMENT, "file system with flock()");
     flock_error = 0;
     OK(scratch_make(&c, &own, &st));
-    scratch_release(&own);
 }
 
 /* What a process still writes stays, what a killed one left goes. */

@@ -74,14 +74,13 @@ TEST(long_output_is_cut)
 TEST(overdue_ones_are_killed_with_their_children)
 {
     double start = clock_seconds();
-    struct process p = shell("sleep 60 & echo $!; wait", 1, false);
+    SCOPED_BY(process_release) struct process p = shell("sleep 60 & echo $!; wait", 1, false);
     ck_assert(p.overdue);
     ck_assert_double_lt(clock_seconds() - start, 30);
     ck_assert(WIFSIGNALED(p.wait_status));
     pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
     ck_assert_int_gt(child, 1);
     ck_assert(pid_ends(child));
-    process_release(&p);
 }
 
 /* Children that outlive their leader are not left behind. */
@@ -98,7 +97,7 @@ TEST(leftover_children_are_killed)
 TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
     const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
-    struct process p;
+    SCOPED_BY(process_release) struct process p;
     char text[16] = "";
     int ends[2], given[2];
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -114,7 +113,6 @@ TEST(files_are_handed_on_where_standard_ones_are_closed)
     ck_assert_str_eq(p.said.ptr, "given\nsaid\n");
     ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
     ck_assert_str_eq(text, "through\n");
-    process_release(&p);
 }
 
 /* Such as files of the shell that started fuseplan. */
@@ -136,10 +134,9 @@ TEST(nothing_else_is_inherited)
 TEST(ends_are_known_where_sigchld_was_ignored)
 {
     signal(SIGCHLD, SIG_IGN);
-    struct process p = shell("exit 3", 10, false);
+    SCOPED_BY(process_release) struct process p = shell("exit 3", 10, false);
     ck_assert(!p.overdue);
     ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
-    process_release(&p);
 }
 
 /* As where a terminal's Ctrl-Z stopped the parent past a child's deadline: 0.1 s. */
@@ -148,7 +145,7 @@ TEST(ended_before_it_was_looked_at_is_not_overdue)
     const char *const argv[] = {"sh", "-c", "echo done", NULL};
     const struct process_spec spec = {
         .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 0.1};
-    struct process p;
+    SCOPED_BY(process_release) struct process p;
     struct process *const list[] = {&p};
     siginfo_t ended;
     OK(process_start(&spec, &p, &st));
@@ -158,7 +155,6 @@ TEST(ended_before_it_was_looked_at_is_not_overdue)
     ck_assert(!p.overdue);
     ck_assert_int_eq(p.wait_status, 0);
     ck_assert_str_eq(p.said.ptr, "done\n");
-    process_release(&p);
 }
 
 /* A child does not outlive its parent, however the parent ends. */

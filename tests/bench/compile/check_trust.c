@@ -188,7 +188,7 @@ TEST(relative_path_begins_here)
 TEST(path_is_resolved_once)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
-    struct scratch scratch;
+    SCOPED_BY(scratch_release) struct scratch scratch;
     make_dir("good", 0700, false);
     make_dir("evil", 0700, false);
     make_link("good", "link", false);
@@ -202,7 +202,6 @@ TEST(path_is_resolved_once)
     ck_assert_int_eq(strncmp(path.ptr, test_path("good/"), strlen(test_path("good/"))), 0);
     ck_assert_int_eq(strncmp(scratch.dir, test_path("good/"), strlen(test_path("good/"))), 0);
     ck_assert_int_eq(rmdir(test_path("evil")), 0); /* nothing was made there */
-    scratch_release(&scratch);
 }
 
 /* sudo may leave the user's HOME.  _i: its .cache is missing, or a link of hers to what is ours. */

@@ -115,13 +115,12 @@ static int read_rows(struct sentences *out, const char *names, const float *rows
 TEST(rows_are_read)
 {
     const float rows[] = {1, 2, 3, 4, 5, 6};
-    struct sentences s;
+    SCOPED_BY(sentences_release) struct sentences s;
     OK(read_rows(&s, "rows", rows, 3, (const int[]){1, 2}, 2));
     ck_assert(s.count == 2 && s.columns == 2 && s.longest == 2 && s.tokens == 3);
     ck_assert(s.lengths[0] == 1 && s.lengths[1] == 2);
     for (int i = 0; i < 6; i++)
         ck_assert_float_eq(s.rows[i], rows[i]);
-    sentences_release(&s);
 }
 
 TEST(wrong_rows_are_refused)

@@ -149,12 +149,11 @@ static void check_layers(const struct workload *w, const char *family,
     for (int id = 0; id < WEIGHT_MAX; id++)
         layer.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
     for (int l = 0; l < w->layers; l++) {
-        struct oracle_layer computed;
+        SCOPED_BY(oracle_layer_release) struct oracle_layer computed;
         for (int id = 0; id < WEIGHT_MAX; id++)
             inputs_weight(w, in, l, id, layer.weight[id]);
         layer_inputs_run(workload_of_layer(w, l), &layer, 1, &computed);
         carry(w, &computed, &layer.flow);
-        oracle_layer_release(&computed);
     }
     check_output(w, golden, "y", layer.flow.tensor[TENSOR_X], family);
     if (layer.flow.tensor[TENSOR_N] != NULL)
@@ -204,29 +203,24 @@ static const struct {
 
 TEST_LOOP(other_layers_are_refused, 0, ARRAY_LEN(others))
 {
-    struct trained *t;
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
+    SCOPED_BY(trained_close_at) struct trained *t;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
     w.chain = chain_find(others[_i].chain);
-    w.batch = w.seq_len = 1;
     w.heads = 4;
     w.head_size = 16;
     w.ffn = 64;
     w.layers = 2;
     OK(trained_open(path_of(UNPACKED, others[_i].family, ".model.safetensors"), NULL, &t, &st));
     FAILS(trained_check(t, &w, &st), STATUS_USAGE, others[_i].says);
-    trained_close(t);
 }
 
 /* Where layers are local is the workload's: a file does not say it. */
 TEST_LOOP(local_layers_are_asked_for, 0, 2)
 {
-    struct trained *t;
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
+    SCOPED_BY(trained_close_at) struct trained *t;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
     w.chain = chain_find(_i == 0 ? "pre+gate+rope" : "pre+rms+silu+gate+rope");
     w.rope_theta = 100;
-    w.batch = w.seq_len = 1;
     w.layers = 2;
     if (_i == 1)
         OK(workload_add_local(&w, "causal", 100, 2, &st));
@@ -235,7 +229,6 @@ TEST_LOOP(local_layers_are_asked_for, 0, 2)
     FAILS(trained_check(t, &w, &st), STATUS_USAGE,
           _i == 0 ? "those of ModernBERT, with local ones among them; expected layers without"
                   : "those of EuroBERT, without local ones among them; expected layers with them");
-    trained_close(t);
 }
 
 /* ---- whole models ---------------------------------------------------------------------------- */
@@ -311,7 +304,7 @@ static const struct {
 
 TEST_LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes))
 {
-    struct trained *t;
+    SCOPED_BY(trained_close_at) struct trained *t;
     const char *path = test_path("model.safetensors");
     write_whole(path, wholes[_i].family, wholes[_i].prefix, wholes[_i].twice, wholes[_i].also,
                 NULL);
@@ -319,7 +312,6 @@ TEST_LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes))
         FAILS(trained_open(path, wholes[_i].wanted, &t, &st), STATUS_USAGE, wholes[_i].says);
     else
         OK(trained_open(path, wholes[_i].wanted, &t, &st));
-    trained_close(t);
 }
 
 /* Ones and zeros in its place would be silently wrong. */
@@ -339,18 +331,15 @@ static const struct {
 
 TEST_LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms))
 {
-    struct trained *t;
-    SCOPED_BY(workload_release) struct workload w;
+    SCOPED_BY(trained_close_at) struct trained *t;
     const char *path = test_path("model.safetensors");
     SCOPED_BUF says = BUF_INIT;
     buf_addf(&says, "'%s', of the last norm, is missing", last_norms[_i].tensor);
-    workload_init(&w);
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
     w.chain = chain_find(last_norms[_i].chain);
-    w.batch = w.seq_len = 1;
     write_whole(path, last_norms[_i].family, "", NULL, NULL, last_norms[_i].tensor);
     OK(trained_open(path, NULL, &t, &st));
     FAILS(trained_check(t, &w, &st), STATUS_USAGE, says.ptr);
-    trained_close(t);
 }
 
 /* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */

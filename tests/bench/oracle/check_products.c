@@ -54,10 +54,7 @@ static const int widths[] = {64, 5, 53};
 TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
 {
     const int width = widths[_i];
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
-    w.batch = 1;
-    w.seq_len = S;
+    SCOPED_BY(workload_release) struct workload w = workload_sized(1, S);
     w.heads = 2;
     w.head_size = width;
     workload_ready(&w, "strided", NULL, NULL);

@@ -244,32 +244,30 @@ static const struct {
 
 TEST_LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled))
 {
-    struct trained *t;
+    SCOPED_BY(trained_close_at) struct trained *t;
     write_scaled(0, &unscaled[_i].scaling);
     if (trained_open(path, NULL, &t, &st) == 0)
         trained_check(t, &w, &st);
     ck_assert_int_eq(st.code, STATUS_USAGE);
     ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
-    trained_close(t);
 }
 
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
 TEST(values_that_are_not_finite_are_refused)
 {
-    struct trained *t;
+    SCOPED_BY(trained_close_at) struct trained *t;
     write_model(7e4f);
     OK(trained_open(path, NULL, &t, &st));
     OK(trained_check(t, &w, &st));
     w.dtype = DTYPE_FP16;
     FAILS(trained_check(t, &w, &st), STATUS_USAGE,
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
-    trained_close(t);
 }
 
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
 TEST(path_that_is_not_utf8_is_refused)
 {
-    struct trained *t;
+    SCOPED_BY(trained_close_at) struct trained *t;
     char latin1[256], *link = mem_strdup(test_path("link"));
     snprintf(latin1, sizeof(latin1), "%s", test_path("mod\xe8le"));
     ck_assert_int_eq(rename(path, latin1), 0);
@@ -278,7 +276,6 @@ TEST(path_that_is_not_utf8_is_refused)
     ck_assert_ptr_null(t);
     OK(trained_open(link, NULL, &t, &st));
     ck_assert_str_eq(strrchr(trained_path(t), '/'), "/link");
-    trained_close(t);
     free(link);
 }
 

@@ -1,6 +1,6 @@
 /* How many layers the search phase times, and in which pieces results leave the device. */
 #include "bench/worker/worker_int.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #define MIB (1 << 20)
 
@@ -19,10 +19,8 @@ static const struct {
 
 TEST_LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases))
 {
-    SCOPED_BY(workload_release) struct workload w;
-    workload_init(&w);
-    w.batch = cases[_i].batch;
-    w.seq_len = cases[_i].seq_len;
+    SCOPED_BY(workload_release)
+    struct workload w = workload_sized(cases[_i].batch, cases[_i].seq_len);
     w.layers = cases[_i].layers;
     w.dtype = DTYPE_FP16;
     OK(mask_parse("full", &w.mask_spec, &st));

@@ -66,7 +66,7 @@ static void check_tensor(const struct oracle_results *results, int t, const doub
 
 static void check_layer(int layer)
 {
-    struct oracle_layer computed;
+    SCOPED_BY(oracle_layer_release) struct oracle_layer computed;
     compute(layer, true, &computed);
     const struct oracle_results *results = reference_output(&reference, layer, true);
     for (int t = 0; t < TENSOR_COUNT; t++)
@@ -80,7 +80,6 @@ static void check_layer(int layer)
             ck_assert_float_eq(in[i],
                                element_round(w.dtype, (float)computed.tensor[from_to.from][i]));
     }
-    oracle_layer_release(&computed);
 }
 
 /* _i: the element type.  A layer's input is what the type keeps of the output before. */
@@ -114,11 +113,10 @@ TEST(kinds_have_results_of_their_own)
 static void check_samples(void)
 {
     for (int layer = 1; layer < LAYERS; layer++) {
-        struct oracle_layer computed;
+        SCOPED_BY(oracle_layer_release) struct oracle_layer computed;
         compute(layer, false, &computed);
         check_tensor(reference_output(&reference, layer, false), TENSOR_Y,
                      computed.tensor[TENSOR_Y]);
-        oracle_layer_release(&computed);
     }
 }
 
