@@ -30,14 +30,12 @@ static int move(struct db *db, open_source *open, const char *const *paths, int 
         return -1;
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
-        struct text_reader from;
+        SCOPED_BY(text_close) struct text_reader from = {.in = NULL};
         if (count > 1)
             step_tell(&db->listener, &(struct step){"files", i, count, NAN});
         result = open(db, &from, paths[i], st);
         if (result == 0)
             result = import_text(db, &from, &out[i], st);
-        else
-            text_close(&from);
     }
     return db_end(db, result, st);
 }
@@ -50,7 +48,7 @@ static int open_text(struct db *db, struct text_reader *r, const char *path, str
 
 int db_import_workload(struct db *db, const char *path, const char *workload, struct status *st)
 {
-    struct text_reader from;
+    SCOPED_BY(text_close) struct text_reader from = {.in = NULL};
     struct db_moved moved;
     json_auto_t *text = json_string(workload);
     SCOPED char *dumped = json_dumps(text, JSON_ENCODE_ANY);
@@ -60,8 +58,6 @@ int db_import_workload(struct db *db, const char *path, const char *workload, st
     buf_addf(&from.only, "\"text\":%s", dumped);
     if (result == 0)
         result = import_text(db, &from, &moved, st);
-    else
-        text_close(&from);
     return db_end(db, result, st);
 }
 

@@ -8,7 +8,7 @@
 
 static const struct text_field inputs[] = {
     {"init", TEXT_REQUIRED, IN(db_workload, init)},
-    {"seed", TEXT_SEED, IN(db_workload, seed)},
+    {"seed", TEXT_SIZE, IN(db_workload, seed)},
 };
 const struct text_table text_inputs = TABLE(inputs);
 
@@ -95,7 +95,6 @@ void text_fields_read(const struct query *q, int column, const struct text_table
             *(int *)at = (int)column_int(q, column);
             break;
         case TEXT_SIZE:
-        case TEXT_SEED:
             *(int64_t *)at = column_int(q, column);
             break;
         }
@@ -120,7 +119,6 @@ void text_fields_bind(struct query *q, const struct text_table *t, const void *i
             query_int(q, *(const int *)at);
             break;
         case TEXT_SIZE:
-        case TEXT_SEED:
             query_int(q, *(const int64_t *)at);
             break;
         }

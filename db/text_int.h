@@ -17,8 +17,7 @@ enum text_type {
     TEXT_REAL, /* double; left out if NaN, null if infinite; what the column of its name takes */
     TEXT_INT,  /* int */
     TEXT_BITS, /* int; left out if 0 */
-    TEXT_SIZE, /* int64_t */
-    TEXT_SEED  /* uint64_t, as a signed number, as the database has it */
+    TEXT_SIZE  /* int64_t; or uint64_t, a signed number in texts and in the database */
 };
 
 struct text_field {

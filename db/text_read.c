@@ -78,10 +78,8 @@ static int read_integer(const struct text_reader *r, const struct text_field *f,
         return bad_number(r, f, value, "a whole number", st);
     if (f->type == TEXT_INT || f->type == TEXT_BITS)
         *(int *)out = (int)number;
-    else if (f->type == TEXT_SIZE)
-        *(int64_t *)out = number;
     else
-        *(uint64_t *)out = (uint64_t)number;
+        *(int64_t *)out = number;
     return 0;
 }
 
@@ -129,7 +127,6 @@ int text_read_fields(const struct text_reader *r, json_t *from, const struct tex
         case TEXT_BITS:
         case TEXT_INT:
         case TEXT_SIZE:
-        case TEXT_SEED:
             result = read_integer(r, f, value, at, st);
             break;
         }
@@ -196,36 +193,32 @@ static bool passes_over(struct text_reader *r)
     return r->studies.len == 0 || memmem(r->studies.ptr, r->studies.len, r->line, len) == NULL;
 }
 
-/* The next line as JSON, which the caller releases; 1, 2 if it is passed over, 0 at the end of the
+/* The next line that is not passed over, as JSON that the caller releases; 1, 0 at the end of the
  * file, or -1. */
 static int next_line(struct text_reader *r, json_t **out, struct status *st)
 {
     json_error_t error;
-    errno = 0;
-    ssize_t len = getline(&r->line, &r->size, r->in);
-    if (len < 0)
-        return feof(r->in) != 0 ? 0
-                                : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
-                                             r->path, strerror(errno));
-    if (r->number++ == 0 && check_kind(r, &len, st) != 0)
-        return -1;
-    if (len > 0 && r->line[len - 1] == '\n')
+    ssize_t len;
+    do {
+        errno = 0;
+        len = getline(&r->line, &r->size, r->in);
+        if (len < 0)
+            return feof(r->in) != 0 ? 0
+                                    : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
+                                                 r->path, strerror(errno));
+        if (r->number++ == 0 && check_kind(r, &len, st) != 0)
+            return -1;
+        if (len == 0 || r->line[len - 1] != '\n')
+            return text_fail(r, st, "the line has no end; the file was cut short");
         r->line[--len] = '\0';
-    else
-        return text_fail(r, st, "the line has no end; the file was cut short");
-    if (passes_over(r))
-        return 2;
+    } while (passes_over(r));
     *out = json_loadb(r->line, (size_t)len, JSON_REJECT_DUPLICATES, &error);
     if (*out == NULL && r->database)
         return text_fail(r, st, "%s", error.text);
     if (*out == NULL)
         return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
                           error.column > 0 ? error.column : 1, error.text);
-    if (!json_is_object(*out)) {
-        json_decref(*out);
-        return text_fail(r, st, "a line is an object in braces");
-    }
-    return 1;
+    return json_is_object(*out) ? 1 : text_fail(r, st, "a line is an object in braces");
 }
 
 static int check_header(const struct text_reader *r, const json_t *header, struct status *st)
@@ -246,21 +239,18 @@ static int check_header(const struct text_reader *r, const json_t *header, struc
 int text_next(struct text_reader *r, json_t **out, struct status *st)
 {
     for (;;) {
-        *out = NULL;
-        int found = next_line(r, out, st);
+        json_auto_t *line = NULL;
+        int found = next_line(r, &line, st);
         if (found == 0 && r->number == 0)
             return status_set(st, STATUS_USAGE, "'%s' is empty", r->path);
         if (found <= 0)
             return found;
-        if (found == 2)
-            continue;
         /* Headers may repeat: files may be put one behind the other. */
-        if (r->number > 1 && json_object_get(*out, "format") == NULL)
+        if (r->number > 1 && json_object_get(line, "format") == NULL) {
+            *out = json_incref(line);
             return 1;
-        int result = check_header(r, *out, st);
-        json_decref(*out);
-        *out = NULL;
-        if (result != 0)
+        }
+        if (check_header(r, line, st) != 0)
             return -1;
     }
 }

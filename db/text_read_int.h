@@ -40,6 +40,5 @@ int text_read_fields(const struct text_reader *r, json_t *from, const struct tex
 
 /* ---- import.c -------------------------------------------------------------------------------- */
 
-/* Stores the results of a text, and closes it.  Within the caller's transaction. */
-int import_text(struct db *db, const struct text_reader *from, struct db_moved *moved,
-                struct status *st);
+/* Stores the results of a text.  Within the caller's transaction. */
+int import_text(struct db *db, struct text_reader *from, struct db_moved *moved, struct status *st);

@@ -62,9 +62,6 @@ static void add_field(const struct text_field *f, const void *at, struct buf *ou
     case TEXT_SIZE:
         add_int(f->name, *(const int64_t *)at, out);
         break;
-    case TEXT_SEED:
-        add_int(f->name, (int64_t) * (const uint64_t *)at, out);
-        break;
     }
 }
 
