@@ -170,8 +170,7 @@ bool file_may_run(const char *dir)
     return statvfs(dir, &fs) != 0 || (fs.f_flag & ST_NOEXEC) == 0;
 }
 
-/* The value of an environment variable, or null if it is unset or empty. */
-static const char *variable(const char *name)
+const char *variable_value(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
@@ -180,7 +179,7 @@ static const char *variable(const char *name)
 /* A service may run without HOME. */
 const char *file_home(void)
 {
-    const char *set = variable("HOME");
+    const char *set = variable_value("HOME");
     const struct passwd *user = set == NULL ? getpwuid(getuid()) : NULL;
     return set != NULL ? set : user != NULL ? user->pw_dir : "";
 }
@@ -188,11 +187,11 @@ const char *file_home(void)
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir)
 {
     if (override == NULL && env != NULL)
-        override = variable(env);
+        override = variable_value(env);
     if (override != NULL)
         return mem_strdup(override);
 
-    const char *base = variable(xdg);
+    const char *base = variable_value(xdg);
     if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
         return buf_text("%s/fuseplan", base);
     return buf_text("%s/%s/fuseplan", file_home(), home_dir);

@@ -53,6 +53,9 @@ bool file_may_run(const char *dir);
  * env: may be null.  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
 
+/* The value of an environment variable; null if it is unset or empty. */
+const char *variable_value(const char *name);
+
 /* $HOME, or else what the system's list of users says. */
 const char *file_home(void);
 

@@ -158,7 +158,7 @@ static int take_lines(struct client *c, struct patience *silence, json_t **reply
 
 /* A request on its way. */
 struct sending {
-    char *line;
+    const char *line;
     size_t len, sent;
 };
 
@@ -213,14 +213,12 @@ static int converse(struct client *c, struct sending *request, double most_s, js
 static int exchange(struct client *c, const json_t *request, double most_s, json_t **reply,
                     struct status *st)
 {
-    struct sending sending = {.sent = 0};
-    sending.line = message_line(request, &sending.len);
-    if (sending.line == NULL)
+    size_t len;
+    SCOPED char *line = message_line(request, &len);
+    if (line == NULL)
         return status_set(st, STATUS_ENVIRONMENT,
                           "cannot write a request to the worker: a text in it is not UTF-8");
-    int result = converse(c, &sending, most_s, reply, st);
-    free(sending.line);
-    return result;
+    return converse(c, &(struct sending){line, len, 0}, most_s, reply, st);
 }
 
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,

@@ -169,8 +169,8 @@ static int open_shared(const char *path, struct status *st)
  * to lie anywhere.  The caller frees. */
 static char *lock_dir(struct status *st)
 {
-    const char *dir = getenv("FUSEPLAN_LOCK_DIR");
-    char *found = file_trust(dir != NULL && dir[0] != '\0' ? dir : "/tmp", TRUST_WAY, st);
+    const char *dir = variable_value("FUSEPLAN_LOCK_DIR");
+    char *found = file_trust(dir != NULL ? dir : "/tmp", TRUST_WAY, st);
     if (found == NULL)
         status_prefix(st, "cannot make the device's lock; FUSEPLAN_LOCK_DIR must name a directory "
                           "that can be written");

@@ -384,9 +384,6 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 /* "0-1 2-6": the segments of two operators or more; "" where there are none. */
 json_t *plan_fused_json(struct plan p);
 
-/* "10-11", "7": a segment in operator numbers. */
-char *segment_text(struct segment s, char out[12]);
-
 /* [[0, 0], [1, 1], ...]: all segments in operator numbers. */
 json_t *plan_segments_json(struct plan p);
 

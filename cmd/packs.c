@@ -3,8 +3,8 @@
 /* The directory of packs: FUSEPLAN_WISDOM, else that of the installation or of the build. */
 static int find_directory(struct buf *out, struct status *st)
 {
-    const char *named = getenv("FUSEPLAN_WISDOM");
-    if (named != NULL && named[0] != '\0') {
+    const char *named = variable_value("FUSEPLAN_WISDOM");
+    if (named != NULL) {
         buf_adds(out, named);
         return file_exists(named)
                    ? 0

@@ -12,15 +12,6 @@ json_t *plan_fused_json(struct plan p)
     return json_string(text);
 }
 
-char *segment_text(struct segment s, char out[12])
-{
-    if (s.first < s.last)
-        snprintf(out, 12, "%d-%d", s.first, s.last);
-    else
-        snprintf(out, 12, "%d", s.first);
-    return out;
-}
-
 json_t *plan_segments_json(struct plan p)
 {
     struct segment s[OP_COUNT];

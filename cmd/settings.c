@@ -171,8 +171,7 @@ static int read_files(struct settings *s, struct status *st)
 /* Sets a variable that is not set. */
 static void set_variable(struct settings *s, int id, const char *name)
 {
-    const char *value = getenv(name);
-    if (value != NULL && value[0] != '\0')
+    if (variable_value(name) != NULL)
         forget(s, (option_bits)1 << id);
     else if (s->of[id].file != NULL)
         setenv(name, s->of[id].text, 1);
@@ -186,8 +185,8 @@ static bool takes_sizes(const struct command *c)
 
 int settings_apply(struct options *o, const struct command *c, struct status *st)
 {
-    const char *mode = getenv("FUSEPLAN_CONFIG");
-    bool unset = mode == NULL || mode[0] == '\0', places = !unset && strcmp(mode, "places") == 0;
+    const char *mode = variable_value("FUSEPLAN_CONFIG");
+    bool unset = mode == NULL, places = !unset && strcmp(mode, "places") == 0;
     o->settings = mem_alloc(1, sizeof(*o->settings));
     if (!unset && !places && strcmp(mode, "off") != 0)
         return status_set(st, STATUS_USAGE,

@@ -6,9 +6,8 @@
 
 char *db_place(const char *path)
 {
-    const char *variable = getenv("FUSEPLAN_DB");
-    if (path == NULL && variable != NULL && variable[0] != '\0')
-        path = variable;
+    if (path == NULL)
+        path = variable_value("FUSEPLAN_DB");
     if (path != NULL)
         return mem_strdup(path);
 
@@ -80,15 +79,12 @@ static int check_writable(const char *path, const char *what, struct status *st)
 static int make_writable(const char *path, struct status *st)
 {
     SCOPED char *dir = parent_of(path);
-    int result = file_make_dirs(dir, st);
-    if (result != 0)
-        status_prefix(st, "database '%s'", path);
-    else if (db_refuse_network(path, dir, st) != 0 ||
-             (file_exists(path) && check_writable(path, "database", st) != 0))
-        result = -1;
-    else
-        result = check_writable(dir, "the database's directory", st);
-    return result;
+    if (file_make_dirs(dir, st) != 0)
+        return status_prefix(st, "database '%s'", path);
+    if (db_refuse_network(path, dir, st) != 0 ||
+        (file_exists(path) && check_writable(path, "database", st) != 0))
+        return -1;
+    return check_writable(dir, "the database's directory", st);
 }
 
 /* What the file says of itself.  SQLite reads the file here for the first time. */

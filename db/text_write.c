@@ -147,14 +147,13 @@ static int add_searches(struct lines *l, int64_t study, struct status *st)
 static void add_choices(const struct db_trial *t, struct buf *out)
 {
     SCOPED_BUF text = BUF_INIT;
+    char range[12];
     add_name("choices", out);
     for (int i = 0; i < t->choice_count; i++) {
         const struct db_choice *c = &t->choices[i];
         buf_reset(&text);
-        buf_addf(&text, "%d", c->segment.first);
-        if (c->segment.last > c->segment.first)
-            buf_addf(&text, "-%d", c->segment.last);
-        buf_addf(&text, " %s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "", c->schedule);
+        buf_addf(&text, "%s %s%s%s", segment_text(c->segment, range), c->impl,
+                 c->schedule[0] != '\0' ? " " : "", c->schedule);
         buf_adds(out, i == 0 ? "[" : ",");
         add_string(text.ptr, out);
     }

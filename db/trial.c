@@ -51,12 +51,9 @@ static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, s
 static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
 {
     SCOPED_BUF text = BUF_INIT;
-    for (int i = 0; i < t->choice_count; i++) {
-        struct segment s = t->choices[i].segment;
-        buf_addf(&text, "%s%d", i > 0 ? " " : "", s.first);
-        if (s.last > s.first)
-            buf_addf(&text, "-%d", s.last);
-    }
+    char range[12];
+    for (int i = 0; i < t->choice_count; i++)
+        buf_addf(&text, "%s%s", i > 0 ? " " : "", segment_text(t->choices[i].segment, range));
     return query_run_of(db, SQL_PLAN_ADD, st, "%d %s", t->value, text.ptr);
 }
 

@@ -66,6 +66,7 @@ int plan_segments(struct plan p, struct segment out[OP_COUNT]);
 /* Segments are numbered 0..119 by first, then last. */
 int segment_index(struct segment s);
 struct segment segment_at(int index);
+char *segment_text(struct segment s, char out[12]); /* "10-11", "7"; returns out */
 
 bool segment_is_attention(struct segment s); /* the one that the hand-written operator serves */
 

@@ -107,6 +107,15 @@ struct segment segment_at(int index)
     return (struct segment){(int8_t)first, (int8_t)(first + index - index_of_first(first))};
 }
 
+char *segment_text(struct segment s, char out[12])
+{
+    if (s.first < s.last)
+        snprintf(out, 12, "%d-%d", s.first, s.last);
+    else
+        snprintf(out, 12, "%d", s.first);
+    return out;
+}
+
 bool segment_is_attention(struct segment s)
 {
     return s.first == ATTENTION_FIRST && s.last == ATTENTION_LAST;

@@ -194,15 +194,14 @@ static void run_group(struct run *r)
 
 static int run_groups(struct run *r, struct status *st)
 {
-    int result = 0;
     r->begun_s = clock_seconds();
-    for (int first = 0; first < r->sentences->count && result == 0; first += r->w.batch) {
+    for (int first = 0; first < r->sentences->count; first += r->w.batch) {
         workload_release(&r->w);
-        result = open_group(r, first, st);
-        if (result == 0)
-            run_group(r);
+        if (open_group(r, first, st) != 0)
+            return -1;
+        run_group(r);
     }
-    return result;
+    return 0;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

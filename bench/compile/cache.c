@@ -28,9 +28,9 @@ enum {
 
 static int read_bound(uint64_t *out, struct status *st)
 {
-    const char *text = getenv("FUSEPLAN_CACHE_MAX_BYTES");
+    const char *text = variable_value("FUSEPLAN_CACHE_MAX_BYTES");
     int64_t bytes = (int64_t)DEFAULT_MAX_BYTES;
-    if (text != NULL && text[0] != '\0' &&
+    if (text != NULL &&
         number_parse("FUSEPLAN_CACHE_MAX_BYTES", text, 0, INT64_MAX, &bytes, st) != 0)
         return -1;
     *out = (uint64_t)bytes;
@@ -57,10 +57,10 @@ static int make_dir(const struct cache *c, const char *name, struct status *st)
 
 int cache_make_dirs(const struct cache *c, struct status *st)
 {
-    int result = make_dir(c, CACHE_TEMPORARY_DIR, st);
-    for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
-        result = make_dir(c, kinds[i].dir, st);
-    return result;
+    for (int i = 0; i < CACHE_KIND_COUNT; i++)
+        if (make_dir(c, kinds[i].dir, st) != 0)
+            return -1;
+    return make_dir(c, CACHE_TEMPORARY_DIR, st);
 }
 
 /* Whether a path leads through a home of another user's, which sudo may have left in HOME. */
@@ -207,16 +207,18 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     char hash[HASH_TEXT_SIZE];
     buf_reset(dir);
     buf_addf(dir, "%s/%s/%s", c->dir, HEADERS_DIR, hash_text(all.ptr, all.len, hash));
-    int result = make_own_dir(dir->ptr, st);
-    for (int i = 0; i < count && result == 0; i++) {
+    if (make_own_dir(dir->ptr, st) != 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
         buf_reset(&path);
         buf_addf(&path, "%s/%s", dir->ptr, files[i].name);
         if (same_file(path.ptr, files[i].text, files[i].len))
             continue;
         remove_foreign(path.ptr);
-        result = cache_write(path.ptr, files[i].text, files[i].len, st);
+        if (cache_write(path.ptr, files[i].text, files[i].len, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 /* ---- size and removal ------------------------------------------------------------------------ */

@@ -182,18 +182,14 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
                        struct status *st)
 {
     enum { TRIES = 2 };
-    struct status failed;
+    struct status failed = STATUS_INIT;
     SCOPED_BUF suspects = BUF_INIT;
-    int result = -1;
-    for (int i = 0; i < TRIES && result != 0; i++) {
+    for (int i = 0; i < TRIES && (i == 0 || failed.code == STATUS_ENVIRONMENT); i++) {
         failed = STATUS_INIT;
-        result =
-            compile_source(tc, c, tc->probe, headers, key, PROBE_LIMIT_S, until, stop, &failed);
-        if (failed.code != STATUS_ENVIRONMENT)
-            break;
+        if (compile_source(tc, c, tc->probe, headers, key, PROBE_LIMIT_S, until, stop, &failed) ==
+            0)
+            return 0;
     }
-    if (result == 0)
-        return 0;
     if (failed.code == STATUS_COMPILE)
         child_suspects(CHILD_COMPILER, failed.message, &suspects);
     status_set(st, failed.code, "%s%s", failed.message, suspects.ptr);
@@ -248,40 +244,28 @@ int compiler_version(const char *path, const struct arguments *words, const char
                                       .limit_s = PROBE_LIMIT_S,
                                       .answers = true,
                                       .may_leave_daemons = true};
-    struct process p;
+    SCOPED_BY(process_release) struct process p;
     SCOPED_BUF suspects = BUF_INIT;
     if (process_run(&spec, stop, &p, st) != 0)
         return -1;
-    int result = 0;
     buf_add(out, p.answer.ptr, p.answer.len);
-    if (p.overdue || p.wait_status != 0) {
-        bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
-        const char *why = process_failure(&p);
-        child_suspects(CHILD_COMPILER, why, &suspects);
-        result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s%s; %s", path, why,
-                            killed ? "" : ": not a working compiler", suspects.ptr,
-                            killed ? MACHINE_QUESTION : advice);
-    }
-    process_release(&p);
-    return result;
+    if (!p.overdue && p.wait_status == 0)
+        return 0;
+    bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
+    const char *why = process_failure(&p);
+    child_suspects(CHILD_COMPILER, why, &suspects);
+    return status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s%s; %s", path, why,
+                      killed ? "" : ": not a working compiler", suspects.ptr,
+                      killed ? MACHINE_QUESTION : advice);
 }
 
 void identity_add_file(const char *path, struct buf *identity)
 {
     struct stat info = {0};
     stat(path, &info);
-    char *dir = mem_strdup(path), *slash = strrchr(dir, '/'), *real = NULL;
-    if (slash != NULL) {
-        *slash = '\0';
-        real = realpath(slash > dir ? dir : "/", NULL);
-    }
-    if (real != NULL)
-        buf_addf(identity, "%s/%s", real, slash + 1);
-    else
-        buf_adds(identity, path);
-    buf_addf(identity, " %lld %lld\n", (long long)info.st_size, (long long)info.st_mtime);
-    free(real);
-    free(dir);
+    SCOPED char *real = strchr(path, '/') != NULL ? file_absolute(path) : NULL;
+    buf_addf(identity, "%s %lld %lld\n", real != NULL ? real : path, (long long)info.st_size,
+             (long long)info.st_mtime);
 }
 
 void toolchain_release(struct toolchain *tc)

@@ -77,7 +77,7 @@ const char *process_failure(struct process *p);
 
 /* Runs a program to its end, whatever that is; its output is in out->said and out->answer.  One
  * that a signal ends is run once more: the signal may be the machine's.  The caller releases *out
- * after a 0 only. */
+ * even after a failure. */
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
                 struct process *out, struct status *st);
 
@@ -295,7 +295,8 @@ int worker_answer(const struct toolchain_request *from, const char *question, st
     "libopenblas-openmp-dev"
 #define CLANG_ADVICE "clang needs LLVM's OpenMP too: apt install libomp-dev libopenblas-openmp-dev"
 
-/* Finds the compiler that the request names and proves that what it builds runs in a worker. */
+/* Finds the compiler that the request names and proves that what it builds runs in a worker.
+ * Release *out in any case. */
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
                       struct toolchain *out, struct status *st);
 

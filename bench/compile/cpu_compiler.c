@@ -68,11 +68,8 @@ static const char *chosen_compiler(const char *option, const char **by)
     const char *const variables[] = {"FUSEPLAN_CC", "CC"};
     *by = option != NULL ? "--compiler" : NULL;
     for (size_t i = 0; i < ARRAY_LEN(variables) && option == NULL; i++) {
-        const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != '\0') {
-            option = value;
-            *by = variables[i];
-        }
+        option = variable_value(variables[i]);
+        *by = option != NULL ? variables[i] : NULL;
     }
     return option != NULL ? option : "cc";
 }
@@ -205,23 +202,19 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
     SCOPED_BUF identity = BUF_INIT;
     struct cpu_info cpu;
     cpu_info_read(&cpu);
-    int result = check_address_space(st);
-    if (result == 0 && !file_may_run(c->dir))
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "the cache of compiled code, '%s', is on a file system that is mounted "
-                            "noexec: nothing can be run there; set FUSEPLAN_CACHE to a directory "
-                            "on another one",
-                            c->dir);
-    if (result == 0)
-        result = find_compiler(request, out, &identity, st);
-    if (result == 0) {
-        buf_addf(&identity, "%s %s\n", cpu.model, cpu.flags_hash);
-        arguments_text(&out->flags, &identity);
-        buf_addf(&identity, " %s\n", CPU_LIBRARIES);
-        hash_text(identity.ptr, identity.len, out->identity);
-        result = prove(request, c, out, st);
-    }
-    if (result != 0)
-        toolchain_release(out);
-    return result;
+    if (check_address_space(st) != 0)
+        return -1;
+    if (!file_may_run(c->dir))
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the cache of compiled code, '%s', is on a file system that is mounted "
+                          "noexec: nothing can be run there; set FUSEPLAN_CACHE to a directory "
+                          "on another one",
+                          c->dir);
+    if (find_compiler(request, out, &identity, st) != 0)
+        return -1;
+    buf_addf(&identity, "%s %s\n", cpu.model, cpu.flags_hash);
+    arguments_text(&out->flags, &identity);
+    buf_addf(&identity, " %s\n", CPU_LIBRARIES);
+    hash_text(identity.ptr, identity.len, out->identity);
+    return prove(request, c, out, st);
 }

@@ -77,7 +77,7 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
     json_auto_t *said = NULL;
     const char *library;
     struct status why = STATUS_INIT;
-    int major, minor, release;
+    int major, minor;
     out->path = mem_strdup(request->worker);
 #ifndef __SANITIZE_ADDRESS__ /* with it the worker's program maps more than any machine has */
     out->max_memory_bytes = COMPILER_MAX_BYTES;
@@ -88,14 +88,12 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
         arguments_add(&out->flags, "--nvrtc");
         arguments_add(&out->flags, library);
         identity_add_file(library, identity);
-        release = cuda_version(major, minor);
-    } else if (why.code != STATUS_OK && why.code != STATUS_NOT_FOUND) {
-        release = status_set(st, why.code, "asking for NVRTC: %s", why.message);
-    } else {
-        release = status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
-                             WHAT_TO_INSTALL);
+        return cuda_version(major, minor);
     }
-    return release;
+    if (why.code != STATUS_OK && why.code != STATUS_NOT_FOUND)
+        return status_set(st, why.code, "asking for NVRTC: %s", why.message);
+    return status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
+                      WHAT_TO_INSTALL);
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
@@ -157,18 +155,17 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                               .logs = true,
                               .niceness = NICENESS};
     out->where = gpu->where;
-    int release = compiler->find(request, out, &identity, st), result = -1;
-    if (release > 0) {
-        snprintf(out->where.compiler, sizeof(out->where.compiler), "%s %d.%d", compiler->name,
-                 release / 1000, release % 1000 / 10);
-        buf_adds(&flags, CUDA_FLAGS " " PTXAS_FLAGS " ");
-        build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = gpu->arch}, &flags);
-        arguments_add_words(&out->flags, flags.ptr);
-        arguments_text(&out->flags, &identity);
-        hash_text(identity.ptr, identity.len, out->identity);
-        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request, st) : -1;
-    }
-    return result;
+    int release = compiler->find(request, out, &identity, st);
+    if (release <= 0)
+        return -1;
+    snprintf(out->where.compiler, sizeof(out->where.compiler), "%s %d.%d", compiler->name,
+             release / 1000, release % 1000 / 10);
+    buf_adds(&flags, CUDA_FLAGS " " PTXAS_FLAGS " ");
+    build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = gpu->arch}, &flags);
+    arguments_add_words(&out->flags, flags.ptr);
+    arguments_text(&out->flags, &identity);
+    hash_text(identity.ptr, identity.len, out->identity);
+    return check_versions(gpu, out, release, st) == 0 ? prove(c, out, request, st) : -1;
 }
 
 int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,

@@ -171,26 +171,24 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
         return -1;
 
     SCOPED_BUF text = BUF_INIT;
-    int result = 0;
     binary_source(b, binary, &text);
-    if (binary_in_cache(b, binary) || being_built(b, binary) || failed_once(b, binary)) {
-        /* it is there, or what becomes of the same source will settle it */
-    } else if (c->impl->library) {
-        result = binary_keep_text(b, binary, &text, st);
-    } else if (b->running == b->jobs) {
-        *waits = true;
-    } else {
-        struct build *next = &b->builds[b->running];
-        charge(b);
-        next->binary = binary;
-        result = compile_start(b->toolchain, b->cache, text.ptr, b->headers.ptr, b->deadline_s,
-                               &next->compile, st);
-        if (result == 0)
-            b->running++;
-        else
-            compile_release(&next->compile);
+    if (binary_in_cache(b, binary) || being_built(b, binary) || failed_once(b, binary))
+        return 0; /* it is there, or what becomes of the same source will settle it */
+    if (c->impl->library)
+        return binary_keep_text(b, binary, &text, st);
+    *waits = b->running == b->jobs;
+    if (*waits)
+        return 0;
+    struct build *next = &b->builds[b->running];
+    charge(b);
+    next->binary = binary;
+    if (compile_start(b->toolchain, b->cache, text.ptr, b->headers.ptr, b->deadline_s,
+                      &next->compile, st) != 0) {
+        compile_release(&next->compile);
+        return -1;
     }
-    return result;
+    b->running++;
+    return 0;
 }
 
 /* Replaces what is wanted by these choices.  The user may have removed the cache's directories. */
@@ -209,12 +207,12 @@ static void want(struct builder *b, const struct choice *choices, int count, str
 static int begin_more(struct builder *b, struct wanted *w, struct status *st)
 {
     bool waits = false;
-    int result = 0;
-    while (result == 0 && !waits && w->begun < w->count) {
-        result = begin(b, w->binaries[w->begun], &waits, st);
-        w->begun += result == 0 && !waits;
+    while (!waits && w->begun < w->count) {
+        if (begin(b, w->binaries[w->begun], &waits, st) != 0)
+            return -1;
+        w->begun += !waits;
     }
-    return result;
+    return 0;
 }
 
 /* How many of the first ones are built. */
@@ -230,8 +228,7 @@ static int built_of(const struct wanted *w, int first)
 static int work(struct builder *b, struct wanted *w, int first, int least, double until,
                 struct status *st)
 {
-    int result;
-    while ((result = begin_more(b, w, st)) == 0) {
+    while (begin_more(b, w, st) == 0) {
         if (b->running > 0 && b->compiling != NULL)
             b->compiling(b->compiling_ctx);
         step_tell(&b->listener, &(struct step){.phase = "compiling",
@@ -239,12 +236,11 @@ static int work(struct builder *b, struct wanted *w, int first, int least, doubl
                                                .total = w->count,
                                                .left_s = NAN});
         if (built_of(w, first) >= least)
-            break;
-        result = b->running > 0 ? collect(b, until, st) : build_again(b, until, st);
-        if (result != 0)
+            return 0;
+        if ((b->running > 0 ? collect(b, until, st) : build_again(b, until, st)) != 0)
             break;
     }
-    return result;
+    return -1;
 }
 
 int builder_build(struct builder *b, const struct choice *choices, int count, double until,

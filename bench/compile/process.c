@@ -175,29 +175,23 @@ int process_wait_any(struct process *const *list, int n, double until,
 {
     enum { TICK_MS = 100, QUIET_TICK_MS = 5 };
     SCOPED struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
-    int ended = -1;
-    while (ended < 0) {
-        if (stop != NULL && *stop != 0) {
-            status_set(st, STATUS_INTERRUPTED, "interrupted");
-            break;
-        }
+    for (;;) {
+        if (stop != NULL && *stop != 0)
+            return status_set(st, STATUS_INTERRUPTED, "interrupted");
         int tick = TICK_MS;
-        for (int i = 0; i < n && ended < 0; i++) {
+        for (int i = 0; i < n; i++) {
             if (process_over(list[i]))
-                ended = i;
+                return i;
             fds[i] = (struct pollfd){.fd = list[i]->output, .events = POLLIN};
             if (list[i]->output < 0)
                 tick = QUIET_TICK_MS; /* poll() will not report the end of this child */
         }
         double left_s = until - clock_seconds();
-        if (ended < 0 && left_s <= 0) {
-            status_set(st, STATUS_TIMEOUT, "the time limit is over");
-            break;
-        }
-        if (ended < 0) /* an answer is short, and comes with the end of the output */
-            poll(fds, (nfds_t)n, left_s < tick * 1e-3 ? (int)(left_s * 1e3) + 1 : tick);
+        if (left_s <= 0)
+            return status_set(st, STATUS_TIMEOUT, "the time limit is over");
+        /* An answer is short, and comes with the end of the output. */
+        poll(fds, (nfds_t)n, left_s < tick * 1e-3 ? (int)(left_s * 1e3) + 1 : tick);
     }
-    return ended;
 }
 
 void process_describe_end(int wait_status, struct buf *out)
@@ -229,14 +223,8 @@ const char *process_failure(struct process *p)
 static int run_once(const struct process_spec *spec, const volatile sig_atomic_t *stop,
                     struct process *out, struct status *st)
 {
-    if (process_start(spec, out, st) != 0)
-        return -1;
     struct process *const list[] = {out};
-    if (process_wait_any(list, 1, INFINITY, stop, st) < 0) {
-        process_release(out);
-        return -1;
-    }
-    return 0;
+    return process_start(spec, out, st) != 0 ? -1 : process_wait_any(list, 1, INFINITY, stop, st);
 }
 
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,

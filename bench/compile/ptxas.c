@@ -68,11 +68,11 @@ static void read_line(const char *line, struct resources *out)
 
 void ptxas_read(const char *log, struct resources *out)
 {
-    char *copy = mem_strdup(log), *rest;
+    SCOPED char *copy = mem_strdup(log);
+    char *rest;
     *out = (struct resources){.registers = 0};
     for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         read_line(line, out);
-    free(copy);
 }
 
 bool ptxas_serialises(const struct resources *r)

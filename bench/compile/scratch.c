@@ -29,19 +29,19 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
             rmdir(path.ptr);
         errno = error;
     }
-    if (out->lock < 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK)) {
-        status_set(st, STATUS_ENVIRONMENT,
-                   "cannot lock '%s': %s: the cache needs a file system with flock(); "
-                   "FUSEPLAN_CACHE names another directory, such as one on a disk of this machine",
-                   path.ptr, strerror(errno));
-    } else if (out->lock < 0) {
-        status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
-                   strerror(errno));
-        status_prefix(st, CACHE_UNWRITABLE);
-    } else {
+    if (out->lock >= 0) {
         out->dir = buf_detach(&path);
+        return 0;
     }
-    return out->lock < 0 ? -1 : 0;
+    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK)
+        return status_set(
+            st, STATUS_ENVIRONMENT,
+            "cannot lock '%s': %s: the cache needs a file system with flock(); "
+            "FUSEPLAN_CACHE names another directory, such as one on a disk of this machine",
+            path.ptr, strerror(errno));
+    status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
+               strerror(errno));
+    return status_prefix(st, CACHE_UNWRITABLE);
 }
 
 void scratch_release(struct scratch *s)

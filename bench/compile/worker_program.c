@@ -58,23 +58,21 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
     const char *const argv[] = {from->worker, question, argument, NULL};
     SCOPED char **env = worker_environment(bound, NULL);
     const struct process_spec spec = spec_of(argv, env);
-    struct process p;
+    SCOPED_BY(process_release) struct process p;
     *out = NULL;
     if (process_run(&spec, from->stop, &p, st) != 0)
         return -1;
     if (!p.overdue && p.wait_status == 0)
         *out = read_answer(p.answer.ptr);
+    if (*out != NULL)
+        return 0;
     bool killed = WIFSIGNALED(p.wait_status) &&
                   (WTERMSIG(p.wait_status) == SIGKILL || WTERMSIG(p.wait_status) == SIGTERM);
-    if (*out == NULL) {
-        const char *why = process_failure(&p);
-        SCOPED_BUF suspects = BUF_INIT;
-        child_suspects(CHILD_WORKER, why, &suspects);
-        status_set(st, p.overdue || killed ? STATUS_ENVIRONMENT : STATUS_NOT_FOUND,
-                   "it gave no answer (%s)%s", why, suspects.ptr);
-    }
-    process_release(&p);
-    return *out != NULL ? 0 : -1;
+    const char *why = process_failure(&p);
+    SCOPED_BUF suspects = BUF_INIT;
+    child_suspects(CHILD_WORKER, why, &suspects);
+    return status_set(st, p.overdue || killed ? STATUS_ENVIRONMENT : STATUS_NOT_FOUND,
+                      "it gave no answer (%s)%s", why, suspects.ptr);
 }
 
 void worker_ask_early(const struct toolchain_request *from, const char *question,

@@ -77,19 +77,15 @@ int calibration_read(const char *path, enum dtype dtype, struct calibration *out
     SCOPED_BUF text = BUF_INIT;
     json_error_t error;
     *out = (struct calibration){.path = mem_strdup(path)};
-    int result = file_read_text(path, CALIBRATION_MOST, &text, st);
-    if (result != 0) {
-        status_prefix(st, "--calibration");
-    } else {
-        hash_text(text.ptr, text.len, out->hash);
-        json_auto_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
-        result = whole != NULL
-                     ? read_whole(half, out, whole, st)
-                     : status_set(st, STATUS_USAGE, "it is not a JSON object: %s", error.text);
-        if (result != 0)
-            status_prefix(st, "--calibration: '%s'", path);
-    }
-    return result;
+    if (file_read_text(path, CALIBRATION_MOST, &text, st) != 0)
+        return status_prefix(st, "--calibration");
+    hash_text(text.ptr, text.len, out->hash);
+    json_auto_t *whole = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    if (whole == NULL)
+        return status_set(st, STATUS_USAGE, "--calibration: '%s': it is not a JSON object: %s",
+                          path, error.text);
+    return read_whole(half, out, whole, st) == 0 ? 0
+                                                 : status_prefix(st, "--calibration: '%s'", path);
 }
 
 void calibration_release(struct calibration *c)

@@ -248,15 +248,13 @@ static int parse(const char *path, const struct buf *text, const char *part,
     json_error_t error;
     json_auto_t *whole = json_loadb(text->ptr, text->len, JSON_REJECT_DUPLICATES, &error);
     const struct config c = {path, part != NULL ? json_object_get(whole, part) : whole, st};
-    int result = json_is_object(c.fields) ? read_config(&c, out)
-                 : whole == NULL
-                     ? config_refuse(&c,
-                                     "it is not a JSON object: %s; name config.json or its "
-                                     "directory",
-                                     error.text)
-                 : part != NULL ? config_refuse(&c, "it has no object '%s'", part)
-                                : config_refuse(&c, "it is not a JSON object");
-    return result;
+    if (json_is_object(c.fields))
+        return read_config(&c, out);
+    if (whole == NULL)
+        return config_refuse(&c, "it is not a JSON object: %s; name config.json or its directory",
+                             error.text);
+    return part != NULL ? config_refuse(&c, "it has no object '%s'", part)
+                        : config_refuse(&c, "it is not a JSON object");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

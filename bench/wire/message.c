@@ -75,10 +75,8 @@ static json_t *local_json(const struct workload *w, bool rope)
 {
     SCOPED_BUF mask = BUF_INIT;
     mask_text(&w->local->mask_spec, &mask);
-    json_t *local =
-        json_pack("{ss so si}", "mask", mask.ptr, "rope",
-                  rope ? json_real(w->local->rope_theta) : json_null(), "every", w->every);
-    return local;
+    return json_pack("{ss so si}", "mask", mask.ptr, "rope",
+                     rope ? json_real(w->local->rope_theta) : json_null(), "every", w->every);
 }
 
 /* kinds: of each layer.  "local" only where they are two. */
@@ -173,10 +171,9 @@ json_t *message_of_choice(const struct choice *c)
 {
     SCOPED_BUF schedule = BUF_INIT;
     schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *m =
-        json_pack("{s:[i, i], s:s, s:s, s:b}", "ops", c->segment.first, c->segment.last,
-                  "implementation", c->impl->name, "schedule", schedule.ptr, "stamped", c->stamped);
-    return m;
+    return json_pack("{s:[i, i], s:s, s:s, s:b}", "ops", c->segment.first, c->segment.last,
+                     "implementation", c->impl->name, "schedule", schedule.ptr, "stamped",
+                     c->stamped);
 }
 
 int message_to_choice(const json_t *m, enum target_kind target, const struct chain *chain,

@@ -4,8 +4,8 @@ const char *toolkit_root(const char **by)
 {
     static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
-        const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != '\0') {
+        const char *value = variable_value(variables[i]);
+        if (value != NULL) {
             *by = variables[i];
             return value;
         }
