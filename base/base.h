@@ -186,6 +186,9 @@ uint64_t hash_number(const void *data, size_t len, uint64_t seed);
 struct interval {
     double median, low, high; /* in the samples' unit */
 };
+#define NO_INTERVAL ((struct interval){NAN, NAN, NAN}) /* nothing is known */
+
+struct interval interval_times(double factor, struct interval i);
 
 /* The median and its 95 % confidence interval from order statistics (binomial, no assumption about
  * the distribution).  Below 6 samples no such interval exists: low and high are the extremes.

@@ -42,6 +42,11 @@ static size_t median_rank(size_t n)
     return k;
 }
 
+struct interval interval_times(double factor, struct interval i)
+{
+    return (struct interval){factor * i.median, factor * i.low, factor * i.high};
+}
+
 struct interval stats_median(const double *samples, size_t n)
 {
     SCOPED double *sorted = sorted_copy(samples, n);

@@ -137,6 +137,7 @@ struct trial {
     struct resources resources;       /* of a segment */
     struct conditions conditions;
 };
+struct interval trial_ms(const struct trial *t); /* NO_INTERVAL unless it ran */
 
 void trial_release(struct trial *t);
 

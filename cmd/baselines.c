@@ -52,11 +52,9 @@ json_t *baselines_json(const struct baseline_time *b, int count)
         json_array_append_new(
             all,
             json_pack("{si so so so so so so so ss? ss?}", "value", (int)plan_value(b->plan),
-                      "median_ms", json_number(b->ms.median), "ci_low_ms", json_number(b->ms.low),
-                      "ci_high_ms", json_number(b->ms.high), "speedup",
-                      json_number(b->speedup.median), "speedup_low", json_number(b->speedup.low),
-                      "speedup_high", json_number(b->speedup.high), "tie",
-                      compared ? json_boolean(baseline_ties(b)) : json_null(), "compared_at",
+                      MS_MEMBERS(b->ms), "speedup", json_number(b->speedup.median), "speedup_low",
+                      json_number(b->speedup.low), "speedup_high", json_number(b->speedup.high),
+                      "tie", compared ? json_boolean(baseline_ties(b)) : json_null(), "compared_at",
                       compared ? b->compared_at : NULL, "unstable",
                       b->unstable[0] != '\0' ? b->unstable : NULL));
     }

@@ -90,7 +90,7 @@ static int earlier_row(void *ctx, const struct db_trial *row)
         comparison_find(c, plan_from_value((unsigned)row->value), false, (unsigned)row->precision);
     if (i < 0 || row->status != TRIAL_OK || c->candidates[i].packed != (row->packed != 0))
         return 0;
-    c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
+    c->earlier[i].ms = db_trial_ms(row);
     snprintf(c->earlier[i].utc, sizeof(c->earlier[i].utc), "%s", row->stored_utc);
     return 0;
 }
@@ -141,7 +141,7 @@ static int prepare(struct comparison *c, struct session *s, const struct found_s
                                          .target = bench_target(s->bench),
                                          .retry_failed = retry};
     for (int i = 0; i < c->count; i++) {
-        c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = {NAN, NAN, NAN}};
+        c->earlier[i] = (struct earlier){.ms = NO_INTERVAL, .in_search = NO_INTERVAL};
         if (choose(c, i, &source, st) != 0)
             return -1;
         c->candidates[i].packed = s->workload.lengths != NULL && !c->padded[i];

@@ -91,7 +91,7 @@ static json_t *row_of(const struct session *s, const struct kernels *k, const st
 {
     const struct kernel *one = &k->items[0];
     bool ok = one->trial.status == TRIAL_OK;
-    double us = ok ? 1e3 * one->trial.ms.median : NAN;
+    double us = 1e3 * trial_ms(&one->trial).median;
     json_t *row = workload_json(&s->workload, s->target.kind), *kernels = kernels_json(k, c);
     json_object_update(row, json_array_get(kernels, 0));
     json_decref(kernels);

@@ -83,22 +83,18 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     const struct trial *t = &c->trials[i];
     bool ok = t->status == TRIAL_OK;
     struct plan p = c->plans[i];
-    struct interval ms = {NAN, NAN, NAN};
+    const struct interval ms = trial_ms(t);
     struct baseline_time baselines[BASELINES_MAX];
     int baseline_count = comparison_beside(c, i, baselines);
     const struct earlier *earlier = &c->earlier[i];
     char unstable[UNSTABLE_SIZE];
     comparison_unstable(c, i, unstable);
-    if (ok)
-        ms = t->ms;
     return json_pack(
         "{si so so so so sb so so so so so so ss ss so so so so so si so so*}", "value",
         (int)plan_value(p), "packed",
         w->lengths != NULL ? json_boolean(!c->padded[i]) : json_null(), "precision",
         precision_json(c, i, w), "fused", plan_fused_json(p), "segments", plan_segments_json(p),
-        "handwritten", p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms",
-        json_number(ms.low), "ci_high_ms", json_number(ms.high), "us_per_layer",
-        json_number(1e3 * ms.median / w->layers), "baselines",
+        "handwritten", p.handwritten, LAYER_MEMBERS(ms, w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
         "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "unstable",
         json_text_or_null(unstable), "earlier_ms", json_number(earlier->ms.median),
@@ -198,7 +194,7 @@ static void add_sizes(const struct comparison *c, const struct workload *w)
         bool ok = c->trials[i].status == TRIAL_OK;
         int n = comparison_beside(c, i, b);
         comparison_unstable(c, i, unstable);
-        sizes_add(w, (int)plan_value(c->plans[i]), ok ? c->trials[i].ms.median : NAN, b, n,
+        sizes_add(w, (int)plan_value(c->plans[i]), trial_ms(&c->trials[i]).median, b, n,
                   ok && unstable[0] != '\0' ? "unstable" : trial_status_name(c->trials[i].status));
     }
 }

@@ -27,7 +27,7 @@ static void note_best(const struct noting *n, const struct db_study *study)
     SCOPED_BUF name = BUF_INIT;
     plan_add((unsigned)n->best->value, &name);
     note(n->o, "the best plan known is %s%s: %.*f ms on '%s'%s", name.ptr,
-         n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
+         n->best->packed ? ", packed" : "", ms_decimals(n->best->ms.median), n->best->ms.median,
          device, elsewhere ? ", another device than the one here" : "");
     if (n->pack != NULL)
         pack_note(n->o, "it is", n->pack, study, n->best, &n->here);
@@ -52,7 +52,7 @@ static int find_best(const struct options *o, enum scope scope, struct best_plan
     *out = (struct best_plan){.known = true,
                               .plan = plan_from_value((unsigned)best.value),
                               .padded = s.workload.lengths != NULL && !best.packed,
-                              .median_ms = best.median_ms};
+                              .median_ms = best.ms.median};
     note_best(&noting, &study);
     return 0;
 }

@@ -202,6 +202,14 @@ int ms_decimals(double ms);
 /* A real; JSON's null if the value is not finite. */
 json_t *json_number(double value);
 
+/* Members for json_pack(), "so so so" and "so so so so": a time in milliseconds with its interval,
+ * and what a layer takes. */
+#define MS_MEMBERS(ms)                                                                             \
+    "median_ms", json_number((ms).median), "ci_low_ms", json_number((ms).low), "ci_high_ms",       \
+        json_number((ms).high)
+#define LAYER_MEMBERS(ms, layers)                                                                  \
+    MS_MEMBERS(ms), "us_per_layer", json_number(1e3 * (ms).median / (layers))
+
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
  * A row is a JSON object.  JSON and NDJSON print all of its members; tables and CSV print the

@@ -40,15 +40,13 @@ static void add_row(void *ctx, const struct db_listed *l)
                   "uuid", l->target.uuid, "capability", l->target.capability, "units",
                   (json_int_t)l->target.units, "driver", l->target.driver, "compiler",
                   l->target.compiler, "libraries", l->target.libraries);
-    json_t *row = json_pack(
-        "{so so* so ss sI ss so so so so so sI sI ss ss}", "options", db_study_options(l),
-        "workload", listed_workload(l), "target", target, "protocol", l->protocol, "seed",
-        (json_int_t)l->workload.seed, "init", l->workload.init, "value",
-        known ? json_integer(l->value) : json_null(), "median_ms",
-        json_number(known ? l->ms.median : NAN), "ci_low_ms", json_number(known ? l->ms.low : NAN),
-        "ci_high_ms", json_number(known ? l->ms.high : NAN), "compared",
-        known ? json_boolean(l->final) : json_null(), "plans", (json_int_t)l->plans, "trials",
-        (json_int_t)l->trials, "stored_utc", l->stored_utc, "path", to->path);
+    json_t *row =
+        json_pack("{so so* so ss sI ss so so so so so sI sI ss ss}", "options", db_study_options(l),
+                  "workload", listed_workload(l), "target", target, "protocol", l->protocol, "seed",
+                  (json_int_t)l->workload.seed, "init", l->workload.init, "value",
+                  known ? json_integer(l->value) : json_null(), MS_MEMBERS(l->ms), "compared",
+                  known ? json_boolean(l->final) : json_null(), "plans", (json_int_t)l->plans,
+                  "trials", (json_int_t)l->trials, "stored_utc", l->stored_utc, "path", to->path);
     if (people) /* the day is enough */
         json_object_set_new(row, "stored_utc",
                             json_stringn(l->stored_utc, strcspn(l->stored_utc, "T")));

@@ -111,9 +111,8 @@ json_t *explained_json(const struct explained *x)
         "{so si sb ss so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
         "value", (int)plan_value(e->plan), "packed", (int)e->packed, "precision", precision.ptr,
         "segments", plan_segments_json(e->plan), "handwritten", e->plan.handwritten, "device",
-        x->device, "source", time_source_names[e->source], "median_ms", json_number(e->ms.median),
-        "ci_low_ms", json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
-        json_number(1e3 * e->ms.median / x->workload->layers));
+        x->device, "source", time_source_names[e->source],
+        LAYER_MEMBERS(e->ms, x->workload->layers));
     json_object_set_new(object, "errors",
                         x->has_errors && x->precision != 0 ? errors_json(x) : json_null());
     json_object_set_new(object, "unstable", json_text_or_null(x->unstable));

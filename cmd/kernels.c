@@ -68,7 +68,7 @@ static struct done done_by(const struct kernels *k, const struct kernel *one)
 {
     bool memory_bound;
     const struct choice *c = &one->choice;
-    struct done d = {.us = one->trial.status == TRIAL_OK ? 1e3 * one->trial.ms.median : NAN,
+    struct done d = {.us = 1e3 * trial_ms(&one->trial).median,
                      .work = segment_work(c->segment, k->workload, c->schedule.precision)};
     d.least_us = least_us(&d.work, &k->limits, &memory_bound);
     return d;
@@ -113,18 +113,16 @@ static void set_resources(json_t *row, const struct resources *r)
 static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
 {
     bool ok = one->trial.status == TRIAL_OK;
-    struct interval us = {NAN, NAN, NAN};
-    if (ok)
-        us = one->trial.ms;
+    const struct interval us = interval_times(1e3, trial_ms(&one->trial));
     const struct done done = done_by(k, one);
     SCOPED_BUF operators = BUF_INIT;
     segment_describe(one->choice.chain, one->choice.segment, &operators);
-    json_t *row = json_pack("{s[ii] ss ss so so so so ss}", "ops", one->choice.segment.first,
-                            one->choice.segment.last, "operators", operators.ptr, "implementation",
-                            one->choice.impl->name, "schedule", schedule_json(&one->choice),
-                            "median_us", json_number(1e3 * us.median), "ci_low_us",
-                            json_number(1e3 * us.low), "ci_high_us", json_number(1e3 * us.high),
-                            "reason", ok ? "" : one->trial.reason.message);
+    json_t *row =
+        json_pack("{s[ii] ss ss so so so so ss}", "ops", one->choice.segment.first,
+                  one->choice.segment.last, "operators", operators.ptr, "implementation",
+                  one->choice.impl->name, "schedule", schedule_json(&one->choice), "median_us",
+                  json_number(us.median), "ci_low_us", json_number(us.low), "ci_high_us",
+                  json_number(us.high), "reason", ok ? "" : one->trial.reason.message);
     set_resources(row, &one->trial.resources);
     set_rates(row, &done);
     return row;
@@ -214,10 +212,10 @@ static void add_plan(struct output *times, struct output *resources, const struc
 /* Whether a device told what kernels take of it, as GPUs do. */
 static bool have_resources(const struct kernels *k)
 {
-    bool have = false;
-    for (int i = 0; i < k->count && !have; i++)
-        have = k->items[i].trial.resources.registers > 0;
-    return have;
+    for (int i = 0; i < k->count; i++)
+        if (k->items[i].trial.resources.registers > 0)
+            return true;
+    return false;
 }
 
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n)

@@ -101,10 +101,8 @@ static json_t *top_json(const struct workload *w, const struct top_plan *plans, 
             rows, json_pack("{si si so so sb so so so so sb so}", "rank", i + 1, "value",
                             (int)plan_value(t->plan), "fused", plan_fused_json(t->plan), "segments",
                             plan_segments_json(t->plan), "handwritten", t->plan.handwritten,
-                            "median_ms", json_number(t->ms.median), "ci_low_ms",
-                            json_number(t->ms.low), "ci_high_ms", json_number(t->ms.high),
-                            "us_per_layer", json_number(1e3 * t->ms.median / w->layers), "compared",
-                            t->compared, "times_best", json_number(t->times_best)));
+                            LAYER_MEMBERS(t->ms, w->layers), "compared", t->compared, "times_best",
+                            json_number(t->times_best)));
     }
     return rows;
 }

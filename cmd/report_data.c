@@ -3,6 +3,10 @@
 #include "cmd/report_int.h"
 #include "cmd/search_int.h"
 
+/* Members for json_pack(), "so so so": a time in microseconds with its interval. */
+#define US_MEMBERS(i)                                                                              \
+    "us", json_number((i).median), "low_us", json_number((i).low), "high_us", json_number((i).high)
+
 /* ---- the study ------------------------------------------------------------------------------- */
 
 static void add_study(const struct db_study *s, json_t *data)
@@ -49,9 +53,7 @@ static json_t *slots_json(const struct reported *r)
         if (slot->impl != NULL)
             json_object_update_new(
                 one, json_pack("{so so so so so so so}", "implementation", json_text(slot->impl),
-                               "schedule", json_text(slot->schedule), "us",
-                               json_number(slot->us.median), "low_us", json_number(slot->us.low),
-                               "high_us", json_number(slot->us.high), "flops",
+                               "schedule", json_text(slot->schedule), US_MEMBERS(slot->us), "flops",
                                json_number(r->drawn ? segment_flops(s, r->workload) : NAN), "bytes",
                                json_number(r->drawn ? segment_bytes(s, r->workload) : NAN)));
         else
@@ -87,13 +89,10 @@ struct finals {
 static int keep_final(void *ctx, const struct db_trial *row)
 {
     struct finals *f = ctx;
-    double us = 1e3 / f->r->workload->layers;
+    const struct interval us = interval_times(1e3 / f->r->workload->layers, db_trial_ms(row));
     if (row->status == TRIAL_OK && strcmp(row->comparison, f->r->best.comparison) == 0)
-        json_array_append_new(f->list,
-                              json_pack("{si so so so ss}", "value", row->value, "us",
-                                        json_number(us * row->median_ms), "low_us",
-                                        json_number(us * row->ci_low_ms), "high_us",
-                                        json_number(us * row->ci_high_ms), "utc", row->stored_utc));
+        json_array_append_new(f->list, json_pack("{si so so so ss}", "value", row->value,
+                                                 US_MEMBERS(us), "utc", row->stored_utc));
     return 0;
 }
 
@@ -121,16 +120,14 @@ static int add_baselines(const struct reported *r, json_t *data, struct status *
 static void add_precision(const struct reported *r, const struct db_best *b,
                           const struct precision_errors *e, json_t *rows)
 {
-    double us = 1e3 / r->workload->layers;
+    const struct interval us = interval_times(1e3 / r->workload->layers, b->ms);
     SCOPED_BUF name = BUF_INIT;
     precision_text(b->precision, dtypes[r->workload->dtype].name, &name);
     json_array_append_new(
         rows, json_pack("{ss si si so so so sb so sb}", "precision", name.ptr, "gemms",
-                        __builtin_popcount(b->precision), "value", b->value, "us",
-                        json_number(us * b->median_ms), "low_us", json_number(us * b->ci_low_ms),
-                        "high_us", json_number(us * b->ci_high_ms), "compared",
-                        b->final && strcmp(b->comparison, r->best.comparison) == 0, "error",
-                        json_number(precision_error(e, b->precision)), "error_measured",
+                        __builtin_popcount(b->precision), "value", b->value, US_MEMBERS(us),
+                        "compared", b->final && strcmp(b->comparison, r->best.comparison) == 0,
+                        "error", json_number(precision_error(e, b->precision)), "error_measured",
                         !isnan(e->measured[b->precision])));
 }
 

@@ -59,7 +59,7 @@ static int keep(void *ctx, const struct db_trial *row)
     p->items[p->count++] = (struct tried){
         .plan = plan,
         .status = row->status,
-        .us = {us * row->median_ms, us * row->ci_low_ms, us * row->ci_high_ms},
+        .us = interval_times(us, db_trial_ms(row)),
         .alone_us = 1e3 * additive_ms(&p->times, plan),
         .at_s = (int)(seconds_of(row->stored_utc) - p->first),
     };

@@ -18,11 +18,9 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
     return json_pack("{si sb ss so sb so so so so so so so sb ss ss sb}", "value", b->value,
                      "packed", (int)b->packed, "precision", precision.ptr, "segments",
                      plan_segments_json(p), "handwritten", p.handwritten, "implementation",
-                     implementations, "schedule", schedules, "median_us", times, "median_ms",
-                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
-                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
-                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0, "device",
-                     b->device, "measured_utc", b->measured_utc, "compared", b->final);
+                     implementations, "schedule", schedules, "median_us", times,
+                     LAYER_MEMBERS(b->ms, w->layers), "predicted", 0, "device", b->device,
+                     "measured_utc", b->measured_utc, "compared", b->final);
 }
 
 /* How many plans each signal proposed, if it proposed any. */
@@ -251,10 +249,10 @@ static void print_best(const struct workload *w, const struct tune_report *r)
     }
     printf("%-12s %s%s\n\n", "best plan", name.ptr, b->packed ? ", on packed tokens" : "");
     print_segments(w->chain, b);
-    int d = ms_decimals(b->median_ms);
+    int d = ms_decimals(b->ms.median);
     printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
-           b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
-           1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
+           b->ms.median, d, b->ms.low, d, b->ms.high, w->layers, w->layers > 1 ? "s" : "",
+           1e3 * b->ms.median / w->layers, b->final ? "" : " (not yet compared)");
     printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
            b->measured_utc + strcspn(b->measured_utc, "T") + 1);
     if (r->conditions.known)
@@ -303,7 +301,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     if (top != NULL)
         json_object_set(object, "top", top);
     progress_hide();
-    sizes_add(w, r->best.value, r->best.value >= 0 ? r->best.median_ms : NAN, r->baselines,
+    sizes_add(w, r->best.value, r->best.value >= 0 ? r->best.ms.median : NAN, r->baselines,
               r->baseline_count, verdict_word(r));
     if (o->format == FORMAT_TABLE)
         print_text(o, w, target, r, json_array_size(relaxed) > 0 || r->pack != NULL);

@@ -139,7 +139,7 @@ static int fastest(const struct precisions *p)
     for (int i = p->first + 1; i < p->count; i++)
         if (p->reports[i].best.value >= 0 &&
             (p->reports[best].best.value < 0 ||
-             p->reports[i].best.median_ms < p->reports[best].best.median_ms))
+             p->reports[i].best.ms.median < p->reports[best].best.ms.median))
             best = i;
     return best;
 }
@@ -153,14 +153,12 @@ static json_t *rows_of(const struct precisions *p, const struct workload *w)
         SCOPED_BUF name = BUF_INIT;
         precision_text(p->items[i], dtypes[w->dtype].name, &name);
         bool ran = b->value >= 0, compared = ran && are_compared(p);
+        const struct interval ms = ran ? b->ms : NO_INTERVAL;
         json_array_append_new(
             rows,
             json_pack("{ss so so so so so so sb}", "precision", name.ptr, "value",
-                      ran ? json_integer(b->value) : json_null(), "median_ms",
-                      json_number(ran ? b->median_ms : NAN), "ci_low_ms",
-                      json_number(ran ? b->ci_low_ms : NAN), "ci_high_ms",
-                      json_number(ran ? b->ci_high_ms : NAN), "speedup",
-                      json_number(compared ? p->reports[0].best.median_ms / b->median_ms : NAN),
+                      ran ? json_integer(b->value) : json_null(), MS_MEMBERS(ms), "speedup",
+                      json_number(compared ? p->reports[0].best.ms.median / b->ms.median : NAN),
                       "error", json_number(precision_error(&p->errors, p->items[i])),
                       "error_measured", !isnan(p->errors.measured[p->items[i]])));
     }

@@ -12,20 +12,16 @@ static json_t *row_of(const char *what, const struct workload *w, const struct c
 {
     const struct trial *t = &c->trials[i];
     bool ok = t->status == TRIAL_OK;
-    struct interval ms = {NAN, NAN, NAN};
+    const struct interval ms = trial_ms(t);
     char unstable[UNSTABLE_SIZE];
     comparison_unstable(c, i, unstable);
-    if (ok)
-        ms = t->ms;
     return json_pack(
         "{si si ss si so so so so so so so so so so so}", "batch", w->batch, "seq_len", w->seq_len,
         "row", what, "value", (int)plan_value(c->plans[i]), "fused", plan_fused_json(c->plans[i]),
-        "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
-        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "speedup",
-        json_number(beside->speedup.median), "speedup_low", json_number(beside->speedup.low),
-        "speedup_high", json_number(beside->speedup.high), "unstable", json_text_or_null(unstable),
-        "error", json_number(ok ? t->error : NAN), "allowed",
-        json_number(layer_tolerance(w->dtype, c->precision[i])));
+        LAYER_MEMBERS(ms, w->layers), "speedup", json_number(beside->speedup.median), "speedup_low",
+        json_number(beside->speedup.low), "speedup_high", json_number(beside->speedup.high),
+        "unstable", json_text_or_null(unstable), "error", json_number(ok ? t->error : NAN),
+        "allowed", json_number(layer_tolerance(w->dtype, c->precision[i])));
 }
 
 /* The best plan is the one given, the unfused one the only baseline. */

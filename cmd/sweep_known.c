@@ -84,10 +84,8 @@ static json_t *best_of_row(const struct table_row *row)
     const struct db_best *b = &row->best;
     if (b->value < 0)
         return json_null();
-    return json_pack("{si so so so so ss}", "value", b->value, "median_ms",
-                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
-                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
-                     json_number(1e3 * b->median_ms / row->o.layers), "device", b->device);
+    return json_pack("{si so so so so ss}", "value", b->value, LAYER_MEMBERS(b->ms, row->o.layers),
+                     "device", b->device);
 }
 
 static json_t *doubt_of_row(const struct table_row *row)

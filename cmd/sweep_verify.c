@@ -46,7 +46,7 @@ static void add_row(void *ctx, const struct db_listed *l)
 {
     struct pack *p = ctx;
     const struct db_workload *w = &l->workload;
-    struct verified row = {.study = l->study, .ms = {NAN, NAN, NAN}, .state = STATE_ELSEWHERE};
+    struct verified row = {.study = l->study, .ms = NO_INTERVAL, .state = STATE_ELSEWHERE};
     struct fingerprint device;
     struct buf options = BUF_INIT;
     const char *named = p->o->target;
@@ -91,8 +91,8 @@ static int measure(const struct pack *p, const struct workload *w, struct verifi
 /* Whether two intervals are certainly further apart than a time may be. */
 static bool differ(struct interval now, const struct db_best *stored)
 {
-    return now.low > (1 + TIME_WITHIN) * stored->ci_high_ms ||
-           now.high < (1 - TIME_WITHIN) * stored->ci_low_ms;
+    return now.low > (1 + TIME_WITHIN) * stored->ms.high ||
+           now.high < (1 - TIME_WITHIN) * stored->ms.low;
 }
 
 static int run_row(const struct pack *p, struct verified *row, struct status *st)
@@ -138,9 +138,9 @@ static void print_rows(const struct pack *p, struct output *out)
         output_row(
             out, json_pack("{so ss ss si so so so ss so}", "pack", json_text(p->path), "row",
                            row->options, "state", state_names[row->state], "value", row->best.value,
-                           "stored_ms", json_number(row->best.median_ms), "median_ms",
+                           "stored_ms", json_number(row->best.ms.median), "median_ms",
                            json_number(row->ms.median), "ratio",
-                           json_number(row->ms.median / row->best.median_ms), "device",
+                           json_number(row->ms.median / row->best.ms.median), "device",
                            row->best.device, "reason",
                            row->why.code != STATUS_OK ? json_text(row->why.message) : json_null()));
     }

@@ -13,9 +13,7 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     out->value = (int)column_int(q, 1);
     out->precision = (unsigned)q->db->precision;
     out->final = final;
-    out->median_ms = column_real(q, 2);
-    out->ci_low_ms = column_real(q, 3);
-    out->ci_high_ms = column_real(q, 4);
+    out->ms = (struct interval){column_real(q, 2), column_real(q, 3), column_real(q, 4)};
     replace_text(&out->comparison, column_text(q, 5));
     replace_text(&out->search_options, column_text(q, 6));
     snprintf(out->measured_utc, sizeof(out->measured_utc), "%s", column_text(q, 7));
@@ -147,7 +145,7 @@ static int read_samples(struct db *db, int64_t trial, int most, struct db_time *
 int db_time(struct db *db, int64_t study, int value, const char *comparison, struct db_time *out,
             struct status *st)
 {
-    *out = (struct db_time){.ms = {NAN, NAN, NAN}};
+    *out = (struct db_time){.ms = NO_INTERVAL};
     const char *kind = db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN];
     SCOPED_QUERY q = query_of(db, SQL_PLAN_TIME, "%jd %d %d %s %s", study, value, db->precision,
                               kind, comparison);
@@ -171,5 +169,5 @@ void db_time_release(struct db_time *t)
     free(t->reason);
     free(t->samples_ms);
     free(t->conditions);
-    *t = (struct db_time){.ms = {NAN, NAN, NAN}};
+    *t = (struct db_time){.ms = NO_INTERVAL};
 }

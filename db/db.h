@@ -159,6 +159,7 @@ struct db_trial {
     const char *stored_utc; /* to store: null or empty for the time now */
     const char *strategy;   /* of a row read: its search's; empty if unknown */
 };
+struct interval db_trial_ms(const struct db_trial *t);
 
 /* Stores a trial with its choices and samples: all of it or nothing.  A study has one segment trial
  * of a choice and one plan trial of a plan: if another process stored that trial first, its row
@@ -192,7 +193,7 @@ struct db_best {
     bool packed;        /* its time is that without rows of padding */
     unsigned precision; /* db_set_precision()'s */
     bool final;         /* it won a comparison: the times are from there */
-    double median_ms, ci_low_ms, ci_high_ms;
+    struct interval ms;
     char *comparison;     /* that it won, owned; empty if final is false */
     char *search_options; /* of the search that stored these times, owned; empty if unknown */
     char *device;         /* that was measured, owned */

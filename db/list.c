@@ -8,7 +8,8 @@ static struct db_listed listed_of(const struct query *q)
                           .trials = column_int(q, COUNTS),
                           .plans = column_int(q, COUNTS + 1),
                           .stored_utc = column_text(q, COUNTS + 2),
-                          .value = -1};
+                          .value = -1,
+                          .ms = NO_INTERVAL};
     text_fields_read(q, WORKLOAD, &text_workload, &l.workload);
     text_fields_read(q, INPUTS, &text_inputs, &l.workload);
     text_fields_read(q, TARGET, &text_target, &l.target);
@@ -43,7 +44,7 @@ static int list_study(void *ctx, struct db_listed *l, struct status *st)
     if (known > 0) {
         l->value = best.value;
         l->final = best.final;
-        l->ms = (struct interval){best.median_ms, best.ci_low_ms, best.ci_high_ms};
+        l->ms = best.ms;
     }
     if (known >= 0)
         to->row(to->ctx, l);

@@ -6,6 +6,11 @@
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};
 
+struct interval db_trial_ms(const struct db_trial *t)
+{
+    return (struct interval){t->median_ms, t->ci_low_ms, t->ci_high_ms};
+}
+
 static bool covers_chain(const struct db_trial *t)
 {
     int next = 0;

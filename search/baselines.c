@@ -52,7 +52,7 @@ struct baseline_time baseline_beside(struct plan p, const struct trial *baseline
                                      const struct trial *plan, const char *compared_at)
 {
     struct baseline_time out = {
-        .plan = p, .ms = {NAN, NAN, NAN}, .speedup = {NAN, NAN, NAN}, .reason = baseline->reason};
+        .plan = p, .ms = NO_INTERVAL, .speedup = NO_INTERVAL, .reason = baseline->reason};
     if (baseline->status != TRIAL_OK)
         return out;
     out.ms = baseline->ms;

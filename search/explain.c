@@ -6,8 +6,6 @@ const char *const time_source_names[TIME_SOURCE_COUNT] = {
     [TIME_COMPARED] = "compared", [TIME_TRIED] = "tried",
 };
 
-static const struct interval unknown_ms = {NAN, NAN, NAN};
-
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static void explain_kernel(const struct workload *w, const struct limits *rates,
@@ -74,7 +72,7 @@ static int choose_kernels(struct db *db, int64_t study, const struct build_targe
     out->count = r.candidate.count;
     for (int i = 0; i < out->count; i++)
         out->kernels[i] = (struct explained_kernel){
-            .choice = r.candidate.choices[i], .us = unknown_ms, .plain_us = NAN};
+            .choice = r.candidate.choices[i], .us = NO_INTERVAL, .plain_us = NAN};
     return db != NULL ? db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st) : 0;
 }
 
@@ -113,7 +111,7 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
                  struct status *st)
 {
     struct segment_times times;
-    *out = (struct explanation){.plan = p, .ms = unknown_ms, .rates = {NAN, NAN}};
+    *out = (struct explanation){.plan = p, .ms = NO_INTERVAL, .rates = {NAN, NAN}};
     for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] = NAN;
     if (db != NULL && (study_segments(db, study, target, &times, st) != 0 ||

@@ -11,8 +11,7 @@ struct outcome outcome_of(enum trial_status status, struct interval ms)
 
 struct outcome outcome_of_row(const struct db_trial *row)
 {
-    return outcome_of(row->status,
-                      (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms});
+    return outcome_of(row->status, db_trial_ms(row));
 }
 
 /* The q quantile of what the plans that ran give; NaN if none has. */

@@ -61,8 +61,8 @@ static int read_stored(struct db *db, int64_t study, struct plan p, const char *
                        struct stored *out, struct status *st)
 {
     int value = (int)plan_value(p), searched, compared = 0;
-    *out = (struct stored){.searched = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}},
-                           .compared = {.status = TRIAL_FAILED, .ms = {NAN, NAN, NAN}}};
+    *out = (struct stored){.searched = {.status = TRIAL_FAILED, .ms = NO_INTERVAL},
+                           .compared = {.status = TRIAL_FAILED, .ms = NO_INTERVAL}};
     if (db == NULL)
         return 0;
     searched = trial_read(db, study, value, "", &out->searched, NULL, NULL, st);
@@ -100,7 +100,7 @@ static void judge(struct neighbour *n, const struct explanation *e, const struct
 {
     double base_ms = e->ms.median;
     n->ms = NAN;
-    n->ratio = (struct interval){NAN, NAN, NAN};
+    n->ratio = NO_INTERVAL;
     if (isfinite(plan->compared.ms.median) && isfinite(other->compared.ms.median)) {
         n->source = TIME_COMPARED;
         n->ms = other->compared.ms.median;

@@ -34,7 +34,7 @@ char *trial_reason(const struct db_trial *row)
 
 struct interval row_us(const struct db_trial *row)
 {
-    return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
+    return interval_times(1e3, db_trial_ms(row));
 }
 
 static int read_row(void *ctx, const struct db_trial *row)

@@ -101,7 +101,7 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
     SCOPED_BUF text = BUF_INIT;
     if (read)
         unstable_text(&final, rival != value ? &beside : NULL,
-                      packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN}, &text);
+                      packed == own_packed ? own.ms : NO_INTERVAL, &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
     return read ? 0 : -1;
 }

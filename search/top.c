@@ -13,16 +13,11 @@ struct reading {
     const char *comparison;
 };
 
-static struct interval row_ms(const struct db_trial *row)
-{
-    return (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
-}
-
 static int read_plan(void *ctx, const struct db_trial *row)
 {
     const struct reading *r = ctx;
     if (row->status == TRIAL_OK)
-        r->of[plan_key(plan_from_value((unsigned)row->value))].alone = row_ms(row);
+        r->of[plan_key(plan_from_value((unsigned)row->value))].alone = db_trial_ms(row);
     return 0;
 }
 
@@ -30,7 +25,7 @@ static int read_final(void *ctx, const struct db_trial *row)
 {
     const struct reading *r = ctx;
     if (row->status == TRIAL_OK && strcmp(row->comparison, r->comparison) == 0)
-        r->of[plan_key(plan_from_value((unsigned)row->value))].compared = row_ms(row);
+        r->of[plan_key(plan_from_value((unsigned)row->value))].compared = db_trial_ms(row);
     return 0;
 }
 
@@ -65,7 +60,7 @@ int study_top(struct db *db, int64_t study, const struct db_best *best, int most
     unsigned first = plan_key(plan_from_value((unsigned)best->value));
     int n = 0;
     for (int key = 0; key < PLAN_KEYS; key++)
-        of[key] = (struct times){{NAN, NAN, NAN}, {NAN, NAN, NAN}};
+        of[key] = (struct times){NO_INTERVAL, NO_INTERVAL};
     *count = 0;
     if (db_trial_times(db, study, DB_TRIAL_PLAN, read_plan, &r, st) != 0 ||
         (best->final && db_trial_times(db, study, DB_TRIAL_FINAL, read_final, &r, st) != 0))

@@ -257,6 +257,11 @@ static int to_resources(const json_t *m, struct resources *out, struct status *s
                   &out->occupancy);
 }
 
+struct interval trial_ms(const struct trial *t)
+{
+    return t->status == TRIAL_OK ? t->ms : NO_INTERVAL;
+}
+
 void trial_release(struct trial *t)
 {
     free(t->samples_ms);

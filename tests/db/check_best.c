@@ -16,7 +16,7 @@ static void check_best(int value, bool final, double median_ms, const char *comp
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, value);
     ck_assert_int_eq(best.final, final);
-    ck_assert_double_eq(best.median_ms, median_ms);
+    ck_assert_double_eq(best.ms.median, median_ms);
     ck_assert_str_eq(best.comparison, comparison);
 }
 
@@ -60,8 +60,8 @@ TEST(fastest_plan_before_finals)
     add(failed_trial(52, "compile"));
 
     check_best(50, false, 2, "");
-    ck_assert_double_eq(best.ci_low_ms, 1.875);
-    ck_assert_double_eq(best.ci_high_ms, 2.125);
+    ck_assert_double_eq(best.ms.low, 1.875);
+    ck_assert_double_eq(best.ms.high, 2.125);
     ck_assert_double_eq(time_of(VALUE_UNFUSED, "").median, 4);
     ck_assert(isnan(time_of(40000, "").median));
     ck_assert(isnan(time_of(52, "").median));

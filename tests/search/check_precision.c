@@ -123,7 +123,7 @@ TEST(a_search_has_one_precision)
     make_hopper(0);
     run();
     int before = report.total_trials, all = report.space;
-    double best_ms = report.best.median_ms;
+    double best_ms = report.best.ms.median;
     options.baselines.count = 0;
     options.search.budget = 0;
     fake.precision = GEMM_ALL;
@@ -132,7 +132,7 @@ TEST(a_search_has_one_precision)
     ck_assert_int_eq(report.total_trials, report.new_trials);
     ck_assert(0 < report.space && report.space < all / 10);
     ck_assert_uint_eq(report.best.precision, GEMM_ALL);
-    ck_assert_double_lt(report.best.median_ms, best_ms);
+    ck_assert_double_lt(report.best.ms.median, best_ms);
     for (int i = 0; i < report.best.choice_count; i++) {
         struct segment s = report.best.choices[i].segment;
         ck_assert(segment_gemms(&chain_bert, s) == 0 ||

@@ -99,11 +99,11 @@ TEST(best_and_baselines_are_timed_anew)
 {
     run();
     int value = report.best.value, plans = fake.plans, segments = fake.segments;
-    double ms = report.best.median_ms;
+    double ms = report.best.ms.median;
     fake.speed = 2;
     run_by(tune_again);
     ck_assert_int_eq(report.best.value, value);
-    ck_assert_double_eq(report.best.median_ms, ms / 2);
+    ck_assert_double_eq(report.best.ms.median, ms / 2);
     ck_assert_int_eq(fake.plans, plans);
     ck_assert_int_eq(fake.segments, segments);
     ck_assert_int_eq(fake.compares, 2);

@@ -23,7 +23,7 @@ TEST(finds_stores_and_reports)
     for (int v = 0; v <= VALUE_MAX; v++)
         if (s->ok[v])
             best_ms = fmin(best_ms, made_up_ms(&fake.space, (unsigned)v));
-    ck_assert_double_eq(report.best.median_ms, best_ms);
+    ck_assert_double_eq(report.best.ms.median, best_ms);
     double unfused_ms = made_up_ms(&fake.space, VALUE_UNFUSED);
     ck_assert_double_eq(report.baselines[0].ms.median, unfused_ms);
     ck_assert_double_eq(report.baselines[0].ms.low, 0.99 * unfused_ms);
@@ -42,14 +42,14 @@ TEST_LOOP(ended_search_measures_nothing, 0, 2)
     options.search.budget = _i == 0 ? 20 : 0;
     run();
     int value = report.best.value, calls = fake.calls, trials = report.total_trials;
-    double ms = report.best.median_ms;
+    double ms = report.best.ms.median;
     run();
     ck_assert_str_eq(report.stopped_by, _i == 0 ? "budget" : "converged");
     ck_assert_int_eq(fake.calls, calls);
     ck_assert_int_eq(report.new_trials, 0);
     ck_assert_int_eq(report.total_trials, trials);
     ck_assert_int_eq(report.best.value, value);
-    ck_assert_double_eq(report.best.median_ms, ms);
+    ck_assert_double_eq(report.best.ms.median, ms);
     ck_assert(!isnan(report.baselines[0].ms.median));
 }
 
@@ -177,7 +177,7 @@ TEST_LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2)
     double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
     ck_assert_int_eq(report.best.packed, _i == 0);
     ck_assert_str_eq(report.unstable, ""); /* another time with rows of padding is no wonder */
-    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 0.5 * ms : ms);
+    ck_assert_double_eq(report.best.ms.median, _i == 0 ? 0.5 * ms : ms);
     ck_assert_int_eq(fake.compared[0].plans, 2 * s->finals - 2); /* but for the baselines */
     ck_assert_int_eq(s->packed, s->segments + s->plans + (_i == 0 ? s->finals : 2));
     ck_assert_double_eq(report.baselines[0].ms.median,
@@ -195,7 +195,7 @@ TEST_LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2)
     ck_assert(report.best.final);
     ck_assert(!baselines_have(&options.baselines, plan_from_value((unsigned)report.best.value)));
     ck_assert_int_eq(report.best.packed, _i == 0);
-    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
+    ck_assert_double_eq(report.best.ms.median, _i == 0 ? 1.25 * ms : ms);
     fake.workload.lengths = NULL;
 }
 
