@@ -241,11 +241,11 @@ static int give_up(const char *path, int fd, struct lock_device device,
     else
         buf_addf(&who, "a program that left no name in '%s', which FUSEPLAN_LOCK_DIR moves", path);
     bool limit = wait->limit_s < LOCK_QUEUE_LIMIT_S;
-    status_set(st, limit ? STATUS_TIMEOUT : STATUS_ENVIRONMENT,
-               "no turn on %s within %.0f s, because only one measurement may run there at a time; "
-               "it belongs to %s",
-               what.ptr, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S, who.ptr);
-    return -1;
+    return status_set(
+        st, limit ? STATUS_TIMEOUT : STATUS_ENVIRONMENT,
+        "no turn on %s within %.0f s, because only one measurement may run there at a time; "
+        "it belongs to %s",
+        what.ptr, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S, who.ptr);
 }
 
 /* Opens and locks a file, anew if it was removed meanwhile.  As wait_for(); *out: -1 unless it

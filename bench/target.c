@@ -61,9 +61,8 @@ int target_check_dtype(enum target_kind kind, enum dtype dtype, struct status *s
     for (int i = 0; i < DTYPE_COUNT; i++)
         if ((targets[kind].dtypes & 1u << i) != 0)
             buf_addf(&have, "%s%s", have.len > 0 ? ", " : "", dtypes[i].name);
-    status_set(st, STATUS_USAGE, "the %s target has no element type %s; expected %s",
-               target_names[kind], dtypes[dtype].name, have.ptr);
-    return -1;
+    return status_set(st, STATUS_USAGE, "the %s target has no element type %s; expected %s",
+                      target_names[kind], dtypes[dtype].name, have.ptr);
 }
 
 const struct target_ops *target_ops_of(enum target_kind kind, struct status *st)

@@ -88,19 +88,17 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
     const json_t *file, *files = json_object_get(manifest, "files");
     struct stat info;
     SCOPED char *path = buf_text("%s/%s", dir, name);
-    bool ours = false;
-    if (files != NULL && lstat(path, &info) == 0) {
-        bool is_file = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
-        ours = is_python_cache(manifest, &info, name) ||
-               (is_file && (strcmp(name, manifest_name) == 0 || is_built(manifest, name)));
-        json_array_foreach(files, i, file)
-        {
-            const char *of = json_string_value(json_object_get(file, "name"));
-            if (is_file && of != NULL && strcmp(of, name) == 0)
-                ours = has_hash(path, json_string_value(json_object_get(file, "xxh3_128")));
-        }
+    if (files == NULL || lstat(path, &info) != 0)
+        return false;
+    if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
+        return is_python_cache(manifest, &info, name);
+    json_array_foreach(files, i, file)
+    {
+        const char *of = json_string_value(json_object_get(file, "name"));
+        if (of != NULL && strcmp(of, name) == 0)
+            return has_hash(path, json_string_value(json_object_get(file, "xxh3_128")));
     }
-    return ours;
+    return strcmp(name, manifest_name) == 0 || is_built(manifest, name);
 }
 
 int place_check(const char *dir, bool force, struct names *ours, struct status *st)
@@ -153,13 +151,12 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
 static int remove_stale(const char *dir, const struct names *ours, const struct names *now,
                         struct status *st)
 {
-    int result = 0;
-    for (int i = 0; i < ours->count && result == 0; i++) {
+    for (int i = 0; i < ours->count; i++) {
         SCOPED char *path = buf_text("%s/%s", dir, ours->items[i]);
-        if (!names_have(now, ours->items[i]))
-            result = file_remove_all(path, st);
+        if (!names_have(now, ours->items[i]) && file_remove_all(path, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 /* before: the signals that the caller had. */

@@ -74,18 +74,19 @@ static int refuse_long(const struct command *c, const char *name, struct status 
     const char *nearest = nearest_word(name, names, options_beginning(c, "", names));
     if (n > 1) {
         words_join("--", names, options_beginning(c, name, names), " or ", &list);
-        status_set(st, STATUS_USAGE, "option '--%s' is ambiguous: it may be %s", name, list.ptr);
-    } else if (id >= 0) {
-        add_takers(id, &list);
-        status_set(st, STATUS_USAGE, "option '--%s' belongs to %s, not to %s", name, list.ptr,
-                   c->name);
-    } else if (nearest != NULL) {
-        status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
-    } else {
-        status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help all' lists all",
-                   name, c->name);
+        return status_set(st, STATUS_USAGE, "option '--%s' is ambiguous: it may be %s", name,
+                          list.ptr);
     }
-    return -1;
+    if (id >= 0) {
+        add_takers(id, &list);
+        return status_set(st, STATUS_USAGE, "option '--%s' belongs to %s, not to %s", name,
+                          list.ptr, c->name);
+    }
+    if (nearest != NULL)
+        return status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name,
+                          nearest);
+    return status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help all' lists all",
+                      name, c->name);
 }
 
 static int refuse_letter(const struct command *c, char letter, struct status *st)
@@ -102,8 +103,7 @@ static int unknown_option(const struct command *c, const char *text, struct stat
 {
     SCOPED char *name = mem_strdup(text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
-    refuse_long(c, name, st);
-    return -1;
+    return refuse_long(c, name, st);
 }
 
 static void init(struct options *o, int argc)

@@ -131,12 +131,11 @@ static int refuse_model(const struct options *o, const struct session *s, bool w
                           "makes one",
                           o->name, db_path(s->db), o->name);
     workload_text(&s->workload, &text);
-    status_set(
+    return status_set(
         st, STATUS_NOT_FOUND,
         "there is no model of %s on %s in '%s'; 'fuseplan search' or 'fuseplan train' of this "
         "workload makes one",
         text.ptr, target_names[s->target.kind], db_path(s->db));
-    return -1;
 }
 
 /* A workload's own model, with the segment times that it sees; else that of --name. */

@@ -132,12 +132,12 @@ static int read_top(const struct options *o, const struct session *s, const stru
     if (!options_has(o, OPT(TOP)))
         return 0;
     SCOPED struct top_plan *plans = mem_alloc((size_t)o->top, sizeof(*plans));
-    int count = 0, result = study_top(s->db, s->study, best, o->top, plans, &count, st);
-    if (result == 0) {
-        note_faster(o, plans, count);
-        *out = top_json(&s->workload, plans, count);
-    }
-    return result;
+    int count = 0;
+    if (study_top(s->db, s->study, best, o->top, plans, &count, st) != 0)
+        return -1;
+    note_faster(o, plans, count);
+    *out = top_json(&s->workload, plans, count);
+    return 0;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -96,10 +96,10 @@ static int keep_final(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-static int finals_json(const struct reported *r, json_t **out, struct status *st)
+static int add_finals(const struct reported *r, json_t *data, struct status *st)
 {
     struct finals f = {.r = r, .list = json_array()};
-    *out = f.list;
+    json_object_set_new(data, "finals", f.list);
     if (r->best.comparison[0] == '\0')
         return 0;
     return db_trial_times(r->db, r->study, DB_TRIAL_FINAL, keep_final, &f, st);
@@ -186,7 +186,6 @@ static json_t *mask_json(const struct reported *r)
 int report_data_json(struct reported *r, json_t **out, struct status *st)
 {
     char now[CLOCK_UTC_SIZE];
-    json_t *plans = NULL, *finals = NULL;
     struct db_study study;
     SCOPED_BUF key = BUF_INIT, path = BUF_INIT, texts = BUF_INIT;
     char unstable[UNSTABLE_SIZE];
@@ -200,7 +199,7 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
         r->times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
     workload_text(r->workload, &key);
     buf_add_path(&path, db_path(r->db));
-    json_t *data = json_pack(
+    json_auto_t *data = json_pack(
         "{ss ss ss ss so so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc", clock_utc(now),
         "key", key.ptr, "options", r->options, "database", json_text(path.ptr), "workload",
         workload_json(r->workload, r->target), "operators", operators_json(r->workload->chain),
@@ -208,16 +207,10 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
     if (unstable[0] != '\0')
         json_object_set_new(json_object_get(data, "best"), "unstable", json_string(unstable));
     add_study(&study, data);
-    int result = 0;
     if (add_rates(r, data, st) != 0 || add_baselines(r, data, st) != 0 ||
-        add_precisions(r, data, st) != 0 || finals_json(r, &finals, st) != 0 ||
-        report_plans_json(r, &plans, st) != 0)
-        result = -1;
-    json_object_set_new(data, "finals", finals);
-    json_object_set_new(data, "plans", plans);
-    if (result == 0)
-        *out = data;
-    else
-        json_decref(data);
-    return result;
+        add_precisions(r, data, st) != 0 || add_finals(r, data, st) != 0 ||
+        report_plans_add(r, data, st) != 0)
+        return -1;
+    *out = json_incref(data);
+    return 0;
 }

@@ -18,8 +18,8 @@ struct reported {
 
 /* ---- report_plans.c -------------------------------------------------------------------------- */
 
-/* Every plan tried, in the order of the trials: an array for each figure. */
-int report_plans_json(struct reported *r, json_t **out, struct status *st);
+/* Adds every plan tried, in the order of the trials: an array for each figure. */
+int report_plans_add(const struct reported *r, json_t *data, struct status *st);
 
 /* ---- report_data.c --------------------------------------------------------------------------- */
 

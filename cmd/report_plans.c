@@ -103,15 +103,16 @@ static json_t *columns_json(const struct plans *p)
                      low, "high_us", high, "alone_us", alone, "at_s", at);
 }
 
-int report_plans_json(struct reported *r, json_t **out, struct status *st)
+int report_plans_add(const struct reported *r, json_t *data, struct status *st)
 {
     struct plans p = {.layers = r->workload->layers, .times = r->times};
     p.searches = json_array();
     p.reasons = json_object();
     int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);
-    *out = json_pack("{so so so so ss}", "columns", columns_json(&p), "searches", p.searches,
-                     "reasons", p.reasons, "alone_spearman", correlation(&p), "first_utc",
-                     p.first_utc);
+    json_object_set_new(data, "plans",
+                        json_pack("{so so so so ss}", "columns", columns_json(&p), "searches",
+                                  p.searches, "reasons", p.reasons, "alone_spearman",
+                                  correlation(&p), "first_utc", p.first_utc));
     free(p.items);
     return result;
 }

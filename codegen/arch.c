@@ -49,9 +49,9 @@ static int unknown_arch(const char *name, struct status *st)
                           name, CUDA_ARCH_MIN);
     SCOPED_BUF known = BUF_INIT;
     arch_words(", ", &known);
-    status_set(st, STATUS_USAGE, "--arch: '%s' is unknown; expected some of %s, commas between",
-               name, known.ptr);
-    return -1;
+    return status_set(st, STATUS_USAGE,
+                      "--arch: '%s' is unknown; expected some of %s, commas between", name,
+                      known.ptr);
 }
 
 int arch_parse_list(const char *text, struct arch_list *out, struct status *st)

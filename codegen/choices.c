@@ -97,11 +97,11 @@ int plan_check(const struct build_target *t, struct plan p, struct status *st)
         return 0;
     SCOPED_BUF precision = BUF_INIT;
     precision_text(t->precision, dtypes[t->dtype].name, &precision);
-    status_set(st, STATUS_UNFIT,
-               "plan %u has no kernel for operators %d-%d where the precision is %s; 'default' "
-               "names a plan that has",
-               plan_value(p), segments[i].first, segments[i].last, precision.ptr);
-    return -1;
+    return status_set(
+        st, STATUS_UNFIT,
+        "plan %u has no kernel for operators %d-%d where the precision is %s; 'default' "
+        "names a plan that has",
+        plan_value(p), segments[i].first, segments[i].last, precision.ptr);
 }
 
 static double default_us(const struct build_target *t, struct segment s)

@@ -101,9 +101,9 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
     SCOPED_BUF kind = BUF_INIT;
     if (result == SQLITE_NOTADB)
         add_kind(path, &kind);
-    status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path,
-               meaning_of(full ? SQLITE_FULL : result), detail, kind.len > 0 ? kind.ptr : "");
-    return -1;
+    return status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path,
+                      meaning_of(full ? SQLITE_FULL : result), detail,
+                      kind.len > 0 ? kind.ptr : "");
 }
 
 struct query query_start(struct db *db, enum db_statement id)

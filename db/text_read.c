@@ -26,9 +26,8 @@ static int bad_member(const struct text_reader *r, const char *name, const json_
     if (value == NULL)
         return text_fail(r, st, "the member '%s' is missing; expected %s", name, expected);
     SCOPED char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    text_fail(r, st, "'%s' is %.60s%s; expected %s", name, found, strlen(found) > 60 ? "..." : "",
-              expected);
-    return -1;
+    return text_fail(r, st, "'%s' is %.60s%s; expected %s", name, found,
+                     strlen(found) > 60 ? "..." : "", expected);
 }
 
 /* A number that its column does not take, or no number; type: what is expected then. */
@@ -40,8 +39,7 @@ static int bad_number(const struct text_reader *r, const struct text_field *f, c
         row_expected(row_rule_of(f->name), &expected);
     else
         buf_adds(&expected, type);
-    bad_member(r, f->name, value, expected.ptr, st);
-    return -1;
+    return bad_member(r, f->name, value, expected.ptr, st);
 }
 
 static int read_string(const struct text_reader *r, const struct text_field *f, const json_t *value,

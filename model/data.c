@@ -22,11 +22,10 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
     for (size_t i = 0; i < count; i++) {
         rows[i] = (struct row){plan_value(data->plans[i]), data->plans[i], data->ms[i]};
         if (!isfinite(rows[i].ms) || rows[i].ms <= 0) {
-            status_set(st, STATUS_MODEL,
-                       "row %zu of the training data gives plan %u a time of %g ms; give a "
-                       "positive, finite one",
-                       i + 1, rows[i].value, rows[i].ms);
-            return -1;
+            return status_set(st, STATUS_MODEL,
+                              "row %zu of the training data gives plan %u a time of %g ms; give a "
+                              "positive, finite one",
+                              i + 1, rows[i].value, rows[i].ms);
         }
     }
     qsort(rows, count, sizeof(*rows), by_value_then_ms);

@@ -128,10 +128,9 @@ static int prove(const struct cache *c, const struct toolchain *tc,
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, failed.code, "%s", failed.message);
     arguments_text(&tc->flags, &text);
-    status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
-               tc->where.compiler, tc->where.device, tc->where.capability, text.ptr, failed.message,
-               WHAT_TO_INSTALL);
-    return -1;
+    return status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
+                      tc->where.compiler, tc->where.device, tc->where.capability, text.ptr,
+                      failed.message, WHAT_TO_INSTALL);
 }
 
 /* The worker's threads and the driver's come first. */

@@ -89,8 +89,7 @@ int config_refuse_missing(const struct config *c, const char *const names[NAMES_
     SCOPED_BUF list = BUF_INIT;
     for (int i = 0; i < NAMES_MOST && names[i] != NULL; i++)
         buf_addf(&list, "%s'%s'", i > 0 ? ", or " : "", names[i]);
-    config_refuse(c, "it has no field %s", list.ptr);
-    return -1;
+    return config_refuse(c, "it has no field %s", list.ptr);
 }
 
 int config_size(const struct config *c, const char *const names[NAMES_MOST], int otherwise,
@@ -136,9 +135,9 @@ bool config_is_text(const struct config *c, const char *name, const char *text)
 int config_refuse_field(const struct config *c, const char *name, const json_t *value)
 {
     SCOPED char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    config_refuse(c, "'%s' is %.200s, which changes what its layers compute and is not supported",
-                  name, text != NULL ? text : "?");
-    return -1;
+    return config_refuse(
+        c, "'%s' is %.200s, which changes what its layers compute and is not supported", name,
+        text != NULL ? text : "?");
 }
 
 bool config_is_nothing(const json_t *value)
