@@ -105,12 +105,12 @@ char **child_environment(enum child_kind kind, char *own)
 /* Whether a text names a directory of a list. */
 static bool names_any(const char *text, const char *list)
 {
-    char *copy = mem_strdup(list), *rest;
-    bool found = false;
+    SCOPED char *copy = mem_strdup(list);
+    char *rest;
     for (char *dir = strtok_r(copy, ":", &rest); dir != NULL; dir = strtok_r(NULL, ":", &rest))
-        found |= strstr(text, dir) != NULL;
-    free(copy);
-    return found;
+        if (strstr(text, dir) != NULL)
+            return true;
+    return false;
 }
 
 void child_suspects(enum child_kind kind, const char *said, struct buf *out)

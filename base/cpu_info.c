@@ -154,8 +154,7 @@ uint64_t mem_available_bytes(void)
     if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < least)
         least = own.rlim_cur;
     uint64_t left = mem_group_bytes(FP_GROUPS, FP_GROUPS_ROOT);
-    least = left < least ? left : least;
-    return least;
+    return left < least ? left : least;
 }
 
 double cpu_busy_seconds(void)

@@ -194,14 +194,13 @@ int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st)
 /* Moves each entry up into the directory, which stays the one that it is. */
 static int move_up(struct fresh_dir *s, const struct names *entries, struct status *st)
 {
-    int result = 0;
-    for (int i = 0; i < entries->count && result == 0; i++) {
+    for (int i = 0; i < entries->count; i++) {
         SCOPED char *from = join(s->at, entries->items[i]);
         SCOPED char *to = join(s->dir, entries->items[i]);
         if (rename(from, to) != 0)
-            result = refuse(to, st);
+            return refuse(to, st);
     }
-    return result;
+    return 0;
 }
 
 /* The names that are in the way of a commit.  Files are in no way if `replace` is set. */
@@ -244,18 +243,13 @@ int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
 {
     mode_t hidden = umask(0);
     umask(hidden);
-    int result;
-    if (s->exists)
-        result = commit_into(s, replace, st);
-    else if (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0)
-        result = refuse(s->dir, st);
-    else
-        result = 0;
-    if (result == 0) {
-        free(s->at);
-        s->at = NULL;
-    }
-    return result;
+    if (s->exists && commit_into(s, replace, st) != 0)
+        return -1;
+    if (!s->exists && (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0))
+        return refuse(s->dir, st);
+    free(s->at);
+    s->at = NULL;
+    return 0;
 }
 
 void fresh_dir_release(struct fresh_dir *s)

@@ -88,6 +88,9 @@ size_t utf8_mark(const char *bytes, size_t len);
 int file_write(const char *path, const void *data, size_t len, struct status *st);
 bool file_is_standard_output(const char *path);
 
+/* To an open file; -1 with errno on a failure. */
+int file_write_all(int fd, const void *data, size_t len);
+
 /* Keeps standard output for one file: what the program prints from now on goes to standard error.
  * STATUS_USAGE if another file has it already. */
 int file_reserve_standard_output(struct status *st);

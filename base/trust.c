@@ -100,51 +100,48 @@ static int follow(struct walk *w, const char *link, struct status *st)
 static int step(struct walk *w, const char *name, struct status *st)
 {
     struct stat dir, info;
-    struct buf path = BUF_INIT;
+    SCOPED_BUF path = BUF_INIT;
     if (lstat(path_of(&w->at), &dir) != 0)
         return unseen(path_of(&w->at), errno, st);
     if (check(path_of(&w->at), &dir, true, harm_of(w->how, &dir), st) != 0)
         return -1;
     buf_addf(&path, "%s/%s", w->at.ptr, name);
-    int result = 0, error = lstat(path.ptr, &info) == 0 ? 0 : errno;
+    int error = lstat(path.ptr, &info) == 0 ? 0 : errno;
     if (error == ENOENT && w->how == TRUST_MADE) {
         if (mkdir(path.ptr, S_IRWXU) != 0 && errno != EEXIST)
-            result = status_set(st, STATUS_ENVIRONMENT, "cannot create directory '%s': %s",
-                                path.ptr, strerror(errno));
+            return status_set(st, STATUS_ENVIRONMENT, "cannot create directory '%s': %s", path.ptr,
+                              strerror(errno));
         error = lstat(path.ptr, &info) == 0 ? 0 : errno;
     }
-    if (result == 0 && error == 0 && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode))
+    if (error == 0 && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode))
         error = ENOTDIR;
-    if (result == 0 && error != 0)
-        result = unseen(path.ptr, error, st);
-    if (result == 0 && (S_ISLNK(info.st_mode) || is_open_to_others(&dir)))
-        result = check_owner(path.ptr, &info, harm_of(w->how, &info), st);
-    if (result == 0 && S_ISLNK(info.st_mode)) {
-        result = follow(w, path.ptr, st);
-        buf_release(&path);
-    } else {
-        buf_release(&w->at);
-        w->at = path;
-    }
-    return result;
+    if (error != 0)
+        return unseen(path.ptr, error, st);
+    if ((S_ISLNK(info.st_mode) || is_open_to_others(&dir)) &&
+        check_owner(path.ptr, &info, harm_of(w->how, &info), st) != 0)
+        return -1;
+    if (S_ISLNK(info.st_mode))
+        return follow(w, path.ptr, st);
+    buf_reset(&w->at);
+    buf_adds(&w->at, path.ptr);
+    return 0;
 }
 
 static int walk_down(struct walk *w, struct status *st)
 {
     SCOPED_BUF name = BUF_INIT;
     struct stat info;
-    int result = 0;
-    while (result == 0 && next_component(&w->rest, &name)) {
+    while (next_component(&w->rest, &name)) {
         if (strcmp(name.ptr, "..") == 0) {
             char *slash = strrchr(w->at.ptr, '/');
             w->at.len = slash != NULL ? (size_t)(slash - w->at.ptr) : 0;
             w->at.ptr[w->at.len] = '\0';
-        } else if (strcmp(name.ptr, ".") != 0) {
-            result = step(w, name.ptr, st);
+        } else if (strcmp(name.ptr, ".") != 0 && step(w, name.ptr, st) != 0) {
+            return -1;
         }
     }
-    if (result != 0 || w->how == TRUST_WAY)
-        return result;
+    if (w->how == TRUST_WAY)
+        return 0;
     if (lstat(path_of(&w->at), &info) != 0)
         return unseen(path_of(&w->at), errno, st);
     return check(path_of(&w->at), &info, false, harm_of(w->how, &info), st);

@@ -163,15 +163,16 @@ int file_check_write(const char *path, struct status *st)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write_all(int fd, const void *data, size_t len)
 {
+    const char *at = data;
     while (len > 0) {
-        ssize_t n = write(fd, data, len);
+        ssize_t n = write(fd, at, len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return -1;
-        data += n;
+        at += n;
         len -= (size_t)n;
     }
     return 0;
@@ -188,7 +189,7 @@ static int write_in_place(const struct place *place, const char *path, const voi
                 : !S_ISREG(opened.st_mode)        ? 0
                 : ftruncate(fd, 0) != 0           ? errno
                                                   : 0;
-    if (error == 0 && write_all(fd, data, len) != 0)
+    if (error == 0 && file_write_all(fd, data, len) != 0)
         error = errno;
     if (close(fd) != 0 && error == 0)
         error = errno;
@@ -274,8 +275,8 @@ static int write_beside(const struct place *place, const void *data, size_t len)
     SCOPED_BUF temporary = BUF_INIT;
     file_hold_signals(&before);
     int fd = open_temporary(place, &temporary), error = 0; /* of the first step that failed */
-    if (fd < 0 || write_all(fd, data, len) != 0 || take_mode(fd, place) != 0 || fsync(fd) != 0 ||
-        renameat(place->dir, temporary.ptr, place->dir, place->name) != 0)
+    if (fd < 0 || file_write_all(fd, data, len) != 0 || take_mode(fd, place) != 0 ||
+        fsync(fd) != 0 || renameat(place->dir, temporary.ptr, place->dir, place->name) != 0)
         error = errno;
     if (fd >= 0 && error != 0)
         unlinkat(place->dir, temporary.ptr, 0);
@@ -295,7 +296,7 @@ static bool is_refusal(int error)
 static int write_to(const struct place *place, const char *path, const void *data, size_t len)
 {
     if (place->fd >= 0)
-        return fflush(stdout) == 0 && write_all(place->fd, data, len) == 0 ? 0 : errno;
+        return fflush(stdout) == 0 && file_write_all(place->fd, data, len) == 0 ? 0 : errno;
     if (!place->replace)
         return write_in_place(place, path, data, len);
     int error = write_beside(place, data, len);

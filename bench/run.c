@@ -205,20 +205,19 @@ int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t
 {
     struct trial trial = {0};
     struct measurement m = {.what = what, .trial = &trial};
-    int lock = -1, result = build_all(b, &m, 1, st);
+    json_auto_t *taken = request;
+    int lock;
     *reply = NULL;
-    if (result == 0 && m.done)
-        result = status_set(st, trial.reason.code, "%s", trial.reason.message);
-    if (result == 0)
-        result = take_turn(b, use, &lock, st);
-    if (result == 0) {
-        b->candidates = 1;
-        b->timing_s = 0;
-        json_object_set_new(request, "candidate", request_of(b, what));
-        result = session_call(b, request, reply, st);
-    } else {
-        json_decref(request);
-    }
+    if (build_all(b, &m, 1, st) != 0)
+        return -1;
+    if (m.done)
+        return status_set(st, trial.reason.code, "%s", trial.reason.message);
+    if (take_turn(b, use, &lock, st) != 0)
+        return -1;
+    b->candidates = 1;
+    b->timing_s = 0;
+    json_object_set_new(taken, "candidate", request_of(b, what));
+    int result = session_call(b, json_incref(taken), reply, st);
     lock_drop(lock);
     return result;
 }

@@ -19,31 +19,21 @@ static double run_limit(const struct workload *w)
     return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
 }
 
-/* Appends the bits of a mask to a file; negative where that fails. */
-static ssize_t append_mask(int fd, const struct mask *m)
-{
-    size_t bytes = mask_bytes(m);
-    const char *at = (const char *)m->bits;
-    ssize_t n = 0;
-    for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
-        n = write(fd, at + done, bytes - done);
-    return n;
-}
-
 /* All workers of a session read the same memory.  Its seals keep a candidate from changing it. */
 static int share_masks(const struct workload *w, int *out, struct status *st)
 {
     int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ssize_t n = fd < 0 ? -1 : 0;
-    for (int kind = 0; n >= 0 && kind < workload_kinds(w); kind++)
-        n = append_mask(fd, &workload_of_kind(w, kind)->mask);
-    if (n >= 0)
-        n = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    bool whole = fd >= 0;
+    for (int kind = 0; whole && kind < workload_kinds(w); kind++) {
+        const struct mask *m = &workload_of_kind(w, kind)->mask;
+        whole = file_write_all(fd, m->bits, mask_bytes(m)) == 0;
+    }
     *out = fd;
-    return n >= 0
-               ? 0
-               : status_set(st, STATUS_ENVIRONMENT,
-                            "cannot copy the attention mask for the worker: %s", strerror(errno));
+    if (whole &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT, "cannot copy the attention mask for the worker: %s",
+                      strerror(errno));
 }
 
 /* A verdict holds for one choice and its binary on one machine, workload, mask and set of inputs

@@ -38,12 +38,7 @@ static void write_event(const char *event, double now, json_t *members)
     SCOPED_BUF line = BUF_INIT;
     json_add(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS), &line);
     buf_adds(&line, "\n");
-    ssize_t n = 0;
-    for (size_t done = 0; done < line.len && n >= 0; done += (size_t)n)
-        do
-            n = write(shown.events, line.ptr + done, line.len - done);
-        while (n < 0 && errno == EINTR);
-    if (n < 0) {
+    if (file_write_all(shown.events, line.ptr, line.len) != 0) {
         shown.events_error = errno;
         close(shown.events);
         shown.events = -1;

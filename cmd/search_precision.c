@@ -91,20 +91,19 @@ static bool has_e4m3(const struct precisions *p)
 static int read_best(struct precisions *p, struct session *s, struct status *st)
 {
     int64_t study;
-    int result = study_open(s->bench, s->db, &study, st);
-    for (int i = 0; i < p->count && result == 0; i++) {
+    if (study_open(s->bench, s->db, &study, st) != 0)
+        return -1;
+    for (int i = 0; i < p->count; i++) {
         struct status none = STATUS_INIT;
         db_best_release(&p->reports[i].best);
         db_set_precision(s->db, p->items[i]);
         if (db_best(s->db, study, &p->reports[i].best, &none) == 0)
             continue;
         p->reports[i].best.value = -1;
-        if (none.code != STATUS_NOT_FOUND) {
-            *st = none;
-            result = -1;
-        }
+        if (status_unless_missing(&none, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 static int compare(const struct options *o, struct precisions *p, struct session *s,

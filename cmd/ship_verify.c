@@ -64,19 +64,18 @@ static int difference_of(const char *dir, const struct workload *w, double *out,
     SCOPED_BUF plan_bytes = BUF_INIT, library_bytes = BUF_INIT;
     struct npy plan, library;
     double error = 0, norm = 0;
-    int result = read_array(dir, "y.npy", w, &plan_bytes, &plan, st) != 0 ||
-                         read_array(dir, "library.npy", w, &library_bytes, &library, st) != 0
-                     ? -1
-                     : 0;
-    if (result == 0 && npy_count(&plan) != npy_count(&library))
-        result = status_set(st, STATUS_WRONG, "the library's result has another size");
-    for (int64_t i = 0; result == 0 && i < npy_count(&plan); i++) {
+    if (read_array(dir, "y.npy", w, &plan_bytes, &plan, st) != 0 ||
+        read_array(dir, "library.npy", w, &library_bytes, &library, st) != 0)
+        return -1;
+    if (npy_count(&plan) != npy_count(&library))
+        return status_set(st, STATUS_WRONG, "the library's result has another size");
+    for (int64_t i = 0; i < npy_count(&plan); i++) {
         double right = npy_value(&plan, i), d = npy_value(&library, i) - right;
         error += d * d;
         norm += right * right;
     }
     *out = error == 0 ? 0 : sqrt(error / norm);
-    return result;
+    return 0;
 }
 
 /* Runs the library on the input that the best plan has, in files below `dir`. */

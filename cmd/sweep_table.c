@@ -100,12 +100,13 @@ static int add_words(struct table *t, struct names *words, const char *target, s
     struct options o = p->o;
     if (!options_has(&o, OPT(TARGET)))
         o.target = target;
-    int parts = options_workloads(&o), result = parts > 0 ? 0 : add_row(t, &o, st);
-    for (int i = 0; i < parts && result == 0; i++) {
+    int parts = options_workloads(&o);
+    for (int i = 0; i < parts; i++) {
         struct options one = each_part(&o, i);
-        result = add_row(t, &one, st);
+        if (add_row(t, &one, st) != 0)
+            return -1;
     }
-    return result;
+    return parts > 0 ? 0 : add_row(t, &o, st);
 }
 
 /* How many words from i on name a mask: 0, 1 or 2. */
@@ -123,23 +124,26 @@ static int add_line(struct table *t, const char *common, const char *line, const
                     struct status *st)
 {
     SCOPED_BY(names_release) struct names own = {.count = 0};
-    int masks = 0, result = words_split(line, &own, st);
+    int masks = 0;
+    if (words_split(line, &own, st) != 0)
+        return -1;
     for (int i = 0; i < own.count; i++)
         masks += mask_words(&own, i) > 0;
-    for (int m = 0; result == 0 && own.count > 0 && (m == 0 || m < masks); m++) {
+    for (int m = 0; own.count > 0 && (m == 0 || m < masks); m++) {
         SCOPED_BY(names_release) struct names words = {.count = 0};
         names_add(&words, row_command.name);
-        result = words_split(common, &words, st);
+        if (words_split(common, &words, st) != 0)
+            return -1;
         for (int i = 0, at = 0; i < own.count; i++) {
             int mask = mask_words(&own, i), skipped = mask > 0 && at++ != m ? mask : 0;
             for (int k = 0; k < (mask > 0 ? mask : 1) && skipped == 0; k++)
                 names_add(&words, own.items[i + k]);
             i += mask > 0 ? mask - 1 : 0;
         }
-        if (result == 0)
-            result = add_words(t, &words, target, st);
+        if (add_words(t, &words, target, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

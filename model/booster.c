@@ -64,15 +64,15 @@ int booster_train(const struct booster_task *task, struct booster **out, struct 
     BoosterHandle handle = NULL;
     keep_quiet();
     const char *failed = train(task, &rows, &handle);
-    int result = failed == NULL ? 0 : refuse(failed, st);
+    if (failed != NULL) {
+        refuse(failed, st);
+        booster_free(handle);
+        handle = NULL;
+    }
     if (rows != NULL)
         XGDMatrixFree(rows);
     *out = handle;
-    if (result != 0) {
-        booster_free(handle);
-        *out = NULL;
-    }
-    return result;
+    return failed == NULL ? 0 : -1;
 }
 
 void booster_free(struct booster *b)

@@ -50,14 +50,13 @@ static double *log_additives(const struct plan *plans, int count, const struct s
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static struct matrix matrix_of(const struct plan *plans, int count,
-                               const struct segment_times *times)
+/* A row for each plan; the caller frees. */
+static float *features(const struct plan *plans, int count, const struct segment_times *times)
 {
-    struct matrix x = {.rows = count, .columns = FEATURES};
-    x.values = mem_alloc((size_t)count * (size_t)x.columns, sizeof(*x.values));
+    float *out = mem_alloc((size_t)count * FEATURES, sizeof(*out));
     for (int i = 0; i < count; i++)
-        features_of(plans[i], times, x.values + (size_t)i * (size_t)x.columns);
-    return x;
+        features_of(plans[i], times, out + (size_t)i * FEATURES);
+    return out;
 }
 
 static int check_options(const struct model_options *o, struct status *st)
@@ -107,13 +106,10 @@ static int train(struct model *m, const struct model_data *d, const struct segme
                  struct status *st)
 {
     SCOPED double *log_sum = log_additives(d->plans, d->count, times);
-    struct matrix x = matrix_of(d->plans, d->count, times);
+    SCOPED float *values = features(d->plans, d->count, times);
+    const struct matrix x = {.values = values, .rows = d->count, .columns = FEATURES};
     m->baseline = baseline_fit(d, log_sum);
-    int result = train_regressor(m, d, log_sum, x, st);
-    if (result == 0)
-        result = train_classifier(m, d, log_sum, x, st);
-    free(x.values);
-    return result;
+    return train_regressor(m, d, log_sum, x, st) != 0 ? -1 : train_classifier(m, d, log_sum, x, st);
 }
 
 int model_train(const struct model_options *options, const struct model_data *data,
@@ -161,17 +157,18 @@ int model_predict(struct model *m, const struct plan *plans, int count,
     if (count == 0)
         return 0;
     SCOPED double *log_sum = log_additives(plans, count, times);
-    struct matrix x = matrix_of(plans, count, times);
+    SCOPED float *values = features(plans, count, times);
     SCOPED float *trees = mem_alloc((size_t)count, sizeof(*trees));
-    int result = booster_predict(m->regressor, x, trees, st);
-    for (int i = 0; i < count && result == 0; i++)
+    const struct matrix x = {.values = values, .rows = count, .columns = FEATURES};
+    if (booster_predict(m->regressor, x, trees, st) != 0)
+        return -1;
+    for (int i = 0; i < count; i++)
         ms[i] = (float)exp(trees[i] + baseline_log_ms(&m->baseline, log_sum[i]));
-    if (result == 0)
-        result = booster_predict(m->classifier, x, trees, st);
-    for (int i = 0; i < count && result == 0; i++) {
+    if (booster_predict(m->classifier, x, trees, st) != 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
         double odds = baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
         high[i] = (float)(1 / (1 + exp(-(trees[i] + odds))));
     }
-    free(x.values);
-    return result;
+    return 0;
 }

@@ -61,20 +61,20 @@ int precision_errors_read(const char *path, enum dtype dtype, struct precision_e
     enum { MOST = 16 << 20 };
     SCOPED_BUF text = BUF_INIT;
     size_t i;
-    json_t *row, *rows = NULL;
+    json_t *row;
     forget_errors(out);
-    int result = file_read_text(path, MOST, &text, st);
-    if (result == 0)
-        rows = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
+    if (file_read_text(path, MOST, &text, st) != 0)
+        return status_prefix(st, "--accuracy");
+    json_auto_t *rows = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
     json_array_foreach(rows, i, row) read_row(row, dtypes[dtype].name, out);
-    for (int g = 0; g < GEMM_COUNT && result == 0; g++)
+    for (int g = 0; g < GEMM_COUNT; g++)
         if (isnan(out->measured[1u << g]))
-            result = status_set(st, STATUS_USAGE,
-                                "'%s' has no error of %s alone in fp8 beside %s; expected what "
-                                "'fuseplan accuracy -t %s --calibration FILE --format json' prints",
-                                path, gemm_names[g], dtypes[dtype].name, dtypes[dtype].name);
-    json_decref(rows);
-    return result == 0 ? 0 : status_prefix(st, "--accuracy");
+            return status_set(
+                st, STATUS_USAGE,
+                "--accuracy: '%s' has no error of %s alone in fp8 beside %s; expected what "
+                "'fuseplan accuracy -t %s --calibration FILE --format json' prints",
+                path, gemm_names[g], dtypes[dtype].name, dtypes[dtype].name);
+    return 0;
 }
 
 /* ---- what is stored of it -------------------------------------------------------------------- */

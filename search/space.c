@@ -154,8 +154,7 @@ static int read_file(const char *path, struct db *db, struct recorded_space *out
     out->layers = found.layers;
     SCOPED struct reading *r = mem_alloc(1, sizeof(*r));
     r->out = out;
-    int result = read_study(db, found.study, r, st);
-    return result == 0 ? 0 : status_prefix(st, "'%s'", path);
+    return read_study(db, found.study, r, st) == 0 ? 0 : status_prefix(st, "'%s'", path);
 }
 
 int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recorded_space *out,
@@ -165,12 +164,10 @@ int recorded_space_read(const char *path, unsigned lo, unsigned hi, struct recor
     init(out);
     out->lo = lo;
     out->hi = hi;
-    int result = db_open_scratch(&db, st);
-    if (result == 0)
-        result = read_file(path, db, out, st);
-    if (result != 0)
-        recorded_space_release(out);
-    return result;
+    if (db_open_scratch(&db, st) == 0 && read_file(path, db, out, st) == 0)
+        return 0;
+    recorded_space_release(out);
+    return -1;
 }
 
 /* ---- the evaluator --------------------------------------------------------------------------- */

@@ -77,20 +77,19 @@ static void drop(struct chunk *c, int i)
 /* Times those that are built, as long as there is time. */
 static int time_built(struct tuner *t, struct chunk *c, struct status *st)
 {
-    int result = 0;
-    for (int i = 0;
-         i < c->count && result == 0 && t->clock() + t->slowest.time_s < c->list->until(t);) {
+    for (int i = 0; i < c->count && t->clock() + t->slowest.time_s < c->list->until(t);) {
         if (!c->built[i].done) {
             i++;
             continue;
         }
         double begin = t->clock();
-        result = time_job(t, c->jobs[i], &c->built[i].status, st);
+        if (time_job(t, c->jobs[i], &c->built[i].status, st) != 0)
+            return -1;
         t->slowest.time_s = fmax(t->slowest.time_s, t->clock() - begin);
         drop(c, i);
         tuner_step(t, c->list->phase, ++c->done, c->list->count, NULL);
     }
-    return result;
+    return 0;
 }
 
 /* Builds and times so many jobs; builds more of those behind them than it times. */
@@ -156,14 +155,14 @@ bool choices_may_change(const struct tuner *t)
 
 static int run_jobs(struct tuner *t, const struct job_list *list, struct status *st)
 {
-    int result = 0;
-    for (int at = 0, size; at < list->count && result == 0; at += size) {
+    for (int at = 0, size; at < list->count; at += size) {
         size = chunk_in_time(t, list->count - at, list->until);
         if (size == 0)
-            break;
-        result = run_chunk(t, list, at, size, st);
+            return 0;
+        if (run_chunk(t, list, at, size, st) != 0)
+            return -1;
     }
-    return result;
+    return 0;
 }
 
 /* ---- what to try next ------------------------------------------------------------------------ */
@@ -215,10 +214,9 @@ static void add_likely(const struct tuner *t, struct job_list *list)
 static int time_and_build(struct tuner *t, const int *slots, int count, int ahead, bool climb,
                           deadline *until, struct status *st)
 {
-    struct job_list list = {
-        .jobs = mem_alloc((size_t)segment_table_size(&t->segments) + 1, sizeof(*list.jobs)),
-        .until = until};
-    int result = 0;
+    SCOPED struct job *jobs =
+        mem_alloc((size_t)segment_table_size(&t->segments) + 1, sizeof(*jobs));
+    struct job_list list = {.jobs = jobs, .until = until};
     do {
         list.count = list.ahead = 0;
         for (int i = 0; i < count; i++)
@@ -228,10 +226,10 @@ static int time_and_build(struct tuner *t, const int *slots, int count, int ahea
                 jobs_of(&t->segments, slots[i], false, list.jobs + list.count + list.ahead);
         add_likely(t, &list);
         list.phase = has_default(t, &list) ? PHASE_SEGMENTS : PHASE_SCHEDULES;
-        result = run_jobs(t, &list, st);
-    } while (list.count > 0 && result == 0 && chunk_in_time(t, 1, until) > 0);
-    free(list.jobs);
-    return result;
+        if (run_jobs(t, &list, st) != 0)
+            return -1;
+    } while (list.count > 0 && chunk_in_time(t, 1, until) > 0);
+    return 0;
 }
 
 int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
@@ -292,19 +290,19 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
  * wait.  Each time more is known of the others. */
 static int time_first_slots(struct tuner *t, struct best_first *b, struct status *st)
 {
-    int slots[SLOT_COUNT], sure, count = slots_timed_first(b, &sure, slots), alone = 0, result = 0;
+    int slots[SLOT_COUNT], sure, count = slots_timed_first(b, &sure, slots), alone = 0;
     while (alone < sure && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
         alone++;
     if (time_and_build(t, slots, alone, count - alone, false, stage1_end, st) != 0)
         return -1;
-    for (int left = INT_MAX; result == 0; left = count) {
+    for (int left = INT_MAX;; left = count) {
         learn(t, b);
         count = slots_timed_first(b, &sure, slots);
         if (count == 0 || count >= left || !stage1_goes_on(t))
-            break;
-        result = time_slots(t, slots, sure > 0 ? sure : count, false, stage1_end, st);
+            return 0;
+        if (time_slots(t, slots, sure > 0 ? sure : count, false, stage1_end, st) != 0)
+            return -1;
     }
-    return result;
 }
 
 /* Every slot, as every plan will be measured.  Short segments first: more plans consist of them,

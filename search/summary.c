@@ -36,11 +36,10 @@ static int chain_least_ms(struct tuner *t, double *out, struct status *st)
     const struct work chain = segment_work((struct segment){0, OP_COUNT - 1}, w, precision);
     struct limits rates;
     bool of_device, memory_bound;
-    int result =
-        study_rates(t->db, t->study, &t->segments.times, w, precision, &rates, &of_device, st);
-    if (result == 0)
-        *out = 1e-3 * w->layers * least_us(&chain, &rates, &memory_bound);
-    return result;
+    if (study_rates(t->db, t->study, &t->segments.times, w, precision, &rates, &of_device, st) != 0)
+        return -1;
+    *out = 1e-3 * w->layers * least_us(&chain, &rates, &memory_bound);
+    return 0;
 }
 
 /* Unless the search ended before it was sure, left segments to a quieter machine, or its times say

@@ -123,28 +123,28 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
         return status_set(st, STATUS_TIMEOUT, "'%s' was stopped after %.0f s", tc->path,
                           clock_seconds() - job->started);
     SCOPED_BUF text = BUF_INIT;
-    int result = -1;
     if (p->wait_status != 0) {
         char *machine = machines_fault(p);
         const char *said = cause(&p->said, machine);
         process_describe_end(p->wait_status, &text);
-        status_set(st, machine != NULL ? STATUS_ENVIRONMENT : STATUS_COMPILE,
-                   "'%s' failed (%s)%s%s", tc->path, text.ptr, said[0] != '\0' ? ": " : "", said);
-    } else if (lstat(job->output, &binary) != 0 || !S_ISREG(binary.st_mode)) {
-        status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary", tc->path);
-    } else if (binary.st_size > BINARY_MAX_BYTES) {
-        status_set(st, STATUS_COMPILE, "'%s' wrote a binary of %s; %s are expected at most",
-                   tc->path, number_bytes((uint64_t)binary.st_size, size),
-                   number_bytes(BINARY_MAX_BYTES, most));
-    } else if (key == NULL) {
-        result = 0;
-    } else if (file_read(job->output, 0, &text, st) == 0) {
-        /* The log first: whoever finds the binary finds its log too. */
-        result = tc->logs ? cache_put(c, CACHE_LOG, key, p->said.ptr, p->said.len, st) : 0;
-        if (result == 0)
-            result = cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
+        return status_set(st, machine != NULL ? STATUS_ENVIRONMENT : STATUS_COMPILE,
+                          "'%s' failed (%s)%s%s", tc->path, text.ptr, said[0] != '\0' ? ": " : "",
+                          said);
     }
-    return result;
+    if (lstat(job->output, &binary) != 0 || !S_ISREG(binary.st_mode))
+        return status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary",
+                          tc->path);
+    if (binary.st_size > BINARY_MAX_BYTES)
+        return status_set(st, STATUS_COMPILE, "'%s' wrote a binary of %s; %s are expected at most",
+                          tc->path, number_bytes((uint64_t)binary.st_size, size),
+                          number_bytes(BINARY_MAX_BYTES, most));
+    if (key == NULL)
+        return 0;
+    /* The log first: whoever finds the binary finds its log too. */
+    if (file_read(job->output, 0, &text, st) != 0 ||
+        (tc->logs && cache_put(c, CACHE_LOG, key, p->said.ptr, p->said.len, st) != 0))
+        return -1;
+    return cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
 }
 
 void compile_release(struct compile *job)
