@@ -1,6 +1,7 @@
 """What tests of the package share."""
 
 import atexit
+import copy
 import os
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ import torch  # noqa: E402: after the environment is set
 import transformers  # noqa: E402
 
 import fuseplan  # noqa: E402
+import models  # noqa: E402
 from fuseplan import probe  # noqa: E402
 
 transformers.utils.logging.set_verbosity_error()
@@ -33,10 +35,21 @@ class Case(unittest.TestCase):
         self.assertEqual(got.shape, want.shape)
         self.assertLess(float((got - want).norm() / want.norm()), most)
 
+    def assertAlike(self, pair, call):
+        """What it gives of our model is near to what it gives of the plain one."""
+        want, got = map(call, pair)
+        self.assertNear(got, want)
+
     def assertRefused(self, text, function, *args, kind=fuseplan.Unsupported, **kwargs):
         with self.assertRaises(kind) as caught:
             function(*args, **kwargs)
         self.assertIn(text, str(caught.exception))
+
+
+def pair(*args, **kwargs):
+    """A model that is drawn, and a copy with our layers."""
+    plain = models.draw(*args, **kwargs)
+    return plain, fuseplan.optimize(copy.deepcopy(plain), SHAPES)
 
 
 def run(model, batch=2, seq_len=20, lengths=None, **kwargs):

@@ -236,8 +236,7 @@ class Modules(Case):
             optimize(self.ours, SHAPES)
             self.assertIn(THEIRS + why, explain(self.ours))
             self.assertSame(masks(2, 20)[1], by_library=False)
-        self.plain = models.draw('electra')
-        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+        self.plain, self.ours = common.pair('electra')
         self.assertIn(THEIRS + 'its word tensor is torch.float32 (64, 16) on cpu; expected torch.float32 of 32 columns',
                       explain(self.ours))
         for model, why in ((models.draw('vit'), 'the library has none of a ViTModel'),

@@ -135,6 +135,10 @@ class Case(common.Case):
     def optimized(self, plain, shapes=SHAPES, **kwargs):
         return optimize(copy.deepcopy(plain), shapes, **kwargs)
 
+    def pair(self, *args, **kwargs):
+        plain = models.draw(*args, **kwargs)
+        return plain, self.optimized(plain)
+
     def replays(self, model):
         return sum(shape['replays'] for stack in stats(model).values() for shape in stack['shapes'].values())
 
@@ -216,8 +220,7 @@ class Models(Case):
             for seq_len in 32, 32, 32, 32, 31, 32, 32:
                 tokens = draw_tokens(2, seq_len, len(OnCpu.made) + seq_len)
                 mask = right(2, seq_len)
-                want, got = (m(tokens, mask)[0][mask.bool()] for m in (self.plain, self.ours))
-                self.assertNear(got, want)
+                self.assertAlike((self.plain, self.ours), lambda m: m(tokens, mask)[0][mask.bool()])
                 if OnCpu.made:
                     led = sum(end.led != end.own for end in OnCpu.made[-1].ends.values())
                     self.assertEqual(led, status == 0 and (4 if seq_len == 32 else 1))  # what is pooled is always whole
@@ -241,8 +244,7 @@ class Models(Case):
     def test_arguments(self):
         tokens = draw_tokens(2, 32)
         for kwargs in ({'position_ids': torch.arange(32)[None]}, {'output_attentions': True}, {'inputs_embeds': torch.randn(2, 32, 32), 'input_ids': None}):
-            plain = models.draw(attn_implementation='eager')
-            ours = self.optimized(plain)
+            plain, ours = self.pair(attn_implementation='eager')
             for _ in range(4):
                 want, got = (m(**{'input_ids': tokens, **kwargs}) for m in (plain, ours))
                 self.assertNear(got[0], want[0])
@@ -456,8 +458,7 @@ class Models(Case):
                            ('bert', 'BertForMaskedLM'), ('bert', 'BertForQuestionAnswering'),
                            ('bloom', 'BloomForSequenceClassification')):
             with self.subTest(head):
-                plain = models.draw(name, head=head, pad_token_id=0)
-                ours = self.optimized(plain)
+                plain, ours = self.pair(name, head=head, pad_token_id=0)
                 for seq_len in 20, 20, 20, 19, 19, 19, 20:
                     mask = right(3, seq_len)
                     inputs = {'input_ids': draw_tokens(3, seq_len) * mask}
@@ -473,8 +474,7 @@ class Models(Case):
                 self.assertEqual(self.replays(ours), 5 if head.endswith(graphs._TOKEN_HEADS) else 3)
 
     def test_masks_of_other_numbers(self):
-        plain = models.draw('bloom')
-        ours = self.optimized(plain)
+        plain, ours = self.pair('bloom')
         tokens, mask = draw_tokens(2, 20), right(2, 20)
         for factor in 1, 1, 1, 2:
             mask[1] *= factor
@@ -522,8 +522,7 @@ class Waits(Case):
             def __init__(self, fn, inputs, results, device, pool):
                 raise RuntimeError('operation not permitted when stream is capturing\nCUDA kernel errors')
         with mock.patch.dict(graphs.kinds, cpu=Broken):
-            plain = models.draw()
-            ours = self.optimized(plain)
+            plain, ours = self.pair()
             for _ in range(5):
                 want, got = (m(input_ids=draw_tokens(2, 20)) for m in (plain, ours))
                 self.assertNear(got[0], want[0])

@@ -44,8 +44,7 @@ def widen(one):
 class Calls(common.Case):
 
     def setUp(self):
-        self.plain = models.draw()
-        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+        self.plain, self.ours = common.pair()
 
     def assertSame(self, batch=2, seq_len=20, real=None, **inputs):
         tokens = torch.randint(10, 64, (batch, seq_len), generator=torch.Generator().manual_seed(1))
@@ -82,8 +81,7 @@ class Calls(common.Case):
         self.assertEqual(tuning.mean_length(self.ours.encoder.layer.stack), 8)  # 2 * 12 + 22 of 6
 
     def test_asks_for_more(self):
-        self.plain = models.draw(attn_implementation='eager')
-        self.ours = optimize(copy.deepcopy(self.plain), SHAPES)
+        self.plain, self.ours = common.pair(attn_implementation='eager')
         for name in 'output_hidden_states', 'output_attentions':
             want, got = (run(model, **{name: True})[0] for model in (self.plain, self.ours))
             self.assertNear(got.last_hidden_state, want.last_hidden_state)
@@ -136,11 +134,9 @@ class Calls(common.Case):
 
     @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
     def test_places_by_position(self):
-        plain = models.draw('eurobert')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('eurobert')
         tokens, places = torch.randint(10, 64, (2, 9)), torch.arange(0, 18, 2)[None]
-        want, got = (model(tokens, None, places).last_hidden_state for model in (plain, ours))
-        self.assertNear(got, want)
+        self.assertAlike((plain, ours), lambda model: model(tokens, None, places).last_hidden_state)
         self.assertEqual(stats(ours)['layers']['plain'], {'position_ids': 1})
 
     def test_wrong_calls(self):
@@ -282,21 +278,18 @@ class Calls(common.Case):
 class Decoders(common.Case):
 
     def test_generate(self):
-        plain = models.draw('gpt2', head='GPT2LMHeadModel', eos_token_id=0, bos_token_id=0, pad_token_id=0)
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('gpt2', head='GPT2LMHeadModel', eos_token_id=0, bos_token_id=0, pad_token_id=0)
         tokens = torch.randint(10, 64, (2, 9))
         want, got = (m.generate(input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=6,
                                 do_sample=False) for m in (plain, ours))
         self.assertTrue(torch.equal(got, want))
         self.assertGreater(stats(ours)['transformer.h']['plain']['use_cache'], 0)
-        want, got = (m(input_ids=tokens, use_cache=False).logits for m in (plain, ours))
-        self.assertNear(got, want)
+        self.assertAlike((plain, ours), lambda m: m(input_ids=tokens, use_cache=False).logits)
         self.assertEqual(stats(ours)['transformer.h']['shapes'][2, 9]['calls'], 1)
 
     def test_padding(self):
         for name in 'gpt2', 'bloom', 'opt':
-            plain = models.draw(name)
-            ours = optimize(copy.deepcopy(plain), SHAPES)
+            plain, ours = common.pair(name)
             mask = torch.ones(2, 12).long()
             mask[1, :5] = 0
             tokens = torch.randint(10, 64, (2, 12))
@@ -306,11 +299,9 @@ class Decoders(common.Case):
                 self.assertNear(got, want)
 
     def test_packed(self):
-        plain = models.draw('gpt2')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('gpt2')
         tokens, places = torch.randint(10, 64, (2, 12)), torch.tensor([*range(7), *range(5)]).expand(2, 12)
-        want, got = (m(input_ids=tokens, position_ids=places, use_cache=False)[0] for m in (plain, ours))
-        self.assertNear(got, want)
+        self.assertAlike((plain, ours), lambda m: m(input_ids=tokens, position_ids=places, use_cache=False)[0])
         self.assertEqual(stats(ours)['h']['plain'], {'position_ids': 1})
         want, got = (m(input_ids=tokens, position_ids=places, attention_mask=torch.ones(2, 12), use_cache=False)[0]
                      for m in (plain, ours))
@@ -330,18 +321,15 @@ class Decoders(common.Case):
         if finder.transformers_5() is not None:  # earlier versions take masks (B,S) alone
             cases.append(('clip text', 'encoder.layers', {}))
         for name, path, more in cases:
-            plain = models.draw(name)
-            ours = optimize(copy.deepcopy(plain), SHAPES)
+            plain, ours = common.pair(name)
             tokens, mask = torch.randint(10, 64, (2, 12)), torch.ones(2, 1, 1, 12).bool()
             mask[1, ..., 8:] = False
             for one in mask, torch.zeros(mask.shape).masked_fill(~mask, -1e30):
-                want, got = (m(input_ids=tokens, attention_mask=one, **more)[0] for m in (plain, ours))
-                self.assertNear(got, want)
+                self.assertAlike((plain, ours), lambda m: m(input_ids=tokens, attention_mask=one, **more)[0])
             self.assertEqual(stats(ours)[path]['plain'], {'attention_mask': 2})
 
     def test_encoder_of_two(self):
-        plain = models.draw('t5', head='T5ForConditionalGeneration', decoder_start_token_id=0)
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('t5', head='T5ForConditionalGeneration', decoder_start_token_id=0)
         tokens = torch.randint(10, 64, (2, 9))
         want, got = (m.generate(input_ids=tokens, max_new_tokens=5, do_sample=False) for m in (plain, ours))
         self.assertTrue(torch.equal(got, want))
@@ -354,10 +342,8 @@ class Heads(common.Case):
     def test_heads(self):
         for name, head in (('bert', 'BertForSequenceClassification'), ('roberta', 'RobertaForTokenClassification'),
                            ('vit', 'ViTForImageClassification'), ('electra', 'ElectraForSequenceClassification')):
-            plain = models.draw(name, head=head)
-            ours = optimize(copy.deepcopy(plain), SHAPES)
-            want, got = (run(model)[0].logits for model in (plain, ours))
-            self.assertNear(got, want)
+            plain, ours = common.pair(name, head=head)
+            self.assertAlike((plain, ours), lambda model: run(model)[0].logits)
 
     def test_padding_at_token_0(self):
         tokens, mask = torch.randint(10, 64, (2, 9)), torch.ones(2, 9).long()
@@ -371,19 +357,15 @@ class Heads(common.Case):
             ours = optimize(models.draw(name, head=head), SHAPES)
             self.assertRefused(f'token 0 of sequence 1 is padding, and the head of a {head}', ours, input_ids=tokens,
                                attention_mask=mask)
-        plain = models.draw(head='BertForTokenClassification')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
-        want, got = (model(input_ids=tokens, attention_mask=mask).logits[mask.bool()] for model in (plain, ours))
-        self.assertNear(got, want)
+        plain, ours = common.pair(head='BertForTokenClassification')
+        self.assertAlike((plain, ours), lambda model: model(input_ids=tokens, attention_mask=mask).logits[mask.bool()])
 
     @unittest.skipUnless(models.has('eurobert'), 'this version of transformers has none')
     def test_heads_of_means(self):
         tokens, mask = torch.randint(10, 64, (2, 9)), torch.ones(2, 9).long()
         mask[1, :4] = 0
-        plain = models.draw('eurobert', head='EuroBertForSequenceClassification', classifier_pooling='mean')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
-        want, got = (model(input_ids=tokens, attention_mask=mask).logits for model in (plain, ours))
-        self.assertNear(got, want)
+        plain, ours = common.pair('eurobert', head='EuroBertForSequenceClassification', classifier_pooling='mean')
+        self.assertAlike((plain, ours), lambda model: model(input_ids=tokens, attention_mask=mask).logits)
         ours.config.classifier_pooling = 'bos'
         self.assertRefused('token 0 of sequence 1', optimize(ours, SHAPES), input_ids=tokens, attention_mask=mask)
 
@@ -394,8 +376,7 @@ class Heads(common.Case):
         plain = models.shake(transformers.CLIPModel(config).eval())
         ours = optimize(copy.deepcopy(plain), SHAPES)
         self.assertEqual(len(stats(ours)), 2)
-        want, got = (run(model)[0].logits_per_image for model in (plain, ours))
-        self.assertNear(got, want)
+        self.assertAlike((plain, ours), lambda model: run(model)[0].logits_per_image)
 
 
 class Refusals(common.Case):
@@ -459,23 +440,20 @@ class Refusals(common.Case):
         return model
 
     def test_longer_than_any_plan_where_layers_are_of_two_kinds(self):
-        plain = models.draw('modernbert')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('modernbert')
         (want, real), (got, _) = (run(model, 2, seq_len=40, lengths=[40, 9]) for model in (plain, ours))
         self.assertNear(got.last_hidden_state[real], want.last_hidden_state[real])
         self.assertEqual(next(iter(stats(ours).values()))['plain'], {'more than 32 tokens': 1})
 
     @unittest.skipIf(finder.transformers_5() is None, 'this version takes masks (B,S) alone')
     def test_masks_without_windows(self):
-        plain = models.draw('modernbert')
-        ours = optimize(copy.deepcopy(plain), SHAPES)
+        plain, ours = common.pair('modernbert')
         tokens, tokens_of = torch.randint(10, 64, (2, 20)), torch.ones(2, 20).bool()
         tokens_of[1, 12:] = False
         whole = tokens_of[:, None, None, :].expand(2, 1, 20, 20)
         for mask in (whole, torch.zeros(whole.shape).masked_fill(~whole, torch.finfo(torch.float32).min),
                      {'full_attention': whole, 'sliding_attention': whole}):
-            want, got = (m(input_ids=tokens, attention_mask=mask)[0][tokens_of] for m in (plain, ours))
-            self.assertNear(got, want)
+            self.assertAlike((plain, ours), lambda m: m(input_ids=tokens, attention_mask=mask)[0][tokens_of])
         self.assertEqual(stats(ours)['layers']['plain'], {'attention_mask': 3})
 
     def test_adapters(self):

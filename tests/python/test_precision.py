@@ -69,8 +69,7 @@ class Precision(common.Case):
             return [line.split() for line in file if line.startswith(command + ' ')]
 
     def assertRan(self, model):
-        want, got = (run(m)[0].last_hidden_state for m in (self.plain, model))
-        self.assertNear(got, want)
+        self.assertAlike((self.plain, model), lambda m: run(m)[0].last_hidden_state)
         self.assertEqual(stats(model)['encoder.layer']['plain'], {})
 
     def test_named(self):
