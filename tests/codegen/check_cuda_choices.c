@@ -2,12 +2,7 @@
 #include "cuda_sources.h"
 #include "tests/workload.h"
 
-static const struct build_target hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = CUDA_ARCH_HOPPER,
-                                           .library = true};
+static const struct build_target hopper = {HOPPER_FP16, .library = true};
 
 /* All implementations of a segment with all schedules. */
 static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
@@ -65,13 +60,7 @@ static const struct build_target joins = {.chain = &chain_bert,
 /* Rows of ffn have half of 16 columns left. */
 static const struct workload of_uneven = {
     .chain = &chain_bert, .batch = 1, .seq_len = 64, .heads = 2, .head_size = 64, .ffn = 264};
-static const struct build_target uneven = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = 90,
-                                           .library = true,
-                                           .workload = &of_uneven};
+static const struct build_target uneven = {HOPPER_FP16, .library = true, .workload = &of_uneven};
 
 /* What an implementation runs; `why` is a part of the reason where it does not. */
 static const struct {

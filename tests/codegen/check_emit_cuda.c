@@ -2,12 +2,7 @@
 #include "cuda_sources.h"
 #include "golden.h"
 
-static const struct build_target hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = CUDA_ARCH_HOPPER,
-                                           .library = true};
+static const struct build_target hopper = {HOPPER_FP16, .library = true};
 
 TEST_LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT)
 {

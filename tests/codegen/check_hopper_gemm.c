@@ -1,7 +1,7 @@
 /* Choices and launches of hopper_gemm. */
 #include "codegen/codegen.h"
 #include "kernels/cuda/abi.h"
-#include "tests/suite.h"
+#include "tests/candidate.h"
 #include "tests/workload.h"
 
 static struct choice choice_of(struct segment s, const char *schedule)
@@ -14,12 +14,7 @@ static struct choice choice_of(struct segment s, const char *schedule)
 
 static struct build_target hopper_of(const struct workload *w)
 {
-    return (struct build_target){.chain = &chain_bert,
-                                 .kind = TARGET_CUDA,
-                                 .dtype = DTYPE_FP16,
-                                 .head_size = 64,
-                                 .arch = CUDA_ARCH_HOPPER,
-                                 .workload = w};
+    return (struct build_target){HOPPER_FP16, .workload = w};
 }
 
 static const struct {

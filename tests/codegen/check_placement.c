@@ -10,11 +10,7 @@ static const struct build_target cpu = {.chain = &chain_bert,
                                         .kind = TARGET_CPU,
                                         .dtype = DTYPE_FP32,
                                         .head_size = 64},
-                                 hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = CUDA_ARCH_HOPPER};
+                                 hopper = {HOPPER_FP16};
 
 static void placement_of(const struct build_target *t, unsigned value, struct candidate *c,
                          struct placement *p)

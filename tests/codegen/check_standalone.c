@@ -26,12 +26,7 @@ static void emit_plan(const char *fused, const char *impl, const char *schedule,
                       const char *local_mask, struct standalone *out)
 {
     bool library = strcmp(impl, "library") == 0;
-    struct build_target t = {.chain = &chain_bert,
-                             .kind = TARGET_CUDA,
-                             .dtype = DTYPE_FP16,
-                             .head_size = 64,
-                             .arch = CUDA_ARCH_HOPPER,
-                             .library = library};
+    struct build_target t = {HOPPER_FP16, .library = library};
     struct candidate c;
     struct plan p;
     SCOPED_BY(workload_release) struct workload w = workload_sized(1, 65);

@@ -4,6 +4,7 @@
 #define FUSEPLAN_TESTS_CUDA_SOURCES_H
 
 #include "codegen/codegen.h"
+#include "tests/candidate.h"
 
 enum { CUDA_CHOICES_MAX = 128 };
 

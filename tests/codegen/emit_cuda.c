@@ -6,12 +6,7 @@
 #include "cuda_sources.h"
 #include "kernels/cuda/abi.h"
 
-static const struct build_target hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = CUDA_ARCH_HOPPER,
-                                           .ordered = true};
+static const struct build_target hopper = {HOPPER_FP16, .ordered = true};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)

@@ -1,18 +1,14 @@
 /* Which slots are timed, the most promising first. */
 #include "search/best_first_int.h"
 #include "space_fixture.h"
+#include "tests/candidate.h"
 #include "tests/workload.h"
 
 static struct plan plans[PLAN_SPACE];
 static struct best_first b;
 static int timed;
 
-static const struct build_target hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = 90,
-                                           .ordered = true};
+static const struct build_target hopper = {HOPPER_FP16, .ordered = true};
 
 static struct workload workload; /* if its mask was built, times are expected */
 

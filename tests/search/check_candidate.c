@@ -43,12 +43,7 @@ static void assert_choice(const struct choice *c, const char *impl, const char *
     ck_assert_str_eq(text.ptr, schedule);
 }
 
-static const struct build_target hopper = {.chain = &chain_bert,
-                                           .kind = TARGET_CUDA,
-                                           .dtype = DTYPE_FP16,
-                                           .head_size = 64,
-                                           .arch = CUDA_ARCH_HOPPER,
-                                           .library = true};
+static const struct build_target hopper = {HOPPER_FP16, .library = true};
 
 static const struct {
     struct arch_list archs;

@@ -1,5 +1,6 @@
 /* What a bench without a worker says of itself. */
 #include "fake_bench.h"
+#include "tests/candidate.h"
 
 const struct fingerprint *bench_fingerprint(const struct bench *b)
 {
@@ -17,12 +18,7 @@ const struct fingerprint *bench_fingerprint(const struct bench *b)
 const struct build_target *bench_target(const struct bench *b)
 {
     static const struct build_target cpu = {.chain = &chain_bert, .kind = TARGET_CPU};
-    static struct build_target hopper = {.chain = &chain_bert,
-                                         .kind = TARGET_CUDA,
-                                         .dtype = DTYPE_FP16,
-                                         .head_size = 64,
-                                         .arch = CUDA_ARCH_HOPPER,
-                                         .workload = &fake.workload};
+    static struct build_target hopper = {HOPPER_FP16, .workload = &fake.workload};
     hopper.precision = fake.precision;
     return fake.hopper ? &hopper : &cpu;
 }
