@@ -41,7 +41,7 @@ typedef double wide
     PART void NAME(const double *const *x, const double *right, int64_t stride, int64_t depth,     \
                    double *sums)                                                                   \
     {                                                                                              \
-        enum { COUNT = COLUMNS * sizeof(double) / sizeof(VECTOR) };                                \
+        enum { COUNT = (COLUMNS) * sizeof(double) / sizeof(VECTOR) };                              \
         VECTOR sum[ROWS][COUNT];                                                                   \
         for (int r = 0; r < (ROWS); r++)                                                           \
             memcpy(sum[r], sums + r * TILE_COLUMNS, sizeof(sum[r]));                               \

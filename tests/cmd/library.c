@@ -1,8 +1,6 @@
 /* Uses an exported library as a program of a user does; export.sh builds it with the folder.  The
- * library has one plan, (2,100).
- *
- *   library FILE          writes the output of seeded inputs to FILE
- *   library FILE direct   the same by calls that replay no graph: see cuda/joined.c */
+ * library has one plan, (2,100).  The first argument names the file for the output of seeded
+ * inputs; with `direct` as the second one no call replays a graph: see cuda/joined.c. */
 #define _GNU_SOURCE /* of host.h */
 #include "library.h"
 
@@ -12,8 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { THREADS = 2, RUNS = 4 };
-static bool direct; /* each x has an address of its own, so that no graph is recorded */
+enum { THREADS = 2 };
+static int runs = 4; /* in the same memory */
+static bool direct;  /* one run, and each x has an address of its own: no graph is recorded */
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
@@ -311,11 +310,7 @@ static void *run_often(void *argument)
     size_t bytes = elements(&o->job) * sizeof(float);
     struct encoder_call call = begin(&o->job);
     o->job.y = malloc(bytes);
-    for (int i = 0; i < RUNS; i++) {
-        if (direct && i > 0) {
-            end(&call);
-            call = begin(&o->job);
-        }
+    for (int i = 0; i < runs; i++) {
         run_call(&o->job, &call);
         o->right += o->job.status == ENCODER_OK && same(&o->job, o->want, o->job.lengths);
     }
@@ -351,7 +346,7 @@ static void test_threads(const struct encoder *first)
     }
     for (int i = 0; i < 2 * THREADS; i++) {
         pthread_join(threads[i], NULL);
-        CHECK(often[i].right == RUNS);
+        CHECK(often[i].right == runs);
     }
     for (int h = 0; h < 2; h++)
         free(alone[h].y);
@@ -381,6 +376,7 @@ int main(int argc, char **argv)
 {
     struct encoder *e;
     direct = argc > 2 && strcmp(argv[2], "direct") == 0;
+    runs = direct ? 1 : runs;
     test_description();
     draw_model(1);
     int status = encoder_create(&model, &e);
