@@ -70,13 +70,10 @@ static int find_compiler(const struct toolchain_request *request, const struct c
 static int toolchain(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
-    struct process asked;
+    SCOPED_BY(process_release) struct process asked;
     *out = (struct toolchain){0};
     worker_ask_early(request, LIBRARY_QUESTION, &asked);
-    if (find_compiler(request, c, out, st) == 0)
-        return find_library(request, &asked, out, st);
-    process_release(&asked);
-    return -1;
+    return find_compiler(request, c, out, st) != 0 ? -1 : find_library(request, &asked, out, st);
 }
 
 /* ---- fingerprint and checks ------------------------------------------------------------------ */

@@ -177,22 +177,20 @@ static int run(const struct options *o, struct precisions *p, struct session *s,
 int search_precisions(const struct options *o, struct status *st)
 {
     SCOPED struct precisions *p = mem_alloc(1, sizeof(*p));
-    struct session s = {.bench = NULL};
+    SCOPED_BY(session_close) struct session s = {.bench = NULL};
     *p = (struct precisions){.count = 2, .first = 1, .items = {0, o->precision}};
     for (unsigned i = 0; i <= GEMM_ALL; i++) {
         p->errors.measured[i] = NAN;
         p->reports[i].best.value = -1;
     }
-    int code = check(o, st);
-    if (code == 0 && o->accuracy != NULL)
-        code = precision_errors_read(
-            o->accuracy, options_has(o, OPT(DTYPE)) ? o->dtype : DTYPE_FP16, &p->errors, st);
-    if (code == 0 && options_has(o, OPT(ERROR)))
-        code = choose(o, p, st);
-    if (code == 0)
-        code = run(o, p, &s, st);
+    if (check(o, st) != 0 ||
+        (o->accuracy != NULL &&
+         precision_errors_read(o->accuracy, options_has(o, OPT(DTYPE)) ? o->dtype : DTYPE_FP16,
+                               &p->errors, st) != 0) ||
+        (options_has(o, OPT(ERROR)) && choose(o, p, st) != 0))
+        return -1;
+    int code = run(o, p, &s, st);
     for (int i = 0; i < p->count; i++)
         tune_report_release(&p->reports[i]);
-    session_close(&s);
     return code;
 }

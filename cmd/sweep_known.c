@@ -99,7 +99,8 @@ static json_t *doubt_of_row(const struct table_row *row)
 
 int sweep_print(const struct options *o, const struct table *t, int shard)
 {
-    int *shard_of = mem_alloc((size_t)t->count + 1, sizeof(*shard_of)), open = 0;
+    SCOPED int *shard_of = mem_alloc((size_t)t->count + 1, sizeof(*shard_of));
+    int open = 0;
     struct output out;
     for (int i = 0; i < t->count; i++)
         shard_of[t->order[i].index] = t->order[i].shard;
@@ -118,6 +119,5 @@ int sweep_print(const struct options *o, const struct table *t, int shard)
                                    "reason", json_text_or_null(row->reason)));
     }
     output_end(&out);
-    free(shard_of);
     return open;
 }

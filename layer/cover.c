@@ -174,7 +174,8 @@ static int *column_uses(const struct source *s)
  * how many there are. */
 static int find_summary(const struct source *s, bool *marked)
 {
-    int n = s->mask->seq_len, *uses = column_uses(s), count = 0;
+    int n = s->mask->seq_len, count = 0;
+    SCOPED int *uses = column_uses(s);
     SCOPED int *sorted = mem_alloc((size_t)n, sizeof(*sorted));
     memcpy(sorted, uses, (size_t)n * sizeof(*sorted));
     qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
@@ -183,7 +184,6 @@ static int find_summary(const struct source *s, bool *marked)
         marked[j] = uses[j] > most;
         count += marked[j];
     }
-    free(uses);
     return count;
 }
 

@@ -287,11 +287,6 @@ struct gaussian *gaussian_fit(const struct gaussian_data *d, const struct segmen
     return g;
 }
 
-void gaussian_free(struct gaussian *g)
-{
-    free(g);
-}
-
 /* ---- what it says ---------------------------------------------------------------------------- */
 
 void gaussian_times(const struct gaussian *g, struct segment_times *out)

@@ -38,9 +38,8 @@ struct gaussian_data {
 
 struct gaussian;
 
-/* alone may be null.  gaussian_free() it. */
+/* alone may be null.  The caller frees. */
 struct gaussian *gaussian_fit(const struct gaussian_data *d, const struct segment_times *alone);
-void gaussian_free(struct gaussian *g);
 
 /* What slots are expected to take in a plan, so that additive_ms() is a plan's expected time. */
 void gaussian_times(const struct gaussian *g, struct segment_times *out);

@@ -92,12 +92,12 @@ int choices_ahead(const struct bench *b, const struct tune_options *o, struct ch
         segment_table_expect(&table, bench_workload(b));
     best_first_init(&first, &table, space, space_count, o->search.seed);
     size_t size = (size_t)segment_table_size(&table) + 1;
-    struct ahead a = {.table = &table, .jobs = mem_alloc(size, sizeof(*a.jobs))};
+    SCOPED struct job *jobs = mem_alloc(size, sizeof(*jobs));
+    struct ahead a = {.table = &table, .jobs = jobs};
     add_all(&a, o, &first);
     *out = mem_alloc(size, sizeof(**out));
     for (int i = 0; i < a.count; i++)
-        (*out)[i] = table.slots[a.jobs[i].slot].attempts[a.jobs[i].attempt].choice;
-    free(a.jobs);
+        (*out)[i] = table.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
     return a.count;
 }
 

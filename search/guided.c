@@ -129,7 +129,7 @@ static void sum_segments(struct guide *g)
     const struct strategy_context *c = g->c;
     struct gaussian *posterior = posterior_of(c->history, c->segments);
     gaussian_times(posterior, &g->expected);
-    gaussian_free(posterior);
+    free(posterior);
     for (int i = 0; i < c->space_count; i++) {
         g->alone_ms[i] = c->segments != NULL ? additive_ms(c->segments, c->space[i]) : NAN;
         g->sum_ms[i] = additive_ms(&g->expected, c->space[i]);

@@ -31,15 +31,14 @@ struct gaussian *posterior_of(const struct history *h, const struct segment_time
 {
     struct gaussian *g = fit(h, alone, NULL);
     struct segment_times expected;
-    bool more = false;
     gaussian_times(g, &expected);
-    for (int i = 0; i < h->count && !more; i++)
-        more =
-            h->items[i].outcome.status == TRIAL_CENSORED && says_something(&h->items[i], &expected);
-    if (!more)
-        return g;
-    gaussian_free(g);
-    return fit(h, alone, &expected);
+    for (int i = 0; i < h->count; i++)
+        if (h->items[i].outcome.status == TRIAL_CENSORED &&
+            says_something(&h->items[i], &expected)) {
+            free(g);
+            return fit(h, alone, &expected);
+        }
+    return g;
 }
 
 /* Two figures of a plan's time: measured, which has noise, and expected, the sum of its segments,
@@ -65,14 +64,13 @@ struct finalist *own_times(const struct history *h, const struct segment_times *
 {
     struct finalist *out = mem_alloc((size_t)h->count + 1, sizeof(*out));
     struct segment_times expected;
-    struct gaussian *g = posterior_of(h, alone);
+    SCOPED struct gaussian *g = posterior_of(h, alone);
     *count = 0;
     gaussian_times(g, &expected);
     for (int i = 0; i < h->count; i++)
         if (h->items[i].outcome.status == TRIAL_OK)
             out[(*count)++] = own_time(i, &h->items[i], g, &expected);
     qsort(out, (size_t)*count, sizeof(*out), by_own);
-    gaussian_free(g);
     return out;
 }
 

@@ -270,20 +270,18 @@ static void learn(const struct tuner *t, struct best_first *b)
 int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct status *st)
 {
     size_t most = OP_COUNT + (size_t)segment_table_size(&t->segments);
-    struct job_list list = {.jobs = mem_alloc(most, sizeof(*list.jobs))};
+    SCOPED struct job *jobs = mem_alloc(most, sizeof(*jobs));
+    struct job_list list = {.jobs = jobs};
     SCOPED struct choice *choices = mem_alloc(most, sizeof(*choices));
     SCOPED struct built *built = mem_alloc(most, sizeof(*built));
-    int result = 0;
     add_likely(t, &list);
     memcpy(choices, first->choices, (size_t)first->count * sizeof(*choices));
     for (int i = 0; i < list.ahead; i++)
         choices[first->count + i] =
             t->segments.slots[list.jobs[i].slot].attempts[list.jobs[i].attempt].choice;
-    if (list.ahead > 0)
-        result = bench_build_some(t->bench, choices, first->count, list.ahead,
-                                  stage1_end(t) - t->clock(), built, st);
-    free(list.jobs);
-    return result;
+    return list.ahead == 0 ? 0
+                           : bench_build_some(t->bench, choices, first->count, list.ahead,
+                                              stage1_end(t) - t->clock(), built, st);
 }
 
 /* Operators alone first, as then every plan can be hoped for, and the other slots that do not

@@ -68,7 +68,7 @@ int search_close(const struct search_options *o, const struct closing *how,
 /* ---- posterior.c: what the measured plans say ------------------------------------------------ */
 
 /* The posterior from the plans that ran, and the censored ones whose bound says something. alone
- * may be null.  gaussian_free() it. */
+ * may be null.  The caller frees. */
 struct gaussian *posterior_of(const struct history *h, const struct segment_times *alone);
 
 /* The plans that ran, each with its time: of its measurement, which has noise, and of what all

@@ -53,7 +53,7 @@ static double fitted_error(int count, const struct segment_times *times)
     struct gaussian *g = fit(count, times, NULL);
     struct segment_times expected;
     gaussian_times(g, &expected);
-    gaussian_free(g);
+    free(g);
     return error_of(&expected);
 }
 
@@ -82,8 +82,8 @@ TEST(no_plans_at_all)
     gaussian_times(g, &expected);
     for (int i = 0; i < SLOT_COUNT; i++)
         ck_assert_double_eq_tol(expected.ms[i], alone.ms[i], 1e-9);
-    gaussian_free(g);
-    gaussian_free(fit(0, NULL, NULL));
+    free(g);
+    free(fit(0, NULL, NULL));
 }
 
 /* Errors are as large as it says: the squares of errors over their standard deviations are about 1
@@ -100,7 +100,7 @@ TEST(its_deviations_are_honest)
         sum += pow(
             (additive_ms(&expected, space[i]) - true_ms(space[i])) / gaussian_sd(g, space[i]), 2);
     ck_assert_msg(sum / n > 0.2 && sum / n < 3, "%.3f", sum / n);
-    gaussian_free(g);
+    free(g);
 }
 
 /* A plan whose time is known to be noise moves little. */
@@ -112,10 +112,10 @@ TEST(noise_counts_less)
     noise[0] = 0.5;
     struct gaussian *g = fit(PLANS, &alone, noise);
     gaussian_times(g, &with);
-    gaussian_free(g);
+    free(g);
     g = fit(PLANS, &alone, NULL);
     gaussian_times(g, &without);
-    gaussian_free(g);
+    free(g);
     ms[0] = wrong;
     ck_assert_double_lt(error_of(&with), error_of(&without));
 }
