@@ -138,10 +138,8 @@ TEST_LOOP(plan_of_the_nearest_workload_is_the_first, 0, 2)
     run();
     int best = report.best.value, first = near ? best : 41115;
     ck_assert_int_ne(best, 41115);
-    mask_spec_release(&fake.workload.mask_spec);
-    OK(mask_parse("causal", &fake.workload.mask_spec, &st));
     fake.workload.seq_len *= near ? 1 : 4;
-    OK(workload_check(&fake.workload, &st));
+    set_mask("causal");
     fake.stop_at_call = fake.calls + 2;
     run();
     ck_assert_str_eq(report.stopped_by, "interrupted");
@@ -160,9 +158,7 @@ TEST_LOOP(neighbour_teaches, 0, 3)
     int best = report.best.value;
     fake.stop = 0;
     fake.stop_at_call = 0;
-    mask_spec_release(&fake.workload.mask_spec);
-    OK(mask_parse("causal", &fake.workload.mask_spec, &st));
-    OK(workload_check(&fake.workload, &st));
+    set_mask("causal");
     options.by_neighbour = _i != NOT_ASKED;
     run();
     ck_assert_str_eq(report.stopped_by, "converged");
@@ -173,9 +169,7 @@ TEST_LOOP(neighbour_teaches, 0, 3)
 static int segments_of_another_mask(const char *mask, bool by_neighbour)
 {
     const int before = fake.segments;
-    mask_spec_release(&fake.workload.mask_spec);
-    OK(mask_parse(mask, &fake.workload.mask_spec, &st));
-    OK(workload_check(&fake.workload, &st));
+    set_mask(mask);
     options.by_neighbour = by_neighbour;
     run();
     ck_assert_str_eq(report.stopped_by, "converged");

@@ -42,18 +42,11 @@ TEST(times_depend_on_what_operators_read)
 
 /* ---- a second mask --------------------------------------------------------------------------- */
 
-static void second_mask(void)
-{
-    mask_spec_release(&fake.workload.mask_spec);
-    OK(mask_parse("causal", &fake.workload.mask_spec, &st));
-    OK(workload_check(&fake.workload, &st));
-}
-
 TEST(second_mask_times_half)
 {
     run();
     int first = fake.segments;
-    second_mask();
+    set_mask("causal");
     fake.segments = 0;
     run();
     ck_assert_int_eq(report.new_trials, 20);
@@ -72,7 +65,7 @@ TEST(times_that_do_not_hold_are_refused)
 {
     run();
     int first = fake.segments;
-    second_mask();
+    set_mask("causal");
     fake.segments = 0;
     fake.speed = 0.9;
     run();
@@ -85,7 +78,7 @@ TEST(times_that_differ_at_first_are_taken_anew)
 {
     run();
     int first = fake.segments;
-    second_mask();
+    set_mask("causal");
     fake.segments = 0;
     fake.slow_segments = 2;
     run();

@@ -17,6 +17,13 @@ static inline void setup(void)
                                     .baselines = usual_baselines()};
 }
 
+static inline void set_mask(const char *mask)
+{
+    mask_spec_release(&fake.workload.mask_spec);
+    OK(mask_parse(mask, &fake.workload.mask_spec, &st));
+    OK(workload_check(&fake.workload, &st));
+}
+
 /* ---- what is stored -------------------------------------------------------------------------- */
 
 struct stored {
