@@ -80,7 +80,7 @@ static void run_alone(const struct run *r, int sentence, enum dtype dtype, bool 
 /* _i: a chain. */
 TEST_LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains))
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     double off = 0, norm = 0;
     prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
     for (int i = 0; i < SENTENCES; i++) {
@@ -96,14 +96,13 @@ TEST_LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains))
         oracle_layer_release(&half);
     }
     ck_assert_double_eq_tol(r.list.items[1].errors[0], sqrt(off / norm), 1e-6);
-    release(&r);
 }
 
 /* fp32 is exact to its fraction, bf16 has 8 times the error of fp16, and the squares of single
  * GEMMs' errors add up to about that of all. */
 TEST_LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains))
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
     const struct accuracy *a = r.list.items;
     for (int l = 0; l < LAYERS; l++) {
@@ -127,14 +126,13 @@ TEST_LOOP(types_and_gemms_cost_what_they_should, 0, ARRAY_LEN(chains))
     }
     ck_assert(a[0].agreement == 1);
     ck_assert_double_eq_tol(a[0].sentence_cosine, 1, 1e-6);
-    release(&r);
 }
 
 /* What is beyond 448 * scale is counted of the GEMMs in e4m3, and of no others, from what the type
  * beside stores. */
 TEST_LOOP(saturation_is_counted, 0, 2)
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     int64_t beyond = 0;
     const enum dtype dtype = _i == 0 ? DTYPE_FP16 : DTYPE_BF16;
     prepare(&r, "bert", dtype, 0x1p-9f); /* 448 becomes 0.875 */
@@ -150,18 +148,16 @@ TEST_LOOP(saturation_is_counted, 0, 2)
         ck_assert((r.list.items[4].saturated[1][g] > 0) <= (g == GEMM_OUT));
         ck_assert(r.list.items[1].saturated[0][g] == 0);
     }
-    release(&r);
 }
 
 TEST(rows_of_another_size_are_refused)
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     struct accuracy_list list;
     prepare(&r, "bert", DTYPE_FP16, 1);
     r.sentences.columns = COLUMNS + 1;
     FAILS(accuracy_run(&r.w, (struct inputs){.seed = 0}, &r.sentences, NULL, 0, NULL, &list, &st),
           STATUS_USAGE, "rows have 17 columns, and the layers 16");
-    release(&r);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */

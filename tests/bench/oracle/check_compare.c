@@ -149,7 +149,7 @@ static bool counts(int tensor, int64_t index)
 TEST_LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT)
 {
     static const float wrong[] = {NAN, INFINITY, -INFINITY, 1e30f, -7};
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     prepare(&f, _i);
     char right[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
     int64_t columns = columns_of(_i), step = f.n / 97 + 1;
@@ -172,12 +172,11 @@ TEST_LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT)
             }
             f.out[index] = old;
         }
-    release(&f);
 }
 
 TEST(errors_are_relative_norms)
 {
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     prepare(&f, TENSOR_OF(14));
     double squares = 0, row = 0;
     for (int64_t i = 0; i < f.n; i++)
@@ -192,14 +191,13 @@ TEST(errors_are_relative_norms)
     ck_assert_double_eq_tol(e.tensor, difference / sqrt(squares), 1e-12);
     ck_assert_double_eq_tol(e.worst_row, difference / sqrt(fmax(row, mean)), 1e-12);
     ck_assert_int_eq(e.worst_index, 5 * H * W);
-    release(&f);
 }
 
 /* A score near 0 that cancellation left is judged by the other scores; a row of zeros, which a
  * query without keys has, must be zeros but for that. */
 TEST(small_rows_are_judged_by_the_others)
 {
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     prepare(&f, TENSOR_OF(3));
     f.ref[0] = 1e-9; /* the only key of the first query */
     f.out[0] = 3e-9f;
@@ -209,12 +207,11 @@ TEST(small_rows_are_judged_by_the_others)
     e = compare(&f);
     ck_assert(!oracle_accepts(e, 1e-5));
     ck_assert_int_eq(e.worst_index, 0);
-    release(&f);
 }
 
 TEST(zeros_must_be_zeros)
 {
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     prepare(&f, TENSOR_OF(5));
     memset(f.ref, 0, (size_t)f.n * sizeof(*f.ref));
     memset(f.out, 0, (size_t)f.n * sizeof(*f.out));
@@ -223,7 +220,6 @@ TEST(zeros_must_be_zeros)
     f.out[7] = 1e-20f;
     e = compare(&f);
     ck_assert(isinf(e.tensor) && isinf(e.worst_row));
-    release(&f);
 }
 
 TEST(rows_may_be_8_times_worse)
@@ -238,7 +234,7 @@ TEST(rows_may_be_8_times_worse)
 TEST_LOOP(pieces_are_the_whole, 0, TENSOR_COUNT)
 {
     static const int64_t pieces[] = {1, 3, S, 2 * S};
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     char whole[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
     prepare(&f, _i);
     for (int64_t i = 0; i < f.n; i += 7)
@@ -253,13 +249,12 @@ TEST_LOOP(pieces_are_the_whole, 0, TENSOR_COUNT)
     }
     hash_pieces(&f.w, f.tensor, f.out, HASHED_ROWS, hash);
     ck_assert_str_eq(hash, whole);
-    release(&f);
 }
 
 /* A tensor that is large enough for threads. */
 TEST(threads_change_no_bit)
 {
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     char one_hash[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
     const struct workload sizes = {.batch = 3, .seq_len = 150, .heads = 8, .head_size = 64};
     allocate(&f, sizes, "150,149,64", TENSOR_X);
@@ -279,14 +274,13 @@ TEST(threads_change_no_bit)
         hash_pieces(&f.w, TENSOR_X, f.out, 0, hash);
         ck_assert_str_eq(hash, one_hash);
     }
-    release(&f);
 }
 
 /* Codes of the right numbers are right, as is one to the other side of a tie; the next one is off
  * by less than a step, NaN by all. */
 TEST(codes_are_judged_by_their_cells)
 {
-    struct fixture f;
+    SCOPED_BY(release) struct fixture f;
     prepare(&f, TENSOR_OF(14));
     const float scale = 0x1p-4f;
     const struct rows all = {0, f.n / (H * W)};
@@ -307,7 +301,6 @@ TEST(codes_are_judged_by_their_cells)
         ck_assert_int_eq(isinf(e.tensor), wrong == 3);
         ck_assert_int_eq(e.worst_index, 0);
     }
-    release(&f);
 }
 
 SUITE("compare", NULL, NULL)

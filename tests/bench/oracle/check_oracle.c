@@ -64,7 +64,7 @@ static void check_row(const struct run *r, int op, int first, double a, double b
 /* Two tokens of two columns, one causal head, weights that pass q = k = x and v = 10x + (1,0). */
 TEST(two_tokens_by_hand)
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     prepare(&r, &two_tokens, "causal", NULL, NULL);
     memcpy(r.in.flow.tensor[TENSOR_X], (const float[]){1, 0, 0, 2}, 4 * sizeof(float));
     for (int id = 0; id < WEIGHT_MAX; id++)
@@ -97,7 +97,6 @@ TEST(two_tokens_by_hand)
     half = (2 * (gelu1 - 1) + 10 + 2 * unit - gelu1 + unit) / 2;
     unit = half / sqrt(half * half + 1e-5);
     check_row(&r, 14, 0, 4 + unit, 5 + unit);
-    release(&r);
 }
 
 /* ---- each operator from its inputs, an element at a time ------------------------------------- */
@@ -198,7 +197,7 @@ static void check_element(const struct run *r, int tensor, int64_t index, double
 TEST_LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases))
 {
     static const int token_ops[] = {0, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    struct run r;
+    SCOPED_BY(release) struct run r;
     prepare(&r, &cases[_i].sizes, cases[_i].mask, cases[_i].lengths, NULL);
     compute(&r, 2);
     for (size_t k = 0; k < ARRAY_LEN(token_ops); k++) {
@@ -210,7 +209,6 @@ TEST_LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases))
                     check_element(&r, t, ((int64_t)b * r.w.seq_len + i) * columns + c,
                                   i < length_of(&r.w, b) ? token_element(&r, op, b, i, c) : 0);
     }
-    release(&r);
 }
 
 /* Index of element c of a head's row in q, k or v, or (parts = 1) in a tensor (B,H,S,W). */
@@ -255,7 +253,7 @@ static void check_query(const struct run *r, int b, int h, int i)
 
 TEST_LOOP(attention_is_as_defined, 0, ARRAY_LEN(cases))
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     prepare(&r, &cases[_i].sizes, cases[_i].mask, cases[_i].lengths, NULL);
     compute(&r, 2);
     int width = r.w.head_size, d = workload_hidden(&r.w);
@@ -273,7 +271,6 @@ TEST_LOOP(attention_is_as_defined, 0, ARRAY_LEN(cases))
                     }
                 check_query(&r, b, h, i);
             }
-    release(&r);
 }
 
 /* ---- properties ------------------------------------------------------------------------------ */
@@ -334,7 +331,7 @@ TEST(rows_without_keys_are_zeros)
                                           .eps = 1e-5};
     static const uint8_t kept[2][9] = {{0, 0, 1, 0, 0, 0, 1, 1, 0}, {0, 1, 0, 0, 0, 1, 1, 1, 1}};
     SCOPED_BUF npy = BUF_INIT;
-    struct run r;
+    SCOPED_BY(release) struct run r;
     npy_write(NPY_BOOL, 3, (const int64_t[]){2, 3, 3}, kept, &npy);
     prepare(&r, &sizes, "file:made-up", "3,2", &npy);
     compute(&r, 1);
@@ -348,7 +345,6 @@ TEST(rows_without_keys_are_zeros)
         }
     for (int64_t k = 0; k < tensor_elements(TENSOR_OF(14), &r.w); k++)
         ck_assert(isfinite(in(&r, TENSOR_OF(14), k)));
-    release(&r);
 }
 
 SUITE("oracle", NULL, NULL)

@@ -99,7 +99,7 @@ static double first_element(const struct run *r, int op, float scale)
  * what else reads that input reads it as it is stored. */
 TEST_LOOP(gemms_of_a_set_read_e4m3, 0, 16 * ARRAY_LEN(chains))
 {
-    struct run r;
+    SCOPED_BY(release) struct run r;
     const int bits = _i % 16;
     prepare(&r, chains[_i / 16], bits);
     for (int g = 0; g < GEMM_COUNT; g++) {
@@ -119,7 +119,6 @@ TEST_LOOP(gemms_of_a_set_read_e4m3, 0, 16 * ARRAY_LEN(chains))
     if ((r.rounding.stored >> TENSOR_OF(8) & 1) != 0)
         added = element_round(DTYPE_FP16, (float)added);
     ck_assert_double_eq_tol(sum[0], added, 1e-12);
-    release(&r);
 }
 
 /* _i: a chain. */

@@ -90,7 +90,6 @@ TEST_LOOP(layers_follow_one_another, 0, DTYPE_COUNT)
     reference_need(&reference, LAYERS, true, beat, beats);
     for (int layer = 0; layer < LAYERS; layer++)
         check_layer(layer);
-    close_all();
 }
 
 /* The first layer of each kind is known in full. */
@@ -107,7 +106,6 @@ TEST(kinds_have_results_of_their_own)
     reference_need(&reference, LAYERS, true, beat, beats);
     for (int layer = 0; layer < LAYERS; layer++)
         check_layer(layer);
-    close_all();
 }
 
 static void check_samples(void)
@@ -134,7 +132,6 @@ TEST(samples_follow_layer_0)
         ck_assert_ptr_eq(reference_input(&reference, layer, false), &reference.in[1]);
     check_samples();
     check_layer(0);
-    close_all();
 }
 
 /* A thread computes samples once layer 0 is known.  _i: layers that are needed at once. */
@@ -155,7 +152,6 @@ TEST_LOOP(samples_may_start_early, 1, LAYERS + 1)
     open_with(DTYPE_FP16, (struct inputs){.seed = 5}); /* nobody needs them */
     reference_need(&reference, 1, false, beat, beats);
     reference_start_samples(&reference);
-    close_all();
 }
 
 /* A thread computes layer 0 until it is needed, or nothing is. */
@@ -175,7 +171,6 @@ TEST(layer_0_starts_early)
     close_all();
     open_with(DTYPE_FP32, (struct inputs){.seed = 5});
     reference_start(&reference);
-    close_all();
 }
 
 static bool set_back; /* the time of day, by an hour, whenever it was read */
@@ -206,7 +201,6 @@ TEST_LOOP(slow_layers_are_heard_of, 0, 2)
     reference_need(&reference, 1, true, beat, beats);
     ck_assert_int_gt(beat_count, 2);
     ck_assert_int_eq(beats[beat_count - 1], 0);
-    close_all();
 }
 
 /* Inputs of GEMMs in e4m3 have the scales of a calibration, layer by layer; without one, scales by
@@ -234,7 +228,6 @@ TEST(scales_are_those_of_a_calibration)
         free(k.e4m3.weight);
         free(k.e4m3.placed);
     }
-    close_all();
 }
 
-SUITE("reference", NULL, NULL)
+SUITE("reference", NULL, close_all)

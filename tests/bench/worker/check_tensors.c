@@ -74,7 +74,6 @@ TEST_LOOP(layers_read_what_the_one_before_left, 0, 2)
         }
     }
     ck_assert_ptr_eq(tensor_of(0, TENSOR_OF(8)), tensor_of(1, TENSOR_OF(8)));
-    close_all();
 }
 
 TEST(tables_are_one_in_fp32)
@@ -93,7 +92,6 @@ TEST(tables_are_one_in_fp32)
     }
     ck_assert_ptr_ne(tensors_weight(&tensors, 3, WEIGHT_WO),
                      tensors_weight(&tensors, 0, WEIGHT_WO));
-    close_all();
 }
 
-SUITE("tensors", NULL, NULL)
+SUITE("tensors", NULL, close_all)
