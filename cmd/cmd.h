@@ -44,6 +44,7 @@ __extension__ typedef unsigned __int128 option_bits; /* bits */
      OPT(LOCAL_MASK) | OPT(LOCAL_ROPE) | OPT(GLOBAL_EVERY) | OPT(DTYPE) | OPT(LENGTHS) |           \
      OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
 #define OPTS_SEARCHED (OPTS_WORKLOAD | OPT(INIT) | OPT(DB))
+#define OPTS_PLANS    (OPTS_SEARCHED | OPT(PRECISION)) /* and which plans of the workload */
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_MARKDOWN };
 

@@ -17,7 +17,7 @@ static int open_stored(const struct options *o, struct session *s, struct buf *t
         return db_study_read(s->db, s->study, texts, stored, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) { /* else the failure says it */
         SCOPED_BUF search = BUF_INIT;
-        options_command(o, "search", OPTS_SEARCHED, &search);
+        options_command(o, "search", OPTS_PLANS, &search);
         note(o, "no times of this workload are stored; '%s' measures it", search.ptr);
     }
     return 0;
@@ -40,7 +40,7 @@ static void print_stamps(const struct options *o, const struct explained *x)
 {
     SCOPED char *verb = buf_text("bench %u", plan_value(x->e.plan));
     SCOPED_BUF command = BUF_INIT;
-    options_command(o, verb, OPTS_SEARCHED | OPT(PRECISION), &command);
+    options_command(o, verb, OPTS_PLANS, &command);
     printf("\n'%s --stamps' says what each kernel's time goes to: hand-over, loads, products, "
            "epilogue\n",
            command.ptr);

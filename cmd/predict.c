@@ -125,11 +125,13 @@ static int refuse_model(const struct options *o, const struct session *s, bool w
                         struct status *st)
 {
     SCOPED_BUF text = BUF_INIT;
-    if (!workload)
+    if (!workload) {
+        buf_add_word(&text, o->name);
         return status_set(st, STATUS_NOT_FOUND,
                           "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
                           "makes one",
-                          o->name, db_path(s->db), o->name);
+                          o->name, db_path(s->db), text.ptr);
+    }
     workload_text(&s->workload, &text);
     return status_set(
         st, STATUS_NOT_FOUND,

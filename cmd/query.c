@@ -118,7 +118,7 @@ static void note_faster(const struct options *o, const struct top_plan *plans, i
         return;
     SCOPED_BUF verb = BUF_INIT, command = BUF_INIT;
     buf_addf(&verb, "bench %u %u", plan_value(plans[0].plan), plan_value(plans[i].plan));
-    options_command(o, verb.ptr, OPTS_SEARCHED, &command);
+    options_command(o, verb.ptr, OPTS_PLANS, &command);
     note(o,
          "%u took less time in its search than %u, but the two were not timed side by side; '%s' "
          "does that",

@@ -45,8 +45,8 @@ void sizes_add_unknown(const struct options *one)
 void sizes_end(const struct options *o)
 {
     static const struct next_step next[] = {
-        {"search", OPTS_SEARCHED, "   # measures what has no plan"},
-        {"export best", OPTS_WORKLOAD | OPT(DB),
+        {"search", OPTS_PLANS, "   # measures what has no plan"},
+        {"export best", OPTS_WORKLOAD | OPT(DB) | OPT(PRECISION),
          " -o encoder --build   # one C library of all sizes"}};
     enum format format = o->format;
     bool several = options_workloads(o) > 1;

@@ -41,7 +41,7 @@ const char *verdict_word(const struct tune_report *r)
 static void print_again(const struct options *o, const char *when, const char *what)
 {
     SCOPED_BUF command = BUF_INIT;
-    options_command(o, "search", OPTS_SEARCHED | OPT(BASELINE), &command);
+    options_command(o, "search", OPTS_PLANS | OPT(BASELINE), &command);
     printf("%-12s %s'%s --again' %s\n", "", when, command.ptr, what);
 }
 

@@ -144,7 +144,7 @@ static void refuse_missing(const struct options *o, struct db *db, const struct 
 {
     struct status with = STATUS_INIT;
     SCOPED_BUF search = BUF_INIT;
-    options_command(o, "search", OPTS_SEARCHED, &search);
+    options_command(o, "search", OPTS_PLANS, &search);
     status_set(&with, missing->code, "%s; '%s' measures it", missing->message, search.ptr);
     known_refuse(db, &with, st);
 }

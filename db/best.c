@@ -70,11 +70,14 @@ static int read_best(struct db *db, int64_t study, struct db_best *out, struct s
 {
     int64_t trial = 0;
     int found = db_winner(db, study, out, &trial, st);
+    SCOPED_BUF with = BUF_INIT;
+    buf_adds(&with, db->precision != 0 ? " --precision " : "");
+    precision_text(db->precision, "", &with);
     if (found == 0)
         return status_set(st, STATUS_NOT_FOUND,
-                          "no plan that works is stored in '%s' for this workload; 'fuseplan "
-                          "search' measures more",
-                          db_path(db));
+                          "no plan that works is stored in '%s' for this workload%s%s; 'fuseplan "
+                          "search%s' measures more",
+                          db_path(db), with.len > 0 ? " with" : "", with.ptr, with.ptr);
     if (found < 0 || read_choices(db, study, trial, out, st) != 0)
         return -1;
     return read_counts(db, study, out, st);

@@ -130,6 +130,12 @@ static int check_identity(const char *path, const struct identity *i, struct sta
                           "knows up to %d: use the newer one, or name another file with --db or "
                           "FUSEPLAN_DB",
                           path, i->version, schema_version);
+    if (i->version < 0 || (i->version == 0 && i->objects > 0))
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' has schema version %d, which no fuseplan stores; expected "
+                          "1 to %d: 'PRAGMA user_version' sets that of the file from which it was "
+                          "saved, or name another file with --db or FUSEPLAN_DB",
+                          path, i->version, schema_version);
     return 0;
 }
 

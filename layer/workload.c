@@ -232,8 +232,8 @@ static int check_local(struct workload *w, struct status *st)
     }
     if (w->every < 2 || w->every > LAYERS_MAX)
         return status_set(st, STATUS_USAGE,
-                          "one of %d layers is global; give a number from 2 to %d", w->every,
-                          LAYERS_MAX);
+                          "global_every is %d; give a number from 2 to %d: at 1 no layer is local",
+                          w->every, LAYERS_MAX);
     if (local->mask_spec.path != NULL)
         return status_set(
             st, STATUS_USAGE,

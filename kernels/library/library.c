@@ -92,10 +92,11 @@ static bool is_padded(const struct run *r)
 int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
     int status = encoder_check_call(e, call);
+    if (status != ENCODER_OK)
+        return status;
     const int index = encoder_find(call->batch, call->seq_len);
-    if (status == ENCODER_OK)
-        status = encoder_check_memory(e, call, encoder_plan_at(index),
-                                      encoder_workspace_bytes(call->batch, call->seq_len));
+    status = encoder_check_memory(e, call, encoder_plan_at(index),
+                                  encoder_workspace_bytes(call->batch, call->seq_len));
     if (status == ENCODER_OK)
         status = encoder_start();
     if (status != ENCODER_OK)

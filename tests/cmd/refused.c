@@ -98,6 +98,8 @@ static void test_calls(void)
     static const int zero[] = {100, 0}, more[] = {1, 101};
     struct encoder_call c = call;
     refuse_call(NULL, c, ENCODER_BAD_ARGUMENT, "the handle is null");
+    CHECK(encoder_run(handle, NULL) == ENCODER_BAD_ARGUMENT);
+    CHECK(strstr(encoder_message(), "the call is null") != NULL);
     c.x = NULL;
     refuse_call(handle, c, ENCODER_BAD_ARGUMENT, "the input x is null");
     c = call;

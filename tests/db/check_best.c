@@ -47,6 +47,10 @@ TEST(nothing_known_is_not_found)
     best.choice_count = 99;
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     ck_assert_int_eq(best.choice_count, 0);
+    db_set_precision(db, 5);
+    FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND,
+          "for this workload with --precision qkv,ffn1; 'fuseplan search --precision qkv,ffn1' "
+          "measures more");
 }
 
 TEST(fastest_plan_before_finals)

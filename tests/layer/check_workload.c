@@ -74,7 +74,7 @@ static const struct {
      "it lacks 'every='"},
     {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert local=causal "
      "every=1",
-     "one of 1 layers is global; give a number from 2 to 1024"},
+     "global_every is 1; give a number from 2 to 1024"},
     {"b=1 s=8 h=1 w=4 f=16 l=2 eps=1e-05 dtype=fp32 lengths=full mask=full chain=bert local=causal "
      "every=2 every=3",
      "it goes on after its kinds of layers"},

@@ -44,6 +44,8 @@ $ fuseplan predict 1000101001000101 1000101000000101 --db m.db | cut -c 1,7-
 1 0
 3$ fuseplan predict 1000101001000101 --db m.db --name other
 ! fuseplan predict: there is no model 'other' in 'm.db'; 'fuseplan train --data FILE --name other' makes one
+3$ fuseplan predict 6826 --db m.db --name 'an other'
+! fuseplan predict: there is no model 'an other' in 'm.db'; 'fuseplan train --data FILE --name 'an other'' makes one
 === predict top
 $ for i in 0 1 2 3 4 5 6 7; do
 >   printf '100010100%s%s%s0101   %s.5\n' $((i % 2)) $((i / 2 % 2)) $((i / 4)) $((10 + i % 2 * 20))

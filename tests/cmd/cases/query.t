@@ -56,6 +56,8 @@ $ known_db k.db
 $ export FUSEPLAN_DB=k.db
 3$ fuseplan bench best --target cpu -b 1 -s 128
 ! fuseplan bench: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
+$ fuseplan query --target cuda -b 1 -s 128 --precision qkv,out 2>&1 | grep -o "'fuseplan.*measures it"
+'fuseplan search -b 1 -s 128 --target cuda --precision qkv,out' measures it
 3$ fuseplan bench 1 --target cpu -b 1 -s 128 --baseline best -q
 ! fuseplan bench: --baseline: nothing is stored in 'k.db' for b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full on cpu; 'fuseplan search -b 1 -s 128 --target cpu' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
 2$ fuseplan predict best
