@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { THREADS = 2 };
+static const int lengths[] = {77, 30};
 static int runs = 4; /* in the same memory */
 static bool direct;  /* one run, and each x has an address of its own: no graph is recorded */
 
@@ -130,13 +131,13 @@ static void run(struct job *j)
 }
 
 /* Whether real rows are equal; those of b at row `first_b` of sequences of seq_len_b tokens. */
-static bool same(const struct job *a, const struct job *b, const int *lengths)
+static bool same(const struct job *a, const struct job *b, const int *real)
 {
     size_t row = (size_t)hidden() * sizeof(float);
     for (int s = 0; s < a->batch; s++) {
         size_t from_a = (size_t)s * (size_t)a->seq_len * (size_t)hidden();
         size_t from_b = (size_t)s * (size_t)b->seq_len * (size_t)hidden();
-        size_t rows = (size_t)(lengths != NULL ? lengths[s] : a->seq_len);
+        size_t rows = (size_t)(real != NULL ? real[s] : a->seq_len);
         if (memcmp(a->y + from_a, b->y + from_b, rows * row) != 0)
             return false;
     }
@@ -174,7 +175,7 @@ static void test_description(void)
  * plan's. */
 static void test_lengths(const struct encoder *e)
 {
-    static const int lengths[] = {77, 30}, small[] = {30, 30}, less[] = {20};
+    static const int small[] = {30, 30}, less[] = {20};
     float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
     struct job all = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x}, some = all, few = all;
     run(&all);
@@ -207,7 +208,7 @@ static void test_lengths(const struct encoder *e)
 /* On a GPU lengths may lie in its memory; also for a batch smaller than the plan's. */
 static void test_device_lengths(const struct encoder *e)
 {
-    static const int lengths[] = {77, 30}, wild[] = {-3, 1000}, few[] = {20, 9};
+    static const int wild[] = {-3, 1000}, few[] = {20, 9};
     float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
     struct job host = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x, .lengths = lengths};
     struct job given = host;
@@ -258,7 +259,6 @@ static bool is_norm(const float *y, const float *yn)
 
 static void test_norm(const struct encoder *e)
 {
-    static const int lengths[] = {77, 30};
     float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
     struct job j = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x};
     struct encoder_call call = begin(&j);
@@ -323,7 +323,6 @@ static void *run_often(void *argument)
  * second one's sequences are padded. */
 static void test_threads(const struct encoder *first)
 {
-    static const int lengths[] = {77, 30};
     struct encoder *second;
     pthread_t threads[2 * THREADS];
     struct job alone[2];
@@ -357,13 +356,12 @@ static void test_threads(const struct encoder *first)
 /* The output of seeded inputs, for a comparison of targets. */
 static void write_output(const struct encoder *e, const char *path)
 {
-    static const int lengths[] = {77, 30};
     FILE *out = fopen(path, "wb");
     srand(7);
     float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
     for (int padded = 0; padded < 2; padded++) {
-        struct job j = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x};
-        j.lengths = padded != 0 ? lengths : NULL;
+        const int *given = padded != 0 ? lengths : NULL;
+        struct job j = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .lengths = given, .x = x};
         run(&j);
         fwrite(j.y, sizeof(*j.y), elements(&j), out);
         free(j.y);
