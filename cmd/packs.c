@@ -96,7 +96,8 @@ static void look(const struct asked *a, const char *path, struct found_study *ou
         pack.pack = mem_strdup(path);
         found_study_close(out);
         *out = pack;
-        pack = (struct found_study){.db = NULL};
+        pack.db = NULL;
+        pack.pack = NULL;
     }
 }
 
