@@ -288,7 +288,8 @@ static void print_text(const struct options *o, const struct workload *w, enum t
 
 static const struct next_step next_steps[] = {
     {"explain best", OPTS_PLANS, "   # what limits each kernel"},
-    {"export best", OPTS_WORKLOAD | OPT(DB) | OPT(PRECISION), " -o encoder --build   # the plan as a C library"},
+    {"export best", OPTS_WORKLOAD | OPT(DB) | OPT(PRECISION),
+     " -o encoder --build   # the plan as a C library"},
     {"report", OPTS_SEARCHED, " -o report.html   # a page of all that was measured"},
 };
 

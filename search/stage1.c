@@ -303,14 +303,18 @@ static int time_first_slots(struct tuner *t, struct best_first *b, struct status
     }
 }
 
-/* Every slot, as every plan will be measured.  Short segments first: more plans consist of them,
- * should the time run out. */
+/* Every slot of the space's plans, as all will be measured.  Short segments first: more plans
+ * consist of them, should the time run out. */
 static int time_all(struct tuner *t, struct status *st)
 {
-    int slots[SLOT_COUNT], count = 0;
+    int slots[SLOT_COUNT], count = 0, of_plan[OP_COUNT];
+    bool wanted[SLOT_COUNT] = {false};
+    for (int p = 0; p < t->space_count; p++)
+        for (int n = plan_slots(t->space[p], of_plan); n > 0; n--)
+            wanted[of_plan[n - 1]] = true;
     for (int length = 1; length <= OP_COUNT; length++)
         for (int i = 0; i < SLOT_COUNT; i++)
-            if (slot_segment(i).last - slot_segment(i).first + 1 == length)
+            if (wanted[i] && slot_segment(i).last - slot_segment(i).first + 1 == length)
                 slots[count++] = i;
     return time_slots(t, slots, count, false, stage1_end, st);
 }

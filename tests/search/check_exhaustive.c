@@ -97,6 +97,28 @@ TEST_LOOP(comparison_cut_short_is_widened, 0, 2)
     ck_assert_int_eq(fake.compares, 4);
 }
 
+static int keep_longest(void *ctx, const struct db_trial *row)
+{
+    const struct segment s = row->choices[0].segment;
+    int *longest = ctx, length = s.last - s.first + 1;
+    *longest = length > *longest ? length : *longest;
+    return 0;
+}
+
+/* Those of plans elsewhere would be timed for nothing: the longest is 2-6, of a baseline. */
+TEST(segments_of_the_space_alone_are_timed)
+{
+    int64_t study;
+    int longest = 0;
+    options.search.space_lo = VALUE_UNFUSED;
+    options.search.space_hi = VALUE_UNFUSED + 1;
+    run();
+    ck_assert_int_eq(read_back()->plans, 3);
+    OK(study_open(bench, db, &study, &st));
+    OK(db_trials(db, study, DB_TRIAL_SEGMENT, keep_longest, &longest, &st));
+    ck_assert_int_eq(longest, 5);
+}
+
 /* No plan with it is built, and each says why. */
 TEST(broken_segment_fails_its_plans)
 {
