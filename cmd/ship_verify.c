@@ -143,6 +143,7 @@ int ship_verify(const struct options *one, const char *at, json_t *rows, struct 
     o.operands = operands;
     o.operand_count = 1;
     o.baseline = unfused;
+    o.given &= ~OPT(FORCE); /* of the library's directory, and no --dump */
     if (measure(&o, c, &s, st) != 0 || compare_library(&o, &s, c, at, &difference, st) != 0)
         return -1;
     add_rows(&s.workload, c, difference, rows);

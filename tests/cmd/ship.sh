@@ -123,6 +123,8 @@ mkdir others
 touch others/mine
 refused 2 "'others' holds what fuseplan did not write or what was changed since: 'mine'" \
   $ship --model bert -b 1 -s 8 -o others
+expect 0 $ship --model bert -b 1 -s 8 -o others --force
+{ [ -e others/mine ] && [ -e others/manifest.json ]; } || fail "--force kept no other file, or wrote no library"
 # of a large model the index of its shards
 mkdir shards
 cp bert/config.json shards
