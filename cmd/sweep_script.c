@@ -13,18 +13,21 @@ static void add_rows(const struct options *o, option_bits more, struct buf *out)
 
 static void add_script(const struct options *o, int rows, bool gpu, struct buf *out)
 {
-    const char *save = o->save != NULL ? o->save : "sweep";
-    SCOPED_BUF table = BUF_INIT, dir = BUF_INIT, file = BUF_INIT, meant = BUF_INIT;
+    SCOPED_BUF table = BUF_INIT, dir = BUF_INIT, file = BUF_INIT, meant = BUF_INIT,
+               collect = BUF_INIT;
     buf_add_path(&table, o->operands[2]);
-    buf_add_path(&dir, save);
+    buf_add_path(&dir, o->save != NULL ? o->save : "sweep");
     buf_add_path(&file,
                  o->output != NULL && strcmp(o->output, "-") != 0 ? o->output : "sweep.sbatch");
     add_rows(o, 0, &meant);
+    SCOPED char *command =
+        buf_text("fuseplan sweep collect %s %s%s", table.ptr, dir.ptr, meant.ptr);
+    buf_add_word(&collect, command);
     buf_addf(out,
              "#!/bin/bash\n"
              "# Tunes the %d workloads of %s in %d shards%s:\n"
              "#     job=$(sbatch --parsable %s)\n"
-             "#     sbatch --dependency=afterany:$job --wrap 'fuseplan sweep collect %s %s%s'\n"
+             "#     sbatch --dependency=afterany:$job --wrap %s\n"
              "# collect names the shards that are missing, for example: sbatch --array=1,3 %s\n"
              "#SBATCH --job-name=fuseplan-sweep\n"
              "#SBATCH --array=0-%d\n"
@@ -38,10 +41,10 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
              "export FUSEPLAN_CACHE=${TMPDIR:-/tmp}/fuseplan-$(id -u)\n\n"
              "srun --ntasks=1 --cpus-per-task=\"${SLURM_CPUS_PER_TASK:-1}\" \\\n"
              "    fuseplan sweep run %s --shard \"$SLURM_ARRAY_TASK_ID/%d\" --save %s",
-             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", file.ptr, table.ptr, dir.ptr,
-             meant.ptr, file.ptr, o->shards - 1,
+             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", file.ptr, collect.ptr,
+             file.ptr, o->shards - 1,
              gpu ? "#SBATCH --gres=gpu:1\n#SBATCH --cpus-per-task=8\n" : "#SBATCH --exclusive\n",
-             save, table.ptr, o->shards, dir.ptr);
+             dir.ptr, table.ptr, o->shards, dir.ptr);
     add_rows(o, OPT(JOBS), out);
     buf_adds(out,
              "\ncode=$?\n\n"

@@ -143,6 +143,12 @@ fuseplan sweep script slurm table --shards 4 $options -o job -q
 bash -n job
 grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"
 grep -q -- "'fuseplan sweep collect table sweep -H 1 .*--target cpu" job || fail "collect has other rows: $(cat job)"
+fuseplan sweep script slurm table --shards 4 --save "it's here" -o job4 -q
+eval "set -- $(sed -n 's/.*--wrap //p' job4)" # as a shell reads what it is told to copy
+[ $# = 1 ] || fail "collect is $# words: $(cat job4)"
+eval "set -- $1"
+[ "$5" = "it's here" ] || fail "collect reads '$5': $(cat job4)"
+grep -q -x -- "#SBATCH --output='it'.''s here'/log.%a" job4 || fail "Slurm reads another log: $(cat job4)"
 fuseplan sweep script slurm table --shards 4 -o job2 -q
 [ "$(grep -c -- '--target cuda' job2)" = 2 ] || fail "the target is open: $(cat job2)"
 grep -q -- '--gres=gpu:1' job2 || fail "no GPU: $(cat job2)"
