@@ -57,12 +57,6 @@ void segment_table_restrict(struct segment_table *t, const struct build_target *
     }
 }
 
-/* A schedule that is expected to take more than so many times what another one of its
- * implementation is expected to take is not the fastest: at 126 of the 127 points of
- * tests/data/h100-gemm-times.csv and h200-attention-times.csv, and at the other one 1.04 times as
- * fast as the fastest one left: check_cuda_expected. */
-#define FAR_BEHIND 1.4
-
 /* The least time that is expected of a schedule of the attempt's implementation. */
 static double least_expected(const struct slot *s, const struct attempt *a)
 {
@@ -94,7 +88,7 @@ void segment_table_expect(struct segment_table *t, const struct workload *w)
             s->attempts[k].expected_ms = choice_expected_us(&s->attempts[k].choice, w) / 1000;
         for (int k = 0; k < s->count; k++) {
             struct attempt *a = &s->attempts[k];
-            a->behind = a->expected_ms > FAR_BEHIND * least_expected(s, a);
+            a->behind = a->expected_ms * 1000 > choice_far_behind_us(1000 * least_expected(s, a));
             a->reserve = is_reserve(s, a);
         }
     }

@@ -10,14 +10,10 @@ static const struct {
     const char *impl, *file;
     int points;
     double mean, most; /* of the default's time over the fastest one's, at most */
-    double most_kept;  /* the same of the fastest one that is not far behind */
+    double most_kept;  /* the same of the fastest one that a search may try */
 } tables[] = {{"hopper_gemm", "h100-gemm-times.csv", 60, 1.02, 1.19, 1.04},
               {"hopper_attention", "h200-attention-times.csv", 92, 1.01, 1.07, 1},
               {"hopper_attention", "h200-sentences-times.csv", 10, 1.04, 1.21, 1}};
-
-/* That many times the time that is expected of the default; schedules above are left out by a
- * search: search/segments.c. */
-#define FAR_BEHIND 1.4
 
 struct point {
     char name[256]; /* the columns in front of the schedule */
@@ -72,7 +68,7 @@ static bool is_kept(const struct point *p, const char *impl, const char *schedul
 {
     struct choice c;
     OK(choice_parse(TARGET_CUDA, p->w.chain, p->segment, impl, schedule, &c, &st));
-    return !(choice_expected_us(&c, &p->w) > FAR_BEHIND * p->least_expected_us);
+    return !(choice_expected_us(&c, &p->w) > choice_far_behind_us(p->least_expected_us));
 }
 
 /* Adds the logarithm of what the default of a finished point lost. */
