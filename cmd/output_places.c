@@ -19,6 +19,21 @@ static bool is_same_file(const char *a, const char *b)
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* Whether both name one regular file, or one that is not there yet. */
+static bool is_same_place(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL || file_is_standard_output(a))
+        return false;
+    SCOPED char *x = file_absolute(a), *y = file_absolute(b);
+    return is_same_file(a, b) || (x != NULL && y != NULL && strcmp(x, y) == 0 && !file_exists(x));
+}
+
+/* The file that a mask is read from; null: none. */
+static const char *path_of_mask(const char *text)
+{
+    return text != NULL && strncmp(text, "file:", 5) == 0 ? text + 5 : NULL;
+}
+
 int outputs_check_apart(const struct options *o, const struct command *c, struct status *st)
 {
     const struct {
@@ -26,18 +41,24 @@ int outputs_check_apart(const struct options *o, const struct command *c, struct
     } written[] = {
         {"--output", o->output}, {"--npy", o->npy}, {"--svg", o->svg}, {"--events", o->events}};
     SCOPED char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
-    const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;
-    const char *const read[] = {db, o->data, o->weights, o->input, o->calibration, mask};
+    const char *const read[] = {
+        db, o->data, o->weights, o->input, o->calibration, o->accuracy, path_of_mask(o->mask)};
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
         bool same = false;
         for (size_t k = 0; k < ARRAY_LEN(read); k++)
             same |= is_same_file(written[i].path, read[k]);
         for (int k = 0; k < o->operand_count; k++)
-            same |= is_same_file(written[i].path, o->operands[k]);
+            same |= is_same_file(written[i].path, o->operands[k]) ||
+                    is_same_file(written[i].path, path_of_mask(o->operands[k]));
         if (same)
             return status_set(st, STATUS_USAGE,
                               "%s: '%s' is a file that the command reads; name another one",
                               written[i].option, written[i].path);
+        for (size_t k = 0; k < i; k++)
+            if (is_same_place(written[i].path, written[k].path))
+                return status_set(st, STATUS_USAGE,
+                                  "%s: '%s' is the file of %s, too; name another one",
+                                  written[i].option, written[i].path, written[k].option);
     }
     return 0;
 }

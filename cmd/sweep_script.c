@@ -41,8 +41,8 @@ static void add_script(const struct options *o, int rows, bool gpu, struct buf *
              "export FUSEPLAN_CACHE=${TMPDIR:-/tmp}/fuseplan-$(id -u)\n\n"
              "srun --ntasks=1 --cpus-per-task=\"${SLURM_CPUS_PER_TASK:-1}\" \\\n"
              "    fuseplan sweep run %s --shard \"$SLURM_ARRAY_TASK_ID/%d\" --save %s",
-             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", file.ptr, collect.ptr,
-             file.ptr, o->shards - 1,
+             rows, table.ptr, o->shards, gpu ? ", a GPU each" : "", file.ptr, collect.ptr, file.ptr,
+             o->shards - 1,
              gpu ? "#SBATCH --gres=gpu:1\n#SBATCH --cpus-per-task=8\n" : "#SBATCH --exclusive\n",
              dir.ptr, table.ptr, o->shards, dir.ptr);
     add_rows(o, OPT(JOBS), out);

@@ -115,6 +115,8 @@ $ fuseplan db check --db a.db
 ! fuseplan db: --output: 'a.db' is a file that the command reads; name another one
 2$ fuseplan train --data old.txt --db a.db --events old.txt
 ! fuseplan train: --events: 'old.txt' is a file that the command reads; name another one
+2$ fuseplan search --target cpu -b 1 -s 8 --db a.db --error 0.1 --accuracy old.txt --events old.txt
+! fuseplan search: --events: 'old.txt' is a file that the command reads; name another one
 $ fuseplan db check --db a.db
 'a.db' is whole
 ## A mistyped name is an error of the command line.
