@@ -82,8 +82,13 @@ HUGGINGFACE = {'bert': ('bert', 'Bert'), 'pre': ('vit', 'ViT'), 'pre+quick_gelu'
                'pre+gate+rope': ('modernbert', 'ModernBert')}
 
 
+def say(message):
+    """A line to standard error, in one piece: threads of time_apart() say some at the same time."""
+    sys.stderr.write(f'peers: {message}\n')
+
+
 def fail(message):
-    print(f'peers: {message}', file=sys.stderr)
+    say(message)
     sys.exit(1)
 
 
@@ -183,8 +188,7 @@ def run_fuseplan(a, *arguments):
     done = subprocess.run([a.fuseplan, *arguments], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stdout
-    print(one_line(done.stderr, -1, f'peers: fuseplan {arguments[0]}: exit status {done.returncode}'),
-          file=sys.stderr)
+    say(one_line(done.stderr, -1, f'fuseplan {arguments[0]}: exit status {done.returncode}'))
     return None
 
 
@@ -211,7 +215,7 @@ def export_plan(point, directory, suffix='', *options):
                           text=True, check=False)
     if made.returncode != 0:
         why = one_line(made.stderr, -1, f'exit status {made.returncode}')
-        print(f'peers: {name}: {why}', file=sys.stderr)
+        say(f'{name}: {why}')
         return None
     sys.path.insert(0, where)
     return name
@@ -439,8 +443,7 @@ def same_results(dump, results, want, point):
         difference = torch_layers.relative_error(given.float(), expected)
         most = SAME_E4M3 * dump.workload['layers'] if name in (TORCHAO, OURS_E4M3) else replace.BOUNDS[point.a.dtype]
         if not difference <= most:
-            print(f'peers: {point}: the result of {name} differs by {difference:.2g} of its norm; expected '
-                  f'{most} at most', file=sys.stderr)
+            say(f'{point}: the result of {name} differs by {difference:.2g} of its norm; expected {most} at most')
             same = False
     return same
 
@@ -449,9 +452,9 @@ def same_work(directory, point):
     """Whether the layers of torch_layers.py give in fp32 what fuseplan gives; says by how much they differ."""
     dump = torch_layers.Dump(directory, DEVICE, torch.float32)
     error, most = torch_layers.recompute_layers(dump), replace.BOUNDS[point.a.dtype]
-    print(f"peers: {point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result is "
-          f"{'right' if error <= most else 'wrong'}: {error:.2g} of its norm away from that in fp32, {most} at most "
-          'are allowed', file=sys.stderr)
+    say(f"{point}: chain {dump.chain['name']}, {dump.workload['layers']} layers: fuseplan's result is "
+        f"{'right' if error <= most else 'wrong'}: {error:.2g} of its norm away from that in fp32, {most} at most are "
+        'allowed')
     return error <= most
 
 
@@ -468,7 +471,7 @@ def time_variants(a, dump, point, plan, wait=lambda: None):
         try:
             graphs[name], results[name], owners[name] = capture(build())
         except Exception as e:  # a variant that cannot run is left out, whatever it raised
-            print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
+            say(f'{name} {point}: {one_line(str(e), 0, repr(e))}')
             if a.verbose:
                 traceback.print_exc()
     wait()
@@ -509,7 +512,7 @@ class Apart:
         except (EOFError, ConnectionError):
             process.join()
             why = f'its process ended with status {process.exitcode}'
-        print(f'peers: {name} {self.name}: {why}', file=sys.stderr)
+        say(f'{name} {self.name}: {why}')
         process.kill()
         return None
 
