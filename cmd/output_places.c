@@ -22,7 +22,7 @@ static bool is_same_file(const char *a, const char *b)
 /* Whether both name one regular file, or one that is not there yet. */
 static bool is_same_place(const char *a, const char *b)
 {
-    if (a == NULL || b == NULL || file_is_standard_output(a))
+    if (a == NULL || b == NULL || file_is_standard_output(a) || file_is_standard_output(b))
         return false;
     SCOPED char *x = file_absolute(a), *y = file_absolute(b);
     return is_same_file(a, b) || (x != NULL && y != NULL && strcmp(x, y) == 0 && !file_exists(x));

@@ -79,6 +79,8 @@ $ fuseplan mask strided -s 512 -q --svg s.svg >out; grep -c '<g transform' s.svg
 fuseplan mask: --svg: 'm' is the file of --npy, too; name another one
 ! fuseplan mask: --npy: 'm' is a file that the command reads; name another one
 $ fuseplan mask causal -s 4 --npy /dev/null --svg /dev/null -q >/dev/null
+$ fuseplan mask causal -s 4 --npy - --svg ./- -q >/dev/null 2>&1; ls ./-
+./-
 === mask npy again
 $ fuseplan mask causal -s 3 --npy m.npy >/dev/null && od -A n -t x1 -j 128 m.npy && fuseplan mask file:m.npy -s 3 --format csv | tail -n 1 | cut -c -20
  01 00 00 01 01 00 01 01 01
