@@ -28,8 +28,8 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     if (result != 0 || workload_build_mask(w, path != NULL ? &npy : NULL, st) != 0)
         return -1;
     if (w->mask.empty_rows > 0)
-        note(o, "%lld rows of attention mask '%s' keep no key: their attention is zero",
-             (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
+        note(o, "rows of attention mask '%s' that keep no key: %lld; their attention is zero",
+             path != NULL ? path : o->mask, (long long)w->mask.empty_rows);
     if (path != NULL && mask_name(&w->mask, &w->mask_spec)) {
         buf_reset(&npy);
         mask_text(&w->mask_spec, &npy);

@@ -118,3 +118,9 @@ $ {
 > } >mask.npy
 2$ fuseplan mask file:mask.npy -s 2
 ! fuseplan mask: attention mask file 'mask.npy': the array holds int64, expected bool or uint8; all of it is 0: if it is an additive mask, which keeps all keys then, convert it with mask == 0, else with mask.astype(bool)
+$ {
+>   printf '\223NUMPY\001\000\166\000'
+>   printf "%-117s\n" "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }"
+>   printf '\001\000\000\000'
+> } >mask.npy; fuseplan mask file:mask.npy -s 2 >/dev/null
+! fuseplan: rows of attention mask 'mask.npy' that keep no key: 1; their attention is zero
