@@ -1,4 +1,3 @@
-
 #include "codegen/cuda_int.h"
 #include "kernels/cuda/joined.h"
 
