@@ -46,7 +46,7 @@ static double *head_row(const struct layer *l, struct span s, int tensor, int co
     return l->tensor[tensor] + row * columns;
 }
 
-/* Scores are of the heads that are computed alone. */
+/* A tensor of scores begins with the first head that is computed. */
 static double *score_row(const struct layer *l, struct span s, int tensor, int h, int i)
 {
     return head_row(l, s, tensor, l->w->seq_len, 0, h - l->head, i);

@@ -89,22 +89,14 @@ static struct layer place_layer(const struct run *r, int index, int thread,
     return l;
 }
 
-/* Operator `op` of a span. */
-static void run_span(const struct run *r, struct span s, int index, int op)
-{
-    double *tensor[TENSOR_COUNT];
-    const struct layer l = place_layer(r, index, 0, tensor);
-    oracle_operator_run(&l, s, op);
-    finish(r, &l, s, TENSOR_OF(op));
-}
-
-/* The operators from the first scores to the context of a head of a span. */
-static void run_head(const struct run *r, struct span s, int index, int head, int first, int last)
+/* Operators on heads head .. head+heads-1 of a span. */
+static void run_span(const struct run *r, struct span s, int index, int head, int heads, int first,
+                     int last)
 {
     double *tensor[TENSOR_COUNT];
     struct layer l = place_layer(r, index, omp_get_thread_num(), tensor);
     l.head = head;
-    l.heads = 1;
+    l.heads = heads;
     for (int op = first; op <= last; op++) {
         oracle_operator_run(&l, s, op);
         finish(r, &l, s, TENSOR_OF(op));
@@ -156,16 +148,13 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
             last = last_together(r->w->chain, op);
             if (r->w->chain->ops[op].kind == KIND_GEMM) {
                 run_gemm(r, s, count, op);
-            } else if (last > op) {
-#pragma omp parallel for schedule(dynamic) collapse(2) num_threads(r->threads)
-                for (int h = 0; h < r->w->heads; h++)
-                    for (int i = 0; i < count; i++)
-                        run_head(r, s[i], i, h, op, last);
-            } else {
-#pragma omp parallel for schedule(dynamic) num_threads(r->threads)
-                for (int i = 0; i < count; i++)
-                    run_span(r, s[i], i, op);
+                continue;
             }
+            const int heads = last > op ? 1 : r->w->heads; /* at a time */
+#pragma omp parallel for schedule(dynamic) collapse(2) num_threads(r->threads)
+            for (int h = 0; h < r->w->heads; h += heads)
+                for (int i = 0; i < count; i++)
+                    run_span(r, s[i], i, h, heads, op, last);
         }
     }
 }

@@ -6,11 +6,10 @@
 
 #include <limits.h>
 
+/* FOR_EACH_FMA_256: for vectors of 256 bits, which avx512f alone multiplies and adds apart. */
 #if defined(__x86_64__)
-#define FOR_EACH_FMA __attribute__((target_clones("avx512f", "fma", "default")))
-#define FOR_EACH_FMA_256                                                                           \
-    __attribute__((target_clones("fma", "default"))) /* which avx512f lacks                        \
-                                                      */
+#define FOR_EACH_FMA     __attribute__((target_clones("avx512f", "fma", "default")))
+#define FOR_EACH_FMA_256 __attribute__((target_clones("fma", "default")))
 #else
 #define FOR_EACH_FMA
 #define FOR_EACH_FMA_256
