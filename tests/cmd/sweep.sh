@@ -144,10 +144,14 @@ bash -n job
 grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"
 grep -q -- "'fuseplan sweep collect table sweep -H 1 .*--target cpu" job || fail "collect has other rows: $(cat job)"
 fuseplan sweep script slurm table --shards 4 --save "it's here" -o job4 -q
-eval "set -- $(sed -n 's/.*--wrap //p' job4)" # as a shell reads what it is told to copy
-[ $# = 1 ] || fail "collect is $# words: $(cat job4)"
-eval "set -- $1"
-[ "$5" = "it's here" ] || fail "collect reads '$5': $(cat job4)"
+collect_reads() { # DIRECTORY: as a shell reads the command that it is told to copy
+  directory=$1
+  eval "set -- $(sed -n 's/.*--wrap //p' job4)"
+  [ $# = 1 ] || fail "collect is $# words: $(cat job4)"
+  eval "set -- $1"
+  [ "$5" = "$directory" ] || fail "collect reads '$5': $(cat job4)"
+}
+collect_reads "it's here"
 grep -q -x -- "#SBATCH --output='it'.''s here'/log.%a" job4 || fail "Slurm reads another log: $(cat job4)"
 fuseplan sweep script slurm table --shards 4 -o job2 -q
 [ "$(grep -c -- '--target cuda' job2)" = 2 ] || fail "the target is open: $(cat job2)"
@@ -190,7 +194,8 @@ done
 echo "searches of the next row and of the next family wait, and begin anew if they die"
 cp table two
 printf '%s\n' '-b 1 -s 5' '-b 1 -s 7' '-b 1 -s 5 -L 2' >table
-# Starts a sweep, and waits until three searches run: one has the turn.
+# Starts a sweep, and waits until three searches run.  The first has the turn, and is held from when the second starts,
+# so that it does not end.
 start_three() {
   # shellcheck disable=SC2086
   fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
@@ -198,12 +203,15 @@ start_three() {
   children=''
   until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
     children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
+    first=${children%% *}
+    [ "$first" = "${children% }" ] || kill -STOP "$first"
     sleep 0.02
   done
 }
 start_three
 # shellcheck disable=SC2086
 kill -KILL ${children#* } || fail "no searches waited for their turns: $(cat events.ndjson)"
+kill -CONT "$first"
 wait $pid || fail "exit $?: $(cat out)"
 [ "$(sed -n 's/.*"event":"row".*"row":"\(-b . -s .\).*\(-L .\).*"state":"done".*/\1 \2/p' events.ndjson | tr '\n' ' ')" = \
   "-b 1 -s 5 -L 1 -b 1 -s 7 -L 1 -b 1 -s 5 -L 2 " ] || fail "other rows, or another order: $(cat events.ndjson)"
@@ -211,6 +219,7 @@ wait $pid || fail "exit $?: $(cat out)"
 rm turns.db
 start_three
 kill -TERM $pid || fail "it ended before"
+kill -CONT "$first"
 code=0
 wait $pid || code=$?
 [ $code -eq 130 ] || fail "exit $code, expected 130"
