@@ -252,13 +252,25 @@ static void add_variables(const struct filling *f, struct buf *out)
 
 static void add_cmake_open(const struct filling *f, struct buf *out)
 {
-    buf_adds(out, CMAKE_NVCC "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
-    add_cmake_archs(&f->spec->archs, out);
     buf_addf(out,
-             ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
+             CMAKE_NVCC
+             "project(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
              "  set(CMAKE_BUILD_TYPE Release)\nendif()\nfind_package(CUDAToolkit REQUIRED)\n"
              "set(LIBRARIES CUDA::cudart%s stdc++ m)",
              f->spec->name, calls_library(f->spec) ? " CUDA::cublasLt" : "");
+}
+
+/* A project around it has others, at least the default of nvcc. */
+static void add_cmake_objects(const struct filling *f, struct buf *out)
+{
+    const char *name = f->spec->name;
+    buf_addf(out,
+             "set_target_properties(%s_objects PROPERTIES CUDA_STANDARD 17 CUDA_ARCHITECTURES \"",
+             name);
+    add_cmake_archs(&f->spec->archs, out);
+    buf_addf(out,
+             "\")\ntarget_include_directories(%s_objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})\n",
+             name);
 }
 
 static void add_libraries(const struct filling *f, struct buf *out)
@@ -270,9 +282,7 @@ static const struct placeholder placeholders[] = {
     {.name = "@VARIABLES@", .add = add_variables},
     {.name = "@LIBS@", .add = add_libraries},
     {.name = "@CMAKE_OPEN@", .add = add_cmake_open},
-    {.name = "@CMAKE_OBJECTS@",
-     .text = "set_target_properties(encoder_objects PROPERTIES CUDA_STANDARD 17)\n"
-             "target_include_directories(encoder_objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})\n"},
+    {.name = "@CMAKE_OBJECTS@", .add = add_cmake_objects},
     {.name = "@RULES@",
      .text = "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
              "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I\"$(TOOLKIT)/include\" -c -o $@ $<\n\n"},

@@ -122,6 +122,7 @@ if [ "$part" = written ]; then
     grep -q -x "Libs.private: ${linked#* }" cuda/encoder.pc.in || fail "pkg-config --static, ${linked%% *}"
   done
   grep -q 'find_dependency(CUDAToolkit)' cuda/CMakeLists.txt || fail "the CMake package does not find what it links"
+  grep -q 'CUDA_ARCHITECTURES "90a-real")' cuda/CMakeLists.txt || fail "a project around it chooses the library's GPUs"
 
   # nvcc that is not on PATH, here one that only writes down how it is called.
   if PATH=/usr/bin:/bin command -v nvcc >/dev/null; then
@@ -251,18 +252,21 @@ for file in include/encoder.h lib/libencoder.a lib/libencoder.so.1; do
 done
 # By CMake, with directories of other names.
 "$source/tests/cmd/package.sh" sizes sizes "$source/tests/cmd/sizes.c" run || fail "the CMake package"
-# Two of them are parts of one project.
+# Two of them are parts of one project, whose own code is C99 and one source.
 mkdir project
 cat >project/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.18)
 project(project C)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_UNITY_BUILD ON)
 add_subdirectory(../library library)
 add_subdirectory(../sizes sizes)
 add_executable(both ../both.c)
 target_link_libraries(both encoder sizes)
 END
 {
-  cmake -S project -B project/build -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$root/project" &&
+  cmake -S project -B project/build -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$root/project" -DCMAKE_C_FLAGS=-Werror &&
     cmake --build project/build -j 2 && cmake --install project/build --prefix "$prefix/project"
 } >said 2>&1 || fail "a CMake project with two libraries: $(cat said)"
 project/both || fail "two libraries in one CMake project"
