@@ -211,7 +211,7 @@ static void softmax(const struct layer *l, struct span s, int op)
             double max = -INFINITY, sum = 0;
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
                 for (int j = run.begin; j < run.end; j++)
-                    max = fmax(max, x[j]);
+                    max = x[j] > max ? x[j] : max;
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
                 for (int j = run.begin; j < run.end; j++) {
                     y[j] = exp(x[j] - max);
