@@ -26,10 +26,13 @@ enum { ASK_VERSION = 1, RULE_BENEATH = 1 };
 enum { EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
 enum { TRUNCATE = 1 << 14 };
 
-bool sandbox_wanted(void)
+int sandbox_wanted(bool *wanted, struct status *st)
 {
-    const char *given = getenv("FUSEPLAN_SANDBOX");
-    return given == NULL || strcmp(given, "off") != 0;
+    const char *given = variable_value("FUSEPLAN_SANDBOX");
+    *wanted = given == NULL;
+    if (given == NULL || strcmp(given, "off") == 0)
+        return 0;
+    return status_set(st, STATUS_USAGE, "FUSEPLAN_SANDBOX: unknown word '%s'; expected off", given);
 }
 
 static int landlock_version(void)

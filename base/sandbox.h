@@ -25,8 +25,8 @@ unsigned sandbox_enter(const char *readable, const char *writable);
 /* What a process of this user can be kept from. */
 unsigned sandbox_try(void);
 
-/* Whether FUSEPLAN_SANDBOX does not say "off". */
-bool sandbox_wanted(void);
+/* Whether FUSEPLAN_SANDBOX does not say "off".  Another word is STATUS_USAGE. */
+int sandbox_wanted(bool *wanted, struct status *st);
 
 /* ---- call_filter.c: which calls of the system are left to this process --------------------------
  *

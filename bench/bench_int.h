@@ -126,8 +126,10 @@ struct bench {
     struct cache cache;
     struct toolchain toolchain;
     struct builder builder;
-    struct buf worker;    /* path of its program */
-    int mask_fd;          /* the mask's bits in memory, inherited by the worker */
+    struct buf worker; /* path of its program */
+    int mask_fd;       /* the mask's bits in memory, inherited by the worker */
+    bool confined; /* workers are: a CPU's run candidates; a GPU's driver needs what a sandbox takes
+                    */
     const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
     struct turn *turn;              /* may be null */

@@ -72,7 +72,8 @@ static int begin_worker(struct bench *b, struct status *st)
                   "token", b->client.token, "nice", bench_waits(b));
     SCOPED_BUF code = BUF_INIT;
     cache_dir(&b->cache, CACHE_BINARY, &code);
-    json_object_set_new(request, "code", json_string(code.ptr));
+    if (b->confined)
+        json_object_set_new(request, "code", json_string(code.ptr));
     if (b->writable != NULL)
         json_object_set_new(request, "writable", json_string(b->writable));
     json_auto_t *reply = NULL;
@@ -132,7 +133,8 @@ static bool build_meanwhile(void *ctx)
 static int open_tools(struct bench *b, const struct bench_options *o, const struct workload *w,
                       struct status *st)
 {
-    if (cache_open(o->cache_dir, &b->cache, st) != 0 ||
+    if ((b->target.kind == TARGET_CPU && sandbox_wanted(&b->confined, st) != 0) ||
+        cache_open(o->cache_dir, &b->cache, st) != 0 ||
         worker_find(o->worker_path, &b->worker, st) != 0)
         return -1;
     const struct toolchain_request request = {.device = b->target.device,

@@ -80,7 +80,13 @@ static void noise(struct env_list *out)
 
 static void check_sandbox(struct env_list *out)
 {
-    unsigned kept_from = sandbox_wanted() ? sandbox_try() : 0;
+    struct status problem = STATUS_INIT;
+    bool wanted;
+    if (sandbox_wanted(&wanted, &problem) != 0) {
+        env_add(out, "sandbox", true, ENV_MISSING, "", "%s", problem.message);
+        return;
+    }
+    unsigned kept_from = wanted ? sandbox_try() : 0;
     env_add(out, "sandbox", false, kept_from == SANDBOX_ALL ? ENV_OK : ENV_WARNING,
             "emitted code could reach the rest: see SECURITY.md", "keeps candidates from%s%s%s",
             (kept_from & SANDBOX_FILES) != 0 ? " files" : "",

@@ -41,15 +41,12 @@ static const struct device_ops *const devices[TARGET_COUNT] = {
     [TARGET_CUDA] = &device_cuda,
 };
 
-/* Code for a CPU runs in this process.  A GPU's runs on the GPU, and its driver needs what a
- * sandbox would keep from it. */
-static unsigned confine(const struct worker *k, const json_t *request)
+/* Confines this process if the request names the directory of the code that it is to run. */
+static unsigned confine(const json_t *request)
 {
     const char *code = json_string_value(json_object_get(request, "code"));
     const char *writable = json_string_value(json_object_get(request, "writable"));
-    if (k->target != TARGET_CPU || !sandbox_wanted())
-        return 0;
-    return sandbox_enter(code != NULL ? code : "", writable); /* doctor says where it cannot */
+    return code != NULL ? sandbox_enter(code, writable) : 0; /* doctor says where it cannot */
 }
 
 /* Takes the workload and starts the oracle, while the parent builds what will run. */
@@ -57,7 +54,7 @@ static int do_begin(struct worker *k, const json_t *request, json_t *reply, stru
 {
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int result = message_to_inputs(json_object_get(request, "inputs"), &k->inputs, st);
-    json_object_set_new(reply, "kept_from", json_integer(confine(k, request)));
+    json_object_set_new(reply, "kept_from", json_integer(confine(request)));
     if (result != 0 || read_workload(k, request, st) != 0)
         return -1;
     reference_init(&k->reference, &k->w, k->inputs);

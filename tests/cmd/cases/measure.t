@@ -12,6 +12,11 @@ $ fuseplan bench 41115 -b 1 -s 4 --baseline 1,2,3,4,5,6,7,8,9,10 2>said; echo $?
 2
 fuseplan bench: --baseline: more than 8 plans are given; name fewer
 $ ls
+=== sandbox
+2$ FUSEPLAN_SANDBOX=OFF fuseplan bench 41115 -b 1 -s 4 --target cpu
+! fuseplan bench: FUSEPLAN_SANDBOX: unknown word 'OFF'; expected off
+$ FUSEPLAN_SANDBOX=0 fuseplan doctor --format csv | grep sandbox
+missing,sandbox,FUSEPLAN_SANDBOX: unknown word '0'; expected off,true,
 === bench op bad
 ## Command lines and files that `bench --op attention` refuses.
 $ refused() {
