@@ -243,10 +243,13 @@ int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
 {
     mode_t hidden = umask(0);
     umask(hidden);
+    if (!s->exists && (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0)) {
+        if (errno != ENOTEMPTY && errno != EEXIST)
+            return refuse(s->dir, st);
+        s->exists = true; /* another program has made it since */
+    }
     if (s->exists && commit_into(s, replace, st) != 0)
         return -1;
-    if (!s->exists && (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0))
-        return refuse(s->dir, st);
     free(s->at);
     s->at = NULL;
     return 0;

@@ -114,6 +114,25 @@ TEST(what_is_there_stays)
     check_entries("d", "'a', 'b', 'mine'");
 }
 
+/* Two that begin where no directory is. */
+TEST(the_second_of_two_finds_what_the_first_wrote)
+{
+    for (int replace = 0; replace < 2; replace++) {
+        struct fresh_dir s;
+        SCOPED char *name = buf_text("d%d", replace);
+        OK(fresh_dir_open(name, &s, &st));
+        write_in(s.at, "b");
+        write_in(s.at, "c");
+        OK(write_whole(name, false));
+        ck_assert_int_eq(fresh_dir_commit(&s, replace, &st), replace - 1);
+        ck_assert_str_eq(st.message + strcspn(st.message, ":"),
+                         replace ? "" : ": it holds 'a', 'b'");
+        fresh_dir_release(&s);
+        check_entries(name, replace ? "'a', 'b', 'c'" : "'a', 'b'");
+    }
+    check_entries(".", "'d0', 'd1'");
+}
+
 TEST(directories_are_not_replaced_by_files)
 {
     OK(file_make_dirs("d/b", &st));
