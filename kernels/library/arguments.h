@@ -76,6 +76,8 @@ static void output_paths(int argc, char **argv, const char *paths[OUTPUTS])
             exit(refuse_argument("unknown option", argv[i]));
         if (count == outputs())
             exit(refuse_argument("unexpected operand", argv[i]));
+        if (count > 0 && strcmp(argv[i], paths[0]) == 0)
+            exit(refuse_argument("output and norm cannot share", argv[i]));
         paths[count++] = argv[i];
     }
 }

@@ -150,6 +150,16 @@ bool encoder_on_cpu(void)
     return strcmp(encoder_library.target, "cpu") == 0;
 }
 
+int encoder_check_eps(const char *whose, double eps)
+{
+    static const double min = 1e-37, max = 1; /* kernels take it as a float */
+    if (eps >= min && eps <= max)
+        return ENCODER_OK;
+    return encoder_fail(ENCODER_BAD_ARGUMENT,
+                        "the %s has eps %g; expected a number from %g to %g, such as 1e-12", whose,
+                        eps, min, max);
+}
+
 /* Of a GPU alone. */
 static int check_target(const struct encoder_call *c)
 {

@@ -28,8 +28,8 @@
  * way.
  *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
- * about the calling thread's last failure.  A failed call changes nothing but y and
- * the workspace.  One failure has no status: see encoder_run(). */
+ * about the calling thread's last failure.  A failed call changes nothing but the workspace and
+ * what it was to write.  One failure has no status: see encoder_run(). */
 #ifndef ENCODER_H
 #define ENCODER_H
 
@@ -255,9 +255,9 @@ struct encoder_embedding {
      * others. */
     long padding_id;
     const void *gamma, *beta; /* beta null: zeros */
-    double eps;
-    void *x;      /* (batch, seq_len, D) */
-    void *stream; /* as in struct encoder_call */
+    double eps;               /* 1e-37..1 */
+    void *x;                  /* (batch, seq_len, D) */
+    void *stream;             /* as in struct encoder_call */
 };
 
 /* Writes rows of x that are tokens', and no others: word[id] + type[t] + position[p], of which the

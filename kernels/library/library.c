@@ -144,10 +144,11 @@ static int check_embedding(const struct encoder_embedding *e)
     if (e->word_rows < 1 || (e->type != NULL && e->type_rows < 1))
         return encoder_fail(ENCODER_BAD_ARGUMENT, "word has %ld rows, type %ld; expected some",
                             e->word_rows, e->type_rows);
-    const long rows = e->seq_len + (e->padding_id >= 0 ? e->padding_id + 1 : 0);
-    if (e->position != NULL && e->position_rows < rows)
+    const unsigned long before = e->padding_id >= 0 ? (unsigned long)e->padding_id + 1 : 0;
+    const unsigned long rows = (unsigned long)e->seq_len + before;
+    if (e->position != NULL && (e->position_rows < 0 || (unsigned long)e->position_rows < rows))
         return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "position has %ld rows; sequences of %d need at least %ld",
+                            "position has %ld rows; sequences of %d need at least %lu",
                             e->position_rows, e->seq_len, rows);
     if (((uintptr_t)e->word | (uintptr_t)e->type | (uintptr_t)e->position | (uintptr_t)e->gamma |
          (uintptr_t)e->beta | (uintptr_t)e->x) %
@@ -164,6 +165,8 @@ static int check_embedding(const struct encoder_embedding *e)
 int encoder_embed(const struct encoder_embedding *e)
 {
     int status = check_embedding(e);
+    if (status == ENCODER_OK)
+        status = encoder_check_eps("embedding", e->eps);
     if (status == ENCODER_OK)
         status = encoder_start();
     return status == ENCODER_OK ? encoder_launch_embed(e) : status;

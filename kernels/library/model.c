@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
 static const double theta_min = 1, theta_max = 1e12, factor_max = 1e6;
 
 /* Whether layers with all of these functions have rotations: given, or by their base. */
@@ -48,10 +47,8 @@ static int check_model(const struct encoder_model *m)
     if (m->layers < 1)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the model has %d layers; expected at least 1",
                             m->layers);
-    if (!(m->eps >= eps_min && m->eps <= eps_max))
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "the model has eps %g; expected a number from %g to %g, such as 1e-12",
-                            m->eps, eps_min, eps_max);
+    if (encoder_check_eps("model", m->eps) != ENCODER_OK)
+        return ENCODER_BAD_ARGUMENT;
     if (encoder_on_cpu() && m->on_device != 0)
         return encoder_fail(ENCODER_BAD_ARGUMENT,
                             "on_device is %d for a library for CPUs; give 0, and weights in the "

@@ -114,6 +114,8 @@ int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
 int encoder_check_memory(const struct encoder *e, const struct encoder_call *c,
                          const struct encoder_plan *p, size_t needed);
 
+int encoder_check_eps(const char *whose, double eps);
+
 /* Comes before what does not outlive a fork(): a parallel region of OpenMP, a call of CUDA. Refuses
  * a child of a process that called this. */
 int encoder_start(void);

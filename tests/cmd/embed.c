@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* of host.h */
 #include "library.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -228,6 +229,13 @@ static void test_refused(void)
     e = given;
     e.padding_id = PADDING + 1;
     refuse(e, "position has 102 rows; sequences of 100 need at least 103");
+    e.padding_id = LONG_MAX;
+    refuse(e, "need at least 9223372036854775908");
+    e = given;
+    e.eps = -1;
+    refuse(e, "the embedding has eps -1; expected a number from 1e-37 to 1");
+    e.eps = NAN;
+    refuse(e, "eps nan");
     e = given;
     e.x = (char *)e.x + 8;
     refuse(e, "is not aligned to 16 bytes");

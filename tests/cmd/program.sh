@@ -42,6 +42,10 @@ same_as_bench 48920 --norm pre --gate --rope 100 --local-mask sliding:w=9 --loca
 code=0
 plan/plan y.npy yn.npy 2>said || code=$?
 [ $code -eq 2 ] || fail "a BERT's program takes two files"
+code=0
+chain/plan - - >out 2>said || code=$?
+[ "$code: $(cat out said)" = "2: plan: output and norm cannot share '-'; 'plan --help' says what it takes" ] ||
+  fail "output and norm in one file: $(cat said)"
 
 # What it does not know, and a place that refuses: known before anything is computed.
 for wrong in --verison -x 'a b' /none/y.npy; do
