@@ -53,13 +53,20 @@ sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
+# A fuseplan whose workers note what they are asked, and serve once there is no file `hold`.
+mkdir watched
+cp "$(command -v fuseplan)" watched/
+cat >watched/fuseplan-worker <<END
+#!/bin/sh
+echo "\$*" >>$root/asked
+while [ "\$1" = --serve ] && [ -e $root/hold ]; do sleep 0.02; done
+exec $(command -v fuseplan)-worker "\$@"
+END
+chmod +x watched/fuseplan-worker
+
 echo "one worker says what the GPU of all rows is"
-mkdir counted
-cp "$(command -v fuseplan)" counted/
-printf '#!/bin/sh\necho "$*" >>%s/asked\nexec %s-worker "$@"\n' "$root" "$(command -v fuseplan)" >counted/fuseplan-worker
-chmod +x counted/fuseplan-worker
 # shellcheck disable=SC2086
-counted/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said || fail "exit $?"
+watched/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said || fail "exit $?"
 [ "$(cat asked)" = '--cuda-probe 0' ] || fail "workers of three rows: $(cat asked)"
 
 echo "times in doubt"
@@ -78,21 +85,30 @@ echo "two devices"
 fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said || fail "exit $?"
 [ "$(measured two.db)" = "$(measured all.db)" ] || fail "other plans: $(measured two.db)"
 
+# Runs a sweep as `pid` until a search of it waits for its worker, so that nothing ends before `hold` is removed.
+held_sweep() {
+  : >asked
+  : >hold
+  # shellcheck disable=SC2086
+  watched/fuseplan sweep run table $options -q "$@" >out 2>said &
+  pid=$!
+  until grep -q -e --serve asked; do
+    kill -0 $pid 2>/dev/null || fail "it ended before its search: $*"
+    sleep 0.02
+  done
+}
+
 echo "shards, a signal sent twice, a kill"
 sweep run --shard 0/3 --save saved >out || fail "exit $?"
-# shellcheck disable=SC2086
-fuseplan sweep run table $options -q --shard 1/3 --save saved >out 2>said &
-pid=$!
-until ls tmp/fuseplan-sweep-*/plans.db >found 2>&1 || ! kill -0 $pid 2>>found; do sleep 0.02; done
-{ kill -TERM $pid && kill -TERM $pid; } || fail "it ended before"
+held_sweep --shard 1/3 --save saved
+kill -TERM $pid
+kill -TERM $pid
 code=0
 wait $pid || code=$?
 [ $code -eq 130 ] || fail "exit $code, expected 130"
-# shellcheck disable=SC2086
-fuseplan sweep run table $options -q --shard 2/3 --save saved >out 2>said &
-pid=$!
-until ls tmp/fuseplan-sweep-*/plans.db >found 2>&1 || ! kill -0 $pid 2>>found; do sleep 0.02; done
-kill -KILL $pid || :
+held_sweep --shard 2/3 --save saved
+kill -KILL $pid
+rm hold
 wait $pid 2>/dev/null || :
 expect 3 sweep collect saved --format json
 as_schema sweep out
@@ -121,12 +137,9 @@ refused 2 'table, line 4: .*none.npy' sweep run --db all.db
 
 echo "a search that is killed alone"
 echo '-b 1 -s 12' >table
-# shellcheck disable=SC2086
-fuseplan sweep run table $options -q --db killed.db >out 2>said &
-pid=$!
-until [ -s killed.db ] && child=$(cat /proc/$pid/task/*/children) && [ -n "$child" ]; do sleep 0.02; done
-# shellcheck disable=SC2086 # a number, and a blank
-kill -KILL $child
+held_sweep --db killed.db
+kill -KILL "$(cat /proc/$pid/task/$pid/children | tr -d ' ')"
+rm hold
 code=0
 wait $pid || code=$?
 [ $code -eq 1 ] || fail "exit $code, expected 1"
@@ -194,31 +207,44 @@ done
 echo "searches of the next row and of the next family wait, and begin anew if they die"
 cp table two
 printf '%s\n' '-b 1 -s 5' '-b 1 -s 7' '-b 1 -s 5 -L 2' >table
-# Starts a sweep, and waits until three searches run.  The first has the turn, and is held from when the second starts,
-# so that it does not end.
-start_three() {
+# Starts a sweep as `pid`, and waits until three searches run.  `first` has the turn, and is held from when the second
+# starts, so that it does not end; false if it was faster.
+try_three() {
+  rm -f turns.db*
   # shellcheck disable=SC2086
   fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
-  pid=$!
-  children=''
-  until [ "$(echo "$children" | wc -w)" = 3 ] || ! kill -0 $pid 2>/dev/null; do
+  pid=$! first=
+  while kill -0 $pid 2>/dev/null; do
     children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
-    first=${children%% *}
-    [ "$first" = "${children% }" ] || kill -STOP "$first"
+    # shellcheck disable=SC2086 # numbers
+    set -- $children
+    [ $# -lt 2 ] || [ -n "$first" ] || { first=$1 && kill -STOP "$first"; } || break
+    [ -z "$first" ] || [ "$first" = "${1:-}" ] || break
+    [ $# != 3 ] || return 0
     sleep 0.02
   done
+  kill -CONT "$first" 2>/dev/null || :
+  kill -TERM $pid 2>/dev/null || :
+  wait $pid || :
+  return 1
+}
+start_three() {
+  for try in 1 2 3 4 5 6 7 8 9 10; do
+    try_three && return
+    echo "the first search ended before it was held: try $try"
+  done
+  fail "no searches waited for their turns: $(cat events.ndjson)"
 }
 start_three
 # shellcheck disable=SC2086
-kill -KILL ${children#* } || fail "no searches waited for their turns: $(cat events.ndjson)"
+kill -KILL ${children#* }
 kill -CONT "$first"
 wait $pid || fail "exit $?: $(cat out)"
 [ "$(sed -n 's/.*"event":"row".*"row":"\(-b . -s .\).*\(-L .\).*"state":"done".*/\1 \2/p' events.ndjson | tr '\n' ' ')" = \
   "-b 1 -s 5 -L 1 -b 1 -s 7 -L 1 -b 1 -s 5 -L 2 " ] || fail "other rows, or another order: $(cat events.ndjson)"
 [ "$(sqlite3 turns.db "SELECT count(*) FROM search")" = 3 ] || fail "a row was searched twice"
-rm turns.db
 start_three
-kill -TERM $pid || fail "it ended before"
+kill -TERM $pid
 kill -CONT "$first"
 code=0
 wait $pid || code=$?
