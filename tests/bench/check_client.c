@@ -1,9 +1,19 @@
 /* The worker as its parent sees it. */
 #include "bench/bench_int.h"
 #include "tests/bench/fixture.h"
+#include "tests/held_clock.h"
 
 static void ignore_event(void *ctx, const json_t *event)
 {
+}
+
+/* Once the limits were looked at after a suspension, there is a file. */
+static bool note_look(void *ctx)
+{
+    static int looks;
+    if (clock_skipped_s > 0 && ++looks == 2)
+        write_text(test_path("looked"), "");
+    return false;
 }
 
 static struct client c;
@@ -14,8 +24,11 @@ static int ask(const char *script, double limit_s, const char *what, const char 
                double request_s)
 {
     json_t *reply;
-    c = (struct client){
-        .channel = -1, .limit_s = limit_s, .until = INFINITY, .event = ignore_event};
+    c = (struct client){.channel = -1,
+                        .limit_s = limit_s,
+                        .until = INFINITY,
+                        .event = ignore_event,
+                        .meanwhile = note_look};
     write_script(test_path("worker"), script);
     OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
     json_auto_t *request = json_pack("{s:s, s:s, s:s}", "do", what, "token", c.token, "more", more);
@@ -32,11 +45,13 @@ static int ask(const char *script, double limit_s, const char *what, const char 
  * its memory. */
 TEST(request_has_a_limit)
 {
-    FAILS(ask(READ_TOKEN "while printf "
-                         "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' "
-                         "\"$token\" >&3\ndo sleep 0.01; done\n",
-              60, "open", "", 1),
-          STATUS_TIMEOUT, "dozing: stopped after 1 s in all");
+    char text[512];
+    snprintf(text, sizeof(text),
+             "%swhile printf '{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%%s\"}\\n' "
+             "\"$token\" >&3\ndo : >%s; sleep 0.01; done\n",
+             READ_TOKEN, test_path("said"));
+    clock_await(test_path("said"));
+    FAILS(ask(text, 60, "open", "", 1), STATUS_TIMEOUT, "dozing: stopped after 1 s in all");
 }
 
 /* A worker that is suspended takes no request that is larger than the socket's memory. */
@@ -49,17 +64,23 @@ TEST(limit_holds_while_a_request_is_sent)
           "starting: stopped after");
 }
 
+static void skip_time(int number)
+{
+    clock_skipped_s = 1000;
+}
+
 /* Neither limit runs on while the parent is suspended, as by Ctrl-Z: its worker then is too.  Here
  * the worker suspends it and goes on, and does not answer at once. */
 TEST(suspended_parent_waits_as_long_as_another)
 {
     char text[512];
     snprintf(text, sizeof(text),
-             "%skill -STOP %ld; sleep 1.3; kill -CONT %ld; sleep 0.1\n"
+             "%skill -STOP %ld; kill -CONT %ld; until [ -e %s ]; do sleep 0.01; done\n"
              "printf '{\"reply\":true,\"code\":\"ok\",\"message\":\"\",\"token\":\"%%s\"}\\n' "
              "\"$token\" >&3\n",
-             READ_TOKEN, (long)getpid(), (long)getpid());
-    OK(ask(text, 1, "open", "", 1));
+             READ_TOKEN, (long)getpid(), (long)getpid(), test_path("looked"));
+    signal(SIGCONT, skip_time);
+    OK(ask(text, 60, "open", "", 60));
     client_stop(&c);
 }
 

@@ -1,6 +1,7 @@
 /* Candidates that crash, hang or lie, planted by a compiler that edits their source, and compilers
  * that fail. */
 #include "tests/bench/fixture.h"
+#include "tests/held_clock.h"
 #include "tests/processes.h"
 
 /* A segment alone: its edited function, and what must become of it. */
@@ -54,7 +55,6 @@ static const struct fault {
 /* One faulty compiler for the whole suite, whose probe and whose honest segment 14-14 are built
  * once: each test begins with a copy of that cache, and with no faults. */
 static char shared_dir[64], compiler[80];
-static double hang_limit_s; /* an honest candidate is built and timed 4 times in it */
 
 static struct bench_options faulty_options(const char *cache)
 {
@@ -80,16 +80,22 @@ static void shared_setup(void)
     write_faulty_compiler(shared_dir);
     struct bench_options o = faulty_options(cache);
     SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
-    double start = clock_seconds();
     next_one_works(b);
-    hang_limit_s = fmax(1, 4 * (clock_seconds() - start));
 }
 
 static struct bench *bench;
 
+/* The candidate that hangs is about to run. */
+static void let_clock_go(void *ctx, const struct step *step)
+{
+    if (strncmp(step->phase, "verifying segment 10-11", 23) == 0)
+        clock_await("");
+}
+
 static void reopen(double compile_deadline_s, double run_deadline_s)
 {
     struct bench_options o = faulty_options(test_path("cache"));
+    o.listener = (struct listener){.report = let_clock_go};
     o.compile_deadline_s = compile_deadline_s;
     o.run_deadline_s = run_deadline_s;
     bench_close(bench);
@@ -123,10 +129,12 @@ static void plant(int first, int last, const char *suffix, const char *text)
 TEST_LOOP(fault_is_told_and_the_next_one_works, 0, ARRAY_LEN(faults))
 {
     const struct fault *f = &faults[_i];
-    if (f->reason == STATUS_TIMEOUT)
-        reopen(0, hang_limit_s);
     plant(f->first, f->last, "c", f->code);
+    clock_await(test_path("never"));
+    if (f->reason == STATUS_TIMEOUT)
+        reopen(0, 1);
     struct trial t = segment_trial(bench, f->first, f->last);
+    clock_await(test_path("never"));
     ck_assert_msg(t.status == f->status, "%d: %s", t.status, t.reason.message);
     ck_assert_msg(t.reason.code == f->reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, f->says) != NULL, "%s", t.reason.message);
@@ -155,6 +163,7 @@ TEST(hanging_compiler_is_stopped)
     reopen(1, 0);
     char script[128];
     snprintf(script, sizeof(script), "sleep 54321 & echo $!. >%s/sleeps; wait", test_dir);
+    clock_await(test_path("sleeps"));
     plant(8, 9, "sh", script);
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
     double start = clock_seconds();
@@ -279,11 +288,14 @@ TEST(compiler_that_fails_at_its_probe_ends_the_work)
 TEST(second_try_keeps_the_limit)
 {
     struct choice c = choice_of(8, 9);
-    plant_script(FIRST_TIME "exit 1; [ $(wc -c <\"$tries\") -gt 2 ] || exec sleep 54321");
+    plant_script(
+        FIRST_TIME
+        "exit 1; [ $(wc -c <\"$tries\") -gt 2 ] || { : >\"$tries.2\"; exec sleep 54321; }");
+    clock_await(test_path("tries.2"));
     double start = clock_seconds();
     bench_limit(bench, 1);
     FAILS(bench_build(bench, &c, 1, NULL, &st), STATUS_TIMEOUT, "");
-    ck_assert_double_lt(clock_seconds() - start, 9);
+    ck_assert_double_lt(clock_seconds() - start, 30);
     ck_assert_uint_eq(tries(), 2);
     bench_limit(bench, 60);
     OK(bench_build(bench, &c, 1, NULL, &st));

@@ -101,6 +101,8 @@ static void kill_worker(void *ctx, const struct step *step)
     if (strncmp(step->phase, "verifying", 9) != 0 || killer.left == 0)
         return;
     killer.left--;
+    if (killer.left == 0)
+        unsetenv("FAKE_HANG"); /* of the worker that follows */
     kill(program_of(killer.bench->client.process.pid), killer.signal);
 }
 
@@ -111,7 +113,9 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
         unsetenv("FUSEPLAN_SANDBOX");
     if (kills[_i].sandboxed && (sandbox_try() & SANDBOX_CALLS) == 0)
         return; /* nobody can tell then */
-    plant("usleep(300000); honest(a);");
+    plant("while (getenv(\"FAKE_HANG\") != NULL) pause(); honest(a);");
+    setenv("FUSEPLAN_PASS", "ASAN_OPTIONS TSAN_OPTIONS FAKE_*", 1);
+    setenv("FAKE_HANG", "", 1);
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");
     o.listener = (struct listener){.report = kill_worker};

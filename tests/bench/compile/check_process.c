@@ -1,4 +1,5 @@
 #include "bench/compile/compile.h"
+#include "tests/held_clock.h"
 #include "tests/processes.h"
 #include "tests/suite.h"
 
@@ -73,8 +74,11 @@ TEST(long_output_is_cut)
 
 TEST(overdue_ones_are_killed_with_their_children)
 {
+    char command[128];
+    snprintf(command, sizeof(command), "sleep 60 & echo $!; : >%s; wait", test_path("said"));
+    clock_await(test_path("said"));
     double start = clock_seconds();
-    SCOPED_BY(process_release) struct process p = shell("sleep 60 & echo $!; wait", 1, false);
+    SCOPED_BY(process_release) struct process p = shell(command, 0.2, false);
     ck_assert(p.overdue);
     ck_assert_double_lt(clock_seconds() - start, 30);
     ck_assert(WIFSIGNALED(p.wait_status));
@@ -180,4 +184,4 @@ TEST(child_dies_with_its_parent)
     ck_assert(pid_ends(child));
 }
 
-SUITE("process", NULL, NULL)
+SUITE("process", test_dir_setup, test_dir_teardown)
