@@ -9,7 +9,7 @@ unset FUSEPLAN_CONFIG FUSEPLAN_DB FUSEPLAN_CACHE XDG_CONFIG_HOME
 
 echo "as git reads them"
 cat >compare.py <<'END'
-import json, subprocess, sys
+import json, os, subprocess, sys
 def output(*words):
     return subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
 ours = {f"fuseplan.{row['setting']}": row['value'] for row in json.loads(output('fuseplan', 'config', 'list', '--format', 'json'))
@@ -17,7 +17,7 @@ ours = {f"fuseplan.{row['setting']}": row['value'] for row in json.loads(output(
 git = {}
 for entry in output('git', 'config', '-f', 'fuseplan.conf', '--list', '-z').split('\0')[:-1]:
     name, equals, value = entry.partition('\n')
-    git[name] = value if equals else 'true'
+    git[name] = os.path.expanduser(value) if equals else 'true'
 assert git and ours == git, f'{ours} is not {git}'
 END
 # same TEXT: of printf
@@ -35,7 +35,8 @@ same '[FUSEPLAN]\n\tBatch=8,16\r\n\r\n# a\n ; b\n[fuseplan] Seq-Len =  7'
 same '\357\273\277[fuseplan]\ngate\nscore-bias = none\nbatch = 1 # 2\n'
 same '[fuseplan]\ndb = a  b ; c\ncache = "; d " e\n'
 same '[fuseplan]\ndb = "a\\tb\\"\\\\" \\\n  c\\n\ncache = d" "\\\n\n'
-[ "$compared" -eq 5 ] || echo "there is no git: not compared"
+same "$(sed -n '/^    \[fuseplan\]/,/^$/s/^    //p' "$(dirname "$0")/../../docs/cli.md")"
+[ "$compared" -eq 6 ] || echo "there is no git: not compared"
 for text in 'batch = 1' '[fuseplan\n' '[fuseplan]\nbatch : 1' '[fuseplan]\ngate # a' '[fuseplan]\ndb = "a\n' \
   '[fuseplan]\ndb = \\q' '[fuseplan]\n1 = 2'; do
   printf "$text" >fuseplan.conf
