@@ -217,8 +217,11 @@ static int read_column(const struct weights_file *f, const struct weights_as *as
     for (size_t i = 0; i < size[0]; i++) {
         size_t row = by_input ? i : c->row, column = by_input ? c->row : i;
         float value = weights_value(t, vector ? row : row * columns + column) * c->factor;
-        if (scale != NULL)
-            value *= weights_scale(scale, t, row, column);
+        float factor = scale != NULL ? weights_scale(scale, t, row, column) : 1;
+        value *= factor;
+        if (!isfinite(factor))
+            return weights_refuse(error, "'%.*s' is %g for element (%zu,%zu): the file is damaged",
+                                  NAME(scale), (double)factor, row, column);
         if (!store(as, value, i * size[1] + at, out))
             return refuse_value(t, row, column, value, as, error);
     }

@@ -53,9 +53,11 @@ static uint8_t code(int tensor, int o, int i)
     return (uint8_t)((tensor * 7 + o * 5 + i * 3) % 0x7f | (o + i) % 2 << 7);
 }
 
+static float added; /* to all scales */
+
 static float scale(int tensor, int down, int across)
 {
-    return 0.01f * (float)(tensor + 1) + 0.003f * (float)down + 0.5f * (float)across;
+    return 0.01f * (float)(tensor + 1) + 0.003f * (float)down + 0.5f * (float)across + added;
 }
 
 static void add_header(struct buf *header, const char *name, const char *tail, const char *type,
@@ -250,6 +252,20 @@ TEST_LOOP(codes_without_their_scales_are_refused, 0, ARRAY_LEN(unscaled))
         trained_check(t, &w, &st);
     ck_assert_int_eq(st.code, STATUS_USAGE);
     ck_assert_msg(strstr(st.message, unscaled[_i].says) != NULL, "%s", st.message);
+}
+
+/* The scale is named, and not the codes that it multiplies. */
+TEST(scales_that_are_not_finite_are_refused)
+{
+    SCOPED_BY(trained_close_at) struct trained *t;
+    added = INFINITY;
+    write_scaled(0, &scalings[2]);
+    added = 0;
+    if (trained_open(path, NULL, &t, &st) == 0)
+        trained_check(t, &w, &st);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, "self.query.weight_scale' is inf for element (0,0)") != NULL,
+                  "%s", st.message);
 }
 
 /* Weights of a type that holds fewer: with fp32 a value is accepted that fp16 makes infinite. */
