@@ -8,6 +8,11 @@
 
 #include <stdint.h>
 
+#if defined __ASSOCIATIVE_MATH__ ||                                                                \
+    __FINITE_MATH_ONLY__ /* as vecmath.h rounds, and softmax masks */
+#error "compile without -ffast-math and -Ofast, or with -fno-fast-math: results would be wrong"
+#endif
+
 #define FP_BLOCK 64 /* rows and columns of an attention block */
 
 /* The mask: for each block of query rows the key blocks of which it keeps an element, full blocks

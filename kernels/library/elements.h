@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if __FINITE_MATH_ONLY__
+#error "compile without -ffast-math and -Ofast, or with -fno-fast-math: NaN would not be seen"
+#endif
+
 #ifdef __CUDACC__
 #define ELEMENTS static __host__ __device__ inline
 #else

@@ -22,6 +22,10 @@ if [ "$part" = written ]; then
   fi
   library/example >out
   grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
+  for file in library/segment_*.c library/given.c library/weights_read.c; do
+    cc -Ofast -fopenmp -fsyntax-only "$file" 2>said && fail "$file computes by -ffast-math"
+    grep -q 'error: #error "compile without -ffast-math and -Ofast' said || fail "$(cat said)"
+  done
 
   # Weights of a HuggingFace model.
   # shellcheck disable=SC2086
@@ -252,7 +256,7 @@ for file in include/encoder.h lib/libencoder.a lib/libencoder.so.1; do
 done
 # By CMake, with directories of other names.
 "$source/tests/cmd/package.sh" sizes sizes "$source/tests/cmd/sizes.c" run || fail "the CMake package"
-# Two of them are parts of one project, whose own code is C99 and one source.
+# Two of them are parts of one project, whose own code is C99, one source, and computes fast.
 mkdir project
 cat >project/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.18)
@@ -266,7 +270,7 @@ add_executable(both ../both.c)
 target_link_libraries(both encoder sizes)
 END
 {
-  cmake -S project -B project/build -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$root/project" -DCMAKE_C_FLAGS=-Werror &&
+  cmake -S project -B project/build -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$root/project" -DCMAKE_C_FLAGS="-Werror -Ofast" &&
     cmake --build project/build -j 2 && cmake --install project/build --prefix "$prefix/project"
 } >said 2>&1 || fail "a CMake project with two libraries: $(cat said)"
 project/both || fail "two libraries in one CMake project"
