@@ -145,9 +145,9 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
 
 /* ---- what it leaves -------------------------------------------------------------------------- */
 
-/* A grandchild in a session of its own, which writes its number. */
+/* A grandchild of the first call, in a session of its own, which writes its number. */
 #define DAEMON                                                                                     \
-    "if (fork() == 0) { setsid(); if (fork() != 0) _exit(0);"                                      \
+    "static int calls; if (calls++ == 0 && fork() == 0) { setsid(); if (fork() != 0) _exit(0);"    \
     "  FILE *f = fopen(path, \"w\"); fprintf(f, \"%d.\", (int)getpid()); fclose(f);"               \
     "  for (;;) pause(); }"
 

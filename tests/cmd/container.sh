@@ -53,11 +53,16 @@ grep -q "^ok *threads *1 under a control group's quota of $quota cores$" said ||
 # A worker, too, sees in its sandbox how long a quota has stopped it.
 stat=/sys/fs/cgroup/cpu/cpu.stat
 export FUSEPLAN_DB="$root/db"
-# shellcheck disable=SC2016,SC2086
-(with "$groups"' && while kill -0 $$; do
-  n=$((${n:-0} + 1)) && echo "throttled_time ${n}000000000" >'"$stat.new && mv $stat.new $stat"' && sleep 0.002
-done & :' $bench) || fail bench
-fuseplan db export -o rows.txt >said 2>&1 || fail export
+for try in 1 2 3 4 5; do # on a loaded machine the clock of the quota may stand while a plan is timed
+  [ "$try" = 1 ] || echo "no time of a quota passed: try $try"
+  rm -f "$FUSEPLAN_DB" rows.txt
+  # shellcheck disable=SC2016,SC2086
+  (with "$groups"' && while kill -0 $$; do
+    n=$((${n:-0} + 1)) && echo "throttled_time ${n}000000000" >'"$stat.new && mv $stat.new $stat"' && sleep 0.002
+  done & :' $bench) || fail bench
+  fuseplan db export -o rows.txt >said 2>&1 || fail export
+  ! grep -qE 'stopped_share.{1,4}: (1|0\.0*[1-9])' rows.txt || break
+done
 grep -qE 'stopped_share.{1,4}: (1|0\.0*[1-9])' rows.txt || fail "no time was taken for stopped by a quota"
 
 # ---- a cache where nothing can be run

@@ -179,7 +179,7 @@ END
   echo "interrupt"
   line=
   mkfifo progress
-  fuseplan search $workload -s 9 --budget 1000 >interrupted 2>progress &
+  env -u LD_PRELOAD fuseplan search $workload -b 64 -s 9 --budget 1000 >interrupted 2>progress & # it lasts: the signal is to come before its end
   pid=$!
   exec 4<progress
   until [ "$line" = 'fuseplan: building and timing each segment alone' ]; do
