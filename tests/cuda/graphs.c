@@ -240,15 +240,17 @@ static void test_no_graph_launch(void)
     CHECK(is_right(&c, want, NULL));
 }
 
-static void *run_in_turns(void *right)
-{
+/* What a thread runs. */
+struct turns {
     struct encoder_call calls[CALLS];
-    for (int i = 0; i < CALLS; i++)
-        calls[i] = begin();
+    int right;
+};
+
+static void *run_in_turns(void *thread)
+{
+    struct turns *t = thread;
     for (int i = 0; i < RUNS; i++)
-        *(int *)right += is_right(&calls[i % CALLS], want, NULL);
-    for (int i = 0; i < CALLS; i++)
-        end(&calls[i]);
+        t->right += is_right(&t->calls[i % CALLS], want, NULL);
     return NULL;
 }
 
@@ -272,18 +274,23 @@ static void test_same_memory(void)
         pthread_join(threads[i], NULL);
 }
 
-/* Threads that share a handle. */
+/* Threads that share a handle, each with memory of its own, though one may end before another
+ * begins. */
 static void test_threads(void)
 {
     pthread_t threads[THREADS];
-    int right[THREADS] = {0};
+    struct turns turns[THREADS] = {0};
+    for (int i = 0; i < THREADS * CALLS; i++)
+        turns[i / CALLS].calls[i % CALLS] = begin();
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, run_in_turns, &right[i]);
+        pthread_create(&threads[i], NULL, run_in_turns, &turns[i]);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        CHECK(right[i] == RUNS);
+        CHECK(turns[i].right == RUNS);
     }
     CHECK(fake_counts().executables == GRAPHS);
+    for (int i = 0; i < THREADS * CALLS; i++)
+        end(&turns[i / CALLS].calls[i % CALLS]);
 }
 
 /* The tests of lengths come first. */
