@@ -60,10 +60,12 @@ static inline void device_begin(char **argv)
         return;
     for (char **variable = environ; *variable != NULL; variable++)
         if (fp_is_about_threads(*variable))
-            fprintf(stderr, "plan: '%s' is not used; taskset(1) chooses the cores\n", *variable);
+            fprintf(stderr, "%s: '%s' is not used; taskset(1) chooses the cores\n",
+                    program_invocation_short_name, *variable);
     fp_unbind();
     execve("/proc/self/exe", argv, fp_thread_environment(environ, omp_get_num_procs(), true));
-    fprintf(stderr, "plan: cannot start again with a thread a core: %s\n", strerror(errno));
+    fprintf(stderr, "%s: cannot start again with a thread a core: %s\n",
+            program_invocation_short_name, strerror(errno));
     exit(EXIT_FAILURE);
 }
 

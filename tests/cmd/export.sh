@@ -20,8 +20,9 @@ if [ "$part" = written ]; then
     make -n -C packed | grep -q -- '-march=native ' || fail "without --arch a library is for another machine"
     grep -q "'make ARCH=" packed/Makefile || fail "the Makefile does not say how to change the processors"
   fi
-  library/example >out
+  OMP_WAIT_POLICY=passive library/example >out 2>said
   grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
+  grep -q "^example: 'OMP_WAIT_POLICY=passive' is not used" said || fail "example: $(cat said)"
   for file in library/segment_*.c library/given.c library/weights_read.c; do
     cc -Ofast -fopenmp -fsyntax-only "$file" 2>said && fail "$file computes by -ffast-math"
     grep -q 'error: #error "compile without -ffast-math and -Ofast' said || fail "$(cat said)"
