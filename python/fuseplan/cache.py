@@ -9,6 +9,7 @@ place.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -33,6 +34,8 @@ def directory():
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = named or os.path.join(base, "fuseplan-python")
     with _with_advice():
+        if not named and base.startswith("~"):
+            raise FileNotFoundError(errno.ENOENT, "HOME is not set, and this user has no home", path)
         os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 

@@ -26,7 +26,7 @@ NOTHING_KNOWN = 3  # an exit status
 def find():
     """The path of the program: $FUSEPLAN, or the first on PATH, or the one that was installed beside this package."""
     named = os.environ.get("FUSEPLAN")
-    if named and os.access(named, os.X_OK):
+    if named and os.path.isfile(named) and os.access(named, os.X_OK):
         return named
     here = os.path.dirname(os.path.abspath(__file__))  # PREFIX/share/fuseplan/python/fuseplan
     beside = os.path.normpath(os.path.join(here, "../../../../bin/fuseplan"))

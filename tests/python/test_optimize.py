@@ -672,6 +672,17 @@ class Cache(common.Case):
         for terminal, line in (True, 'fuseplan export: builds the library'), (True, None), (False, None):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 said.isatty = lambda terminal=terminal: terminal
+    def test_no_home(self):
+        """Where there is none, no directory is named "~"."""
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.directory.name)
+        with mock.patch.dict(os.environ), mock.patch('pwd.getpwuid', side_effect=KeyError):
+            for name in 'HOME', 'XDG_CACHE_HOME', 'FUSEPLAN_PYTHON_CACHE':
+                os.environ.pop(name, None)
+            self.assertRefused('HOME is not set, and this user has no home; FUSEPLAN_PYTHON_CACHE names another',
+                               cache.directory, kind=OSError)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
                 optimize(models.draw(), SHAPES if terminal else [(1, 8)])
             self.assertEqual(said.getvalue(), f'\r{line}\r{" " * len(line)}\r' if line else '')
 
@@ -773,8 +784,10 @@ class Cache(common.Case):
         return path, os.stat(path).st_ino
 
     def test_no_program(self):
-        with mock.patch.dict(os.environ, FUSEPLAN='/nowhere/fuseplan'):
-            self.assertRefused('is no program', optimize, models.draw(), SHAPES, kind=program.ProgramError)
+        for named in '/nowhere/fuseplan', self.directory.name:
+            with mock.patch.dict(os.environ, FUSEPLAN=named):
+                self.assertRefused(f"'{named}', which FUSEPLAN names, is no program", optimize, models.draw(), SHAPES,
+                                   kind=program.ProgramError)
 
     def test_doctor(self):
         found = fuseplan.doctor()
