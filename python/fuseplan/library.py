@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import sys
+import threading
 import warnings
 
 import torch
@@ -119,15 +120,17 @@ def _export(words, path, progress):
 
 _numbers = itertools.count()
 _loaded = {}  # modules, by directory
+_loading = threading.Lock()
 
 
 def load(directory):
     """The module encoder.py beside a library.  A process loads a library once."""
-    if directory not in _loaded:
-        name = f"fuseplan._library{next(_numbers)}"
-        spec = importlib.util.spec_from_file_location(name, os.path.join(directory, "encoder.py"))
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module._use_torch()
-        _loaded[directory] = module
-    return _loaded[directory]
+    with _loading:
+        if directory not in _loaded:
+            name = f"fuseplan._library{next(_numbers)}"
+            spec = importlib.util.spec_from_file_location(name, os.path.join(directory, "encoder.py"))
+            sys.modules[name] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            module._use_torch()
+            _loaded[directory] = module
+        return _loaded[directory]

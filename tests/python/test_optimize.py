@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import glob
+import importlib.util
 import inspect
 import io
 import os
@@ -671,6 +672,36 @@ class Cache(common.Case):
         """In a line that goes, on a terminal."""
         for terminal, line in (True, 'fuseplan export: builds the library'), (True, None), (False, None):
             with contextlib.redirect_stderr(io.StringIO()) as said:
+    def test_no_home(self):
+        """Where there is none, no directory is named "~"."""
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.directory.name)
+        with mock.patch.dict(os.environ), mock.patch('pwd.getpwuid', side_effect=KeyError):
+            for name in 'HOME', 'XDG_CACHE_HOME', 'FUSEPLAN_PYTHON_CACHE':
+                os.environ.pop(name, None)
+            self.assertRefused('HOME is not set, and this user has no home; FUSEPLAN_PYTHON_CACHE names another',
+                               cache.directory, kind=OSError)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_threads(self):
+        """That load a library at once load it once."""
+        optimize(models.draw(), SHAPES)
+        path, = glob.glob(os.path.join(self.directory.name, '*', 'encoder.py'))
+        path, found, both = os.path.dirname(path), [], threading.Barrier(2)
+        make = importlib.util.module_from_spec
+
+        def meet(spec):  # both threads, if both make a module
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(1)
+            return make(spec)
+        with mock.patch.dict(library._loaded, clear=True), mock.patch('importlib.util.module_from_spec', meet):
+            threads = [threading.Thread(target=lambda: found.append(library.load(path))) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual((len(found), len(set(found))), (2, 1))
+
                 said.isatty = lambda terminal=terminal: terminal
     def test_no_home(self):
         """Where there is none, no directory is named "~"."""
