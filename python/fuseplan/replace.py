@@ -111,6 +111,14 @@ def _record(model, stacks, example, shapes):
         return [probe.record(model, stacks, lambda: _run_list(model, most, stacks[0]))]
     if example is not None:
         return [probe.record(model, stacks, lambda: probe.run_model(model, example))]
+    try:
+        return _record_drawn(model, stacks, most)
+    except TypeError as error:
+        raise Unsupported(f"a {type(model).__name__} does not take what fuseplan drew for it ({error}): give "
+                          "optimize() the arguments of a call, example={...}") from error
+
+
+def _record_drawn(model, stacks, most):
     if not hasattr(model, "config"):
         return [probe.record(model, stacks, lambda: _run_module(model, most, stacks[0]))]
     runs = []

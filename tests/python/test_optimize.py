@@ -518,6 +518,14 @@ class Refusals(common.Case):
                 {**weights, 'wo': weights['wo'] * 1.01} for weights in pack(stack, dtype)]
             self.assertRefused('the model is as it was', optimize, model, SHAPES, kind=fuseplan.Wrong)
         finally:
+    def test_other_calls_than_are_drawn(self):
+        model = models.draw()
+        self.assertRefused('a BertEncoder does not take what fuseplan drew for it', optimize, model.encoder, SHAPES)
+        x = torch.randn(2, 32, 32)
+        want = model.encoder(x)[0]
+        optimize(model.encoder, SHAPES, example={'hidden_states': x})
+        self.assertNear(model.encoder(x)[0], want)
+
             fuseplan.pack.pack_layers = pack
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
         self.assertEqual(model.encoder._forward_pre_hooks, {})
