@@ -38,7 +38,7 @@ def shapes_of(shapes):
 
 def strings_of(name, given):
     """A list of sentences."""
-    if isinstance(given, str) or not isinstance(given, collections.abc.Iterable):
+    if isinstance(given, (str, collections.abc.Mapping)) or not isinstance(given, collections.abc.Iterable):
         raise TypeError(f"{name} is a {type(given).__name__}; expected a list of str")
     texts = list(given)
     for i, text in enumerate(texts):

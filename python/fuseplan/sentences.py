@@ -69,7 +69,7 @@ def _to_numpy(t):
 def _stack_of(model):
     base = finder.unwrap(model)
     found = [m for m in base.modules() if isinstance(m, Layers)]
-    if base is model or len(found) != 1:
+    if not hasattr(model, "encode") or base is model or len(found) != 1:
         raise finder.Unsupported(f"the model is a {type(model).__name__}; expected a SentenceTransformer whose layers "
                                  "are fuseplan's: call optimize() first")
     return found[0].stack
@@ -248,8 +248,11 @@ def _embed(model, base, inputs, lengths, skipped):
     tokens = inputs["input_ids"]
     mask = (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]).long()
     run = base if graphs.graphs_of(base) is None else base._call_impl  # not by a graph of the base alone
-    y = run(**inputs, attention_mask=mask, return_dict=True)[0]
-    features = {"input_ids": tokens, "attention_mask": mask, "token_embeddings": y}
+    result = run(**inputs, attention_mask=mask, return_dict=True)
+    features = {"input_ids": tokens, "attention_mask": mask, "token_embeddings": result[0]}
+    hidden = getattr(result, "hidden_states", None)  # if the model's config asks for them
+    if hidden is not None:
+        features["all_layer_embeddings"] = hidden
     if skipped:
         features["prompt_length"] = skipped
     for module in list(model)[1:]:

@@ -108,8 +108,21 @@ class Sentences(common.Case):
                                   ('prompt', 5, TypeError), ('prompt_name', [], TypeError),
                                   ('progress', 5, ValueError)):
             self.assertRefused(f'{name} is ', fuseplan.encode, ours, TEXTS, **{name: value}, kind=kind)
+        self.assertRefused('sentences is a dict; expected a list of str', fuseplan.encode, ours, {'w1': 'w2'},
+                           kind=TypeError)
         plain[0] = torch.nn.Identity()
         self.assertRefused('the model is a SentenceTransformer that begins with a Identity', optimize, plain)
+
+    def test_pooled_layers(self):
+        """What pools the outputs of several layers gets them."""
+        from sentence_transformers import SentenceTransformer, models as parts
+        with tempfile.TemporaryDirectory() as directory:
+            write_model(directory, models.draw(output_hidden_states=True))
+            first = parts.Transformer(directory)
+        plain = SentenceTransformer(device='cpu', modules=[
+            first, parts.WeightedLayerPooling(32, num_hidden_layers=3, layer_start=1), parts.Pooling(32)])
+        ours = optimize(copy.deepcopy(plain), [(8, 32)])
+        self.assertSame(fuseplan.encode(ours, TEXTS), plain.encode(TEXTS))
 
     def test_letters(self):
         """A tokenizer to which each letter counts, blanks too, and that puts no special token behind."""
@@ -174,6 +187,7 @@ class Sentences(common.Case):
             write_model(directory, models.draw(head='BertForSequenceClassification', num_labels=1))
             plain, ours = (CrossEncoder(directory, device='cpu') for _ in range(2))
         optimize(ours, [(16, 32)])
+        self.assertRefused('the model is a CrossEncoder; expected a SentenceTransformer', fuseplan.encode, ours, TEXTS)
         pairs = list(zip(TEXTS[:64], reversed(TEXTS[:64])))
         want, got = (torch.tensor(of.predict(pairs, batch_size=16)) for of in (plain, ours))
         self.assertLess(float((got - want).abs().max()), 1e-5)
