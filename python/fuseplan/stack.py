@@ -18,7 +18,7 @@ from .probe import tensor_of
 _MASKS = {"attention_mask", "attn_mask", "attention_bias", "src_key_padding_mask", "causal_attention_mask"}
 _HARMLESS = {"cache_position", "num_items_in_batch", "position_ids", "position_embeddings", "position_bias", "alibi",
              "bias", "rope_embeds", "sliding_window_mask", "return_dict", "padding_inputs", "use_cache",
-             "src_is_causal", "is_causal"}
+             "src_is_causal", "is_causal", "token_type_ids"}
 _UNPADDED = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx", "cu_seqlens", "max_seqlen",
              "subset_indices"}
 _INPUTS = ("hidden_states", "x", "src")

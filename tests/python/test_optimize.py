@@ -140,6 +140,14 @@ class Calls(common.Case):
         self.assertAlike((plain, ours), lambda model: model(tokens, None, places).last_hidden_state)
         self.assertEqual(stats(ours)['layers']['plain'], {'position_ids': 1})
 
+    def test_types_of_tokens(self):
+        """Models of transformers 5 without a table for them take and ignore them."""
+        if finder.transformers_5() is None:
+            self.skipTest('this version refuses them')
+        types = torch.ones(2, 20).long()
+        for name in 'distilbert', 't5', 'modernbert':
+            self.assertAlike(common.pair(name), lambda m: run(m, token_type_ids=types)[0].last_hidden_state)
+
     def test_wrong_calls(self):
         tokens = torch.ones(2, 8).long()
         self.ours.train()
