@@ -202,6 +202,13 @@ class Stack(torch.nn.Module):
         return (f"{len(d.layers)} layers {d.chain}, {d.heads} heads of {d.head_size}, ffn {d.ffn}, "
                 f"{engine.precision}, sizes {', '.join(map(str, engine.sizes))}")
 
+    def train(self, mode=True):
+        """Of the layers as well, which restore() puts back."""
+        if mode != self.training:
+            for layer in self.plain:
+                layer.train(mode)
+        return super().train(mode)
+
     # What PyTorch does to a module's weights cannot be done to the library's.
 
     def _apply(self, fn, *args, **kwargs):

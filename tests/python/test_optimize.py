@@ -278,8 +278,9 @@ class Calls(common.Case):
         self.assertIn('sizes (4, 16)', explain(self.ours))
         self.assertSame(4, 16)
         self.assertNear(run(theirs)[0].last_hidden_state, run(other)[0].last_hidden_state)
-        restore(self.ours)
+        restore(self.ours.train())
         self.assertIs(type(self.ours.encoder.layer), torch.nn.ModuleList)
+        self.assertTrue(all(module.training for one in self.ours.encoder.layer for module in one.modules()))
         self.assertEqual(self.ours.encoder._forward_pre_hooks, {})
         self.ours.half()
 
@@ -517,6 +518,14 @@ class Refusals(common.Case):
             self.assertRefused('most is 0; expected a whole number', function, model, most=0, kind=ValueError)
         self.assertRefused('progress is 5', fuseplan.tune, model, progress=5, kind=ValueError)
 
+    def test_other_calls_than_are_drawn(self):
+        model = models.draw()
+        self.assertRefused('a BertEncoder does not take what fuseplan drew for it', optimize, model.encoder, SHAPES)
+        x = torch.randn(2, 32, 32)
+        want = model.encoder(x)[0]
+        optimize(model.encoder, SHAPES, example={'hidden_states': x})
+        self.assertNear(model.encoder(x)[0], want)
+
     def test_wrong_results(self):
         model = models.draw()
         module, about = library.get(fuseplan.finder.find_stacks(model)[0][0], 'fp32', SHAPES)
@@ -526,14 +535,6 @@ class Refusals(common.Case):
                 {**weights, 'wo': weights['wo'] * 1.01} for weights in pack(stack, dtype)]
             self.assertRefused('the model is as it was', optimize, model, SHAPES, kind=fuseplan.Wrong)
         finally:
-    def test_other_calls_than_are_drawn(self):
-        model = models.draw()
-        self.assertRefused('a BertEncoder does not take what fuseplan drew for it', optimize, model.encoder, SHAPES)
-        x = torch.randn(2, 32, 32)
-        want = model.encoder(x)[0]
-        optimize(model.encoder, SHAPES, example={'hidden_states': x})
-        self.assertNear(model.encoder(x)[0], want)
-
             fuseplan.pack.pack_layers = pack
         self.assertEqual(type(model.encoder.layer), torch.nn.ModuleList)
         self.assertEqual(model.encoder._forward_pre_hooks, {})
@@ -671,23 +672,6 @@ class Cache(common.Case):
                 self.assertRefused('; FUSEPLAN_PYTHON_CACHE names another place for libraries: ' + repr(place)[:-1],
                                    optimize, models.draw(), SHAPES, kind=OSError)
 
-    def test_search(self):
-        events = []
-        model = models.draw(num_hidden_layers=1)
-        optimize(model, [(1, 8)])
-        self.assertIn('never measured', explain(model))
-        optimize(model, [(1, 8)], time_limit=20, progress=events.append)
-        self.assertNotIn('never measured', explain(model))
-        self.assertIn('searched for 20 s', explain(model))
-        plan, = model.encoder.layer.stack.engine.plans
-        self.assertIn(f"plan {plan['value']}, {plan['us_per_layer']:.1f} us a layer)", repr(model))
-        self.assertIn(f", {plan['us_per_layer']:.1f} us a layer, ", explain(model))
-        self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
-
-    def test_build_is_shown(self):
-        """In a line that goes, on a terminal."""
-        for terminal, line in (True, 'fuseplan export: builds the library'), (True, None), (False, None):
-            with contextlib.redirect_stderr(io.StringIO()) as said:
     def test_no_home(self):
         """Where there is none, no directory is named "~"."""
         self.addCleanup(os.chdir, os.getcwd())
@@ -718,18 +702,24 @@ class Cache(common.Case):
                 thread.join()
         self.assertEqual((len(found), len(set(found))), (2, 1))
 
-                said.isatty = lambda terminal=terminal: terminal
-    def test_no_home(self):
-        """Where there is none, no directory is named "~"."""
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.directory.name)
-        with mock.patch.dict(os.environ), mock.patch('pwd.getpwuid', side_effect=KeyError):
-            for name in 'HOME', 'XDG_CACHE_HOME', 'FUSEPLAN_PYTHON_CACHE':
-                os.environ.pop(name, None)
-            self.assertRefused('HOME is not set, and this user has no home; FUSEPLAN_PYTHON_CACHE names another',
-                               cache.directory, kind=OSError)
-        self.assertEqual(os.listdir(self.directory.name), [])
+    def test_search(self):
+        events = []
+        model = models.draw(num_hidden_layers=1)
+        optimize(model, [(1, 8)])
+        self.assertIn('never measured', explain(model))
+        optimize(model, [(1, 8)], time_limit=20, progress=events.append)
+        self.assertNotIn('never measured', explain(model))
+        self.assertIn('searched for 20 s', explain(model))
+        plan, = model.encoder.layer.stack.engine.plans
+        self.assertIn(f"plan {plan['value']}, {plan['us_per_layer']:.1f} us a layer)", repr(model))
+        self.assertIn(f", {plan['us_per_layer']:.1f} us a layer, ", explain(model))
+        self.assertEqual((events[0]['event'], events[-1]['event']), ('start', 'end'))
 
+    def test_build_is_shown(self):
+        """In a line that goes, on a terminal."""
+        for terminal, line in (True, 'fuseplan export: builds the library'), (True, None), (False, None):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                said.isatty = lambda terminal=terminal: terminal
                 optimize(models.draw(), SHAPES if terminal else [(1, 8)])
             self.assertEqual(said.getvalue(), f'\r{line}\r{" " * len(line)}\r' if line else '')
 
