@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { SAFETENSORS_DIMS = 8, SAFETENSORS_ERROR = 400 };
 
 struct safetensor {
@@ -65,5 +69,9 @@ struct safetensors_index {
  * caller's and must outlive *out.  0, or -1 with out->error.  Release *out in any case. */
 int safetensors_index_parse(const void *bytes, size_t len, struct safetensors_index *out);
 void safetensors_index_release(struct safetensors_index *index);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

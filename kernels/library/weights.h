@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { WEIGHTS_ERROR = 600, WEIGHTS_SHARED = 3 };
 
 struct weights {
@@ -95,5 +99,9 @@ bool weights_has_first(const struct weights_file *f);
  * `as`.  out null: only checks names, shapes and values. */
 int weights_read(const struct weights_file *f, const struct weights_as *as, int layer, int weight,
                  void *out, char error[WEIGHTS_ERROR]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -220,8 +220,13 @@ make -s -j 2 -C tables libencoder.a CFLAGS="$flags"
 cc -std=gnu17 $flags -Itables -o use_tables "$source/tests/cmd/tables.c" tables/libencoder.a -lopenblas -lm
 ./use_tables || fail "plans of several lengths with tables"
 
-# The header is for C++ too.
-echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
+# The headers are for C++ too.
+printf '#include "encoder.h"\n#include "weights.h"\n%s\n' 'int main() { weights w;
+  int result = weights_load("none", nullptr, encoder_describe(), &w); weights_release(&w); return result != -1; }' >use.cc
+# shellcheck disable=SC2086
+c++ $flags -Wall -Wextra -Ilibrary -o use_cc use.cc library/weights*.o library/safetensors*.o library/libencoder.a \
+  -lopenblas -lm
+./use_cc || fail "the reader of weights in C++"
 
 # Two libraries in one program, the other one of several sizes.
 fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name sizes -o sizes
