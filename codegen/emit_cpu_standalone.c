@@ -54,7 +54,9 @@ static const struct placeholder placeholders[] = {
              "if(NOT CMAKE_BUILD_TYPE)\n"
              "  set(CMAKE_BUILD_TYPE Release)\n"
              "endif()\n"
-             "set(FUSEPLAN_ARCH @ARCH@ CACHE STRING \"processors, such as " CPU_ARCH_EXAMPLE "\")\n"
+             "if(NOT FUSEPLAN_ARCH) # processors, such as " CPU_ARCH_EXAMPLE "\n"
+             "  set(FUSEPLAN_ARCH @ARCH@)\n"
+             "endif()\n"
              "set(LIBRARIES openblas m -fopenmp)"},
     {.name = "@CMAKE_OBJECTS@",
      .text = "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS(

@@ -16,7 +16,7 @@ if [ "$part" = written ]; then
     fuseplan export "$value" --target cpu -b 1 -s 8 -H 2 -W 8 --arch x86-64-v3 -q -o moves
     make -n -C moves | grep -q -- '-march=x86-64-v3 ' || fail "the Makefile has not the processors of --arch"
     make -n -C moves ARCH=x86-64-v2 | grep -q -- '-march=x86-64-v2 ' || fail "the Makefile takes no ARCH"
-    grep -q '^set(FUSEPLAN_ARCH x86-64-v3 ' moves/CMakeLists.txt || fail "CMake has not the processors of --arch"
+    grep -q '^  set(FUSEPLAN_ARCH x86-64-v3)' moves/CMakeLists.txt || fail "CMake has not the processors of --arch"
     make -n -C packed | grep -q -- '-march=native ' || fail "without --arch a library is for another machine"
     grep -q "'make ARCH=" packed/Makefile || fail "the Makefile does not say how to change the processors"
   fi
@@ -229,7 +229,9 @@ c++ $flags -Wall -Wextra -Ilibrary -o use_cc use.cc library/weights*.o library/s
 ./use_cc || fail "the reader of weights in C++"
 
 # Two libraries in one program, the other one of several sizes.
-fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name sizes -o sizes
+arch=native
+[ "$(uname -m)" != x86_64 ] || arch=x86-64-v2
+fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 --arch $arch -q --name sizes -o sizes
 make -s -j 2 -C sizes libsizes.a CFLAGS='-O0 -march=native -fopenmp'
 cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopenblas -lm
 ./plans || fail "plans of several sizes"
@@ -280,6 +282,9 @@ END
     cmake --build project/build -j 2 && cmake --install project/build --prefix "$prefix/project"
 } >said 2>&1 || fail "a CMake project with two libraries: $(cat said)"
 project/both || fail "two libraries in one CMake project"
+for built in "library/CMakeFiles/encoder native" "sizes/CMakeFiles/sizes $arch"; do
+  grep -q -e "-march=${built#* } " "project/build/${built% *}_objects.dir/flags.make" || fail "not the processors of --arch: $built"
+done
 readelf -d "$prefix/project/lib/libencoder.so" | grep -q NODELETE || fail "CMake's library can be unloaded"
 for name in encoder sizes; do
   for file in include/$name.h lib/lib$name.so lib/cmake/$name/$name-config.cmake lib/pkgconfig/$name.pc; do
