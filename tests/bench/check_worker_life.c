@@ -114,7 +114,6 @@ TEST_LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills))
     if (kills[_i].sandboxed && (sandbox_try() & SANDBOX_CALLS) == 0)
         return; /* nobody can tell then */
     plant("while (getenv(\"FAKE_HANG\") != NULL) pause(); honest(a);");
-    setenv("FUSEPLAN_PASS", "ASAN_OPTIONS TSAN_OPTIONS FAKE_*", 1);
     setenv("FAKE_HANG", "", 1);
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");
