@@ -20,14 +20,18 @@ int library_check_name(const char *name, struct status *st)
                              name, LONGEST - 1);
 }
 
-/* Waits for a child, and once the user wants to stop tells it to. */
+/* Waits for a child, and once the user wants to stop tells it to.  It looks again and again: a
+ * signal that came right before a call that waits would not end that. */
 static int wait_for(pid_t pid, const char *program, struct status *st)
 {
+    const struct timespec pause = {.tv_nsec = 10000000};
     int status = -1; /* where it cannot be waited for */
-    do {
-        if (session_stop != 0)
+    for (bool told = false; waitpid(pid, &status, WNOHANG) == 0; nanosleep(&pause, NULL)) {
+        bool stop = session_stop != 0;
+        if (stop && !told)
             kill(pid, SIGTERM);
-    } while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
+        told = stop;
+    }
     if (session_stop != 0)
         return status_set(st, STATUS_INTERRUPTED, "interrupted");
     return status == 0 ? 0 : status_set(st, STATUS_ENVIRONMENT, "%s failed", program);

@@ -90,6 +90,26 @@ PATH=$root/bin:$PATH expect 130 fuseplan ship --target cpu --budget 2 --model be
 grep -q 'nothing is written; what the search measured is stored, and the same command goes on from here' said ||
   fail "$(cat said)"
 unchanged "interrupted"
+# The signal comes right before make's end is waited for.
+cat >early.c <<'END'
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+    static int calls;
+    if (calls++ == 0)
+        raise(SIGTERM);
+    return wait4(pid, status, options, NULL);
+}
+END
+cc -shared -fPIC -o early.so early.c
+make_does 'exec sleep 100'
+PATH=$root/bin:$PATH expect 130 timeout 20 env LD_PRELOAD="$root/early.so" \
+  fuseplan export 41115 --target cpu -b 1 -s 8 -q -o new --build
+grep -q "interrupted in 'new'" said || fail "$(cat said)"
+rm -r new
 
 echo "no make"
 alone=$(dirname "$(command -v fuseplan)")
