@@ -118,7 +118,7 @@ void session_begin_early(void *bench)
     if (b->began_early)
         return;
     b->began_early = true;
-    if (!client_works(&b->client) && begin_worker(b, STATUS_IGNORED) == 0 &&
+    if ((client_works(&b->client) || begin_worker(b, STATUS_IGNORED) == 0) && !b->client.opened &&
         b->ops->builds_beside && !bench_waits(b))
         open_early(b);
 }
@@ -130,13 +130,17 @@ static bool build_meanwhile(void *ctx)
     return builder_advance(&b->builder);
 }
 
-static int open_tools(struct bench *b, const struct bench_options *o, const struct workload *w,
-                      struct status *st)
+static int open_places(struct bench *b, const struct bench_options *o, struct status *st)
 {
-    if ((b->target.kind == TARGET_CPU && sandbox_wanted(&b->confined, st) != 0) ||
-        cache_open(o->cache_dir, &b->cache, st) != 0 ||
-        worker_find(o->worker_path, &b->worker, st) != 0)
+    if (b->target.kind == TARGET_CPU && sandbox_wanted(&b->confined, st) != 0)
         return -1;
+    if (cache_open(o->cache_dir, &b->cache, st) != 0)
+        return -1;
+    return worker_find(o->worker_path, &b->worker, st);
+}
+
+static int open_tools(struct bench *b, const struct bench_options *o, struct status *st)
+{
     const struct toolchain_request request = {.device = b->target.device,
                                               .arch = o->arch,
                                               .compiler = o->compiler,
@@ -148,7 +152,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain.where);
     struct build_target target = build_target_of(b->target.kind, b->toolchain.where.capability,
-                                                 b->toolchain.where.libraries[0] != '\0', w);
+                                                 b->toolchain.where.libraries[0] != '\0', &b->w);
     target.precision = o->precision;
     b->builder = (struct builder){
         .cache = &b->cache,
@@ -206,17 +210,19 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
         (!o->builds_only && bench_check_memory(w, st) != 0) || open_trained(b, o, w, st) != 0 ||
-        open_tools(b, o, w, st) != 0 || build_check(&b->builder.target, w, st) != 0)
+        open_places(b, o, st) != 0 || share_masks(w, &b->mask_fd, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
-    b->builder.target.workload = &b->w;
-    if (share_masks(w, &b->mask_fd, st) != 0)
-        goto fail;
     b->client.max_memory_bytes = session_memory_bound(o->target.kind, w);
+    b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
+    if (b->ops->builds_beside && !o->builds_only)
+        begin_worker(b, STATUS_IGNORED); /* the oracle works while compilers are found */
+    if (open_tools(b, o, st) != 0 || build_check(&b->builder.target, w, st) != 0)
+        goto fail;
+    b->builder.target.workload = &b->w;
 #ifndef __SANITIZE_ADDRESS__ /* its library must be the first one */
     b->client.openmp = b->toolchain.openmp[0] != '\0' ? b->toolchain.openmp : NULL;
 #endif
-    b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
     name_verdicts(w, b);
     *out = b;
     return 0;

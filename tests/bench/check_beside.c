@@ -45,6 +45,13 @@ static void begin(void)
         c[i] = gpu_choice(b, 8 + i, 8 + i);
 }
 
+TEST(the_oracle_works_before_compilers_do)
+{
+    begin();
+    ck_assert(client_works(&b->client));
+    ck_assert(!b->client.opened);
+}
+
 /* With one compiler at a time the third one starts when the second has ended: while the first
  * segment is timed, for nobody asks for more. */
 TEST(compilers_start_while_the_device_works)
