@@ -72,11 +72,10 @@ mkfifo pipe
 export OMP_WAIT_POLICY=passive OMP_PROC_BIND=false OPENBLAS_NUM_THREADS=7
 plan/plan pipe >out 2>said &
 pid=$!
-until tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^OMP_NUM_THREADS='; do
-  kill -0 $pid || fail "it ended before it opened its file"
-done
+exec 3<pipe # waits until it has opened its file
 tr '\0' '\n' <"/proc/$pid/environ" | grep -e ^OMP_ -e ^GOMP_ -e ^OPENBLAS_ | sort >threads
-cat pipe >again.npy
+cat <&3 >again.npy
+exec 3<&-
 wait $pid
 [ -e /sys/devices/system/cpu/cpu0/topology ] || sed -i '/^OMP_PLACES={/d' threads
 printf '%s\n' GOMP_SPINCOUNT=1000 OMP_DYNAMIC=false "OMP_NUM_THREADS=$(fuseplan doctor | awk '$2 == "threads" { print $3 }')" \
