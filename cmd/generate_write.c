@@ -30,6 +30,33 @@ static int check_apart(const struct standalone *p, const char *name, struct stat
     return 0;
 }
 
+/* How often a name stands between two texts in the files. */
+static int count_of(const struct standalone *p, const char *before, const char *name,
+                    const char *behind)
+{
+    SCOPED char *part = buf_text("%s%s%s", before, name, behind);
+    int count = 0;
+    for (int i = 0; i < p->count; i++)
+        for (const char *at = p->files[i].text.ptr; (at = strstr(at, part)) != NULL; at++)
+            count++;
+    return count;
+}
+
+/* A library's model is `struct NAME`, so that no other type may have its name.  NAME.h must not
+ * stand in front of a header of the system. */
+static int check_types(const struct standalone *p, const char *name, struct status *st)
+{
+    const int types = count_of(p, "struct ", name, " {") + count_of(p, "enum ", name, " {") +
+                      count_of(p, "union ", name, " {");
+    const int headers = count_of(p, "<", name, ".h>");
+    if (types <= 1 && headers == 0)
+        return 0;
+    return status_set(st, STATUS_USAGE,
+                      "--name: '%s' is the name of a %s that the library uses; give another name, "
+                      "such as '%s_bert'",
+                      name, headers > 0 ? "header" : "type", name);
+}
+
 int generate_write(const struct options *o, const char *dir, const char *name,
                    const struct drawing *inputs, const struct finish *finish, struct status *st)
 {
@@ -44,7 +71,7 @@ int generate_write(const struct options *o, const char *dir, const char *name,
         choosing_draw_scales(inputs, &c);
     struct standalone_spec spec = choosing_spec(&c, name, inputs);
     standalone_emit(&spec, &out);
-    if (check_apart(&out, name, st) != 0)
+    if (check_apart(&out, name, st) != 0 || check_types(&out, name, st) != 0)
         return -1;
     json_auto_t *manifest =
         inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);

@@ -7,17 +7,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Words of C and C++ that no type can have for its name. */
+static const char keywords[] =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
+    "concept const consteval constexpr constinit const_cast continue co_await co_return co_yield "
+    "decltype default delete do double dynamic_cast else enum explicit export extern false float "
+    "for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator "
+    "or or_eq private protected public register reinterpret_cast requires restrict return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t "
+    "while xor xor_eq ";
+
 int library_check_name(const char *name, struct status *st)
 {
     enum { LONGEST = 40 };
     bool good = islower((unsigned char)name[0]) != 0 && strlen(name) <= LONGEST;
     for (const char *c = name; *c != '\0' && good; c++)
         good = islower((unsigned char)*c) != 0 || isdigit((unsigned char)*c) != 0 || *c == '_';
-    return good ? 0
-                : status_set(st, STATUS_USAGE,
-                             "--name: '%s' cannot begin the names of C functions; give a "
-                             "lower-case letter, then up to %d lower-case letters, digits and '_'",
-                             name, LONGEST - 1);
+    if (!good)
+        return status_set(st, STATUS_USAGE,
+                          "--name: '%s' cannot begin the names of C functions; give a lower-case "
+                          "letter, then up to %d lower-case letters, digits and '_'",
+                          name, LONGEST - 1);
+    SCOPED char *word = buf_text(" %s ", name);
+    return strstr(keywords, word) == NULL
+               ? 0
+               : status_set(st, STATUS_USAGE,
+                            "--name: '%s' is a word of C or C++; give another name, such as "
+                            "'%s_bert'",
+                            name, name);
 }
 
 /* Waits for a child, and once the user wants to stop tells it to.  It looks again and again: a

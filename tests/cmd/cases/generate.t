@@ -306,6 +306,16 @@ plan
 ## Nor is it the name of a file that the library has.
 2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name plan
 ! fuseplan export: --name: 'plan' is the name of a file that the library has already, 'plan.h'; give another name, such as 'plan_bert'
+## Nor is it one that C, a header or another type has.
+2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name new
+! fuseplan export: --name: 'new' is a word of C or C++; give another name, such as 'new_bert'
+2$ fuseplan export 41115 -b 1 -s 4 $small -q -o no --name time
+! fuseplan export: --name: 'time' is the name of a header that the library uses; give another name, such as 'time_bert'
+2$ for name in run size module plan_mask; do fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name 2>&1; done
+fuseplan export: --name: 'run' is the name of a type that the library uses; give another name, such as 'run_bert'
+fuseplan export: --name: 'size' is the name of a type that the library uses; give another name, such as 'size_bert'
+fuseplan export: --name: 'module' is the name of a type that the library uses; give another name, such as 'module_bert'
+fuseplan export: --name: 'plan_mask' is the name of a type that the library uses; give another name, such as 'plan_mask_bert'
 $ known_db k.db
 3$ fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db
 ! fuseplan export: batch 2, seq-len 128: nothing is stored in 'k.db' for b=2 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu; 'fuseplan search -b 2 -s 128 -m causal --target cpu --db k.db' measures it; known are '-b 1 -s 128 -m causal', '-b 2 -s 64 -m strided:t=8 -H 8'
