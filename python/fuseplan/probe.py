@@ -104,7 +104,7 @@ def record(model, stacks, call):
 
 def _watch(stack, seen, undo):
     def before(module, args, kwargs):
-        kwargs = dict(kwargs)
+        kwargs = {name: value for name, value in kwargs.items() if name != "output_hidden_states"}  # the model's matter
         x = args[0] if args else kwargs.pop(next((n for n in ("hidden_states", "x", "src") if n in kwargs)))
         seen.x, seen.args, seen.kwargs = x.clone(), args[1:], kwargs
 

@@ -355,6 +355,15 @@ class Heads(common.Case):
             plain, ours = common.pair(name, head=head)
             self.assertAlike((plain, ours), lambda model: run(model)[0].logits)
 
+    def test_heads_of_sounds(self):
+        """Which ask their models for hidden states."""
+        for name, head, weighted in (('wav2vec2', 'Wav2Vec2ForSequenceClassification', False),
+                                     ('hubert', 'HubertForSequenceClassification', True)):
+            plain = models.draw(name, head=head, use_weighted_layer_sum=weighted)
+            ours = optimize(copy.deepcopy(plain), [(2, 49)])
+            self.assertAlike((plain, ours), lambda model: run(model)[0].logits)
+            self.assertEqual(next(iter(stats(ours).values()))['plain'], {})
+
     def test_padding_at_token_0(self):
         tokens, mask = torch.randint(10, 64, (2, 9)), torch.ones(2, 9).long()
         mask[1, :4] = 0
