@@ -113,9 +113,9 @@ def _record(model, stacks, example, shapes):
         return [probe.record(model, stacks, lambda: probe.run_model(model, example))]
     try:
         return _record_drawn(model, stacks, most)
-    except TypeError as error:
-        raise Unsupported(f"a {type(model).__name__} does not take what fuseplan drew for it ({error}): give "
-                          "optimize() the arguments of a call, example={...}") from error
+    except (TypeError, RuntimeError) as error:
+        raise Unsupported(f"a {type(model).__name__} fails on what fuseplan drew for it ({error}): if it takes "
+                          "something else, give optimize() the arguments of a call, example={...}") from error
 
 
 def _record_drawn(model, stacks, most):

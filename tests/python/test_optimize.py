@@ -529,7 +529,9 @@ class Refusals(common.Case):
 
     def test_other_calls_than_are_drawn(self):
         model = models.draw()
-        self.assertRefused('a BertEncoder does not take what fuseplan drew for it', optimize, model.encoder, SHAPES)
+        self.assertRefused('a BertEncoder fails on what fuseplan drew for it', optimize, model.encoder, SHAPES)
+        choice = models.draw(head='BertForMultipleChoice')
+        self.assertRefused('give optimize() the arguments of a call, example', optimize, choice, SHAPES)
         x = torch.randn(2, 32, 32)
         want = model.encoder(x)[0]
         optimize(model.encoder, SHAPES, example={'hidden_states': x})
