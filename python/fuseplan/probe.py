@@ -55,8 +55,9 @@ def draw_inputs(model, batch, seq_len, lengths=None):
 
 def _input_names(model):
     main = getattr(model, "main_input_name", "input_ids")
-    both = [name for name in ("input_ids", "pixel_values") if hasattr(model.config, "text_config") and
-            hasattr(model.config, "vision_config")]
+    taken = inspect.signature(model.forward).parameters
+    both = [name for name in ("input_ids", "pixel_values") if name in taken and
+            hasattr(model.config, "text_config") and hasattr(model.config, "vision_config")]
     return both or [main]
 
 

@@ -396,6 +396,9 @@ class Heads(common.Case):
         ours = optimize(copy.deepcopy(plain), SHAPES)
         self.assertEqual(len(stats(ours)), 2)
         self.assertAlike((plain, ours), lambda model: run(model)[0].logits_per_image)
+        plain = models.shake(transformers.CLIPForImageClassification(config).eval())  # has one of them
+        ours = optimize(copy.deepcopy(plain), SHAPES)
+        self.assertAlike((plain, ours), lambda model: run(model)[0].logits)
 
 
 class Refusals(common.Case):
