@@ -113,7 +113,9 @@ def _record(model, stacks, example, shapes):
         return [probe.record(model, stacks, lambda: probe.run_model(model, example))]
     try:
         return _record_drawn(model, stacks, most)
-    except (TypeError, RuntimeError) as error:
+    except Unsupported:
+        raise
+    except Exception as error:  # of the model's own code
         raise Unsupported(f"a {type(model).__name__} fails on what fuseplan drew for it ({error}): if it takes "
                           "something else, give optimize() the arguments of a call, example={...}") from error
 
