@@ -249,5 +249,8 @@ int main(int argc, char **argv)
     device_delete(call.y);
     device_delete(call.workspace);
     encoder_destroy(handle);
-    return EXIT_SUCCESS;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "example: cannot write the time: %s\n", strerror(errno));
+    return EXIT_FAILURE;
 }

@@ -165,7 +165,10 @@ def _make(model, stack, calls, again, shapes, dtype, wanted):
     """The module for a stack, which computes what its layers do.  again(): the calls anew."""
     wish, loss = wanted["wish"], 0.0
     half = half_of(dtype, stack)
-    name = library.type_name(half if wish else dtype or stack.place[1])
+    own = stack.place[1]
+    if dtype is None and own == torch.float64:
+        raise Unsupported(f"the model is in {own}, which fuseplan's layers do not compute in: give dtype=torch.float32")
+    name = library.type_name(half if wish else dtype or own)
     module, about = library.get(stack, name, _shapes_of(model, calls, shapes), **wanted)
     if about.get("precision"):
         with _precision.rounded(stack, scales_of(wish.path), _precision.names_of(about["precision"]), half):

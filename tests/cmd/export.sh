@@ -36,6 +36,8 @@ if [ "$part" = written ]; then
   library/example --weights model.safetensors >out
   grep -q "^plan $value, .*, 2 layers: .* ms" out || fail "example --weights: $(cat out)"
   head -c 2000 model.safetensors >short.safetensors
+  library/example >/dev/full 2>said && fail "example: its output is lost, and it succeeds"
+  grep -q "^example: cannot write the time: No space left" said || fail "$(cat said)"
   library/example --weights short.safetensors 2>said && fail "it runs with a short file"
   grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
   library/example --weight model.safetensors 2>said && fail "it takes unknown options"

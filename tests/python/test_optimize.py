@@ -415,6 +415,7 @@ class Refusals(common.Case):
             ('a part in training', 'layer 2: output.dropout is in training mode',
              change(lambda m: layer(m, 2).output.dropout.train())),
             ('compiled', 'give the model to optimize() first', torch.compile(models.draw())),
+            ('fp64', 'give dtype=torch.float32', models.draw().double()),
             ('int8', 'layer 1: attention.self.query.weight is torch.int8', change(set_int8)),
             ('devices', 'spreads it over 0, cpu',
              change(lambda m: setattr(m, 'hf_device_map', {'embeddings': 'cpu', 'encoder': 0}))),
