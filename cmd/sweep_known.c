@@ -2,13 +2,14 @@
 
 const char *const sweep_state_names[ROW_STATE_COUNT] = {"missing", "cut short", "failed", "done"};
 
-/* The last search decides: one that was killed or interrupted has no end. */
+/* The last search for plans decides: one that was killed or interrupted has no end. */
 static void note_search(void *ctx, const struct db_search *s)
 {
     enum sweep_state *state = ctx;
     bool ended =
         s->stopped_by[0] != '\0' && strcmp(s->stopped_by, search_stop_names[STOP_INTERRUPTED]) != 0;
-    *state = ended ? ROW_DONE : ROW_CUT_SHORT;
+    if (search_chose_plans(s, 0)) /* a row names no precision */
+        *state = ended ? ROW_DONE : ROW_CUT_SHORT;
 }
 
 static void note_device(struct table_row *row, const struct db_study *s)

@@ -13,13 +13,12 @@ struct reader {
     struct past *out;
 };
 
-/* Whether a search was one for plans of this precision. */
-static bool is_ours(const struct db_search *s, unsigned precision)
+bool search_chose_plans(const struct db_search *s, unsigned precision)
 {
     json_auto_t *options = json_loads(s->options, 0, NULL);
     json_int_t found = json_integer_value(json_object_get(options, "precision"));
-    return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, "precisions") != 0 &&
-           found == (json_int_t)precision;
+    return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, STRATEGY_AGAIN) != 0 &&
+           strcmp(s->strategy, "precisions") != 0 && found == (json_int_t)precision;
 }
 
 /* Whether a search that its time limit ended had at least as much time for the same work.  An
@@ -63,7 +62,7 @@ void past_options(const struct tune_options *o, unsigned precision, struct buf *
 static void read_search(void *ctx, const struct db_search *s)
 {
     const struct reader *r = ctx;
-    if (!is_ours(s, r->precision))
+    if (!search_chose_plans(s, r->precision))
         return;
     r->out->searched = true;
     r->out->time_spent |= spent_our_time(r->o, s);

@@ -56,7 +56,10 @@ static int best_again(struct tuner *t, struct search_result *found, struct statu
     db_best_release(&best);
     if (phase_baselines(t, found, st) != 0)
         return -1;
-    return found->stopped_by == STOP_SPACE ? compare_again(t, p, st) : 0;
+    if (found->stopped_by != STOP_SPACE)
+        return 0;
+    found->stopped_by = STOP_DONE;
+    return compare_again(t, p, st);
 }
 
 /* Schedules in plans, and the finals. */
@@ -231,10 +234,10 @@ int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
     *out = (struct tune_report){.best.value = -1};
     int result = tuner_open(t, st);
     if (result == 0)
-        result = tuner_run(t, "again", &course_again, &found, st);
+        result = tuner_run(t, STRATEGY_AGAIN, &course_again, &found, st);
     if (result == 0)
         result = report_fill(t, found.stopped_by, out, st);
-    if (result == 0 && found.stopped_by == STOP_SPACE)
+    if (result == 0 && found.stopped_by == STOP_DONE)
         out->stopped_by = NULL;
     tuner_free(t);
     return result;

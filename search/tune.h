@@ -75,6 +75,9 @@ int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
                struct tune_report *out, struct status *st);
 void tune_report_release(struct tune_report *r);
 
+/* Whether a search chose plans of this precision, and did not only time some that are known. */
+bool search_chose_plans(const struct db_search *s, unsigned precision);
+
 /* ---- ahead.c ------------------------------------------------------------------------------- */
 
 /* The choices that a search of the bench's workload would build first, and their number: the

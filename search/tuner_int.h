@@ -11,6 +11,8 @@ struct past {
     bool time_spent; /* one had this search's time limit or a longer one, and spent it */
 };
 
+#define STRATEGY_AGAIN "again" /* of tune_again() */
+
 /* Appends the options that are stored with a search, as JSON. */
 void past_options(const struct tune_options *o, unsigned precision, struct buf *out);
 

@@ -53,6 +53,16 @@ sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
+echo "what only timed known plans is no search of a row"
+for strategy in bench again precisions; do
+  cp all.db timed.db
+  sqlite3 timed.db "UPDATE search SET stopped_by = 'interrupted';
+    INSERT INTO search SELECT lower(hex(randomblob(16))), study, '$strategy', '{}', '2999-01-01T00:00:00.000Z',
+      '2999-01-01T00:00:01.000Z', 'done' FROM search; VACUUM"
+  sweep plan --db timed.db --format json >out
+  [ "$(grep -c '"state": *"cut short"' out)" = 3 ] || fail "$strategy ended searches that were interrupted: $(cat out)"
+done
+
 # A fuseplan whose workers note what they are asked, and serve once there is no file `hold`.
 mkdir watched
 cp "$(command -v fuseplan)" watched/

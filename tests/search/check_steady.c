@@ -95,6 +95,12 @@ TEST(report_names_an_unstable_plan)
 
 /* ---- times taken anew ------------------------------------------------------------------------ */
 
+static void keep_again(void *ctx, const struct db_search *s)
+{
+    if (strcmp(s->strategy, "again") == 0)
+        snprintf(ctx, 16, "%s", s->stopped_by);
+}
+
 TEST(best_and_baselines_are_timed_anew)
 {
     run();
@@ -111,6 +117,12 @@ TEST(best_and_baselines_are_timed_anew)
     ck_assert_int_eq(report.new_trials, 0);
     ck_assert(isfinite(report.baselines[0].speedup.low));
     ck_assert_ptr_null(report.stopped_by);
+    ck_assert(!report.certainty.known); /* a budget ended the search */
+    char ended[16] = "";
+    int64_t study;
+    OK(study_open(bench, db, &study, &st));
+    OK(db_searches(db, study, keep_again, ended, &st));
+    ck_assert_str_eq(ended, "done");
     int calls = fake.calls;
     run(); /* nothing is owed */
     ck_assert_int_eq(fake.calls, calls);
