@@ -85,15 +85,28 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
     return baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
 }
 
+/* Counts what is stored, also by searches beside this one. */
+static int fill_counts(const struct tuner *t, struct tune_report *out, struct status *st)
+{
+    SCOPED_BY(history_release) struct history stored = {.count = 0};
+    if (study_history(t->db, t->study, &stored, st) != 0)
+        return -1;
+    out->total_trials = stored.count;
+    out->space_trials = history_count_in(&stored, t->space, t->space_count);
+    for (int i = 0; i < stored.count; i++) {
+        out->failed_trials += stored.items[i].outcome.status == TRIAL_FAILED;
+        out->censored_trials += stored.items[i].outcome.status == TRIAL_CENSORED;
+    }
+    return 0;
+}
+
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st)
 {
     *out = (struct tune_report){
         .best = no_best,
         .new_trials = t->new_trials,
-        .total_trials = t->history.count,
         .space = t->space_count,
-        .space_trials = history_count_in(&t->history, t->space, t->space_count),
         .stopped_by = search_stop_names[stopped_by],
         .indistinct = history_indistinct(&t->history),
         .drift = anchor_drift(t),
@@ -103,10 +116,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         const struct observation *o = &t->history.items[i];
         bool asked_for = baselines_have(&t->o->baselines, o->plan);
         out->proposed[asked_for ? SIGNAL_NONE : o->by]++;
-        out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
-        out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
-    if (fill_best(t, out, st) != 0 || learn_study(t, stopped_by, out, st) != 0 ||
+    if (fill_counts(t, out, st) != 0 || fill_best(t, out, st) != 0 || learn_study(t, stopped_by, out, st) != 0 ||
         fill_certainty(t, stopped_by, out, st) != 0) {
         tune_report_release(out);
         return -1;

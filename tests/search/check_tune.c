@@ -36,6 +36,28 @@ TEST(finds_stores_and_reports)
     ck_assert(!isnan(report.model_spearman));
 }
 
+static void store_beside(void *ctx, const struct tune_state *state)
+{
+    (void)state;
+    bool *stored = ctx;
+    if (!*stored)
+        plant_plan(40011, 1e9);
+    *stored = true;
+}
+
+/* Another search stores a plan meanwhile, which this one does not read. */
+TEST(plans_of_searches_beside_it_are_counted)
+{
+    bool stored = false;
+    options.step = store_beside;
+    options.ctx = &stored;
+    run();
+    ck_assert_int_eq(report.new_trials, 20);
+    ck_assert_int_eq(report.total_trials, read_back()->plans);
+    ck_assert_int_eq(report.space_trials, read_back()->plans);
+    ck_assert_int_eq(report.total_trials, 21);
+}
+
 /* _i: its budget is spent, or it has converged. */
 TEST_LOOP(ended_search_measures_nothing, 0, 2)
 {
