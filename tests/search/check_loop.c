@@ -228,6 +228,17 @@ TEST_LOOP(noise_hides_differences, 0, 2)
     ck_assert_double_eq_tol(history_noise(&history), 1.96 * noise, 1e-12);
 }
 
+/* A single plan differs from none. */
+TEST(few_plans_do_not_tell_noise)
+{
+    struct outcome equal = {.status = TRIAL_OK, .ms = 1, .noise = 0.05};
+    for (int i = 0; i < 6; i++) {
+        ck_assert(!history_indistinct(&history));
+        history_add(&history, space.space[i], equal);
+    }
+    ck_assert(history_indistinct(&history));
+}
+
 /* Twelve where noise may hide the winner, four where it cannot. */
 TEST_LOOP(finalists_by_noise, 0, 2)
 {
