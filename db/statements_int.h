@@ -186,9 +186,12 @@ X(PLAN_VALUES, "SELECT DISTINCT plan FROM trial WHERE study = ? AND precision = 
                " AND plan IS NOT NULL ORDER BY plan")
 
 X(SEARCH_ID, "SELECT lower(hex(randomblob(16)))")
+/* The last search of a study is the newest, though the clock went back. */
 X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"
-              " VALUES (?,?,?,?,?)")
-X(SEARCH_END, "UPDATE search SET stopped_by = ?, ended_utc = ? WHERE id = ?")
+              " VALUES (?1,?2,?3,?4, max(?5, coalesce((SELECT"
+              " strftime('%Y-%m-%dT%H:%M:%fZ', max(started_utc), '+0.001 seconds')"
+              " FROM search WHERE study = ?2), '')))")
+X(SEARCH_END, "UPDATE search SET stopped_by = ?, ended_utc = max(?, started_utc) WHERE id = ?")
 X(SEARCH_PUT, "INSERT INTO search (id, study, strategy, options, started_utc) VALUES (?,?,?,?,?)"
               " ON CONFLICT DO NOTHING")
 /* Of a search in two databases, one may be a copy from before it ended. */

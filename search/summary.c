@@ -117,8 +117,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         bool asked_for = baselines_have(&t->o->baselines, o->plan);
         out->proposed[asked_for ? SIGNAL_NONE : o->by]++;
     }
-    if (fill_counts(t, out, st) != 0 || fill_best(t, out, st) != 0 || learn_study(t, stopped_by, out, st) != 0 ||
-        fill_certainty(t, stopped_by, out, st) != 0) {
+    if (fill_counts(t, out, st) != 0 || fill_best(t, out, st) != 0 ||
+        learn_study(t, stopped_by, out, st) != 0 || fill_certainty(t, stopped_by, out, st) != 0) {
         tune_report_release(out);
         return -1;
     }

@@ -214,6 +214,20 @@ TEST(searches_have_ids_of_their_own)
     ck_assert_str_eq(first, "");
 }
 
+/* The clock goes back while a search runs, and before the next one. */
+TEST(last_search_is_the_newest)
+{
+    char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE];
+    OK(db_search_start(db, study, "guided", "{}", first, &st));
+    exec_sql(db->handle, "UPDATE search SET started_utc = '2999-01-01T00:00:00.999Z'");
+    OK(db_search_end(db, first, "budget", &st));
+    OK(db_search_start(db, study, "random", "{}", second, &st));
+    expect_sql(db->handle, 1, "SELECT count(*) FROM search WHERE ended_utc = started_utc");
+    expect_sql(db->handle, 1,
+               "SELECT count(*) FROM search WHERE started_utc = '2999-01-01T00:00:01.000Z'"
+               " AND strategy = 'random'");
+}
+
 /* Of a study and of a file, each under its name. */
 TEST(model_replaces_the_one_of_its_name)
 {
