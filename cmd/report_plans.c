@@ -5,15 +5,13 @@ struct tried {
     enum trial_status status;
     struct interval us; /* a layer */
     double alone_us;    /* a layer: the sum of its kernels alone */
-    int at_s;           /* seconds since the first trial */
 };
 
 struct plans {
     int layers, count;
     struct tried *items;
     struct segment_times times;
-    time_t first;
-    char first_utc[CLOCK_UTC_SIZE];
+    char first_utc[CLOCK_UTC_SIZE], last_utc[CLOCK_UTC_SIZE]; /* of plans and of finals */
     json_t *searches; /* where each search begins */
     char search[HASH_TEXT_SIZE];
     json_t *reasons; /* {reason: how many plans failed for it} */
@@ -21,10 +19,14 @@ struct plans {
 
 /* ---- the trials ------------------------------------------------------------------------------ */
 
-static time_t seconds_of(const char *utc)
+static int note_time(void *ctx, const struct db_trial *row)
 {
-    struct tm when = {.tm_year = 0};
-    return strptime(utc, "%Y-%m-%dT%H:%M:%S", &when) != NULL ? timegm(&when) : 0;
+    struct plans *p = ctx;
+    if (p->first_utc[0] == '\0' || strcmp(row->stored_utc, p->first_utc) < 0)
+        snprintf(p->first_utc, sizeof(p->first_utc), "%s", row->stored_utc);
+    if (strcmp(row->stored_utc, p->last_utc) > 0)
+        snprintf(p->last_utc, sizeof(p->last_utc), "%s", row->stored_utc);
+    return 0;
 }
 
 static void note_search(struct plans *p, const struct db_trial *row)
@@ -47,10 +49,6 @@ static int keep(void *ctx, const struct db_trial *row)
 {
     struct plans *p = ctx;
     double us = 1e3 / p->layers;
-    if (p->count == 0) {
-        p->first = seconds_of(row->stored_utc);
-        snprintf(p->first_utc, sizeof(p->first_utc), "%s", row->stored_utc);
-    }
     p->items = mem_room(p->items, (size_t)p->count, sizeof(*p->items));
     note_search(p, row);
     if (row->status == TRIAL_FAILED)
@@ -61,9 +59,8 @@ static int keep(void *ctx, const struct db_trial *row)
         .status = row->status,
         .us = interval_times(us, db_trial_ms(row)),
         .alone_us = 1e3 * additive_ms(&p->times, plan),
-        .at_s = (int)(seconds_of(row->stored_utc) - p->first),
     };
-    return 0;
+    return note_time(p, row);
 }
 
 /* The rank correlation of the sums with the times of the plans that ran; null if a sum is unknown
@@ -88,7 +85,7 @@ static json_t *correlation(const struct plans *p)
 static json_t *columns_json(const struct plans *p)
 {
     json_t *value = json_array(), *status = json_array(), *us = json_array(), *low = json_array(),
-           *high = json_array(), *alone = json_array(), *at = json_array();
+           *high = json_array(), *alone = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct tried *t = &p->items[i];
         json_array_append_new(value, json_integer(plan_value(t->plan)));
@@ -97,10 +94,9 @@ static json_t *columns_json(const struct plans *p)
         json_array_append_new(low, json_number(t->us.low));
         json_array_append_new(high, json_number(t->us.high));
         json_array_append_new(alone, json_number(t->alone_us));
-        json_array_append_new(at, json_integer(t->at_s));
     }
-    return json_pack("{so so so so so so so}", "value", value, "status", status, "us", us, "low_us",
-                     low, "high_us", high, "alone_us", alone, "at_s", at);
+    return json_pack("{so so so so so so}", "value", value, "status", status, "us", us, "low_us",
+                     low, "high_us", high, "alone_us", alone);
 }
 
 int report_plans_add(const struct reported *r, json_t *data, struct status *st)
@@ -109,10 +105,13 @@ int report_plans_add(const struct reported *r, json_t *data, struct status *st)
     p.searches = json_array();
     p.reasons = json_object();
     int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);
+    if (result == 0)
+        result = db_trial_times(r->db, r->study, DB_TRIAL_FINAL, note_time, &p, st);
     json_object_set_new(data, "plans",
-                        json_pack("{so so so so ss}", "columns", columns_json(&p), "searches",
+                        json_pack("{so so so so ss ss}", "columns", columns_json(&p), "searches",
                                   p.searches, "reasons", p.reasons, "alone_spearman",
-                                  correlation(&p), "first_utc", p.first_utc));
+                                  correlation(&p), "first_utc", p.first_utc, "last_utc",
+                                  p.last_utc));
     free(p.items);
     return result;
 }

@@ -19,11 +19,10 @@ function ratio(baseline) {
 /* ---- the head ---------------------------------------------------------------------------------- */
 
 function showHead() {
-  const last = Math.max(...plans.at_s), until = new Date(Date.parse(data.plans.first_utc) + 1000 * last);
   const title = `Batch ${workload.batch}, ${workload.seq_len} tokens, attention mask ${data.mask.text}`;
   document.title = `fuseplan: ${title}`;
   at("title").textContent = title;
-  at("subtitle").textContent = `${data.device.name}, ${workload.dtype}, ${count(workload.layers, "layer")} of ${count(workload.heads, "head")}, measured until ${day(until.toISOString())}`;
+  at("subtitle").textContent = `${data.device.name}, ${workload.dtype}, ${count(workload.layers, "layer")} of ${count(workload.heads, "head")}, measured until ${day(data.plans.last_utc)}`;
   const figures = [["Best plan", String(best.value), `${count(best.segments.length, "kernel")} a layer`],
     ["Time of a layer", `${timeText(best.us_per_layer)} ${unit.name}`, best.ci_low_ms === null ? "" : `95 %: ${timeText(best.ci_low_ms * perLayer)} to ${timeText(best.ci_high_ms * perLayer)} ${unit.name}`]];
   for (const baseline of data.baselines)
@@ -231,6 +230,10 @@ const wholeTicks = { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 500
 /* ---- the search ---------------------------------------------------------------------------------- */
 
 function showConvergence() {
+  if (ranked.length === 0) {
+    at("convergence-text").textContent = "What the search measured is not known: a pack has the best plan alone.";
+    return;
+  }
   const steps = [];
   let least = Infinity;
   plans.value.forEach((_, i) => {
@@ -255,7 +258,7 @@ function showConvergence() {
 
 function showPlans() {
   const spread = (value) => ((value * 2654435761 >>> 0) / 2 ** 32 - 0.5) * 0.76; /* apart, the same each time */
-  addChart(at("plans-chart"), { ...planChart, height: 460, lines: [], xLabel: "kernels a layer",
+  if (ranked.length > 0) addChart(at("plans-chart"), { ...planChart, height: 460, lines: [], xLabel: "kernels a layer",
     label: `Times of ${planCount} by their number of kernels. Arrow keys go from plan to plan, Enter shows the command that repeats it.`,
     points: planPoints((i) => segmentsOf(plans.value[i]).length + spread(plans.value[i])),
     xAxis: wholeTicks });
@@ -310,7 +313,7 @@ function showPrecisions() {
 function showPrediction() {
   const points = planPoints((i) => inUnit(plans.alone_us[i])), figure = data.plans.alone_spearman;
   if (points.length === 0) {
-    at("prediction-text").textContent = "There is no prediction: not all kernels of the plans were timed alone.";
+    at("prediction-text").textContent = `There is no prediction: ${ranked.length > 0 ? "not all kernels of the plans were timed alone" : "no plan of a search is known"}.`;
     return;
   }
   const ends = points.reduce(([low, high], point) => [Math.min(low, point.x, point.y), Math.max(high, point.x, point.y)], [Infinity, 0]);

@@ -28,6 +28,17 @@ jq -e '.plans.columns | (.value | unique) == [range(32768; 49152)] and all(.[]; 
 
 jq -e '.best.unstable == null and (.database | endswith("suite.db"))' data.json >jq.txt || fail "unstable, or no database"
 
+# What was timed again is the newest; of a pack nothing else is known.
+stored="SELECT min(stored_utc), max(stored_utc) FROM trial WHERE kind <> 'segment'"
+for kind in none plan; do
+  change "$FUSEPLAN_DB" "UPDATE trial SET stored_utc = '2030-01-02T03:04:05.678Z' WHERE kind = 'final';
+    DELETE FROM choice WHERE trial IN (SELECT id FROM trial WHERE kind = '$kind'); DELETE FROM trial WHERE kind = '$kind'"
+  fuseplan report -q -o again.html
+  sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' again.html |
+    jq -r '.[0].plans | "\(.first_utc)|\(.last_utc)"' >times
+  [ "$(cat times)" = "$(sqlite3 "$FUSEPLAN_DB" "$stored")" ] || fail "measured from and until: $(cat times)"
+done
+
 # One file: nothing that a browser would load.
 for load in ' src=' '@import' 'url(' 'fetch(' XMLHttpRequest 'import(' 'href="http' sendBeacon '{{'; do
   grep -qF -e "$load" page.html && fail "the page has '$load'"
