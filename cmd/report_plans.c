@@ -12,8 +12,7 @@ struct plans {
     struct tried *items;
     struct segment_times times;
     char first_utc[CLOCK_UTC_SIZE], last_utc[CLOCK_UTC_SIZE]; /* of plans and of finals */
-    json_t *searches; /* where each search begins */
-    char search[HASH_TEXT_SIZE];
+    json_t *searches; /* {search: its strategy}; both are empty where it is unknown */
     json_t *reasons; /* {reason: how many plans failed for it} */
 };
 
@@ -29,15 +28,6 @@ static int note_time(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-static void note_search(struct plans *p, const struct db_trial *row)
-{
-    if (strcmp(p->search, row->search) == 0 && p->count > 0)
-        return;
-    snprintf(p->search, sizeof(p->search), "%s", row->search);
-    json_array_append_new(p->searches, json_pack("{si ss ss}", "plan", p->count, "strategy",
-                                                 row->strategy, "utc", row->stored_utc));
-}
-
 static void note_reason(struct plans *p, const struct db_trial *row)
 {
     SCOPED char *reason = trial_reason(row);
@@ -50,7 +40,7 @@ static int keep(void *ctx, const struct db_trial *row)
     struct plans *p = ctx;
     double us = 1e3 / p->layers;
     p->items = mem_room(p->items, (size_t)p->count, sizeof(*p->items));
-    note_search(p, row);
+    json_object_set_new(p->searches, row->search, json_string(row->strategy));
     if (row->status == TRIAL_FAILED)
         note_reason(p, row);
     struct plan plan = plan_from_value((unsigned)row->value);
@@ -102,7 +92,7 @@ static json_t *columns_json(const struct plans *p)
 int report_plans_add(const struct reported *r, json_t *data, struct status *st)
 {
     struct plans p = {.layers = r->workload->layers, .times = r->times};
-    p.searches = json_array();
+    p.searches = json_object();
     p.reasons = json_object();
     int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);
     if (result == 0)

@@ -244,13 +244,13 @@ function showConvergence() {
   });
   const found = steps.length > 0 ? steps[steps.length - 1][0] : 0, total = plans.value.length;
   if (found > 0) steps.push([total, inUnit(least)]);
-  const imported = data.plans.searches.every((search) => !search.strategy); /* in an order of its own */
+  const strategies = Object.values(data.plans.searches);
+  const imported = strategies.every((strategy) => !strategy); /* in an order of its own */
   const near = steps.find(([, time]) => time <= 1.01 * inUnit(least));
   addChart(at("convergence-chart"), { ...planChart, label: `Times of ${planCount} in the order measured, and the best so far. Arrow keys go from plan to plan.`,
     xLabel: "plans measured", xLog: total > 200, xAxis: wholeTicks, points: planPoints((i) => i + 1),
     lines: [{ label: "best so far", color: "text", points: steps, stepped: true }] });
-  const strategies = [...new Set(data.plans.searches.map((search) => search.strategy || "unknown"))].join(", ");
-  at("convergence-text").textContent = `${planCount} in ${count(data.plans.searches.length, "search").replace("searchs", "searches")} (${strategies}). ` +
+  at("convergence-text").textContent = `${planCount} in ${count(strategies.length, "search").replace("searchs", "searches")} (${[...new Set(strategies)].map((strategy) => strategy || "unknown").join(", ")}). ` +
     (imported ? "They were imported, and in which order they were measured is not known. " :
       near ? `Plan number ${near[0].toLocaleString("en")} was within 1 % of the fastest time, plan number ${found.toLocaleString("en")} had it. ` : "") +
     (total > 200 ? "The scale of the plans is logarithmic." : "");

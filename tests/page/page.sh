@@ -28,6 +28,14 @@ jq -e '.plans.columns | (.value | unique) == [range(32768; 49152)] and all(.[]; 
 
 jq -e '.best.unstable == null and (.database | endswith("suite.db"))' data.json >jq.txt || fail "unstable, or no database"
 
+# Two searches that ran at the same time are two.
+change "$FUSEPLAN_DB" "INSERT INTO search SELECT column1, study.id, column2, '{}', created_utc, NULL, NULL
+    FROM study, (VALUES ('a', 'guided'), ('b', 'random'));
+  UPDATE trial SET search = iif(plan % 2, 'a', 'b') WHERE kind = 'plan'"
+fuseplan report -q -o again.html
+sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' again.html >again.json
+jq -e '.[0].plans.searches | length == 2' again.json >jq.txt || fail "searches: $(cat jq.txt)"
+
 # What was timed again is the newest; of a pack nothing else is known.
 stored="SELECT min(stored_utc), max(stored_utc) FROM trial WHERE kind <> 'segment'"
 for kind in none plan; do
