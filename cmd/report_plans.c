@@ -13,7 +13,7 @@ struct plans {
     struct segment_times times;
     char first_utc[CLOCK_UTC_SIZE], last_utc[CLOCK_UTC_SIZE]; /* of plans and of finals */
     json_t *searches; /* {search: its strategy}; both are empty where it is unknown */
-    json_t *reasons; /* {reason: how many plans failed for it} */
+    json_t *reasons;  /* {reason: how many plans failed for it} */
 };
 
 /* ---- the trials ------------------------------------------------------------------------------ */

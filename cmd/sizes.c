@@ -32,8 +32,12 @@ void sizes_add(const struct workload *w, int value, double ms,
             sizes.baselines[i] = plan_value(baselines[i].plan);
     }
     json_t *ratios = json_array();
-    for (int i = 0; i < sizes.count && i < count; i++)
-        json_array_append_new(ratios, json_number(baselines[i].speedup.median));
+    for (int k = 0; k < sizes.count; k++) { /* another search may have had others */
+        int i = 0;
+        while (i < count && plan_value(baselines[i].plan) != sizes.baselines[k])
+            i++;
+        json_array_append_new(ratios, json_number(i < count ? baselines[i].speedup.median : NAN));
+    }
     add_row(w->batch, w->seq_len, value, 1e3 * ms / w->layers, verdict, ratios);
 }
 
