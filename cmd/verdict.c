@@ -21,7 +21,7 @@ bool verdict_is_certain(const struct tune_report *r)
 
 const char *verdict_word(const struct tune_report *r)
 {
-    bool compared = false;
+    bool compared = false, alone = r->baseline_count == 0 && r->best.final;
     if (r->best.value < 0)
         return "no plan ran";
     if (!verdict_is_certain(r))
@@ -34,7 +34,7 @@ const char *verdict_word(const struct tune_report *r)
         if (isfinite(b->speedup.median) && baseline_ties(b))
             return "a tie";
     }
-    return compared ? "faster" : "not compared";
+    return compared ? "faster" : alone ? "fastest" : "not compared";
 }
 
 /* The command that measures the best plan and the baselines anew.  what: it does. */

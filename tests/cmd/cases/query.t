@@ -38,16 +38,19 @@ rank,value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,us_per_layer,compare
 $ fuseplan query --target cpu -b 2 -s 64 -m strided:t=8 -H 8 -q --top 2 --format ndjson | grep -o '"top":.*'
 "top":[{"rank":1,"value":43690,"fused":"","segments":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,5],[6,6],[7,7],[8,8],[9,9],[10,10],[11,11],[12,12],[13,13],[14,14]],"handwritten":false,"median_ms":50.0,"ci_low_ms":49.5,"ci_high_ms":50.5,"us_per_layer":4166.66667,"compared":false,"times_best":1.0}]}
 === query baselines of several searches
-## A ratio stands below the baseline that it is of.
+## A ratio stands below the baseline that it is of; a search without baselines has compared its finalists.
 $ grep -e '"format"' -e 0d73146f87846a86 "$CASES/../data/known.ndjson" >one.txt
 $ sed 's/0d73146f87846a86/1d73146f87846a86/; s/5047baf0/6047baf0/g; s/b=1 s=128/b=2 s=128/; s/"batch":1/"batch":2/
 > s/baselines[^]]*]/baselines\\": [36507, 43690]/' one.txt >two.txt
-$ fuseplan db import one.txt two.txt --db k.db -q >out
-$ fuseplan query --target cpu -b 1,2 -s 128 -m causal -q --format markdown --db k.db
+$ sed 's/0d73146f87846a86/2d73146f87846a86/; s/5047baf0/7047baf0/g; s/b=1 s=128/b=3 s=128/; s/"batch":1/"batch":3/
+> s/baselines[^]]*]/baselines\\": []/' one.txt >three.txt
+$ fuseplan db import one.txt two.txt three.txt --db k.db -q >out
+$ fuseplan query --target cpu -b 1,2,3 -s 128 -m causal -q --format markdown --db k.db
 | batch | seq-len | plan | us/layer | x unfused 43690 | x fused 41115 | verdict |
 | --- | --- | --- | --- | --- | --- | --- |
 | 1 | 128 | 41115 | 9000.0 | 1.09 | 1.00 | a baseline |
 | 2 | 128 | 41115 | 9000.0 | 1.09 | - | faster |
+| 3 | 128 | 41115 | 9000.0 | - | - | fastest |
 === best
 ## 'best' is the best plan known, wherever a workload is given.
 $ known_db k.db
