@@ -43,7 +43,6 @@ void verdict_print(const struct options *o, const struct tune_report *r, bool el
 
 /* Why the times cannot be relied on, and of which plan that is; "" if they can. */
 const char *verdict_doubt(const struct tune_report *r, unsigned *value);
-bool verdict_is_certain(const struct tune_report *r);
 const char *verdict_word(const struct tune_report *r); /* "faster", "a tie", ... */
 
 /* ---- next.c: commands to go on with ---------------------------------------------------------- */

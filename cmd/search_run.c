@@ -112,8 +112,5 @@ int search_end(const struct options *o, const struct tune_report *r)
         note(o, "no plan was tried within the time limit; raise --time-limit");
     else if (r->best.value < 0)
         note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
-    else if (r->new_trials == 0 && r->stopped_by == search_stop_names[STOP_TIME] &&
-             verdict_is_certain(r))
-        note(o, "an earlier search spent as much time as --time-limit allows; raise it to go on");
     return session_stop != 0 ? EXIT_INTERRUPTED : r->best.value < 0 ? EXIT_NO_RESULT : EXIT_SUCCESS;
 }

@@ -13,18 +13,13 @@ const char *verdict_doubt(const struct tune_report *r, unsigned *value)
     return r->unstable;
 }
 
-bool verdict_is_certain(const struct tune_report *r)
-{
-    unsigned value;
-    return r->best.value >= 0 && verdict_doubt(r, &value)[0] == '\0';
-}
-
 const char *verdict_word(const struct tune_report *r)
 {
+    unsigned value;
     bool compared = false, alone = r->baseline_count == 0 && r->best.final;
     if (r->best.value < 0)
         return "no plan ran";
-    if (!verdict_is_certain(r))
+    if (verdict_doubt(r, &value)[0] != '\0')
         return "unstable";
     for (int i = 0; i < r->baseline_count; i++) {
         const struct baseline_time *b = &r->baselines[i];

@@ -164,6 +164,11 @@ END
   fuseplan query $workload --db noisy.db >found
   grep -q "on a quiet machine 'fuseplan search -b 1 .* --db noisy.db --again' times it anew" found ||
     fail "query: no remedy of noise: $(cat found)"
+  sqlite3 "$FUSEPLAN_DB" ".backup spent.db"
+  change spent.db "UPDATE search SET stopped_by = 'time', options = json_set(options, '\$.time_limit_s', 3600);
+    DELETE FROM sample; UPDATE trial SET conditions = '', sample_count = 0, median_ms = 1, ci_low_ms = 1, ci_high_ms = 1"
+  expect 0 fuseplan search $workload --space 41115 --time-limit 1h --db spent.db
+  [ "$(grep -c 'an earlier search spent' said)" -eq 1 ] || fail "search: did not say once that its limit is spent"
   fuseplan search $workload --space 41115 --budget 2 --baseline 4,3 >found 2>said
   grep -q '4 names the same plan as 32772' said || fail "search: did not say what plan 4 is"
   [ "$(grep -c '\(times as fast as 3277[12]\| faster than baseline 3277[12]\)$' found)" -eq 2 ] || fail "search: not the baselines added"
