@@ -43,8 +43,8 @@ for kind in none plan; do
     DELETE FROM choice WHERE trial IN (SELECT id FROM trial WHERE kind = '$kind'); DELETE FROM trial WHERE kind = '$kind'"
   fuseplan report -q -o again.html
   sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' again.html |
-    jq -r '.[0].plans | "\(.first_utc)|\(.last_utc)"' >times
-  [ "$(cat times)" = "$(sqlite3 "$FUSEPLAN_DB" "$stored")" ] || fail "measured from and until: $(cat times)"
+    jq -r '.[0].plans | "\(.first_utc)|\(.last_utc)"' >measured
+  [ "$(cat measured)" = "$(sqlite3 "$FUSEPLAN_DB" "$stored")" ] || fail "measured from and until: $(cat measured)"
 done
 
 # One file: nothing that a browser would load.
