@@ -126,15 +126,14 @@ struct bench {
     struct cache cache;
     struct toolchain toolchain;
     struct builder builder;
-    struct buf worker; /* path of its program */
-    int mask_fd;       /* the mask's bits in memory, inherited by the worker */
-    bool confined; /* workers are: a CPU's run candidates; a GPU's driver needs what a sandbox takes
-                    */
+    struct buf worker;    /* path of its program */
+    int mask_fd;          /* the mask's bits in memory, inherited by the worker */
+    bool confined;        /* whether the worker is to be in a sandbox */
     const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
     struct turn *turn;              /* may be null */
     double turn_s;                  /* when it came, if another session had the device until then */
-    bool began_early;               /* a compiler ran; with the first one a worker is started */
+    bool began_early;               /* a compiler ran: session_begin_early() was called */
     struct limits limits;           /* as the worker says */
     double oracle_left_s;           /* likewise */
     struct lock_wait wait;          /* for the device; limit_s is set for each turn */

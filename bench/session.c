@@ -110,8 +110,9 @@ static void open_early(struct bench *b)
     lock_drop(lock);
 }
 
-/* Called where compilers run.  Only the first time, when no call of a worker is under way: the call
- * itself notices the end of its worker. */
+/* Called where compilers run: starts the worker that bench_open() did not start or that has ended,
+ * and opens a GPU.  Only the first time, when no call of a worker is under way: the call itself
+ * notices the end of its worker. */
 void session_begin_early(void *bench)
 {
     struct bench *b = bench;
@@ -130,6 +131,8 @@ static bool build_meanwhile(void *ctx)
     return builder_advance(&b->builder);
 }
 
+/* A CPU's worker runs candidates itself.  A GPU's does not, and its driver needs what a sandbox
+ * would keep from it. */
 static int open_places(struct bench *b, const struct bench_options *o, struct status *st)
 {
     if (b->target.kind == TARGET_CPU && sandbox_wanted(&b->confined, st) != 0)

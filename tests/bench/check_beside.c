@@ -52,6 +52,20 @@ TEST(the_oracle_works_before_compilers_do)
     ck_assert(!b->client.opened);
 }
 
+/* Compilers that begin after the device is open, as where the first plan is cached, leave it. */
+TEST(device_is_opened_once)
+{
+    begin();
+    OK(session_start_worker(b, &st));
+    ck_assert(b->client.opened);
+    ck_assert(isfinite(b->limits.bytes_per_s));
+    b->limits.bytes_per_s = NAN; /* the worker says it when it opens */
+    write_slow_nvcc("");
+    OK(bench_build_some(b, c, 1, 0, INFINITY, built, &st));
+    ck_assert_int_eq(started(), 1);
+    ck_assert(isnan(b->limits.bytes_per_s));
+}
+
 /* With one compiler at a time the third one starts when the second has ended: while the first
  * segment is timed, for nobody asks for more. */
 TEST(compilers_start_while_the_device_works)
