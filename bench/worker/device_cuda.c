@@ -1,3 +1,4 @@
+#include "bench/worker/cublas_int.h"
 #include "bench/worker/device_cuda_int.h"
 #include "bench/worker/nvidia_int.h"
 
@@ -28,10 +29,18 @@ static void cuda_start(void)
     json_decref(cublas_version()); /* the library, of 0.5 GB, stays loaded */
 }
 
+/* What fails shows when it is needed. */
+static void cuda_open_library(void)
+{
+    const struct cublas *ignored;
+    cublas_open(&ignored, STATUS_IGNORED);
+}
+
 const struct device_ops device_cuda = {
     .start = cuda_start,
     .open = cuda_open,
     .close = cuda_close,
+    .open_library = cuda_open_library,
     .load = cuda_load,
     .alloc = cuda_alloc,
     .free = cuda_free,

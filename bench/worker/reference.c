@@ -109,18 +109,27 @@ void reference_start(struct reference *r)
     r->running = pthread_create(&r->thread, NULL, run_next, r) == 0;
 }
 
+bool reference_computes(struct reference *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool computes = r->running && !r->ended;
+    pthread_mutex_unlock(&r->lock);
+    return computes;
+}
+
 /* Waits for the thread that computes the next layer.  Not by the time of day, which may be set. */
 static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer), void *ctx)
 {
-    pthread_mutex_lock(&r->lock);
-    do {
+    for (bool ended = false; !ended;) {
         const struct timespec until = clock_after(r->beat_ms * 1e-3);
         int waited = 0;
         beat(ctx, r->known);
+        pthread_mutex_lock(&r->lock);
         while (!r->ended && waited != ETIMEDOUT)
             waited = pthread_cond_clockwait(&r->end, &r->lock, CLOCK_MONOTONIC, &until);
-    } while (!r->ended);
-    pthread_mutex_unlock(&r->lock);
+        ended = r->ended;
+        pthread_mutex_unlock(&r->lock);
+    }
     pthread_join(r->thread, NULL);
     r->running = false;
 }

@@ -57,6 +57,9 @@ struct device_ops {
     void (*start)(void);
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
+    /* Opens the library that runs some segments, which the first of them would wait for.  May be
+     * null. */
+    void (*open_library)(void);
 
     int (*load)(struct device *d, const char *path, const char *symbol, struct function **out,
                 struct status *st);
@@ -172,6 +175,9 @@ void reference_release(struct reference *r);
 /* Computes the first layer that is not known in a thread.  reference_need() waits for its end, and
  * nothing that it gives may be touched before. */
 void reference_start(struct reference *r);
+
+/* Whether a thread computes a whole layer. */
+bool reference_computes(struct reference *r);
 
 /* Once layer 0 is known, computes samples of the others in a thread, by a quarter of the cores. */
 void reference_start_samples(struct reference *r);

@@ -3,6 +3,9 @@
 #include "tests/held_clock.h"
 #include "tests/workload.h"
 
+#include <sched.h>
+#include <sys/socket.h>
+
 #define MIB (1 << 20)
 
 /* fp16 BERT-base: 13.5 MiB of weights a layer; a token takes 9 KiB in x, two flows, q, k and v. */
@@ -76,6 +79,59 @@ TEST(a_device_that_was_just_used_is_warm)
         worker_note_use(&k, request);
         ck_assert_int_eq(worker_warm_up(&k).device_s == 0, says[i].warm);
     }
+}
+
+static _Atomic int looks;
+
+static bool look(struct device *d, const void *memory, int64_t bytes, uint64_t *out)
+{
+    *out = (uint64_t)++looks;
+    return true;
+}
+
+static int opened;
+
+static void open_library(void)
+{
+    opened++;
+}
+
+/* In place of the oracle's thread: ends once the device has been looked at. */
+static void *end_once_looked(void *ctx)
+{
+    struct reference *r = ctx;
+    while (looks == 0)
+        sched_yield();
+    pthread_mutex_lock(&r->lock);
+    r->ended = true;
+    pthread_cond_signal(&r->end);
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* It has nothing to run for as long as the oracle takes, which may be seconds. */
+TEST(a_device_is_warm_and_has_its_library_when_the_oracle_has_computed)
+{
+    const struct device_ops ops = {.undisturbed = true, .hash = look, .open_library = open_library};
+    struct worker k = {.ops = &ops, .last_run_s = -10, .w = workload_sized(1, 16)};
+    int ends[2];
+    OK(mask_parse("full", &k.w.mask_spec, &st));
+    OK(workload_check(&k.w, &st));
+    OK(workload_build_mask(&k.w, NULL, &st));
+    k.tensors = (struct tensors){.w = &k.w, .ops = &ops};
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    k.channel = ends[0];
+    reference_init(&k.reference, &k.w, k.inputs);
+    k.reference.running = true;
+    ck_assert_int_eq(pthread_create(&k.reference.thread, NULL, end_once_looked, &k.reference), 0);
+    ck_assert(worker_warm_up(&k).device_s > 0);
+    worker_need_reference(&k, &k.reference, 1, false);
+    ck_assert_int_gt(opened, 0);
+    ck_assert_double_eq(worker_warm_up(&k).device_s, 0);
+    reference_release(&k.reference);
+    workload_release(&k.w);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 SUITE("measure", NULL, NULL)
