@@ -12,8 +12,11 @@ static void recall_verdict(const struct bench *b, struct binary *binary)
     schedule_text(binary->choice.impl, &binary->choice.schedule, &text);
     hash_text(text.ptr, text.len, binary->verdict);
     buf_reset(&text);
-    if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
-        binary->error = strtod(text.ptr, NULL);
+    if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL)) {
+        char *rest;
+        binary->error = strtod(text.ptr, &rest);
+        snprintf(binary->right, sizeof(binary->right), "%s", rest + strspn(rest, " "));
+    }
 }
 
 static json_t *choice_message(struct bench *b, const struct choice *c)
@@ -23,8 +26,9 @@ static json_t *choice_message(struct bench *b, const struct choice *c)
     json_object_set_new(message, "path", json_string(binary->path));
     if (binary->error < 0)
         recall_verdict(b, binary);
-    if (binary->error < 0)
-        json_object_set_new(message, "verdict", json_string(binary->verdict));
+    json_object_set_new(message, "verdict", json_string(binary->verdict));
+    json_object_set_new(message, "verified", json_boolean(binary->error >= 0));
+    json_object_set_new(message, "right", json_string(binary->right));
     return message;
 }
 
@@ -45,20 +49,20 @@ void request_blame(const struct choice *c, struct status *reason)
 }
 
 /* Only of a binary of this session: a candidate might send anything as the name of a file. */
-static void keep_verdict(struct bench *b, const char *key, double error)
+static void keep_verdict(struct bench *b, const char *key, double error, const char *right)
 {
-    bool known = false;
-    for (int i = 0; i < b->builder.count; i++)
-        if (key[0] != '\0' && error >= 0 && strcmp(b->builder.binaries[i]->verdict, key) == 0) {
-            b->builder.binaries[i]->error = error;
-            known = true;
-        }
-    if (!known)
-        return;
-    char text[32];
-    int len = snprintf(text, sizeof(text), "%.17g", error);
-    /* Else the next session verifies again. */
-    cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, STATUS_IGNORED);
+    SCOPED_BUF text = BUF_INIT;
+    for (int i = 0; i < b->builder.count; i++) {
+        struct binary *binary = b->builder.binaries[i];
+        if (key[0] == '\0' || !(error >= 0) || strcmp(binary->verdict, key) != 0)
+            continue;
+        binary->error = error;
+        snprintf(binary->right, sizeof(binary->right), "%s", right);
+        buf_reset(&text);
+        buf_addf(&text, "%.17g %s", error, binary->right);
+    }
+    if (text.len > 0) /* else the next session verifies again */
+        cache_put(&b->cache, CACHE_VERDICT, key, text.ptr, text.len, STATUS_IGNORED);
 }
 
 /* Of timing the worker gives the rounds and the time left, of all else the candidate. */
@@ -82,8 +86,10 @@ void request_event(void *ctx, const json_t *event)
     struct bench *b = ctx;
     const char *verdict = json_string_value(json_object_get(event, "verdict"));
     const char *what = json_string_value(json_object_get(event, "what"));
+    const char *right = json_string_value(json_object_get(event, "right"));
     if (verdict != NULL)
-        keep_verdict(b, verdict, json_number_value(json_object_get(event, "error")));
+        keep_verdict(b, verdict, json_number_value(json_object_get(event, "error")),
+                     right != NULL ? right : "");
     if (what != NULL)
         tell(b, what, event);
 }

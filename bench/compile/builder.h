@@ -15,6 +15,7 @@ struct binary {
     char *path;                        /* owned */
     double error;                      /* of its verification; negative: not verified yet */
     char verdict[HASH_TEXT_SIZE];      /* in the cache, CACHE_VERDICT; empty until looked for */
+    char right[HASH_TEXT_SIZE];        /* what it stores, as a hash: of the verdict, or empty */
     struct resources resources;        /* what the compiler said */
     double build_s; /* that its compiler took: while k ran side by side, 1/k of the time; 0 if the
                        cache had it */

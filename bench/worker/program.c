@@ -56,6 +56,7 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
 {
     const char *path = json_string_value(json_object_get(message, "path"));
     const char *verdict = json_string_value(json_object_get(message, "verdict"));
+    const char *right = json_string_value(json_object_get(message, "right"));
     struct choice c;
     if (message_to_choice(message, k->target, k->w.chain, &c, st) != 0)
         return -1;
@@ -64,7 +65,11 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
     *out = (struct part){.choice = c,
                          .name = buf_detach(&name),
                          .tensors = choice_tensors(&c) | segment_inputs(c.chain, c.segment),
-                         .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
+                         .verdict = verdict != NULL ? mem_strdup(verdict) : NULL,
+                         .verified =
+                             verdict == NULL || json_is_true(json_object_get(message, "verified")),
+                         .recalled = true};
+    snprintf(out->right, sizeof(out->right), "%s", right != NULL ? right : "");
     choice_e4m3(&c, &out->e4m3);
     return c.impl->library ? 0 : load(k, out, path != NULL ? path : "", st);
 }

@@ -32,10 +32,12 @@ void worker_timing(struct worker *k, const struct sampling_progress *so_far)
                             "left_s", so_far->left_s));
 }
 
-void worker_passed(struct worker *k, const char *verdict, double error)
+void worker_passed(struct worker *k, struct part *part, double error)
 {
-    worker_say(k,
-               json_pack("{s:s, s:s, s:f}", "event", "passed", "verdict", verdict, "error", error));
+    part->compared = false;
+    if (part->verdict != NULL)
+        worker_say(k, json_pack("{s:s, s:s, s:f, s:s}", "event", "passed", "verdict", part->verdict,
+                                "error", error, "right", part->right));
 }
 
 /* Who waits for what. */

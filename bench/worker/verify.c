@@ -63,13 +63,11 @@ static void hash_outputs(struct worker *k, const struct part *part, char out[HAS
 }
 
 /* Whether a part stores what the oracle has accepted, which is sooner told than compared again. */
-static int same_outputs(struct worker *k, const struct part *part, struct status *st)
+static bool same_outputs(struct worker *k, const struct part *part)
 {
     char now[HASH_TEXT_SIZE];
     hash_outputs(k, part, now);
-    if (strcmp(now, part->right) == 0)
-        return 0;
-    return status_set(st, STATUS_WRONG, "wrong result: it is another one than before");
+    return strcmp(now, part->right) == 0;
 }
 
 /* Compares what a part stores for others.  scale: of what it stores in e4m3. */
@@ -89,9 +87,24 @@ static int compare_outputs(struct worker *k, const struct program *p, struct par
             result = judge(k, t, verify_codes(k, part, layer, scale, right), tolerance, worst, st);
         else
             result = compare(k, layer, t, right, tolerance, worst, st);
-    if (result == 0 && keeps_bits(p, part, layer))
+    if (result == 0 && keeps_bits(p, part, layer)) {
         hash_outputs(k, part, part->right);
+        part->recalled = false;
+        part->compared = true;
+    }
     return result == 0 && codes && !alone ? verify_copy(k, part, layer, scale, st) : result;
+}
+
+/* Bits that another process has accepted tell nothing if they differ: its inputs may have. */
+static int judge_outputs(struct worker *k, const struct program *p, struct part *part, int layer,
+                         float scale, double *worst, struct status *st)
+{
+    const bool known = keeps_bits(p, part, layer) && part->right[0] != '\0';
+    if (known && same_outputs(k, part))
+        return 0;
+    if (known && !part->recalled)
+        return status_set(st, STATUS_WRONG, "wrong result: it is another one than before");
+    return compare_outputs(k, p, part, layer, scale, worst, st);
 }
 
 /* Fills what a part writes for others in e4m3 with NaN. */
@@ -120,10 +133,8 @@ static int verify_in_layer(struct worker *k, const struct program *p, struct par
     }
     if (result == 0)
         result = k->ops->run(replay, 0, 1, st);
-    if (result == 0 && keeps_bits(p, part, layer) && part->right[0] != '\0')
-        result = same_outputs(k, part, st);
-    else if (result == 0)
-        result = compare_outputs(k, p, part, layer, launch.e4m3.out_scale, worst, st);
+    if (result == 0)
+        result = judge_outputs(k, p, part, layer, launch.e4m3.out_scale, worst, st);
     k->ops->release(replay);
     return result != 0 ? status_prefix(st, "%s%s", part->name, layer > 0 ? " in local layers" : "")
                        : 0;
@@ -311,7 +322,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
     for (int i = 0; i < p->part_count; i++) {
         struct part *part = &p->parts[i];
         double error = 0;
-        if (part->verdict == NULL)
+        if (part->verified)
             continue;
         worker_need_reference(k, &k->reference, workload_kinds(&k->w), false);
         worker_doing(k, "verifying %s", part->name);
@@ -320,7 +331,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
             p->error = error;
         if (result != 0)
             return -1;
-        worker_passed(k, part->verdict, error);
+        worker_passed(k, part, error);
     }
     return 0;
 }
@@ -364,6 +375,8 @@ int verify_again(struct worker *k, struct program *p, bool kept, struct status *
     if (p->alone) {
         if (verify_part(k, p, &p->parts[0], &error, st) != 0)
             return status_prefix(st, when);
+        if (p->parts[0].compared)
+            worker_passed(k, &p->parts[0], error);
         return 0;
     }
     if (k->ops->time(p->replay, 1, 1, &seconds, st) != 0)

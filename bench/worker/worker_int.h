@@ -200,9 +200,12 @@ struct part { /* one segment of a program */
     const struct function *function; /* null: a library runs it */
     uint32_t tensors; /* inputs, outputs and what passes between the segment's stages */
     struct e4m3_use e4m3;
-    char *verdict; /* the name under which to report a pass; null: it was verified before */
+    char *verdict;              /* the name under which to report a pass; null: there is none */
+    bool verified;              /* before, perhaps by another process */
     char right[HASH_TEXT_SIZE]; /* of a segment alone, the hash of what the oracle has accepted in
                                    layer 0; empty: not known */
+    bool recalled; /* `right` is of another process, whose inputs may have been others */
+    bool compared; /* `right` was not reported so far */
 };
 
 struct program {
@@ -378,7 +381,7 @@ void worker_say(struct worker *k, json_t *message);
 /* Tells the parent what the worker does next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
 void worker_timing(struct worker *k, const struct sampling_progress *so_far);
-void worker_passed(struct worker *k, const char *verdict, double error);
+void worker_passed(struct worker *k, struct part *part, double error);
 
 /* reference_need() that tells the parent of each layer. */
 void worker_need_reference(struct worker *k, struct reference *r, int layers, bool all_rows);

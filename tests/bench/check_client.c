@@ -104,10 +104,11 @@ TEST_LOOP(verdict_of_a_binary_is_kept, 0, ARRAY_LEN(verdicts))
     struct bench b = {.builder = {.binaries = list, .count = 2}};
     SCOPED_BUF path = BUF_INIT;
     OK(cache_open(test_path("cache"), &b.cache, &st));
-    json_auto_t *event =
-        json_pack("{s:s, s:f}", "verdict", verdicts[_i].of, "error", verdicts[_i].error);
+    json_auto_t *event = json_pack("{s:s, s:f, s:s}", "verdict", verdicts[_i].of, "error",
+                                   verdicts[_i].error, "right", OWN "longer than a hash is");
     request_event(&b, event);
     ck_assert_double_eq(binary.error, verdicts[_i].kept ? verdicts[_i].error : -1);
+    ck_assert_str_eq(binary.right, verdicts[_i].kept ? OWN : "");
     ck_assert_double_eq(unnamed.error, -1);
     cache_path(&b.cache, CACHE_VERDICT, verdicts[_i].of, &path);
     ck_assert_int_eq(file_exists(path.ptr), verdicts[_i].kept);

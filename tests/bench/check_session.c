@@ -135,6 +135,47 @@ TEST(verdicts_are_kept)
     ck_assert_double_eq(verified_error(&o, NULL), error);
 }
 
+/* Times a segment in a session of its own whose cache says `verdict` of it, or nothing if null.
+ * out: what the cache says then. */
+static void time_by_verdict(const struct bench_options *o, const char *verdict, struct buf *out)
+{
+    struct choice c = choice_of(9, 9);
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(o);
+    SCOPED_BY(trial_release) struct trial t;
+    OK(bench_build(b, &c, 1, NULL, &st));
+    json_decref(request_of(b, (struct runnable){.choices = &c, .count = 1, .alone = true}));
+    struct binary *binary = builder_find(&b->builder, &c);
+    if (verdict != NULL)
+        OK(cache_put(&b->cache, CACHE_VERDICT, binary->verdict, verdict, strlen(verdict), &st));
+    binary->error = -1; /* it is looked for again */
+    OK(bench_segment(b, &c, false, &sampling_search, &t, &st));
+    ck_assert_int_eq(t.status, TRIAL_OK);
+    buf_reset(out);
+    ck_assert(cache_get(&b->cache, CACHE_VERDICT, binary->verdict, out, NULL));
+}
+
+/* What a segment stores is compared with the oracle's once: later its bits tell, if they are the
+ * same.  Others may be of other inputs, as an oracle on another CPU gives, and are compared. */
+TEST(bits_of_an_earlier_session_are_right)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    SCOPED_BUF first = BUF_INIT;
+    SCOPED_BUF now = BUF_INIT;
+    SCOPED_BUF changed = BUF_INIT;
+    time_by_verdict(&o, NULL, &first);
+    const char *bits = strchr(first.ptr, ' ');
+    ck_assert_ptr_nonnull(bits);
+    ck_assert_uint_eq(strlen(bits), HASH_TEXT_SIZE);
+    buf_addf(&changed, "0.5%s", bits);
+    time_by_verdict(&o, changed.ptr, &now);
+    ck_assert_str_eq(now.ptr, changed.ptr);
+    changed.ptr[changed.len - 1] ^= 1;
+    time_by_verdict(&o, changed.ptr, &now);
+    ck_assert_str_eq(now.ptr, first.ptr);
+    time_by_verdict(&o, "0.5", &now);
+    ck_assert_str_eq(now.ptr, first.ptr);
+}
+
 /* A damaged binary is built again. */
 TEST(damaged_binary_is_rebuilt)
 {
