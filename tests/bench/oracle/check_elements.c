@@ -94,6 +94,31 @@ TEST_LOOP(many_are_as_one, 0, ARRAY_LEN(types))
     ck_assert_mem_eq(values, back, COUNT * sizeof(*values));
 }
 
+/* All patterns, and the ties between neighbours with what is next to them. */
+TEST_LOOP(all_at_once_are_as_one, 0, ARRAY_LEN(types))
+{
+    enum { PATTERNS = 1 << 16 };
+    enum dtype dtype = types[_i].dtype;
+    SCOPED uint16_t *bits = mem_alloc(3 * PATTERNS, sizeof(*bits));
+    SCOPED float *values = mem_alloc(3 * PATTERNS, sizeof(*values));
+    for (int i = 0; i < PATTERNS; i++)
+        bits[i] = (uint16_t)i;
+    elements_unpack(dtype, bits, PATTERNS, values);
+    for (int i = 0; i < PATTERNS; i++) {
+        const float one = unpacked(dtype, bits[i]);
+        ck_assert_mem_eq(&values[i], &one, sizeof(one));
+    }
+    for (int i = PATTERNS - 2; i >= 0; i--) {
+        const float tie = (values[i] + values[i + 1]) / 2;
+        values[3 * i] = nextafterf(tie, -INFINITY);
+        values[3 * i + 1] = tie;
+        values[3 * i + 2] = nextafterf(tie, INFINITY);
+    }
+    elements_pack(dtype, values, 3 * PATTERNS, bits);
+    for (int i = 0; i < 3 * PATTERNS; i++)
+        ck_assert_uint_eq(bits[i], packed(dtype, values[i]));
+}
+
 TEST(too_large_is_infinite)
 {
     ck_assert_uint_eq(packed(DTYPE_FP16, 65504), 0x7bff);
