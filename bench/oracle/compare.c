@@ -14,40 +14,20 @@ static bool skips_masked(const struct chain *c, int tensor)
     return tensor_layout(c, tensor) == LAYOUT_SCORES && tensor_op(c, tensor)->kind != KIND_SOFTMAX;
 }
 
-/* The squares of LANES numbers' difference and of those that they should be, added to sums. */
-static inline void add_squares(const float *out, const float *ref, doubles *difference,
-                               doubles *reference)
-{
-    typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
-    floats o, r;
-    memcpy(&o, out, sizeof(o));
-    memcpy(&r, ref, sizeof(r));
-    const doubles right = __builtin_convertvector(r, doubles);
-    const doubles d = __builtin_convertvector(o, doubles) - right;
-    *difference += d * d;
-    *reference += right * right;
-}
-
-/* Adds the squares of adjacent elements of a row. */
+/* Adds the squares of adjacent elements of a row.  The sums' last bits depend on how many numbers a
+ * vector has. */
 FOR_EACH_CPU static void add_norms(const float *out, const float *ref, struct kept run,
                                    struct norms *n)
 {
-    enum { SUMS = 4 }; /* so that none waits for the one before */
-    doubles difference[SUMS] = {{0}}, reference[SUMS] = {{0}};
-    int c = run.begin;
-    for (; c + SUMS * LANES <= run.end; c += SUMS * LANES)
-#pragma GCC unroll 4
-        for (int i = 0; i < SUMS; i++)
-            add_squares(out + c + i * LANES, ref + c + i * LANES, &difference[i], &reference[i]);
-    for (int i = 0; i < SUMS * LANES; i++) {
-        n->difference += difference[i / LANES][i % LANES];
-        n->reference += reference[i / LANES][i % LANES];
+    double difference = 0, reference = 0;
+#pragma omp simd reduction(+ : difference, reference)
+    for (int c = run.begin; c < run.end; c++) {
+        const double r = ref[c], d = out[c] - r;
+        difference += d * d;
+        reference += r * r;
     }
-    for (; c < run.end; c++) {
-        double r = ref[c], d = out[c] - r;
-        n->difference += d * d;
-        n->reference += r * r;
-    }
+    n->difference += difference;
+    n->reference += reference;
     n->elements += run.end - run.begin;
 }
 

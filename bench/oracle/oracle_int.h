@@ -9,7 +9,7 @@ enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* A function with this is compiled for each kind of CPU; a call takes the best one for this CPU.
  * All compute the same bits, because -ffp-contract=off joins no product with a sum; but see
- * products.c. */
+ * products.c and compare.c. */
 #if defined(__x86_64__)
 #define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
