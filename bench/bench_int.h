@@ -140,7 +140,7 @@ struct bench {
     double until;                   /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance; /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the choice */
-    uint64_t shuffles;                 /* random orders drawn so far */
+    uint64_t shuffles;                 /* random orders drawn so far, one for each measurement */
     int candidates;                    /* of the request that the worker serves */
     double timing_s;                   /* the longest that one candidate was timed */
     int kills;                         /* of workers from outside, during this measurement */
@@ -182,6 +182,10 @@ bool session_limit_over(const struct bench *b, const struct status *failed);
  * and opens the device if it is free.  The next user of the worker says what fails.  bench: struct
  * bench, which calls no worker. */
 void session_begin_early(void *bench);
+
+/* Lets compilers that start now be as urgent as the oracle, if nothing was measured so far: the
+ * device waits for both.  Later ones give way to the worker.  Returns their usual niceness. */
+int session_hurry(struct bench *b);
 
 /* Starts the worker and gives it the workload, unless it runs. */
 int session_start_worker(struct bench *b, struct status *st);

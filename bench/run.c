@@ -44,8 +44,11 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 {
     for (int i = 0; i < n; i++) {
         double start = clock_seconds();
-        if (builder_build(&b->builder, all[i].what.choices, all[i].what.count, b->until, NULL,
-                          st) != 0)
+        const int usual = session_hurry(b);
+        int result =
+            builder_build(&b->builder, all[i].what.choices, all[i].what.count, b->until, NULL, st);
+        b->toolchain.niceness = usual;
+        if (result != 0)
             return -1;
         all[i].trial->build_s = all[i].what.alone ? bench_build_seconds(b, &all[i].what.choices[0])
                                                   : clock_seconds() - start;

@@ -12,9 +12,31 @@ static void lend_compilers(struct bench *b)
         send(b->turn->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* nobody may be there */
 }
 
+int session_hurry(struct bench *b)
+{
+    const int usual = b->toolchain.niceness;
+    if (b->shuffles == 0 && !bench_waits(b))
+        b->toolchain.niceness = 0;
+    return usual;
+}
+
+/* Starts compilers for what is wanted now. */
+static int begin_first(struct bench *b, const struct choice *choices, int count, struct status *st)
+{
+    SCOPED struct built *built = mem_alloc((size_t)count + 1, sizeof(*built));
+    const int usual = session_hurry(b);
+    int result = 0;
+    if (b->toolchain.niceness != usual)
+        result = builder_build_some(&b->builder, choices, 0, count, INFINITY, built, st);
+    b->toolchain.niceness = usual;
+    return result;
+}
+
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
                      double seconds, struct built *out, struct status *st)
 {
+    if (begin_first(b, choices, count, st) != 0)
+        return -1;
     int result =
         builder_build_some(&b->builder, choices, count, ahead, clock_seconds() + seconds, out, st);
     if (count + ahead == 0 || b->builder.running == 0)

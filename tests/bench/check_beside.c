@@ -3,6 +3,7 @@
 #include "tests/bench/gpu_fixture.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 /* A compiler that notes its priority in test_dir/started, then runs `script`. */
@@ -85,6 +86,23 @@ TEST(compilers_start_while_the_device_works)
     OK(bench_build_some(b, c + 3, 1, 0, INFINITY, built, &st));
     ck_assert(built[0].done);
     ck_assert_int_eq(started(), 4);
+    bench_close(b);
+}
+
+/* The device waits for the first ones.  Later ones run beside it. */
+TEST(first_compilers_are_urgent)
+{
+    const int own = getpriority(PRIO_PROCESS, 0), later = own > 10 ? own : 10;
+    char expected[32];
+    struct trial t;
+    begin();
+    write_slow_nvcc("");
+    OK(bench_build_some(b, c, 1, 1, INFINITY, built, &st));
+    OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
+    check_ok(&t);
+    OK(bench_build(b, c, 3, NULL, &st));
+    snprintf(expected, sizeof(expected), "%d\n%d\n%d\n", own, later, later);
+    ck_assert_str_eq(text_of("started"), expected);
     bench_close(b);
 }
 
