@@ -2,11 +2,11 @@
 #include "bench/bench_int.h"
 
 /* Beside the plan's memory and what the oracle gives of the first layer of each kind, there are q,
- * k and v in double while it computes, and inputs and outputs of later layers. */
+ * k and v in double while it computes, and k once more, and inputs and outputs of later layers. */
 static double memory_needed(const struct workload *w)
 {
-    double x = (double)tensor_elements(TENSOR_X, w), qkv = 3 * x;
-    return workload_bytes(w) + sizeof(double) * qkv +
+    double x = (double)tensor_elements(TENSOR_X, w), qkvk = 4 * x;
+    return workload_bytes(w) + sizeof(double) * qkvk +
            2 * sizeof(float) * x * w->chain->carried_count * w->layers;
 }
 

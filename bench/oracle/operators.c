@@ -170,6 +170,31 @@ static double *cleared_row(const struct layer *l, struct span s, int tensor, int
     return y;
 }
 
+/* Numbers in whole tiles of a head's keys. */
+static size_t keys_size(const struct workload *w)
+{
+    const int tiles = (w->seq_len + KEYS_AT_ONCE - 1) / KEYS_AT_ONCE;
+    return (size_t)tiles * KEYS_AT_ONCE * (size_t)w->head_size;
+}
+
+double *oracle_keys_new(const struct workload *w)
+{
+    return mem_alloc((size_t)w->batch * (size_t)w->heads * keys_size(w), sizeof(double));
+}
+
+static double *head_keys(const struct layer *l, struct span s, int h)
+{
+    return l->keys + (size_t)(s.batch_row * l->w->heads + h) * keys_size(l->w);
+}
+
+void oracle_tile_keys(const struct layer *l, struct span s, int qkv)
+{
+    const int width = l->w->head_size;
+    for (int h = 0; h < l->w->heads; h++)
+        for (int i = s.first; i < s.first + s.count; i++)
+            oracle_tile_key(head_row(l, s, qkv, width, 1, h, i), width, i, head_keys(l, s, h));
+}
+
 /* Scores of the kept pairs; nothing reads the scores of other pairs. */
 static void scores(const struct layer *l, struct span s, int op)
 {
@@ -181,7 +206,7 @@ static void scores(const struct layer *l, struct span s, int op)
             q[r] = head_row(l, s, qkv, width, 0, h, s.first + r);
             y[r] = cleared_row(l, s, TENSOR_OF(op), h, s.first + r);
         }
-        oracle_scores(l->w, s, q, head_row(l, s, qkv, width, 1, h, 0), y);
+        oracle_scores(l->w, s, q, head_keys(l, s, h), y);
     }
 }
 

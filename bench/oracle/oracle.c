@@ -6,7 +6,7 @@
  * scores are large: the operators from the first scores to the context run one after another on a
  * head of a span, on scores that belong to the thread, and head after head, so that a cache holds
  * the keys and values. */
-enum { CHUNK_SPANS = 128 };
+enum { CHUNK_SPANS = 80 }; /* a sample, or whole blocks of a GEMM's rows */
 
 struct run {
     const struct workload *w;
@@ -15,7 +15,8 @@ struct run {
     uint32_t reads; /* tensors of `in` */
     const struct oracle_taker *out;
     const struct rounding *rounding;
-    double *qkv; /* of all rows, because queries read other rows' keys: see is_whole() */
+    double *qkv;  /* of all rows, because queries read other rows' keys: see is_whole() */
+    double *keys; /* of these, as scores are computed from them */
     int chunk_spans;
     double *chunk[TENSOR_COUNT]; /* (chunk_spans) of span_elements() each; null of scores and qkv */
     double **scores;             /* (threads) the three tensors of a head of a span */
@@ -72,6 +73,8 @@ static void finish(const struct run *r, const struct layer *l, struct span s, in
         if ((r->out->tensors >> t & 1) != 0)
             r->out->take(r->out->ctx, t, (struct rows){first, s.count}, values);
     }
+    if (whole)
+        oracle_tile_keys(l, s, t);
 }
 
 /* The layer as operators see it on span `index` of a chunk. */
@@ -81,6 +84,7 @@ static struct layer place_layer(const struct run *r, int index, int thread,
     struct layer l = {.w = r->w,
                       .weight = r->weight,
                       .tensor = tensor,
+                      .keys = r->keys,
                       .heads = r->w->heads,
                       .rounding = r->rounding};
     for (int t = 0; t < TENSOR_COUNT; t++)
@@ -177,6 +181,7 @@ static void run_init(struct run *r)
         else
             r->chunk[t] =
                 mem_alloc((size_t)r->chunk_spans * span_elements(r->w, t), sizeof(double));
+    r->keys = oracle_keys_new(r->w);
     r->scores = mem_alloc((size_t)r->threads, sizeof(*r->scores));
     for (int i = 0; i < r->threads; i++)
         r->scores[i] = mem_alloc(scores, sizeof(double));
@@ -190,6 +195,7 @@ static void run_release(struct run *r)
         free(r->scores[i]);
     free(r->scores);
     free(r->qkv);
+    free(r->keys);
 }
 
 /* All rows of the sequences that `some` is of: attention reads their keys and values. */

@@ -15,8 +15,9 @@ int64_t tensor_row_columns(const struct workload *w, int tensor);
 
 /* ---- rows.c: which rows of a layer are computed ---------------------------------------------- */
 
-/* Rows of a span: a weight matrix is read once for all of them. */
-enum { SPAN_ROWS = 4 };
+/* Rows of a span, for all of which a head's keys and values are read once; and of one in a sample.
+ */
+enum { SPAN_ROWS = 16, SAMPLED_ROWS = 4 };
 
 /* Real rows first .. first+count-1 of one batch row, at most SPAN_ROWS. */
 struct span {

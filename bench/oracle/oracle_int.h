@@ -37,8 +37,9 @@ struct kept {
 bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run);
 
 /* Bit j: whether query i of batch row b keeps key first+j; first is a multiple of KEYS_AT_ONCE.
- * Scores are computed for so many keys at a time, so that no sum waits for the one before. */
-enum { KEYS_AT_ONCE = 8 };
+ * Scores are computed for so many keys at a time. */
+enum { KEYS_AT_ONCE = 16 };
+#define ALL_KEPT (~0u >> (32 - KEYS_AT_ONCE))
 unsigned oracle_kept_keys(const struct workload *w, int b, int i, int first);
 
 /* ---- results.c: rows of tensors -------------------------------------------------------------- */
@@ -55,6 +56,7 @@ struct layer {
     const struct workload *w;
     const float *const *weight;
     double *const *tensor;
+    double *keys;    /* of all heads, as oracle_scores() reads them */
     uint32_t local;  /* the tensors that hold only the span's rows, SPAN_ROWS of each head */
     int head, heads; /* operators from the first scores to the context compute so many heads from
                         this one on; scores are of these alone */
@@ -64,6 +66,10 @@ struct layer {
 /* Computes the rows of a span of operator `op`'s output. */
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
 oracle_operator oracle_operator_run;
+
+/* Room for l->keys, and the copy of a span's rows from tensor `qkv`, before their scores. */
+double *oracle_keys_new(const struct workload *w);
+void oracle_tile_keys(const struct layer *l, struct span s, int qkv);
 
 /* The same of a GEMM and of many spans, which read each weight from the cache; layers: of each
  * span, which differ in what `tensor` points at. */
@@ -82,7 +88,9 @@ struct gemm_row {
 void oracle_multiply(const struct gemm_row *rows, int count, const float *weight, int64_t depth,
                      int64_t columns, int threads);
 
-/* y (S) = q (W) @ keys (S,W)^T / sqrt(W) of kept pairs, of the queries of a span in one head. */
+/* y (S) = q (W) @ keys (S,W)^T / sqrt(W) of kept pairs, of the queries of a span in one head.
+ * keys: in tiles of (W,KEYS_AT_ONCE), where oracle_tile_key() puts key j. */
+void oracle_tile_key(const double *key, int width, int j, double *keys);
 void oracle_scores(const struct workload *w, struct span s, const double *const q[SPAN_ROWS],
                    const double *keys, double *const y[SPAN_ROWS]);
 

@@ -32,36 +32,37 @@ bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run)
 unsigned oracle_kept_keys(const struct workload *w, int b, int i, int first)
 {
     const int left = oracle_length(w, b) - first, count = left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE;
-    return (unsigned)(mask_row(w, b, i)[first / 64] >> first % 64) & ((1u << count) - 1);
+    return (unsigned)(mask_row(w, b, i)[first / 64] >> first % 64) &
+           (ALL_KEPT >> (KEYS_AT_ONCE - count));
 }
 
-static struct spans spans_new(const struct workload *w)
+/* Of at most so many rows each. */
+static int spans_of_length(int length, int rows)
 {
-    int per_batch_row = (w->seq_len + SPAN_ROWS - 1) / SPAN_ROWS;
-    size_t most = (size_t)w->batch * (size_t)per_batch_row;
+    return (length + rows - 1) / rows;
+}
+
+static struct spans spans_new(const struct workload *w, int rows)
+{
+    size_t most = (size_t)w->batch * (size_t)spans_of_length(w->seq_len, rows);
     return (struct spans){.items = mem_alloc(most, sizeof(struct span))};
 }
 
-static int spans_of_length(int length)
+/* Adds span `index` of a batch row, of at most `most` rows; returns how many it has. */
+static int add(struct spans *s, const struct workload *w, int batch_row, int most, int index)
 {
-    return (length + SPAN_ROWS - 1) / SPAN_ROWS;
-}
-
-/* Adds span `index` of a batch row; returns how many rows it has. */
-static int add(struct spans *s, const struct workload *w, int batch_row, int index)
-{
-    int first = index * SPAN_ROWS, left = oracle_length(w, batch_row) - first;
-    int rows = left < SPAN_ROWS ? left : SPAN_ROWS;
+    int first = index * most, left = oracle_length(w, batch_row) - first;
+    int rows = left < most ? left : most;
     s->items[s->count++] = (struct span){.batch_row = batch_row, .first = first, .count = rows};
     return rows;
 }
 
 struct spans spans_all(const struct workload *w)
 {
-    struct spans s = spans_new(w);
+    struct spans s = spans_new(w, SPAN_ROWS);
     for (int b = 0; b < w->batch; b++)
-        for (int i = 0; i < spans_of_length(oracle_length(w, b)); i++)
-            add(&s, w, b, i);
+        for (int i = 0; i < spans_of_length(oracle_length(w, b), SPAN_ROWS); i++)
+            add(&s, w, b, SPAN_ROWS, i);
     return s;
 }
 
@@ -70,25 +71,25 @@ struct spans spans_all(const struct workload *w)
 static int sample_sequence(struct spans *s, const struct workload *w, int batch_row, int wanted,
                            struct rng *draw)
 {
-    int64_t all = spans_of_length(oracle_length(w, batch_row));
+    int64_t all = spans_of_length(oracle_length(w, batch_row), SAMPLED_ROWS);
     int rows = 0;
     for (int part = 0; part < wanted; part++) {
         int begin = (int)(all * part / wanted), end = (int)(all * (part + 1) / wanted);
         int drawn = begin + (int)rng_below(draw, (uint32_t)(end - begin));
         if (part == wanted - 1)
             drawn = end - 1;
-        rows += add(s, w, batch_row, part == 0 ? 0 : drawn);
+        rows += add(s, w, batch_row, SAMPLED_ROWS, part == 0 ? 0 : drawn);
     }
     return rows;
 }
 
 struct spans spans_sample(const struct workload *w, int layer, uint64_t seed)
 {
-    enum { ROWS = 256, SPANS = ROWS / SPAN_ROWS + 1 }; /* the last span may be short */
-    struct spans s = spans_new(w);
+    enum { ROWS = 256, SPANS = ROWS / SAMPLED_ROWS + 1 }; /* the last span may be short */
+    struct spans s = spans_new(w, SAMPLED_ROWS);
     struct rng draw = {seed + (uint64_t)layer};
     for (int i = 0, rows = 0; i < w->batch && rows < ROWS; i++) {
-        int b = (layer + i) % w->batch, all = spans_of_length(oracle_length(w, b));
+        int b = (layer + i) % w->batch, all = spans_of_length(oracle_length(w, b), SAMPLED_ROWS);
         rows += sample_sequence(&s, w, b, all < SPANS ? all : SPANS, &draw);
     }
     return s;

@@ -249,8 +249,13 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     const struct segment segment = {(int8_t)first, (int8_t)last};
     uint32_t inputs = segment_inputs(w.chain, segment);
     double *tensor[TENSOR_COUNT] = {NULL};
-    struct layer l = {
-        .w = &w, .weight = (const float *const *)weight, .tensor = tensor, .heads = w.heads};
+    struct spans all = spans_all(&w);
+    SCOPED double *keys = oracle_keys_new(&w);
+    struct layer l = {.w = &w,
+                      .weight = (const float *const *)weight,
+                      .tensor = tensor,
+                      .keys = keys,
+                      .heads = w.heads};
     load_weights(a, &w, segment, weight);
     if (gemm >= 0)
         load_codes(a, &w, gemm, strcmp(c->kind, "unordered") == 0, weight);
@@ -263,11 +268,12 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
         else if (input && a->tensor[t] != NULL)
             copy(a, &w, t, false, tensor[t]);
     }
-    for (int op = first; op <= last; op++)
-        for (int b = 0; b < w.batch; b++)
-            for (int i = 0, left; (left = oracle_length(&w, b) - i) > 0; i += SPAN_ROWS)
-                oracle_operator_run(&l, (struct span){b, i, left < SPAN_ROWS ? left : SPAN_ROWS},
-                                    op);
+    for (int op = first; op <= last; op++) {
+        for (int i = 0; i < all.count && w.chain->ops[op].kind == KIND_SCORES; i++)
+            oracle_tile_keys(&l, all.items[i], w.chain->ops[op].qkv);
+        for (int i = 0; i < all.count; i++)
+            oracle_operator_run(&l, all.items[i], op);
+    }
     for (int t = 0; t < TENSOR_COUNT; t++) {
         if (a->tensor[t] != NULL && t > (half ? last : first) && t <= last + 1)
             copy(a, &w, t, true, tensor[t]);
@@ -279,6 +285,7 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     }
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
+    free(all.items);
     free(w.mask.bits);
 }
 

@@ -10,7 +10,7 @@ static double drawn(uint64_t i)
 /* Whole and short tiles: of rows, of columns and of depth. */
 static const struct {
     size_t count, depth, columns;
-} gemms[] = {{1, 1, 1}, {4, 128, 32}, {7, 129, 63}, {9, 300, 69}, {2, 256, 65}};
+} gemms[] = {{1, 1, 1}, {4, 128, 32}, {7, 129, 63}, {9, 300, 69}, {2, 256, 65}, {139, 5, 150}};
 
 TEST_LOOP(gemms_sum_all_products, 0, ARRAY_LEN(gemms))
 {
@@ -62,11 +62,14 @@ TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
     double scores[S][S] = {{0}};
     SCOPED double *q = mem_alloc(S * (size_t)width, sizeof(*q));
     SCOPED double *keys = mem_alloc(S * (size_t)width, sizeof(*keys));
+    SCOPED double *tiles = oracle_keys_new(&w);
     SCOPED double *y = mem_alloc(S * (size_t)width, sizeof(*y));
     for (int i = 0; i < S * width; i++) {
         q[i] = drawn((uint64_t)i);
         keys[i] = drawn((uint64_t)i + 1000000);
     }
+    for (int j = 0; j < S; j++)
+        oracle_tile_key(keys + j * width, width, j, tiles);
     for (int i = 0; i < spans.count; i++) {
         const double *from[SPAN_ROWS], *probs[SPAN_ROWS];
         double *of[SPAN_ROWS], *to[SPAN_ROWS];
@@ -76,7 +79,7 @@ TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
             probs[r] = of[r] = scores[row];
             to[r] = y + row * width;
         }
-        oracle_scores(&w, spans.items[i], from, keys, of);
+        oracle_scores(&w, spans.items[i], from, tiles, of);
         oracle_context(&w, spans.items[i], probs, keys, to); /* any values */
     }
     for (int i = 0; i < S; i++) {

@@ -64,7 +64,7 @@ TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
         for (int b = 0; b < w.batch; b++) {
             const int *row = times + b * w.seq_len;
             int length = length_of(&w, b), gap = 0,
-                most = 2 * length / (ROWS / SPAN_ROWS) + SPAN_ROWS;
+                most = 2 * length / (ROWS / SAMPLED_ROWS) + SAMPLED_ROWS;
             real += length;
             sequences += row[0];
             for (int i = 0; i < length && row[0] != 0; i++) {
