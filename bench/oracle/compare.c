@@ -14,33 +14,29 @@ static bool skips_masked(const struct chain *c, int tensor)
     return tensor_layout(c, tensor) == LAYOUT_SCORES && tensor_op(c, tensor)->kind != KIND_SOFTMAX;
 }
 
-/* Adds the squares of adjacent elements of a row.  The sums' last bits depend on how many numbers a
- * vector has. */
-FOR_EACH_CPU static void add_norms(const float *out, const float *ref, struct kept run,
-                                   struct norms *n)
+static inline void add_squares(float out, float ref, double *difference, double *reference)
+{
+    const double r = ref, d = out - r;
+    *difference += d * d;
+    *reference += r * r;
+}
+
+/* Adds the squares of adjacent elements of a row; of few without vectors, whose sums would take
+ * longest.  The sums' last bits depend on how many numbers a vector has. */
+FOR_EACH_CPU static void add_norms(const float *out, const float *ref, int count, struct norms *n)
 {
     double difference = 0, reference = 0;
+    if (count < 16) {
+        for (int i = 0; i < count; i++)
+            add_squares(out[i], ref[i], &difference, &reference);
+    } else {
 #pragma omp simd reduction(+ : difference, reference)
-    for (int c = run.begin; c < run.end; c++) {
-        const double r = ref[c], d = out[c] - r;
-        difference += d * d;
-        reference += r * r;
+        for (int i = 0; i < count; i++)
+            add_squares(out[i], ref[i], &difference, &reference);
     }
     n->difference += difference;
     n->reference += reference;
-    n->elements += run.end - run.begin;
-}
-
-static struct norms row_norms(const struct workload *w, int tensor, struct row_place at,
-                              const float *out, const float *ref)
-{
-    struct norms n = {.elements = 0};
-    if (!skips_masked(w->chain, tensor))
-        add_norms(out, ref, (struct kept){0, (int)tensor_row_columns(w, tensor)}, &n);
-    else
-        for (struct kept run = {0, 0}; oracle_next_kept(w, at.batch_row, at.row, &run);)
-            add_norms(out, ref, run, &n);
-    return n;
+    n->elements += count;
 }
 
 /* sqrt(difference / reference); infinite if a number is not finite or the reference is 0. */
@@ -82,31 +78,46 @@ bool comparison_narrow(const struct comparison *c, struct rows *rows)
 
 /* Elements as stored, or codes of e4m3. */
 struct stored {
-    const void *elements; /* or null */
-    const uint8_t *codes;
-    float scale; /* of codes */
+    const char *at;
+    float scale; /* of codes; else 0 */
 };
 
-/* A row of `columns` elements as numbers, from element `first` on; ref: what they should be. */
-static void unpack_row(const struct stored *s, enum dtype dtype, int64_t first, int64_t columns,
-                       const float *ref, float *out)
+static void prefetch(const void *at, int bytes)
 {
-    if (s->elements != NULL)
-        elements_unpack(dtype, (const char *)s->elements + first * dtypes[dtype].bytes, columns,
-                        out);
-    else
-        for (int64_t i = 0; i < columns; i++)
-            out[i] = e4m3_nearest(s->codes[first + i], ref[i] / s->scale) * s->scale;
+    for (int i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i);
 }
 
-static void add_rows(struct comparison *c, struct rows rows, const struct stored *stored)
+/* Compares adjacent elements of a row, whose first one is stored as element `first`; ref: of the
+ * row.  What is a few pieces ahead comes from memory meanwhile. */
+static void add_run(struct stored s, enum dtype dtype, int64_t first, const float *ref,
+                    struct kept run, struct norms *n)
+{
+    enum { PIECE = 256, AHEAD = 4 * PIECE };
+    const int bytes = s.scale == 0 ? dtypes[dtype].bytes : 1;
+    float out[PIECE];
+    for (int begin = run.begin; begin < run.end; begin += PIECE) {
+        const int count = run.end - begin < PIECE ? run.end - begin : PIECE;
+        const char *at = s.at + (first + begin) * bytes;
+        prefetch(at + AHEAD * bytes, count * bytes);
+        prefetch(ref + begin + AHEAD, count * (int)sizeof(*ref));
+        if (s.scale == 0)
+            elements_unpack(dtype, at, count, out);
+        else
+            for (int i = 0; i < count; i++)
+                out[i] = e4m3_nearest((uint8_t)at[i], ref[begin + i] / s.scale) * s.scale;
+        add_norms(out, ref + begin, count, n);
+    }
+}
+
+static void add_rows(struct comparison *c, struct rows rows, struct stored stored)
 {
     const struct oracle_results *right = c->right;
     enum dtype dtype = right->w->dtype;
+    const bool skips = skips_masked(right->w->chain, c->tensor);
     int64_t columns = tensor_row_columns(right->w, c->tensor);
 #pragma omp parallel if (rows.count * columns > PARALLEL_ELEMENTS)
     {
-        SCOPED float *out = mem_alloc((size_t)columns, sizeof(*out));
         SCOPED float *room = mem_alloc((size_t)columns, sizeof(*room));
 #pragma omp for
         for (int64_t i = 0; i < rows.count; i++) {
@@ -115,20 +126,26 @@ static void add_rows(struct comparison *c, struct rows rows, const struct stored
             if (!is_real(right, at))
                 continue;
             const float *ref = oracle_results_rows(right, c->tensor, row, room);
-            unpack_row(stored, dtype, i * columns, columns, ref, out);
-            c->rows[row.first] = row_norms(right->w, c->tensor, at, out, ref);
+            struct norms norms = {.elements = 0};
+            struct kept run = {0, 0};
+            if (!skips)
+                add_run(stored, dtype, i * columns, ref, (struct kept){0, (int)columns}, &norms);
+            else
+                while (oracle_next_kept(right->w, at.batch_row, at.row, &run))
+                    add_run(stored, dtype, i * columns, ref, run, &norms);
+            c->rows[row.first] = norms;
         }
     }
 }
 
 void comparison_add(struct comparison *c, struct rows rows, const void *stored)
 {
-    add_rows(c, rows, &(struct stored){.elements = stored});
+    add_rows(c, rows, (struct stored){.at = stored});
 }
 
 void comparison_add_e4m3(struct comparison *c, struct rows rows, const uint8_t *codes, float scale)
 {
-    add_rows(c, rows, &(struct stored){.codes = codes, .scale = scale});
+    add_rows(c, rows, (struct stored){(const char *)codes, scale});
 }
 
 struct oracle_error comparison_end(struct comparison *c)

@@ -121,8 +121,8 @@ MANY(unpack_bf16, uint16_t, float, from_bf16)
 /* fp16 by instructions for 8 numbers, which all CPUs with AVX2 have: how many were converted. Their
  * bits are those of to_fp16() and from_fp16(). */
 #if defined(__x86_64__)
-__attribute__((target("f16c"))) static int64_t pack_eights(const float *from, int64_t n,
-                                                           uint16_t *to)
+#define F16C __attribute__((target("f16c")))
+F16C static int64_t pack_eights(const float *from, int64_t n, uint16_t *to)
 {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -132,8 +132,7 @@ __attribute__((target("f16c"))) static int64_t pack_eights(const float *from, in
     return i;
 }
 
-__attribute__((target("f16c"))) static int64_t unpack_eights(const uint16_t *from, int64_t n,
-                                                             float *to)
+F16C static int64_t unpack_eights(const uint16_t *from, int64_t n, float *to)
 {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
