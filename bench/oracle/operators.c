@@ -235,13 +235,9 @@ static void softmax(const struct layer *l, struct span s, int op)
             double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
             double max = -INFINITY, sum = 0;
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
-                for (int j = run.begin; j < run.end; j++)
-                    max = x[j] > max ? x[j] : max;
+                max = fmax(max, oracle_largest(x + run.begin, run.end - run.begin));
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
-                for (int j = run.begin; j < run.end; j++) {
-                    y[j] = exp(x[j] - max);
-                    sum += y[j];
-                }
+                sum += oracle_exps(x + run.begin, run.end - run.begin, max, y + run.begin);
             for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
                 for (int j = run.begin; j < run.end; j++)
                     y[j] /= sum;

@@ -108,6 +108,11 @@ void round_stored(const struct rounding *rounding, int tensor, int64_t n, double
 
 double oracle_activate(enum function_id activation, double x);
 
+double oracle_largest(const double *x, int n);
+
+/* y = exp(x - max), none of x above max; returns the sum. */
+double oracle_exps(const double *x, int n, double max, double *y);
+
 /* A row of n columns normalised, before gamma and beta; out may be x. */
 void oracle_normalise(enum function_id norm, const double *x, int n, double eps, double *out);
 

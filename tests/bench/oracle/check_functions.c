@@ -1,4 +1,5 @@
 /* The functions that BERT's chain lacks, with values computed by hand. */
+#include "bench/oracle/oracle_int.h"
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/workload.h"
 
@@ -292,6 +293,33 @@ TEST(norms_of_0_add_alike)
         ck_assert_double_eq_tol(layer.tensor[TENSOR_Y][i], in.weight[WEIGHT_BETA2][i % 8], 1e-12);
     }
     release();
+}
+
+/* Beside the C library's, in runs of any length; what no number of fp32 can hold is 0. */
+TEST(exponentials_are_exact)
+{
+    double x[2000], y[2000], sum;
+    const int n = ARRAY_LEN(x);
+    for (int i = 0; i < n; i++)
+        x[i] = 3 - (i % 7 == 0 ? 1e-3 : 0.35) * i;
+    for (int length = 1; length <= n; length += length < 40 ? 1 : 490) {
+        double largest = x[n - 1];
+        sum = 0;
+        for (int i = 0; i < length; i++) {
+            sum += exp(x[i] - 3);
+            largest = fmax(largest, x[n - 1 - i]);
+        }
+        ck_assert_double_eq(oracle_largest(x + n - length, length), largest);
+        ck_assert_double_eq_tol(oracle_exps(x, length, 3, y), sum, 1e-14 * sum);
+    }
+    for (int i = 0; i < n; i++) {
+        const double right = exp(x[i] - 3);
+        ck_assert_double_eq_tol(y[i], right, x[i] > -700 ? 4e-16 * right : 1e-300);
+    }
+    x[0] = NAN;
+    ck_assert_double_nan(oracle_exps(x, 1, 3, y));
+    x[0] = -INFINITY;
+    ck_assert_double_eq(oracle_exps(x, 1, 3, y), 0);
 }
 
 SUITE("functions", NULL, NULL)
