@@ -213,22 +213,6 @@ static void beat_sample(void *ctx, int contender)
     worker_timing(k, &so_far);
 }
 
-/* Another session may have used the device before this one, and says when it ended. */
-void worker_note_use(struct worker *k, const json_t *request)
-{
-    const json_t *idle_s = json_object_get(request, "idle_s");
-    if (idle_s != NULL)
-        k->last_run_s = fmax(k->last_run_s, clock_seconds() - json_number_value(idle_s));
-}
-
-/* Clocks stay high for about a second after the last run.  A CPU's caches hold the data of other
- * programs even then. */
-struct warm_up worker_warm_up(const struct worker *k)
-{
-    return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
-                            .each_s = k->ops->undisturbed ? 0 : 0.02};
-}
-
 static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
                           uint64_t shuffle)
 {

@@ -39,35 +39,3 @@ void worker_passed(struct worker *k, struct part *part, double error)
         worker_say(k, json_pack("{s:s, s:s, s:f, s:s}", "event", "passed", "verdict", part->verdict,
                                 "error", error, "right", part->right));
 }
-
-/* Who waits for what. */
-struct waiting {
-    struct worker *worker;
-    struct reference *reference;
-};
-
-/* What the device would be waited for later: its clock falls while nothing runs. */
-static void ready_device(struct worker *k)
-{
-    enum { TOUCH_MS = 20 }; /* enough for a clock that is high */
-    const double start = clock_seconds();
-    const double least_s = fmax(worker_warm_up(k).device_s, TOUCH_MS * 1e-3);
-    uint64_t ignored;
-    if (k->ops->open_library != NULL)
-        k->ops->open_library();
-    while (clock_seconds() - start < least_s && tensors_hash(&k->tensors, 0, TENSOR_X, &ignored))
-        k->last_run_s = clock_seconds();
-}
-
-static void beat_reference(void *ctx, int layer)
-{
-    const struct waiting *w = ctx;
-    worker_doing(w->worker, "computing layer %d with the oracle", layer);
-    if (reference_computes(w->reference))
-        ready_device(w->worker);
-}
-
-void worker_need_reference(struct worker *k, struct reference *r, int layers, bool all_rows)
-{
-    reference_need(r, layers, all_rows, beat_reference, &(struct waiting){k, r});
-}

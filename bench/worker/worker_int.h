@@ -51,14 +51,11 @@ struct launch_stamps {
 };
 
 struct device_ops {
-    /* Does beforehand what open() and the first launches would, and touches no device.  May be
-     * null.
-     */
+    /* Does beforehand what open() and first launches would, without the device.  May be null. */
     void (*start)(void);
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
-    /* Opens the library that runs some segments, which the first of them would wait for.  May be
-     * null. */
+    /* Opens the library that runs some segments.  May be null. */
     void (*open_library)(void);
 
     int (*load)(struct device *d, const char *path, const char *symbol, struct function **out,
@@ -383,17 +380,20 @@ void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
 void worker_timing(struct worker *k, const struct sampling_progress *so_far);
 void worker_passed(struct worker *k, struct part *part, double error);
 
-/* reference_need() that tells the parent of each layer. */
+/* ---- wait.c: the oracle, and a device that waits for it ---------------------------------------
+ */
+
+/* "idle_s" of a request: so many seconds ago another session ended its work on the device. */
+void worker_note_use(struct worker *k, const json_t *request);
+struct warm_up worker_warm_up(const struct worker *k);
+
+/* reference_need() that tells the parent of each layer, and readies the device meanwhile. */
 void worker_need_reference(struct worker *k, struct reference *r, int layers, bool all_rows);
 
 /* ---- measure.c: the request to verify and time candidates ------------------------------------ */
 
 /* The fewest layers whose weights and tensors exceed cache_bytes; at least 2, at most all. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes);
-
-/* "idle_s" of a request: so many seconds ago another session ended its work on the device. */
-void worker_note_use(struct worker *k, const json_t *request);
-struct warm_up worker_warm_up(const struct worker *k);
 
 int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 
