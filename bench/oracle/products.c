@@ -17,7 +17,7 @@
 
 /* What is multiplied at a time: rows by columns, and so many numbers of each, which stay in the
  * nearest cache.  A CPU without AVX-512 has the registers for PART_ROWS. */
-enum { TILE_ROWS = 8, TILE_COLUMNS = 16, TILE_DEPTH = 128, PART_ROWS = 2 };
+enum { TILE_ROWS = 8, TILE_COLUMNS = 16, TILE_DEPTH = 256, PART_ROWS = 2 };
 
 static bool has_avx512(void)
 {
