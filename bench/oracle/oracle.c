@@ -6,7 +6,7 @@
  * scores are large: the operators from the first scores to the context run one after another on a
  * head of a span, on scores that belong to the thread, and head after head, so that a cache holds
  * the keys and values. */
-enum { CHUNK_SPANS = 80 }; /* a sample, or whole blocks of a GEMM's rows */
+enum { CHUNK_SPANS = 40 }; /* whole blocks of a GEMM's rows */
 
 struct run {
     const struct workload *w;
