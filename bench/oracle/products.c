@@ -4,8 +4,6 @@
  * with -ffp-contract=fast.  So sums have the same bits on all CPUs that can. */
 #include "bench/oracle/oracle_int.h"
 
-#include <limits.h>
-
 #if defined(__x86_64__)
 #define FOR_EACH_FMA __attribute__((target_clones("avx512f", "fma", "default")))
 #else
@@ -235,17 +233,26 @@ FOR_EACH_FMA static void add_all_keys(bool avx512, const double *const probs[TIL
                 y[r][last] += x[r][k] * right[(ptrdiff_t)k * width + last];
 }
 
-/* Keys after run->end that some row of a span keeps. */
+static bool any_keeps(const struct workload *w, struct span s, int first)
+{
+    for (int r = 0; r < s.count; r++)
+        if (oracle_kept_keys(w, s.batch_row, s.first + r, first) != 0)
+            return true;
+    return false;
+}
+
+/* Keys after run->end, in tiles of which rows of a span keep some; at most TILE_DEPTH, which stay
+ * near for all rows. */
 static bool next_of_any(const struct workload *w, struct span s, struct kept *run)
 {
-    struct kept any = {INT_MAX, 0};
-    for (int r = 0; r < s.count; r++) {
-        struct kept own = {0, run->end};
-        if (oracle_next_kept(w, s.batch_row, s.first + r, &own) && own.begin < any.begin)
-            any = own;
-    }
-    *run = any;
-    return any.begin < any.end;
+    const int length = oracle_length(w, s.batch_row);
+    int j = run->end;
+    while (j < length && !any_keeps(w, s, j))
+        j += KEYS_AT_ONCE;
+    for (run->begin = j; j < run->begin + TILE_DEPTH && j < length && any_keeps(w, s, j);)
+        j += KEYS_AT_ONCE;
+    run->end = (int)at_most(length, j);
+    return run->begin < length;
 }
 
 _Static_assert((int)SPAN_ROWS % (int)TILE_ROWS == 0, "whole tiles of a span's rows");
@@ -263,10 +270,7 @@ void oracle_context(const struct workload *w, struct span s, const double *const
         to[r] = r < s.count ? y[r] : room;
         memset(to[r], 0, (size_t)width * sizeof(*to[r]));
     }
-    for (struct kept run = {0, 0}, part; next_of_any(w, s, &run);)
-        for (part = run; part.begin < run.end; part.begin = part.end) {
-            part.end = (int)at_most(run.end, part.begin + TILE_DEPTH); /* read for all rows */
-            for (int begin = 0; begin < s.count; begin += TILE_ROWS)
-                add_all_keys(avx512, x + begin, values, width, part, to + begin);
-        }
+    for (struct kept run = {0, 0}; next_of_any(w, s, &run);)
+        for (int begin = 0; begin < s.count; begin += TILE_ROWS)
+            add_all_keys(avx512, x + begin, values, width, run, to + begin);
 }
