@@ -59,7 +59,7 @@ int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
     for (int i = sure; i < all; i++)
         if (isfinite(b->expected.ms[slots[i]]))
             add_defaults(&a, &slots[i], 1);
-    if (sure == all)
+    if (sure == all && !model_knows(b))
         add_defaults(&a, slots, slots_audited(b, slots));
     return a.count;
 }

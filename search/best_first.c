@@ -231,6 +231,11 @@ int slots_wanted(const struct best_first *b, double share, int most, int *first,
     return count;
 }
 
+bool model_knows(const struct best_first *b)
+{
+    return additive_best(b->space, b->space_count, &b->expected) >= 0;
+}
+
 int slots_audited(const struct best_first *b, int out[AUDITED])
 {
     struct ranked items[SLOT_COUNT];

@@ -44,6 +44,9 @@ int plan_wanted(const struct best_first *b, double share);
 int slots_wanted(const struct best_first *b, double share, int most, int *first,
                  int out[SLOT_COUNT]);
 
+/* Whether the model expects the times of all of a plan, by defaults. */
+bool model_knows(const struct best_first *b);
+
 /* Slots that wait and were not timed, drawn by the seed: to see whether they are rightly not
  * wanted.  Those that could not even win with half of the time that is hoped for are left out. */
 enum { AUDITED = 4 };
@@ -59,7 +62,7 @@ struct job { /* an attempt of a slot */
 /* Adds to some jobs what is timed next as far as it is known: the defaults of the baselines; those
  * of the slots that come first; the first steps of the climb of the plan that is expected to be the
  * fastest; the slots of which it is not known yet whether they come first, if their time is
- * expected; and, once that is known of all, those of the audit.  jobs: (segment_table_size(t)).
- * Returns how many there are. */
+ * expected; and, once that is known of all, those of the audit, unless the model knows a plan.
+ * jobs: (segment_table_size(t)).  Returns how many there are. */
 int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
                     const struct baselines *baselines, struct job *jobs, int count);

@@ -367,8 +367,8 @@ int stage1(struct tuner *t, struct status *st)
     for (size_t i = 0; i < (t->taught ? 1 : ARRAY_LEN(shares)); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)
             return -1;
-    bool audited = t->taught ||         /* by the search of a near workload */
-                   (t->past.searched && /* by the search before this one */
+    bool audited = t->taught || model_knows(&b) || /* by near workloads, or by whole spaces */
+                   (t->past.searched &&            /* by the search before this one */
                     segment_table_tried(&t->segments) == before);
     if (!audited && !machine_is_crowded(t) && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
         return -1;

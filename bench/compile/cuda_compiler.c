@@ -133,7 +133,7 @@ static int prove(const struct cache *c, const struct toolchain *tc,
                       failed.message, WHAT_TO_INSTALL);
 }
 
-/* The worker's threads and the driver's come first. */
+/* The worker's threads and the driver's come first, but not before a compiler was found. */
 enum { NICENESS = 10 };
 
 /* The fastest compiler first: it is taken unless the user names another. */
@@ -151,8 +151,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                               .probe = probe_source,
                               .source_suffix = ".cu",
                               .binary_suffix = ".cubin",
-                              .logs = true,
-                              .niceness = NICENESS};
+                              .logs = true};
     out->where = gpu->where;
     int release = compiler->find(request, out, &identity, st);
     if (release <= 0)
@@ -164,7 +163,10 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
     arguments_add_words(&out->flags, flags.ptr);
     arguments_text(&out->flags, &identity);
     hash_text(identity.ptr, identity.len, out->identity);
-    return check_versions(gpu, out, release, st) == 0 ? prove(c, out, request, st) : -1;
+    if (check_versions(gpu, out, release, st) != 0 || prove(c, out, request, st) != 0)
+        return -1;
+    out->niceness = NICENESS;
+    return 0;
 }
 
 int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,
