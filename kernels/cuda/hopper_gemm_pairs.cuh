@@ -12,7 +12,7 @@ namespace fp::hopper_gemm
 {
 
 template <class W> struct pairs {
-    using D = typename W::D;
+    FP_GEMM_STEP;
 
     /* Where this lane's line of four 8x8 matrices of byte pairs is: lines of 64 bytes.  Of a gate
      * its first pair, in lines of 32 bytes. */
@@ -24,13 +24,39 @@ template <class W> struct pairs {
         return panel + row * 64 + (lane / 16 ^ row / 2 % 4) * 16;
     }
 
+    /* Of 16 rows and columns of a warp, x as store::leave() has them: a half of a matrix r of 32
+     * columns. */
+    static FP_DEVICE void pack(const W &w, const u32 (&x)[4], u32 (&r)[4], int half)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            r[half * 2 + i] = e4m3::pack<D>(x[i], x[i + 2], w.a.e4m3.factors);
+    }
+
     /* Leaves 16 rows and 32 columns of a warp.  x: pairs of the first 16 columns as store::leave()
      * has them; y: of the others. */
     static FP_DEVICE void leave(const W &w, const u32 (&x)[4], const u32 (&y)[4], u32 at)
     {
-        const u32 factors = w.a.e4m3.factors;
-        const u32 r[4] = {e4m3::pack<D>(x[0], x[2], factors), e4m3::pack<D>(x[1], x[3], factors),
-                          e4m3::pack<D>(y[0], y[2], factors), e4m3::pack<D>(y[1], y[3], factors)};
+        u32 r[4];
+        pack(w, x, r, 0);
+        pack(w, y, r, 1);
+        store_matrix(at, r);
+    }
+
+    /* The same of blocks p to p + 3 of product m, by pairs that end as neighbours. */
+    static FP_DEVICE void leave_sums(const W &w, sums &c, int m, int p, u32 at)
+    {
+        u32 r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const auto &x = S::block(c, m, p + i / 2 * 2)[i % 2],
+                       &y = S::block(c, m, p + i / 2 * 2 + 1)[i % 2];
+            u32 of[2];
+#pragma unroll
+            for (int j = 0; j < 2; j++)
+                of[j] = w.end.activation.template packed<D>(x[j], y[j]);
+            r[i] = e4m3::pack_in_order<D>(of[0], of[1], w.a.e4m3.factors);
+        }
         store_matrix(at, r);
     }
 

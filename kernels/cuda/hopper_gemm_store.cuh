@@ -154,22 +154,15 @@ template <class W> struct store {
 
     /* ---- sums -------------------------------------------------------------------------------- */
 
-    /* This lane's pairs of blocks p and p + 1 of product m, of two rows each. */
-    static FP_DEVICE void pack_blocks(const W &w, sums &c, int m, int p, u32 (&r)[4])
-    {
-        const auto &x = S::block(c, m, p), &y = S::block(c, m, p + 1);
-        const float v[4][2] = {
-            {x[0][0], x[0][1]}, {x[1][0], x[1][1]}, {y[0][0], y[0][1]}, {y[1][0], y[1][1]}};
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            r[i] = w.end.activation.template packed<D>(v[i][0], v[i][1]);
-    }
-
     /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
     static FP_DEVICE void leave(const W &w, sums &c, int m, int p, u32 at)
     {
         u32 r[4];
-        pack_blocks(w, c, m, p, r);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const auto &x = S::block(c, m, p + i / 2)[i % 2];
+            r[i] = w.end.activation.template packed<D>(x[0], x[1]);
+        }
         if constexpr (S::SWAP)
             store_matrix_transposed(at, r);
         else
@@ -195,15 +188,12 @@ template <class W> struct store {
     /* Leaves what four blocks become, from block p on: 32 columns of 16 rows, of a gate 16. */
     static FP_DEVICE void leave_e4m3(const W &w, sums &c, int m, int p, u32 at)
     {
-        u32 x[4], y[4];
         if constexpr (S::GATE) {
             const u32 v[2][2] = {{gated(w, c, m, p, 0), gated(w, c, m, p + 2, 0)},
                                  {gated(w, c, m, p, 1), gated(w, c, m, p + 2, 1)}};
             pairs<W>::leave_gated(w, v, at);
         } else {
-            pack_blocks(w, c, m, p, x);
-            pack_blocks(w, c, m, p + 2, y);
-            pairs<W>::leave(w, x, y, at);
+            pairs<W>::leave_sums(w, c, m, p, at);
         }
     }
 

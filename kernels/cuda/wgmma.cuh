@@ -157,38 +157,60 @@ FP_WGMMA_OF_HALVES(192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
 FP_WGMMA_OF_HALVES(256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 
 struct e4m3 {
-    /* Two pairs of D, times factors, become x[0], y[0], x[1], y[1], at most 448 in size. */
+    /* Two pairs of D, times factors, become x[0], x[1], y[0], y[1], at most 448 in size. */
+    template <class D> static FP_DEVICE u32 pack_in_order(u32 x, u32 y, u32 factors);
+    /* The same in the order x[0], y[0], x[1], y[1]. */
     template <class D> static FP_DEVICE u32 pack(u32 x, u32 y, u32 factors);
+
+    /* By fp32: there is no conversion of pairs of bf16, which are the upper halves of these. */
+    static FP_DEVICE u32 pack_floats(float a, float b, float c, float d)
+    {
+        u32 r;
+        asm("{ .reg .b16 x, y;\n"
+            "cvt.rn.satfinite.e4m3x2.f32 x, %2, %1; cvt.rn.satfinite.e4m3x2.f32 y, %4, %3;\n"
+            "mov.b32 %0, {x, y}; }"
+            : "=r"(r)
+            : "f"(a), "f"(b), "f"(c), "f"(d));
+        return r;
+    }
+    static FP_DEVICE void scaled(u32 x, u32 factors, float &lo, float &hi)
+    {
+        asm("mul.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(factors));
+        bf16::unpack(x, lo, hi);
+    }
 };
 
-template <> FP_DEVICE u32 e4m3::pack<fp16>(u32 x, u32 y, u32 factors)
+template <> FP_DEVICE u32 e4m3::pack_in_order<fp16>(u32 x, u32 y, u32 factors)
 {
     u32 r;
     asm("{ .reg .b32 x, y; .reg .b16 a, b;\n"
         "mul.f16x2 x, %1, %3; mul.f16x2 y, %2, %3;\n"
         "cvt.rn.satfinite.e4m3x2.f16x2 a, x; cvt.rn.satfinite.e4m3x2.f16x2 b, y;\n"
-        "mov.b32 x, {a, b};\n"
-        "prmt.b32 %0, x, x, 0x3120; }"
+        "mov.b32 %0, {a, b}; }"
         : "=r"(r)
         : "r"(x), "r"(y), "r"(factors));
     return r;
 }
 
-/* There is no conversion of pairs of bf16: by fp32, which they are the upper halves of. */
+template <> FP_DEVICE u32 e4m3::pack<fp16>(u32 x, u32 y, u32 factors)
+{
+    return __byte_perm(pack_in_order<fp16>(x, y, factors), 0, 0x3120);
+}
+
+template <> FP_DEVICE u32 e4m3::pack_in_order<bf16>(u32 x, u32 y, u32 factors)
+{
+    float a[2], b[2];
+    scaled(x, factors, a[0], a[1]);
+    scaled(y, factors, b[0], b[1]);
+    return pack_floats(a[0], a[1], b[0], b[1]);
+}
+
 template <> FP_DEVICE u32 e4m3::pack<bf16>(u32 x, u32 y, u32 factors)
 {
-    u32 r;
     float a[2], b[2];
-    asm("mul.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(factors));
-    asm("mul.bf16x2 %0, %0, %1;" : "+r"(y) : "r"(factors));
-    bf16::unpack(x, a[0], a[1]);
-    bf16::unpack(y, b[0], b[1]);
-    asm("{ .reg .b16 x, y;\n"
-        "cvt.rn.satfinite.e4m3x2.f32 x, %2, %1; cvt.rn.satfinite.e4m3x2.f32 y, %4, %3;\n"
-        "mov.b32 %0, {x, y}; }"
-        : "=r"(r)
-        : "f"(a[0]), "f"(b[0]), "f"(a[1]), "f"(b[1]));
-    return r;
+    scaled(x, factors, a[0], a[1]);
+    scaled(y, factors, b[0], b[1]);
+    return pack_floats(a[0], b[0], a[1], b[1]);
 }
 
 /* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16. */
