@@ -54,7 +54,7 @@ template <class W> struct pairs {
             u32 of[2];
 #pragma unroll
             for (int j = 0; j < 2; j++)
-                of[j] = w.end.activation.template packed<D>(x[j], y[j]);
+                of[j] = w.end.activation.template packed_for_e4m3<D>(x[j], y[j]);
             r[i] = e4m3::pack_in_order<D>(of[0], of[1], w.a.e4m3.factors);
         }
         store_matrix(at, r);
