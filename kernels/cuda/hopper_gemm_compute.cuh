@@ -23,7 +23,9 @@ template <class W> struct compute {
     /* Sums begin with the bias of their columns, those of a split with 0. */
     static FP_DEVICE void begin(const W &w, sums &c, int n0, int member)
     {
-        if constexpr (SWAP)
+        if constexpr (S::BIAS_LAST)
+            return;
+        else if constexpr (SWAP)
             begin_swapped(w, c, n0, member);
         else
             begin_rows(w, c, n0);
@@ -51,22 +53,36 @@ template <class W> struct compute {
     /* A warp loads each pair of columns once, and its lanes hand them to each other.  Were each
      * thread to load its own pairs, ptxas would let it wait for a few at a time: for 192 columns
      * that took as long as half of the products where K is 768. */
-    static FP_DEVICE void begin_rows(const W &w, sums &c, int n0)
+    static constexpr int WARP_COLUMNS = 64, LOADS = (BN + WARP_COLUMNS - 1) / WARP_COLUMNS;
+
+    static FP_DEVICE void load_bias(const W &w, int n0, u32 (&bias)[LOADS])
     {
-        constexpr int WARP_COLUMNS = 64, LOADS = (BN + WARP_COLUMNS - 1) / WARP_COLUMNS;
         const int lane = static_cast<int>(threadIdx.x) % 32;
-        u32 bias[LOADS] = {};
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const int column = n0 + i * WARP_COLUMNS + lane * 2;
+            bias[i] = 0;
             if (S::SPLIT == 1 && w.end.bias != nullptr && column < w.n)
                 bias[i] = *reinterpret_cast<const u32 *>(w.end.bias + column);
         }
+    }
+
+    /* Of a lane's columns of block p. */
+    static FP_DEVICE void unpack_bias(const u32 (&bias)[LOADS], int lane, int p, float (&pair)[2])
+    {
+        D::unpack(__shfl_sync(~0u, bias[p / 8], p % 8 * 4 + lane % 4), pair[0], pair[1]);
+    }
+
+    static FP_DEVICE void begin_rows(const W &w, sums &c, int n0)
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        u32 bias[LOADS];
+        load_bias(w, n0, bias);
 #pragma unroll
         for (int p = 0; p < BN / 8; p++) {
             float pair[2] = {};
             if (S::SPLIT == 1) {
-                D::unpack(__shfl_sync(~0u, bias[p / 8], p % 8 * 4 + lane % 4), pair[0], pair[1]);
+                unpack_bias(bias, lane, p, pair);
                 pair[0] = as_sum(w, pair[0]), pair[1] = as_sum(w, pair[1]);
             }
             pin(pair); /* else bf16's bits make all sums integers, and products copy them */
@@ -126,9 +142,14 @@ template <class W> struct compute {
         for (int k = 0; k < BK; k += INNER) {
             const int panel = k / S::A_PANEL * (FP_GEMM_LINE / 16), within = k % S::A_PANEL / 16;
 #pragma unroll
-            for (int m = FIRST; m < FIRST + COUNT; m++)
-                wgmma<e4m3, OTHER>::nt(c[m], own + panel * OWN + m * (PRODUCT / 16) + within,
-                                       other + panel * OTHER + within);
+            for (int m = FIRST; m < FIRST + COUNT; m++) {
+                const u64 a = own + panel * OWN + m * (PRODUCT / 16) + within,
+                          b = other + panel * OTHER + within;
+                if (S::BIAS_LAST && k == 0)
+                    wgmma<e4m3, OTHER>::nt_from(c[m], a, b, at.adds);
+                else
+                    wgmma<e4m3, OTHER>::nt(c[m], a, b);
+            }
         }
     }
 

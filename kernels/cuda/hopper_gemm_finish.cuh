@@ -2,6 +2,7 @@
 #ifndef FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
 #define FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
 
+#include "hopper_gemm_compute.cuh"
 #include "hopper_gemm_norm.cuh"
 #include "hopper_gemm_norm_swap.cuh"
 
@@ -12,8 +13,9 @@ template <class W> struct finish {
     using S = typename W::S;
 
     const W &w;
-    const u32 ready, done; /* mbarriers of a team, if SWAP */
-    u32 panels = 0;        /* that the warp has stored */
+    const u32 ready, done;       /* mbarriers of a team, if SWAP */
+    u32 panels = 0;              /* that the warp has stored */
+    u32 bias[compute<W>::LOADS]; /* if BIAS_LAST */
 
     FP_DEVICE finish(const W &work, int team)
         : w(work), ready(address(w.s.ready[team])), done(address(w.s.done[team]))
@@ -21,8 +23,10 @@ template <class W> struct finish {
     }
 
     /* To be called before the last step of a tile, while others run. */
-    FP_DEVICE void prepare(const item &i) const
+    FP_DEVICE void prepare(const item &i)
     {
+        if constexpr (S::BIAS_LAST)
+            compute<W>::load_bias(w, i.t.n0, bias);
         if constexpr (W::TURNED > 0 && !S::SWAP)
             store<W>::fetch_turns(w, i.t.m0 + S::warp_row(i.member, 0));
     }
@@ -51,13 +55,20 @@ template <class W> struct finish {
     FP_DEVICE void scale(typename S::sums &c) const
     {
         constexpr int BLOCKS = (S::SWAP ? S::BM : S::BN) / 8;
+        const int lane = S::lane();
 #pragma unroll
         for (int m = 0; m < S::MI; m++)
 #pragma unroll
-            for (int p = 0; p < BLOCKS; p++)
+            for (int p = 0; p < BLOCKS; p++) {
+                float pair[2] = {};
+                if constexpr (S::BIAS_LAST)
+                    compute<W>::unpack_bias(bias, lane, p, pair);
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    S::block(c, m, p)[i / 2][i % 2] *= w.a.e4m3.alpha;
+                for (int i = 0; i < 4; i++) {
+                    float &x = S::block(c, m, p)[i / 2][i % 2];
+                    x = S::BIAS_LAST ? x * w.a.e4m3.alpha + pair[i % 2] : x * w.a.e4m3.alpha;
+                }
+            }
     }
 
     /* All that this warp has asked to be stored has left shared memory. */

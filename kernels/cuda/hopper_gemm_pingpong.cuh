@@ -61,7 +61,7 @@ template <class W> struct pingpong {
     /* All steps of a tile.  then: see multiply_and_add(). */
     template <class Then>
     static FP_DEVICE void multiply(const W &w, sums &c, position &at, int count, const item &i,
-                                   const finish<W> &results, const Then &then)
+                                   finish<W> &results, const Then &then)
     {
         const u32 phase = i.nth / S::TEAMS & 1;
         if constexpr (S::BETWEEN) {
@@ -77,7 +77,7 @@ template <class W> struct pingpong {
      * mbarrier only the parity of its phase shows, so one must not wait for a phase while the one
      * before has still to end. */
     static FP_DEVICE void multiply_alone(const W &w, sums &c, position &at, int count,
-                                         const item &i, u32 phase, const finish<W> &results)
+                                         const item &i, u32 phase, finish<W> &results)
     {
         const int other = (i.team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
         const u32 parity = i.team == 0 ? phase ^ 1 : phase;

@@ -56,6 +56,8 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
         UNSCALED =
             E4M3 && NORM != FP_NORM_NONE && !KEEPS && SPLIT == 1, /* norms take sums as they are */
         STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
+    /* Sums of e4m3 take a bias behind their last step, where alpha multiplies them: it is free. */
+    static constexpr bool BIAS_LAST = E4M3 && BY_WARPS && !ADDS && NORM == FP_NORM_NONE;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;
@@ -128,9 +130,11 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     /* A step of the ring, and the parity of its phase. */
     struct position {
         u32 slot, phase;
+        int adds = BIAS_LAST ? 0 : 1; /* 0: the step's first products overwrite the sums */
 
         FP_DEVICE void advance()
         {
+            adds = 1;
             if (++slot == STAGES)
                 slot = 0, phase ^= 1;
         }

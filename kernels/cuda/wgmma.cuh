@@ -213,21 +213,27 @@ template <> FP_DEVICE u32 e4m3::pack<bf16>(u32 x, u32 y, u32 factors)
     return pack_floats(a[0], b[0], a[1], b[1]);
 }
 
-/* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16. */
-#define FP_WGMMA_E4M3(N, A, B)                                                                     \
+/* Products of e4m3, always by rows of k: a (64, 32), b (N, 32).  Sums are as those of fp16.
+ * nt_from: overwrites them where adds is 0. */
+#define FP_WGMMA_E4M3(N, A, B, ADDS)                                                               \
     template <> struct wgmma<e4m3, N> {                                                            \
         static FP_DEVICE void nt(fragment<fp16, N> &c, u64 a, u64 b)                               \
         {                                                                                          \
             FP_WGMMA_OF("k32.f32.e4m3.e4m3", N, "1", "+f", A, B, "1, 1", "l"(a), "l"(b));          \
         }                                                                                          \
+        static FP_DEVICE void nt_from(fragment<fp16, N> &c, u64 a, u64 b, int adds)                \
+        {                                                                                          \
+            FP_WGMMA_OF("k32.f32.e4m3.e4m3", N, ADDS, "+f", A, B, "1, 1", "l"(a), "l"(b),          \
+                        "r"(adds));                                                                \
+        }                                                                                          \
     };
-FP_WGMMA_E4M3(16, "%8", "%9")
-FP_WGMMA_E4M3(64, "%32", "%33")
-FP_WGMMA_E4M3(96, "%48", "%49")
-FP_WGMMA_E4M3(128, "%64", "%65")
-FP_WGMMA_E4M3(144, "%72", "%73")
-FP_WGMMA_E4M3(192, "%96", "%97")
-FP_WGMMA_E4M3(256, "%128", "%129")
+FP_WGMMA_E4M3(16, "%8", "%9", "%10")
+FP_WGMMA_E4M3(64, "%32", "%33", "%34")
+FP_WGMMA_E4M3(96, "%48", "%49", "%50")
+FP_WGMMA_E4M3(128, "%64", "%65", "%66")
+FP_WGMMA_E4M3(144, "%72", "%73", "%74")
+FP_WGMMA_E4M3(192, "%96", "%97", "%98")
+FP_WGMMA_E4M3(256, "%128", "%129", "%130")
 
 } // namespace fp
 
