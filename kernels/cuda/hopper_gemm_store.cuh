@@ -19,12 +19,16 @@ template <class W> struct store {
 
     /* ---- a warp's own rows ------------------------------------------------------------------- */
 
+    /* Panels in e4m3 are half as large, so that there is room for twice as many. */
+    static constexpr int ROOMS = S::PAIRS ? 2 * S::SLOTS : S::SLOTS,
+                         ROOM_BYTES = S::SLOTS * S::SLOT_BYTES / ROOMS;
+
     /* The warp's next place in `out`.  count: of panels that the warp has stored. */
     static FP_DEVICE u32 next_panel(const W &w, u32 &count)
     {
-        const u32 place = threadIdx.x / 32 * S::SLOTS + count % S::SLOTS;
+        const u32 place = threadIdx.x / 32 * ROOMS + count % ROOMS;
         count++;
-        return address(w.s.out) + place * S::SLOT_BYTES;
+        return address(w.s.out) + place * ROOM_BYTES;
     }
 
     /* 16 rows from `row` on, and a panel of columns from `column` on, of the matrix of a map.
@@ -37,7 +41,7 @@ template <class W> struct store {
             static_cast<int>(threadIdx.x) % 32; /* ptxas makes other code of S::lane() */
         const u32 panel = next_panel(w, count);
         if (lane == 0)
-            box_stores_read<S::SLOTS - 1>();
+            box_stores_read<ROOMS - 1>();
         __syncwarp();
         fill(first_of<PAIRS>(panel));
         proxy_fence();
