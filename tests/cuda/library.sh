@@ -126,14 +126,11 @@ build own "$source/tests/cuda/graphs.c"
 own/run lengths || fail "graphs of calls of the packed library without products"
 
 # What warnings need optimisation: e4m3.sh has none, as it runs under sanitizers alone.
+fp8() { fuseplan "$@" --target cuda -b 2 -s 100 -H 2 -W 64 --ffn 256 -L 3 -q; }
 if [ "$sanitize" = -g0 ]; then
   "$source/tests/cuda/scales.py" 0123456789abcdef 3 >calibration.json
-  fp8='--target cuda -b 2 -s 100 -m full -H 2 -W 64 --ffn 256 -L 3'
-  # shellcheck disable=SC2086
-  {
-    fuseplan export 48920 $fp8 --precision fp8 --calibration calibration.json -t bf16 --packed -q -o codes
-    fuseplan generate 48743 $fp8 --precision qkv,ffn2 -q -o program
-  }
+  fp8 export 48920 --precision fp8 --calibration calibration.json -t bf16 --packed -o codes
+  fp8 generate 48743 --precision qkv,ffn2 -o program
   build codes "$source/tests/cuda/codes.c"
   build program
 fi
