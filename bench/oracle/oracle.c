@@ -145,9 +145,13 @@ static void run_rows(const struct run *r, const struct spans *spans, int first_o
     for (int begin = 0; begin < spans->count; begin += r->chunk_spans) {
         const struct span *s = spans->items + begin;
         int left = spans->count - begin, count = left < r->chunk_spans ? left : r->chunk_spans;
-        for (int t = 0; t < TENSOR_COUNT; t++)
-            for (int i = 0; i < count && (r->reads >> t & 1) != 0; i++)
+        for (int t = 0; t < TENSOR_COUNT; t++) {
+            if ((r->reads >> t & 1) == 0)
+                continue;
+#pragma omp parallel for num_threads(r->threads)
+            for (int i = 0; i < count; i++)
                 read_input(r, t, s[i], i, first_op == 0);
+        }
         for (int op = first_op, last; op <= last_op; op = last + 1) {
             last = last_together(r->w->chain, op);
             if (r->w->chain->ops[op].kind == KIND_GEMM) {

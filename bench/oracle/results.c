@@ -155,6 +155,10 @@ const float *oracle_results_rows(const struct oracle_results *r, int tensor, str
         return r->tensor[tensor] + rows.first * columns;
     if (keep_all(r, tensor, rows))
         return r->tensor[tensor] + kept_before(r, row_place_of(r->w, tensor, rows.first));
+    if (rows.count == 1) { /* a team within another takes longer than a row */
+        spread_row(r, tensor, rows.first, room);
+        return room;
+    }
 #pragma omp parallel for if (rows.count * columns > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < rows.count; i++)
         spread_row(r, tensor, rows.first + i, room + i * columns);

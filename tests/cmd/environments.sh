@@ -40,7 +40,10 @@ if [ "$fake" ]; then # on the stand-in GPU those that a driver or a loader of li
   least=6
 fi
 
-count() { sqlite3 e.db "SELECT count(*) FROM $1"; }
+# A machine with a GPU may lack sqlite3.
+query() { python3 -c 'import sqlite3, sys; [print(*row) for row in sqlite3.connect("e.db").execute(sys.argv[1])]' "$1"; }
+
+count() { query "SELECT count(*) FROM $1"; }
 
 n=0
 while read -r line; do
@@ -49,7 +52,7 @@ while read -r line; do
   # shellcheck disable=SC2086
   env $line "$fuseplan" bench $((32767 + n)) $workload --baseline none -q >out 2>said </dev/null || code=$?
   [ $code -eq 0 ] || fail "exit $code under '$line': $(tail -n 3 said)"
-  [ "$(count target)" -eq 1 ] || fail "another target under '$line': $(sqlite3 e.db 'SELECT * FROM target')"
+  [ "$(count target)" -eq 1 ] || fail "another target under '$line': $(query 'SELECT * FROM target')"
   [ "$(count study)" -eq 1 ] || fail "another study under '$line'"
   [ "$(count "trial WHERE kind = 'plan'")" -eq $n ] || fail "not one plan more under '$line'"
 done <environments
@@ -58,7 +61,7 @@ done <environments
 "$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $((n + 1)) -q >out 2>said ||
   fail "exit $?: $(cat out said)"
 [ "$(count study).$(count "trial WHERE kind = 'plan'")" = 1.$((n + 1)) ] || fail "the search measured plans again"
-echo "$n environments, one target: $(sqlite3 e.db 'SELECT device, compiler, libraries FROM target')"
+echo "$n environments, one target: $(query 'SELECT device, compiler, libraries FROM target')"
 
 # A GPU's time is printed with its clock, and with how long it was timed.
 if [ "$fake" ]; then

@@ -372,7 +372,7 @@ run() {
 
 [ $# -gt 0 ] || eval "set -- $usual"
 for part; do
-  case " $usual $named " in
+  case " $(echo $usual $named) " in
   *" $part "*) ;;
   *)
     echo "device.sh: no part '$part'; there are: $usual $named" >&2

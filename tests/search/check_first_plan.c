@@ -1,4 +1,5 @@
 /* The first plan of tune(), and what is compiled before it, on a fake bench. */
+#include "search/best_first_int.h"
 #include "search/tuner_int.h"
 #include "tests/workload.h"
 #include "tune_guided.h"
@@ -183,6 +184,32 @@ TEST(neighbour_saves_segments)
     run();
     int taught = segments_of_another_mask("causal", true);
     ck_assert_int_lt(taught, segments_of_another_mask("sliding:w=2", false));
+}
+
+/* Of the segments that generated code alone serves, in several stages, how many were timed. */
+static int timed_that_wait(void)
+{
+    SCOPED_BY(segment_table_release) struct segment_table table;
+    struct best_first b;
+    SCOPED struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    int64_t study;
+    int timed = 0, count = plan_space(0, VALUE_MAX, space);
+    segment_table_init(&table, bench_target(bench));
+    OK(study_open(bench, db, &study, &st));
+    OK(segment_table_read(&table, db, study, &st));
+    best_first_init(&b, &table, space, count, 1);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        timed += b.waits[i] && !isnan(table.times.ms[i]);
+    return timed;
+}
+
+/* Nor are any drawn where a model knows the target: no best plan of its whole spaces had one.  Nine
+ * are timed for their hopes. */
+TEST(model_saves_segments)
+{
+    expect_times();
+    run();
+    ck_assert_int_eq(timed_that_wait(), 9);
 }
 
 /* ---- what is compiled beforehand ------------------------------------------------------------- */
