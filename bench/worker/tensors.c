@@ -215,6 +215,13 @@ bool tensors_hash(struct tensors *k, int layer, int t, uint64_t *out)
     return k->ops->hash(k->device, *buffer(k, layer, t), bytes, out);
 }
 
+bool tensors_touch(struct tensors *k)
+{
+    uint64_t ignored;
+    return k->ops->hash != NULL &&
+           k->ops->hash(k->device, k->first[0][TENSOR_X], tensor_size(k, TENSOR_X), &ignored);
+}
+
 float *tensors_read(struct tensors *k, int layer, int t)
 {
     int64_t columns = tensor_row_columns(k->w, t);

@@ -84,6 +84,9 @@ const void *tensors_view(struct tensors *k, int layer, int t, struct rows rows);
  * none, or rows of padding lie between them. */
 bool tensors_hash(struct tensors *k, int layer, int t, uint64_t *out);
 
+/* Lets the device read memory that it always has; false where it computes no hash. */
+bool tensors_touch(struct tensors *k);
+
 /* All elements of tensor t of a layer, which the caller may change; valid until the next call. */
 float *tensors_read(struct tensors *k, int layer, int t);
 

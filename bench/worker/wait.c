@@ -29,10 +29,9 @@ static void ready_device(struct worker *k)
     enum { TOUCH_MS = 20 }; /* enough for a clock that is high */
     const double start = clock_seconds();
     const double least_s = fmax(worker_warm_up(k).device_s, TOUCH_MS * 1e-3);
-    uint64_t ignored;
     if (k->ops->open_library != NULL)
         k->ops->open_library();
-    while (clock_seconds() - start < least_s && tensors_hash(&k->tensors, 0, TENSOR_X, &ignored))
+    while (clock_seconds() - start < least_s && tensors_touch(&k->tensors))
         k->last_run_s = clock_seconds();
 }
 

@@ -82,9 +82,11 @@ TEST(a_device_that_was_just_used_is_warm)
 }
 
 static _Atomic int looks;
+static const void *seen;
 
 static bool look(struct device *d, const void *memory, int64_t bytes, uint64_t *out)
 {
+    seen = memory;
     *out = (uint64_t)++looks;
     return true;
 }
@@ -109,7 +111,8 @@ static void *end_once_looked(void *ctx)
     return NULL;
 }
 
-/* It has nothing to run for as long as the oracle takes, which may be seconds. */
+/* It has nothing to run for as long as the oracle takes, which may be seconds.  Packed inputs have no
+ * memory before a program reads them: a segment alone may read others. */
 TEST(a_device_is_warm_and_has_its_library_when_the_oracle_has_computed)
 {
     const struct device_ops ops = {.undisturbed = true, .hash = look, .open_library = open_library};
@@ -118,7 +121,8 @@ TEST(a_device_is_warm_and_has_its_library_when_the_oracle_has_computed)
     OK(mask_parse("full", &k.w.mask_spec, &st));
     OK(workload_check(&k.w, &st));
     OK(workload_build_mask(&k.w, NULL, &st));
-    k.tensors = (struct tensors){.w = &k.w, .ops = &ops};
+    k.tensors = (struct tensors){.w = &k.w, .ops = &ops, .packed = true};
+    k.tensors.first[0][TENSOR_X] = &k;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     k.channel = ends[0];
     reference_init(&k.reference, &k.w, k.inputs);
@@ -127,6 +131,7 @@ TEST(a_device_is_warm_and_has_its_library_when_the_oracle_has_computed)
     ck_assert(worker_warm_up(&k).device_s > 0);
     worker_need_reference(&k, &k.reference, 1, false);
     ck_assert_int_gt(opened, 0);
+    ck_assert_ptr_eq(seen, &k);
     ck_assert_double_eq(worker_warm_up(&k).device_s, 0);
     reference_release(&k.reference);
     workload_release(&k.w);
