@@ -95,7 +95,7 @@ static int compare_outputs(struct worker *k, const struct program *p, struct par
     return result == 0 && codes && !alone ? verify_copy(k, part, layer, scale, st) : result;
 }
 
-/* Bits that another process has accepted tell nothing if they differ: its inputs may have. */
+/* Bits that an earlier request has accepted tell nothing if they differ: its inputs may have. */
 static int judge_outputs(struct worker *k, const struct program *p, struct part *part, int layer,
                          float scale, double *worst, struct status *st)
 {

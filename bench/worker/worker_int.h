@@ -198,10 +198,10 @@ struct part { /* one segment of a program */
     uint32_t tensors; /* inputs, outputs and what passes between the segment's stages */
     struct e4m3_use e4m3;
     char *verdict;              /* the name under which to report a pass; null: there is none */
-    bool verified;              /* before, perhaps by another process */
+    bool verified;              /* by an earlier request, perhaps of another process */
     char right[HASH_TEXT_SIZE]; /* of a segment alone, the hash of what the oracle has accepted in
                                    layer 0; empty: not known */
-    bool recalled; /* `right` is of another process, whose inputs may have been others */
+    bool recalled; /* `right` is of an earlier request, perhaps of a process with other inputs */
     bool compared; /* `right` was not reported so far */
 };
 
@@ -246,7 +246,7 @@ void program_feed_part(struct worker *k, const struct part *part, int layer);
 
 /* ---- verify.c -------------------------------------------------------------------------------- */
 
-/* Verifies each part that has a verdict to report, alone, on the oracle's inputs, in the first
+/* Verifies each part that was not verified before, alone, on the oracle's inputs, in the first
  * layer of each kind.  Then, of a plan, compares the result of all layers in one run with the
  * result of layers run one by one, and the output of each of the first `compared` layers with the
  * oracle's.  A wrong result is STATUS_WRONG. Of a segment alone, the result of its first whole run

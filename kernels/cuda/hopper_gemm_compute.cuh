@@ -1,5 +1,5 @@
-/* Compute: the products of a tile's steps, the bias, with which sums begin, and a residual that
- * follows its tile in the ring.  The ways differ in what they do between steps. */
+/* Compute: the products of a tile's steps, the bias, with which sums begin unless BIAS_LAST, and a
+ * residual that follows its tile in the ring.  The ways differ in what they do between steps. */
 #ifndef FUSEPLAN_CUDA_HOPPER_GEMM_COMPUTE_CUH
 #define FUSEPLAN_CUDA_HOPPER_GEMM_COMPUTE_CUH
 
@@ -20,7 +20,8 @@ template <class W> struct compute {
 
     /* ---- bias -------------------------------------------------------------------------------- */
 
-    /* Sums begin with the bias of their columns, those of a split with 0. */
+    /* Sums begin with the bias of their columns, those of a split with 0.  If BIAS_LAST the first
+     * products overwrite what they hold. */
     static FP_DEVICE void begin(const W &w, sums &c, int n0, int member)
     {
         if constexpr (S::BIAS_LAST)

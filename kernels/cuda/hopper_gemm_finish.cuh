@@ -1,4 +1,5 @@
-/* Finish: what becomes of a tile's sums, once bias and residual are in them. */
+/* Finish: what becomes of a tile's sums, once the residual is in them, and the bias unless
+ * BIAS_LAST. */
 #ifndef FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
 #define FUSEPLAN_CUDA_HOPPER_GEMM_FINISH_CUH
 

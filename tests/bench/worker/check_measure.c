@@ -111,8 +111,8 @@ static void *end_once_looked(void *ctx)
     return NULL;
 }
 
-/* It has nothing to run for as long as the oracle takes, which may be seconds.  Packed inputs have no
- * memory before a program reads them: a segment alone may read others. */
+/* It has nothing to run for as long as the oracle takes, which may be seconds.  Packed inputs have
+ * no memory before a program reads them: a segment alone may read others. */
 TEST(a_device_is_warm_and_has_its_library_when_the_oracle_has_computed)
 {
     const struct device_ops ops = {.undisturbed = true, .hash = look, .open_library = open_library};
