@@ -27,7 +27,7 @@ OMP_NUM_THREADS=77 OMP_DYNAMIC=true OMP_THREAD_LIMIT=1 GOMP_CPU_AFFINITY=900-901
 OMP_NUM_THREADS= OMP_PLACES=nonsense OMP_PROC_BIND=nonsense OMP_STACKSIZE=1x OMP_SCHEDULE=nonsense
 OMP_WAIT_POLICY=active OMP_TARGET_OFFLOAD=mandatory OPENBLAS_CORETYPE=nonsense
 OPENBLAS_CORETYPE=Nehalem OPENBLAS_VERBOSE=2 GCC_COLORS=error=01;31 DEBUGINFOD_URLS=http://nowhere
-LD_PRELOAD=/nowhere/lib.so LD_DEBUG=libs LD_BIND_NOW=1 LD_SHOW_AUXV= LD_TRACE=
+LD_PRELOAD=/nowhere/lib.so FUSEPLAN_PASS= LD_DEBUG=libs LD_BIND_NOW=1 LD_SHOW_AUXV= LD_TRACE=
 MALLOC_PERTURB_=85 MALLOC_CHECK_=3 GLIBC_TUNABLES=glibc.malloc.check=3 LC_ALL=de_DE.UTF-8 LANGUAGE=de LANG=nonsense
 PATH=$(echo "$PATH" | sed 's,/usr/bin,/usr//bin/,') TZ=Pacific/Kiritimati POSIXLY_CORRECT=1 COLUMNS=20 TERM= CDPATH=/usr IFS=/
 PATH=/nowhere:$PATH TMPDIR=/nowhere BASH_ENV=$root/shell_file ENV=$root/shell_file LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:/nowhere
@@ -43,7 +43,9 @@ fi
 # A machine with a GPU may lack sqlite3.
 query() { python3 -c 'import sqlite3, sys; [print(*row) for row in sqlite3.connect("e.db").execute(sys.argv[1])]' "$1"; }
 
-count() { query "SELECT count(*) FROM $1"; }
+counts() {
+  query "SELECT (SELECT count(*) FROM target), (SELECT count(*) FROM study), count(*) FROM trial WHERE kind = 'plan'"
+}
 
 n=0
 while read -r line; do
@@ -52,15 +54,14 @@ while read -r line; do
   # shellcheck disable=SC2086
   env $line "$fuseplan" bench $((32767 + n)) $workload --baseline none -q >out 2>said </dev/null || code=$?
   [ $code -eq 0 ] || fail "exit $code under '$line': $(tail -n 3 said)"
-  [ "$(count target)" -eq 1 ] || fail "another target under '$line': $(query 'SELECT * FROM target')"
-  [ "$(count study)" -eq 1 ] || fail "another study under '$line'"
-  [ "$(count "trial WHERE kind = 'plan'")" -eq $n ] || fail "not one plan more under '$line'"
+  [ "$(counts)" = "1 1 $n" ] ||
+    fail "not one target, one study and one plan more under '$line': $(counts); $(query 'SELECT * FROM target')"
 done <environments
 [ $n -ge $least ] || fail "only $n environments"
 # shellcheck disable=SC2086
 "$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $((n + 1)) -q >out 2>said ||
   fail "exit $?: $(cat out said)"
-[ "$(count study).$(count "trial WHERE kind = 'plan'")" = 1.$((n + 1)) ] || fail "the search measured plans again"
+[ "$(counts)" = "1 1 $((n + 1))" ] || fail "the search measured plans again"
 echo "$n environments, one target: $(query 'SELECT device, compiler, libraries FROM target')"
 
 # A GPU's time is printed with its clock, and with how long it was timed.
