@@ -372,7 +372,7 @@ run() {
 
 [ $# -gt 0 ] || eval "set -- $usual"
 for part; do
-  case " $(echo $usual $named) " in
+  case " $(printf '%s ' $usual $named)" in
   *" $part "*) ;;
   *)
     echo "device.sh: no part '$part'; there are: $usual $named" >&2
