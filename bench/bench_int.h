@@ -196,8 +196,8 @@ int session_call(struct bench *b, json_t *request, json_t **reply, struct status
 
 /* ---- request.c: a candidate in a request ----------------------------------------------------- */
 
-/* The choices of a plan, or of one segment alone, all of which must be built.  Each
- * carries the key of its verdict, whether it was verified, and the hash of what it stored then. */
+/* The choices of a plan, or of one segment alone, all of which must be built.  Each carries the key
+ * of its verdict, whether it was verified, and the hash of what it stored then. */
 json_t *request_of(struct bench *b, struct runnable what);
 
 /* A client_event.  Stores the verdict on a segment as soon as the worker reports it: it holds even

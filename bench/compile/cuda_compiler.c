@@ -133,7 +133,8 @@ static int prove(const struct cache *c, const struct toolchain *tc,
                       failed.message, WHAT_TO_INSTALL);
 }
 
-/* The worker's threads and the driver's come first, but not before a compiler was found. */
+/* Compilers give way to the threads of the worker and the driver; the probe, for which all else
+ * waits, does not. */
 enum { NICENESS = 10 };
 
 /* The fastest compiler first: it is taken unless the user names another. */

@@ -32,9 +32,8 @@ void worker_timing(struct worker *k, const struct sampling_progress *so_far)
                             "left_s", so_far->left_s));
 }
 
-void worker_passed(struct worker *k, struct part *part, double error)
+void worker_passed(struct worker *k, const struct part *part, double error)
 {
-    part->compared = false;
     if (part->verdict != NULL)
         worker_say(k, json_pack("{s:s, s:s, s:f, s:s}", "event", "passed", "verdict", part->verdict,
                                 "error", error, "right", part->right));

@@ -90,7 +90,6 @@ static int compare_outputs(struct worker *k, const struct program *p, struct par
     if (result == 0 && keeps_bits(p, part, layer)) {
         hash_outputs(k, part, part->right);
         part->recalled = false;
-        part->compared = true;
     }
     return result == 0 && codes && !alone ? verify_copy(k, part, layer, scale, st) : result;
 }
@@ -373,10 +372,12 @@ int verify_again(struct worker *k, struct program *p, bool kept, struct status *
         return -1;
     verify_spoil(k, p);
     if (p->alone) {
-        if (verify_part(k, p, &p->parts[0], &error, st) != 0)
+        struct part *part = &p->parts[0];
+        const bool recalled = part->recalled;
+        if (verify_part(k, p, part, &error, st) != 0)
             return status_prefix(st, when);
-        if (p->parts[0].compared)
-            worker_passed(k, &p->parts[0], error);
+        if (recalled && !part->recalled) /* its bits are news */
+            worker_passed(k, part, error);
         return 0;
     }
     if (k->ops->time(p->replay, 1, 1, &seconds, st) != 0)

@@ -202,7 +202,6 @@ struct part { /* one segment of a program */
     char right[HASH_TEXT_SIZE]; /* of a segment alone, the hash of what the oracle has accepted in
                                    layer 0; empty: not known */
     bool recalled; /* `right` is of an earlier request, perhaps of a process with other inputs */
-    bool compared; /* `right` was not reported so far */
 };
 
 struct program {
@@ -378,7 +377,7 @@ void worker_say(struct worker *k, json_t *message);
 /* Tells the parent what the worker does next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
 void worker_timing(struct worker *k, const struct sampling_progress *so_far);
-void worker_passed(struct worker *k, struct part *part, double error);
+void worker_passed(struct worker *k, const struct part *part, double error);
 
 /* ---- wait.c: the oracle, and a device that waits for it ---------------------------------------
  */
