@@ -38,6 +38,7 @@ struct failure {
 struct wanted {
     struct binary **binaries; /* owned array */
     int count, begun;         /* of the first `begun`, a compiler runs, ran or is not needed */
+    int niceness;             /* of their compilers: the toolchain's when they were asked for */
 };
 
 struct builder {
@@ -62,7 +63,7 @@ struct builder {
     double charged;         /* until when, as clock_seconds(), the running builds were charged */
     struct failure *failed; /* (failed_count) to be compiled again, owned array */
     int failed_count;
-    struct wanted ahead; /* of builder_build_some(), which may go on after its return */
+    struct wanted ahead; /* of builder_build_some(), which goes on after its return */
     bool busy;           /* a call is under way */
 };
 

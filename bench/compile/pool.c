@@ -151,7 +151,8 @@ static int build_again(struct builder *b, double until, struct status *st)
 
 /* Starts the build of one choice, or finds that it needs none.  *waits: every compiler that may run
  * does. */
-static int begin(struct builder *b, struct binary *binary, bool *waits, struct status *st)
+static int begin(struct builder *b, struct binary *binary, int niceness, bool *waits,
+                 struct status *st)
 {
     const char *why = NULL;
     const struct choice *c = &binary->choice;
@@ -180,10 +181,12 @@ static int begin(struct builder *b, struct binary *binary, bool *waits, struct s
     if (*waits)
         return 0;
     struct build *next = &b->builds[b->running];
+    struct toolchain toolchain = *b->toolchain; /* borrows its texts */
     charge(b);
     next->binary = binary;
-    if (compile_start(b->toolchain, b->cache, text.ptr, b->headers.ptr, b->deadline_s,
-                      &next->compile, st) != 0) {
+    toolchain.niceness = niceness;
+    if (compile_start(&toolchain, b->cache, text.ptr, b->headers.ptr, b->deadline_s, &next->compile,
+                      st) != 0) {
         compile_release(&next->compile);
         return -1;
     }
@@ -200,6 +203,7 @@ static void want(struct builder *b, const struct choice *choices, int count, str
         b->builds = mem_alloc((size_t)b->jobs, sizeof(*b->builds));
     out->count = count;
     out->begun = 0;
+    out->niceness = b->toolchain->niceness;
     for (int i = 0; i < count; i++)
         out->binaries[i] = builder_find(b, &choices[i]);
 }
@@ -208,7 +212,7 @@ static int begin_more(struct builder *b, struct wanted *w, struct status *st)
 {
     bool waits = false;
     while (!waits && w->begun < w->count) {
-        if (begin(b, w->binaries[w->begun], &waits, st) != 0)
+        if (begin(b, w->binaries[w->begun], w->niceness, &waits, st) != 0)
             return -1;
         w->begun += !waits;
     }
@@ -224,11 +228,20 @@ static int built_of(const struct wanted *w, int first)
     return count;
 }
 
+/* Where cores would wait for the last compilers of these, compilers of what is wanted ahead start,
+ * unless one has failed: it is tried again when no other one runs. */
+static int begin_all(struct builder *b, struct wanted *w, struct status *st)
+{
+    if (begin_more(b, w, st) != 0)
+        return -1;
+    return b->beside && b->failed_count == 0 ? begin_more(b, &b->ahead, st) : 0;
+}
+
 /* Builds until so many of the first ones are built, or a time: see collect(). */
 static int work(struct builder *b, struct wanted *w, int first, int least, double until,
                 struct status *st)
 {
-    while (begin_more(b, w, st) == 0) {
+    while (begin_all(b, w, st) == 0) {
         if (b->running > 0 && b->compiling != NULL)
             b->compiling(b->compiling_ctx);
         step_tell(&b->listener, &(struct step){.phase = "compiling",

@@ -89,6 +89,27 @@ TEST(compilers_start_while_the_device_works)
     bench_close(b);
 }
 
+/* The compiler of operator 9 ends when all four have started. */
+TEST(compilers_start_while_the_last_of_a_plan_is_waited_for)
+{
+    char script[256];
+    begin();
+    bench_close(b);
+    o.jobs = 2;
+    b = gpu_bench_of(&o, SEQ_LEN);
+    snprintf(script, sizeof(script),
+             "if grep -q '9 layernorm1' \"$1\"; then\n"
+             "  while [ \"$(wc -l <'%s'/started)\" -lt 4 ]; do sleep 0.01; done\n"
+             "fi",
+             test_dir);
+    write_slow_nvcc(script);
+    OK(bench_build_some(b, c, 2, 2, INFINITY, built, &st));
+    ck_assert(built[0].done && !built[1].done);
+    OK(bench_build(b, c, 2, NULL, &st));
+    ck_assert_int_eq(started(), 4);
+    bench_close(b);
+}
+
 /* The device waits for the first ones.  Later ones run beside it. */
 TEST(first_compilers_are_urgent)
 {
