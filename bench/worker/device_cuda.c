@@ -29,18 +29,11 @@ static void cuda_start(void)
     json_decref(cublas_version()); /* the library, of 0.5 GB, stays loaded */
 }
 
-/* What fails shows when it is needed. */
-static void cuda_open_library(void)
-{
-    const struct cublas *ignored;
-    cublas_open(&ignored, STATUS_IGNORED);
-}
-
 const struct device_ops device_cuda = {
     .start = cuda_start,
     .open = cuda_open,
     .close = cuda_close,
-    .open_library = cuda_open_library,
+    .open_library = matmul_open,
     .load = cuda_load,
     .alloc = cuda_alloc,
     .free = cuda_free,

@@ -119,6 +119,9 @@ bool cuda_hash(struct device *d, const void *memory, int64_t bytes, uint64_t *ou
 
 struct matmul; /* one choice's GEMM, owned by the device */
 
+/* Opens the library and asks it for an algorithm: the first answer takes it 0.1 s. */
+void matmul_open(struct device *d);
+
 /* Describes a launch's GEMM when it is first asked for; makes d->workspace large enough for it. */
 int matmul_find(struct device *d, const struct launch *l, const struct matmul **out,
                 struct status *st);

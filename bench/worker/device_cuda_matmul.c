@@ -236,6 +236,17 @@ int matmul_find(struct device *d, const struct launch *l, const struct matmul **
     return 0;
 }
 
+void matmul_open(struct device *d)
+{
+    const struct matmul *ignored;
+    const int gemm = chain_gemm(d->w->chain, 0);
+    struct choice choice;
+    const struct launch first = {.choice = &choice};
+    if (choice_parse(TARGET_CUDA, d->w->chain, (struct segment){(int8_t)gemm, (int8_t)gemm},
+                     "library", "algorithm=0", &choice, STATUS_IGNORED) == 0)
+        matmul_find(d, &first, &ignored, STATUS_IGNORED);
+}
+
 int matmul_launch(const struct device *d, const struct matmul *m, const struct fp_args *a,
                   struct status *st)
 {

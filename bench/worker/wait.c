@@ -30,7 +30,7 @@ static void ready_device(struct worker *k)
     const double start = clock_seconds();
     const double least_s = fmax(worker_warm_up(k).device_s, TOUCH_MS * 1e-3);
     if (k->ops->open_library != NULL)
-        k->ops->open_library();
+        k->ops->open_library(k->device);
     while (clock_seconds() - start < least_s && tensors_touch(&k->tensors))
         k->last_run_s = clock_seconds();
 }

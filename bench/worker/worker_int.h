@@ -55,8 +55,8 @@ struct device_ops {
     void (*start)(void);
     int (*open)(int index, const struct workload *w, struct device **out, struct status *st);
     void (*close)(struct device *d);
-    /* Opens the library that runs some segments.  May be null. */
-    void (*open_library)(void);
+    /* Opens the library that runs some segments, and has it do what it does once.  May be null. */
+    void (*open_library)(struct device *d);
 
     int (*load)(struct device *d, const char *path, const char *symbol, struct function **out,
                 struct status *st);

@@ -93,8 +93,9 @@ static bool look(struct device *d, const void *memory, int64_t bytes, uint64_t *
 
 static int opened;
 
-static void open_library(void)
+static void open_library(struct device *d)
 {
+    (void)d;
     opened++;
 }
 
