@@ -60,7 +60,7 @@ static int measure(struct tuner *t, struct status *st)
 {
     struct first_plan *f = &t->first;
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
-    if (stage1_build_ahead(t, &f->candidate, st) != 0 ||
+    if (stage1_await(t, &f->candidate, st) != 0 ||
         bench_plan(t->bench, &f->candidate, &sampling_search, &f->trial, st) != 0)
         return -1;
     f->ran = f->owned = f->trial.status == TRIAL_OK;
