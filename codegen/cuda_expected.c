@@ -2,8 +2,9 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules in fp16 on an H100 and an H200, tests/data/h100-gemm-times.csv and
- * h200-attention-times.csv.  Only the order of schedules counts, so constants of tiles that lose by
- * far (narrow, next) may be larger than what they stand for. */
+ * h200-attention-times.csv; `kept` to those of h200-e4m3-times.csv.  Only the order of schedules
+ * counts, so constants of tiles that lose by far (narrow, next) may be larger than what they stand
+ * for. */
 #include "codegen/cuda_int.h"
 
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };
@@ -27,6 +28,7 @@ static const struct {
     double next;            /* between two clusters of a split, one after the other */
     double mail;            /* of a layernorm, once; nothing with swapped operands */
     double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
+    double kept;            /* of a weight that stays, once; its steps take no time of their own */
     double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
     double alone;           /* times what is stored, where a thread block has one tile of 128 rows
@@ -52,6 +54,7 @@ static const struct {
           .next = 7540,
           .mail = 1270,
           .mail_sum = 0.232,
+          .kept = 4250,
           .again = 643,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
           .alone = 1.37,
@@ -70,7 +73,7 @@ static double products_of(const struct fp_hopper_gemm *g, double steps, bool onc
     double rate = gemm.fmas_per_cycle * (g->e4m3 ? 2 : 1);
     double multiply = (double)g->rows * g->columns * g->step / rate;
     double early = once ? fmin(steps, g->depth) : 0;
-    return steps * gemm.step + early * fmax(multiply, g->rows * line) +
+    return (g->kept > 0 ? 0 : steps * gemm.step) + early * fmax(multiply, g->rows * line) +
            (steps - early) * fmax(multiply, (g->rows + width) * line);
 }
 
@@ -88,9 +91,9 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     int64_t strips = ceil_div(workload_tokens(w), g.rows), across = ceil_div(n, g.columns);
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
     bool clusters = g.split > 1 || g.norm != FP_NORM_MEMORY;
-    int64_t groups =
-        clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
-    int64_t turns = ceil_div(by_strips ? strips : strips * across, groups);
+    int64_t groups = clusters && g.kept == 0 ? gemm.clusters[by_strips ? across : g.split]
+                                             : MULTIPROCESSORS / across;
+    int64_t turns = ceil_div(by_strips || g.kept > 0 ? strips : strips * across, groups);
     double steps = (double)ceil_div(k, (int64_t)g.step * g.split);
     double elements = (double)g.rows * g.columns;
     double products = products_of(&g, steps, turns == 1);
@@ -110,7 +113,8 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
                  (g.swap ? (double)(turns - 1) * gemm.again : gemm.mail);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
-                 (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);
+                 (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0) +
+                 (g.kept > 0 ? gemm.kept : 0);
     if (g.rows < FEW_ROWS && !beside)
         cycles *= gemm.few;
     if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS)

@@ -154,33 +154,35 @@ enum hopper_gemm_knob {
     HOPPER_GEMM_KNOB_COUNT
 };
 
-/* Its tiles, X(bm, bn, step, teams, groups, cluster, swap, name): a step is that much of the inner
- * dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each; two
- * teams take tiles in turn.  The thread blocks of a cluster take tiles one below the other, and
+/* Its tiles, X(bm, bn, step, teams, groups, cluster, swap, kept, name): a step is that much of the
+ * inner dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each;
+ * two teams take tiles in turn.  The thread blocks of a cluster take tiles one below the other, and
  * load the weight for each other.  swap: the weight is the first operand of wgmma, so that bm need
- * be no multiple of 64, and the warpgroups share the columns.  Where a name says which of two tiles
- * of a size is meant, "pingpong" and "cooperative" are CUTLASS's words for two teams and for one of
- * two warpgroups.  The default first. */
+ * be no multiple of 64, and the warpgroups share the columns.  kept: steps of the weight that a
+ * thread block keeps, of e4m3.  Where a name says which of two tiles of a size is meant, "pingpong"
+ * and "cooperative" are CUTLASS's words for two teams and for one of two warpgroups.  The default
+ * first. */
 #define HOPPER_GEMM_TILES(X)                                                                       \
-    X(128, 192, 64, 2, 1, 1, 0, "128x192")                                                         \
-    X(128, 192, 64, 1, 2, 1, 0, "128x192_cooperative")                                             \
-    X(64, 64, 128, 2, 1, 1, 0, "64x64")                                                            \
-    X(64, 96, 128, 2, 1, 1, 0, "64x96")                                                            \
-    X(64, 128, 64, 2, 1, 1, 0, "64x128")                                                           \
-    X(64, 192, 64, 2, 1, 1, 0, "64x192")                                                           \
-    X(128, 128, 64, 2, 1, 1, 0, "128x128")                                                         \
-    X(128, 256, 64, 1, 2, 1, 0, "128x256")                                                         \
-    X(192, 128, 64, 1, 3, 1, 0, "192x128")                                                         \
-    X(192, 192, 64, 1, 3, 1, 0, "192x192")                                                         \
-    X(64, 96, 128, 2, 1, 2, 0, "64x96_cluster2x1")                                                 \
-    X(16, 128, 128, 1, 2, 1, 1, "16x128_swap")                                                     \
-    X(96, 128, 64, 1, 2, 1, 1, "96x128_swap")                                                      \
-    X(96, 192, 64, 2, 1, 1, 1, "96x192_swap_pingpong")                                             \
-    X(144, 128, 64, 1, 2, 1, 1, "144x128_swap")
+    X(128, 192, 64, 2, 1, 1, 0, 0, "128x192")                                                      \
+    X(128, 192, 64, 1, 2, 1, 0, 0, "128x192_cooperative")                                          \
+    X(64, 64, 128, 2, 1, 1, 0, 0, "64x64")                                                         \
+    X(64, 96, 128, 2, 1, 1, 0, 0, "64x96")                                                         \
+    X(64, 128, 64, 2, 1, 1, 0, 0, "64x128")                                                        \
+    X(64, 192, 64, 2, 1, 1, 0, 0, "64x192")                                                        \
+    X(128, 128, 64, 2, 1, 1, 0, 0, "128x128")                                                      \
+    X(128, 256, 64, 1, 2, 1, 0, 0, "128x256")                                                      \
+    X(192, 128, 64, 1, 3, 1, 0, 0, "192x128")                                                      \
+    X(192, 192, 64, 1, 3, 1, 0, 0, "192x192")                                                      \
+    X(64, 96, 128, 2, 1, 2, 0, 0, "64x96_cluster2x1")                                              \
+    X(16, 128, 128, 1, 2, 1, 1, 0, "16x128_swap")                                                  \
+    X(96, 128, 64, 1, 2, 1, 1, 0, "96x128_swap")                                                   \
+    X(96, 192, 64, 2, 1, 1, 1, 0, "96x192_swap_pingpong")                                          \
+    X(144, 128, 64, 1, 2, 1, 1, 0, "144x128_swap")                                                 \
+    X(128, 192, 64, 2, 1, 1, 0, 6, "128x192_kept")
 
 enum hopper_gemm_row {
-#define X(bm, bn, step, teams, groups, cluster, swap, name)                                        \
-    HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
+#define X(bm, bn, step, teams, groups, cluster, swap, kept, name)                                  \
+    HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap##_##kept,
     HOPPER_GEMM_TILES(X)
 #undef X
 };

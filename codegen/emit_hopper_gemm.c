@@ -72,6 +72,8 @@ void add_hopper_gemm(const struct fp_hopper_gemm *g, struct buf *out)
     if (has_e4m3)
         buf_addf(out, ",\n    /* e4m3 */ %s, /* out_e4m3 */ %s, /* out_both */ %s", truth(g->e4m3),
                  truth(g->out_e4m3), truth(g->out_both));
+    if (g->kept > 0)
+        buf_addf(out, ", /* kept */ %d", g->kept);
     buf_adds(out, "}");
 }
 

@@ -7,14 +7,15 @@
 static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.h: maps");
 
 static const struct fp_hopper_gemm tiles[] = {
-#define X(r, c, s, t, g, n, swapped, name)                                                         \
+#define X(r, c, s, t, g, n, swapped, keep, name)                                                   \
     {.rows = (r),                                                                                  \
      .columns = (c),                                                                               \
      .step = (s),                                                                                  \
      .teams = (t),                                                                                 \
      .groups = (g),                                                                                \
      .cluster = (n),                                                                               \
-     .swap = (swapped)},
+     .swap = (swapped),                                                                            \
+     .kept = (keep)},
     HOPPER_GEMM_TILES(X)
 #undef X
 };
@@ -132,6 +133,21 @@ static bool norm_of_split_applicable(const struct fp_hopper_gemm *g, const struc
                              "other's part of a row");
 }
 
+/* A thread block keeps a weight beside the ring alone. */
+static bool kept_applicable(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
+                            const struct workload *w, const char **why)
+{
+    enum { ACROSS_MAX = 16 }; /* multiprocessors of the smallest part of a GPU */
+    if (!g->e4m3)
+        return inapplicable(why, "a thread block keeps a weight of e4m3");
+    if (g->adds || g->norm != FP_NORM_NONE)
+        return inapplicable(why, "beside a weight that stays nothing else has room");
+    if (w != NULL && cuda_gemm_inner(s, w) > (int64_t)g->kept * g->step)
+        return inapplicable(why, "a thread block has no room for so many rows of the weight");
+    return w == NULL || ceil_div(cuda_gemm_columns(s, w), g->columns) <= ACROSS_MAX ||
+           inapplicable(why, "a part of a GPU has too few multiprocessors for so many columns");
+}
+
 static bool e4m3_applicable(const struct fp_hopper_gemm *g, const struct cuda_stage *s,
                             const struct workload *w, const char **why)
 {
@@ -169,6 +185,8 @@ bool hopper_gemm_applicable(const struct choice *c, const struct build_target *t
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
     if ((g.e4m3 || g.out_e4m3) && !e4m3_applicable(&g, &stage, w, why))
+        return false;
+    if (g.kept > 0 && !kept_applicable(&g, &stage, w, why))
         return false;
     if (g.norm == FP_NORM_NONE && choice_turns(c, HOPPER_GEMM_KNOB_NORM))
         return inapplicable(

@@ -30,9 +30,9 @@ static bool cuda_handwritten_applicable(const struct choice *c, const struct bui
 
 #define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
 #define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
-#define GEMM_ROW(bm, bn, step, teams, groups, cluster, swap, name)                                 \
-    HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
-#define GEMM_LABEL(bm, bn, step, teams, groups, cluster, swap, name) name,
+#define GEMM_ROW(bm, bn, step, teams, groups, cluster, swap, kept, name)                           \
+    HOPPER_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap##_##kept,
+#define GEMM_LABEL(bm, bn, step, teams, groups, cluster, swap, kept, name) name,
 
 /* The first implementation that serves a segment is the default: on a GPU it usually wins. */
 const struct impl impls[] = {

@@ -47,6 +47,9 @@ template <class W> FP_DEVICE void init_mbarriers(const W &w)
         for (int i = 0; i < S::TEAMS; i++)
             mbarrier_init(address(w.s.taken[i]), 4);
     }
+#pragma unroll
+    for (int i = 0; i < S::KEPT; i++)
+        mbarrier_init(address(w.s.full[S::STAGES + i]), 1);
     if constexpr (S::SHARES)
         mbarrier_init(address(w.s.handed), FOUR_WARPS);
     if constexpr (S::BETWEEN)
@@ -63,8 +66,12 @@ template <class W> FP_DEVICE void copy(const W &w, int warp, int lane)
 {
     using S = typename W::S;
     if (warp == 0) {
-        if (lane == 0)
-            load<W>::weights(w);
+        if (lane == 0) {
+            if constexpr (S::STAYS)
+                load<W>::kept(w);
+            else
+                load<W>::weights(w);
+        }
     } else if (warp == 1) {
         if (W::GATHERS || lane == 0)
             load<W>::rows(w, lane);

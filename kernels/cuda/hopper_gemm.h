@@ -26,6 +26,8 @@ struct fp_hopper_gemm {
     bool e4m3;         /* input and weight are e4m3, and the weight is (N, K) */
     bool out_e4m3;     /* the result is stored in e4m3, in the order of hopper_gemm_pairs.cuh */
     bool out_both;     /* and in a half type */
+    int kept;          /* steps of the weight that a thread block keeps for all of its tiles, which
+                          have the same columns; 0: none */
 };
 
 enum {
@@ -97,7 +99,9 @@ FP_CONSTANT int fp_hopper_gemm_residual_rows(struct fp_hopper_gemm g)
 /* Panels of a warp that are on their way to memory at once. */
 FP_CONSTANT int fp_hopper_gemm_slots(struct fp_hopper_gemm g)
 {
-    return fp_hopper_gemm_products(g) * (g.columns / fp_hopper_gemm_panel(g)) > 1 ? 2 : 1;
+    return g.kept == 0 && fp_hopper_gemm_products(g) * (g.columns / fp_hopper_gemm_panel(g)) > 1
+               ? 2
+               : 1;
 }
 
 /* A group of thread blocks takes the tiles of a row strip, one each. */
@@ -121,8 +125,9 @@ FP_CONSTANT int fp_hopper_gemm_out_bytes(struct fp_hopper_gemm g)
 FP_CONSTANT int fp_hopper_gemm_shared(struct fp_hopper_gemm g)
 {
     const bool cluster = g.norm == FP_NORM_CLUSTER;
-    const int mbarriers = 2 * g.depth + (3 + g.groups) * g.teams + 1 + 2 * FP_GEMM_PLACES;
-    int bytes = g.depth * (g.rows + g.columns) * g.step * fp_hopper_gemm_element(g) +
+    const int mbarriers = 2 * g.depth + (3 + g.groups) * g.teams + 1 + 2 * FP_GEMM_PLACES + g.kept;
+    const int weights = g.kept > 0 ? g.kept : g.depth;
+    int bytes = (g.depth * g.rows + weights * g.columns) * g.step * fp_hopper_gemm_element(g) +
                 fp_hopper_gemm_out_bytes(g) + g.rows * 4 + mbarriers * 8;
     if (fp_hopper_gemm_between(g))
         bytes += FP_GEMM_PLACES * g.rows * fp_hopper_gemm_panel(g) * 2;

@@ -112,8 +112,11 @@ template <class W> struct compute {
         }
     }
 
-    static FP_DEVICE void await_step(const W &w, position at)
+    /* step: of its tile, where a weight stays. */
+    static FP_DEVICE void await_step(const W &w, position at, int step = 0)
     {
+        if constexpr (S::STAYS)
+            mbarrier_wait(address(w.s.full[S::STAGES + step]), 0);
         mbarrier_wait(address(w.s.full[at.slot]), at.phase);
         if constexpr (W::GATHERS)
             proxy_fence();
@@ -121,21 +124,22 @@ template <class W> struct compute {
 
     /* A step of COUNT products of a warpgroup, from the FIRST one on. */
     template <int FIRST, int COUNT>
-    static FP_DEVICE void issue(const W &w, sums &c, position at, int member)
+    static FP_DEVICE void issue(const W &w, sums &c, position at, int member, int step = 0)
     {
         if constexpr (S::E4M3)
-            issue_e4m3<FIRST, COUNT>(w, c, at, member);
+            issue_e4m3<FIRST, COUNT>(w, c, at, member, step);
         else
             issue_half<FIRST, COUNT>(w, c, at, member);
     }
 
     /* Both operands lie by rows of the inner dimension.  The first one is that of 64 rows. */
     template <int FIRST, int COUNT>
-    static FP_DEVICE void issue_e4m3(const W &w, sums &c, position at, int member)
+    static FP_DEVICE void issue_e4m3(const W &w, sums &c, position at, int member, int step)
     {
         constexpr int INNER = 32, PRODUCT = 64 * FP_GEMM_LINE; /* of an instruction; bytes */
         constexpr int OWN = SWAP ? BN : BM, OTHER = SWAP ? BM : BN;
-        const u32 input = address(w.s.input[at.slot]), weight = address(w.s.weight[at.slot]);
+        const u32 input = address(w.s.input[at.slot]),
+                  weight = address(w.s.weight[S::STAYS ? step : at.slot]);
         const u64 own = wgmma_matrix((SWAP ? weight : input) + member * MI * PRODUCT, 16, 1024),
                   other = wgmma_matrix(SWAP ? input : weight, 16, 1024);
         wgmma_fence();
@@ -194,8 +198,8 @@ template <class W> struct compute {
 #pragma unroll 1
         do {
             before(i);
-            await_step(w, at);
-            issue<0, MI>(w, c, at, member);
+            await_step(w, at, i);
+            issue<0, MI>(w, c, at, member, i);
             wgmma_commit();
             if (i > 0) {
                 wgmma_wait<1>();

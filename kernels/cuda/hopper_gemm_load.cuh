@@ -65,6 +65,20 @@ template <class W> struct load {
                 mbarrier_wait(address(w.s.empty[at.slot]), at.phase);
     }
 
+    /* The weight of the columns of all of the thread block's tiles. */
+    static FP_DEVICE void kept(const W &w)
+    {
+        if (w.first_tile() >= w.tiles())
+            return;
+        const int count = w.steps(), n0 = w.locate(w.first_tile()).n0;
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            const u32 full = address(w.s.full[S::STAGES + i]);
+            mbarrier_expect(full, S::B_BYTES);
+            weight(w, address(w.s.weight[i]), n0, i * BK, full);
+        }
+    }
+
     /* Whether L2 should drop the input and the residual first.  Nothing in the chain reads either
      * of them after a GEMM that adds a residual.  Where L2 has no room for all tensors of a layer,
      * what the next kernels read stays there instead.  Small layers run by smaller tiles, and would
@@ -86,9 +100,11 @@ template <class W> struct load {
             box_load(to, map, column, row, full);
     }
 
-    /* A step of the input. */
+    /* A step of the input.  Beside a weight that stays nothing else comes with it. */
     static FP_DEVICE void input(const W &w, u32 to, int m0, int k0, u32 full, bool drops)
     {
+        if constexpr (S::STAYS)
+            mbarrier_expect(full, S::A_BYTES);
 #pragma unroll
         for (int p = 0; p < BK / S::A_PANEL; p++) {
             const int column = k0 + p * S::A_PANEL;

@@ -279,10 +279,13 @@ template <class W> struct store {
             turn(w, c, m, own.place, t.n0);
         }
         const places to = places_of(w, own);
+        int n0 = t.n0;
+        if constexpr (S::STAYS) /* else what it leads to has registers for all tiles */
+            asm volatile("" : "+r"(n0));
 #pragma unroll
         for (int q = 0; q < BN; q += PANEL)
-            if (t.n0 + q < w.n)
-                scatter_panel(w, to, row, t.n0 + q, panels, [&](u32 first) {
+            if (n0 + q < w.n)
+                scatter_panel(w, to, row, n0 + q, panels, [&](u32 first) {
 #pragma unroll
                     for (int p = 0; p < PANEL / 8; p += 2)
                         leave(w, c, m, q / 8 + p, S::matrices_at(first, WARP_ROWS, 0, p));

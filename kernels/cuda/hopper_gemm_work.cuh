@@ -33,8 +33,7 @@ template <class T> FP_DEVICE u32 address(const T &x)
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
  * that ends in keep, or keep; its packed() makes elements of two values.  gamma, beta, eps: of the
- * layernorm, if one follows.  sum: (B,S,N), what it is
- * of, after a split, if that is stored, too. */
+ * layernorm, if one follows.  sum: (B,S,N), what it is of, after a split, if that is stored. */
 template <class D, class Activation, class Store> struct ending {
     const elem<D> *bias, *residual; /* (N); (B,S,N) */
     Activation activation;
@@ -55,10 +54,10 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                           PAIRS = OUT_E4M3 && NORM == FP_NORM_NONE, /* sums become e4m3 */
         UNSCALED =
             E4M3 && NORM != FP_NORM_NONE && !KEEPS && SPLIT == 1, /* norms take sums as they are */
-        STRIPS = fp_hopper_gemm_strips(G), LARGE = BM >= 128;
+        STRIPS = fp_hopper_gemm_strips(G), STAYS = G.kept > 0, LARGE = BM >= 128;
     /* Sums of e4m3 take a bias behind their last step, where alpha multiplies them: it is free. */
     static constexpr bool BIAS_LAST = E4M3 && BY_WARPS && !ADDS && NORM == FP_NORM_NONE;
-    static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G);
+    static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G), KEPT = G.kept;
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;
     /* A residual that is added between products comes a panel after the other, by way of PLACES
@@ -99,7 +98,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
                   "a cluster loads whole patterns of the swizzle for each other");
 
     struct alignas(16) ring_smem {
-        unsigned char input[STAGES][A_BYTES], weight[STAGES][B_BYTES];
+        unsigned char input[STAGES][A_BYTES], weight[STAYS ? KEPT : STAGES][B_BYTES];
     };
     struct residual_smem : ring_smem {
         unsigned char residual[PLACES][PLACE_BYTES];
@@ -107,9 +106,10 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     struct plain_smem : either<BETWEEN, residual_smem, ring_smem> {
         unsigned char out[fp_hopper_gemm_out_bytes(G)]; /* a tile, or what warps store; after a
                                                       split the sums of others */
-        u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
-        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS],
-            handed, residual_full[PLACES], residual_empty[PLACES];
+        u32 row[BM];             /* where rows that are gathered begin, in units of 16 bytes */
+        u64 full[STAGES + KEPT], /* of steps of the ring, and of a weight that stays */
+            empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS], handed,
+            residual_full[PLACES], residual_empty[PLACES];
     };
     struct norm_smem : plain_smem {
         alignas(16) u32 weights[BN]; /* gamma and beta of its columns, see load::columns() */
@@ -212,8 +212,8 @@ template <class S_, class View, class End> struct work {
     using position = typename S::position;
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, SPLIT = S::SPLIT, CLUSTER = S::CLUSTER;
-    static constexpr bool STRIPS = S::STRIPS;
-    static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
+    static constexpr bool STRIPS = S::STRIPS || S::STAYS; /* a thread block keeps its columns */
+    static constexpr int RASTER = 8, STORERS = 64;        /* STORERS: threads */
 
     /* Rows of the input, or of the result, that are no neighbours in memory. */
     static constexpr bool GATHERS = !View::in_rows, SCATTERS = !decltype(End::store)::in_rows;
@@ -254,10 +254,10 @@ template <class S_, class View, class End> struct work {
         return static_cast<int>(__fdividef(static_cast<float>(x) + 0.5f, static_cast<float>(y)));
     }
 
-    /* Tiles that share the rows of a norm. */
+    /* Tiles that share rows, of a norm or beside each other. */
     FP_DEVICE int ranks() const
     {
-        return n / BN;
+        return S::STAYS ? across() : n / BN;
     }
 
     /* Thread blocks that share a tile, the strip of a norm, or what they load. */
@@ -287,8 +287,8 @@ template <class S_, class View, class End> struct work {
     FP_DEVICE int first_tile() const
     {
         const int group = groups_in(blockIdx.x);
-        /* With mailboxes a grid may end in a part of a group, which has no work. */
-        return !STRIPS || S::NORM != FP_NORM_MEMORY || group < groups() ? group : tiles();
+        /* Without clusters a grid may end in a part of a group, which has no work. */
+        return !STRIPS || S::NORM == FP_NORM_CLUSTER || group < groups() ? group : tiles();
     }
 
     /* This thread block's own strip. */

@@ -35,6 +35,7 @@ static const struct {
     {{7, 9}, "tile=192x128 norm=memory", 512, 2, true, 0, 2 * 192 * 2}, /* a tile has whole rows */
     {{0, 1}, "tile=96x192_swap_pingpong", 384, 3 * 2, true, 0, 0},      /* 195 / 96 by 384 / 192 */
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
+    {{0, 1}, "tile=128x192_kept e4m3=qkv", 384, 2 * 2, true, 0, 0},
 };
 
 TEST_LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches))
@@ -123,6 +124,44 @@ TEST_LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits))
     ck_assert_int_eq(choice_applicable(&c, &t, &why), waits[_i].fits);
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
+}
+
+/* Heads of 64; what a thread block keeps: 768 rows of the weight at most, of 16 tiles side by side.
+ */
+static const struct {
+    struct segment segment;
+    const char *schedule;
+    int heads, ffn;
+    const char *why; /* null: it runs */
+} kept[] = {{{0, 0}, " e4m3=qkv", 12, 3072, NULL},
+            {{0, 1}, " e4m3=qkv", 12, 3072, NULL},
+            {{10, 11}, " e4m3=ffn1+ffn2", 12, 3072, NULL},
+            {{10, 11}, " e4m3=ffn1+ffn2", 12, 3088, "too few multiprocessors"},
+            {{0, 0}, " e4m3=qkv", 13, 3072, "no room for so many rows"},
+            {{12, 12}, " e4m3=ffn2", 12, 768, NULL},
+            {{12, 12}, " e4m3=ffn2", 12, 784, "no room for so many rows"},
+            {{0, 0}, "", 12, 3072, "a weight of e4m3"},
+            {{7, 8}, " e4m3=out", 12, 3072, "nothing else has room"},
+            {{7, 9}, " norm=memory e4m3=out", 12, 3072, "nothing else has room"}};
+
+TEST_LOOP(weights_stay_where_they_fit, 0, ARRAY_LEN(kept))
+{
+    struct workload w = workload_of_195(DTYPE_FP16);
+    SCOPED_BUF schedule = BUF_INIT;
+    const struct build_target t = hopper_of(&w);
+    const char *why = "";
+    struct cuda_launch l;
+    w.heads = kept[_i].heads, w.ffn = kept[_i].ffn;
+    buf_addf(&schedule, "tile=128x192_kept%s", kept[_i].schedule);
+    struct choice c = choice_of(kept[_i].segment, schedule.ptr);
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), kept[_i].why == NULL);
+    if (kept[_i].why != NULL) {
+        ck_assert_ptr_nonnull(strstr(why, kept[_i].why));
+        return;
+    }
+    choice_launch(&c, &w, &l);
+    /* Six steps of the weight, four of the input, a place for each of eight warps to store from. */
+    ck_assert_int_eq(l.shared_bytes / 1024, 1 + 6 * 24 + 4 * 16 + 8 * 2);
 }
 
 /* What TMA copies, for fp_maps: in, weight, out, residual, sum, and the result in e4m3. */

@@ -14,7 +14,7 @@ struct cuda_source {
 };
 
 /* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
-enum { CUDA_GOLDEN_COUNT = 15 };
+enum { CUDA_GOLDEN_COUNT = 16 };
 
 static inline struct cuda_source cuda_golden(int i)
 {
@@ -48,7 +48,8 @@ static inline struct cuda_source cuda_golden(int i)
          "tile=64x64 split=4 norm=memory e4m3=qkv+ffn2",
          DTYPE_FP16,
          64,
-         CUDA_ARCH_HOPPER}};
+         CUDA_ARCH_HOPPER},
+        {{0, 1}, "hopper_gemm", "tile=128x192_kept e4m3=qkv", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {{.chain = &chain_bert,
                              .kind = TARGET_CUDA,
                              .dtype = golden[i].dtype,
