@@ -33,7 +33,8 @@ static int read_baselines(struct db *db, int64_t study, struct tune_report *r, s
 {
     const char *comparison = r->best.final ? r->best.comparison : "";
     if (plan_unstable(db, study, r->best.value, comparison, r->unstable, st) != 0 ||
-        plan_conditions(db, study, r->best.value, comparison, &r->conditions, st) != 0)
+        plan_conditions(db, study, r->best.value, comparison, &r->conditions, st) != 0 ||
+        runner_up_read(db, study, &r->best, &r->runner_up, st) != 0)
         return -1;
     return r->pack != NULL
                ? 0 /* it has none */

@@ -54,6 +54,14 @@ static json_t *certainty_json(const struct certainty *c)
                      json_number(c->roofline), "untimed", untimed_json(c));
 }
 
+/* The array's only item, or null. */
+static json_t *runner_up_json(const struct tune_report *r)
+{
+    json_auto_t *one = baselines_json(&r->runner_up, isfinite(r->runner_up.speedup.median) ? 1 : 0);
+    json_t *item = json_array_get(one, 0);
+    return item != NULL ? json_incref(item) : json_null();
+}
+
 static json_t *report_json(const struct workload *w, enum target_kind target,
                            const struct tune_report *r, json_t *relaxed)
 {
@@ -66,10 +74,11 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", json_text_or_null(r->unstable));
-    return json_pack("{so so so so so so sb so so so sO so*}", "workload", workload_json(w, target),
-                     "best", best, "baselines", baselines_json(r->baselines, r->baseline_count),
-                     "trials", trials, "model", model, "certainty", certainty_json(&r->certainty),
-                     "indistinct", r->indistinct, "drift", json_number(r->drift), "stopped_by",
+    return json_pack("{so so so so so so so sb so so so sO so*}", "workload",
+                     workload_json(w, target), "best", best, "runner_up", runner_up_json(r),
+                     "baselines", baselines_json(r->baselines, r->baseline_count), "trials", trials,
+                     "model", model, "certainty", certainty_json(&r->certainty), "indistinct",
+                     r->indistinct, "drift", json_number(r->drift), "stopped_by",
                      json_text_or_null(r->stopped_by), "seconds", json_number(r->seconds),
                      "relaxed", relaxed, "pack", r->pack != NULL ? json_text(r->pack) : NULL);
 }
@@ -238,6 +247,19 @@ static void print_baseline(const struct baseline_time *b)
            b->ms.low, digits, b->ms.high);
 }
 
+/* Nothing of a baseline, with which the verdict compares. */
+static void print_runner_up(const struct tune_report *r)
+{
+    SCOPED_BUF text = BUF_INIT;
+    bool said = !isfinite(r->runner_up.speedup.median);
+    for (int i = 0; i < r->baseline_count; i++)
+        said |= plan_equal(r->baselines[i].plan, r->runner_up.plan);
+    if (said)
+        return;
+    baseline_ratio(&r->runner_up, false, &text);
+    printf("%-12s %s\n", "runner-up", text.ptr);
+}
+
 static void print_best(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
@@ -262,6 +284,7 @@ static void print_best(const struct workload *w, const struct tune_report *r)
         if (isfinite(r->baselines[i].ms.median) &&
             (int)plan_value(r->baselines[i].plan) != b->value)
             print_baseline(&r->baselines[i]);
+    print_runner_up(r);
     print_unstable(r);
 }
 

@@ -109,6 +109,16 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
     return 0;
 }
 
+int runner_up_read(struct db *db, int64_t study, const struct db_best *best,
+                   struct baseline_time *out, struct status *st)
+{
+    int value;
+    *out = (struct baseline_time){.ms = NO_INTERVAL, .speedup = NO_INTERVAL};
+    int found = best->final ? db_rival(db, study, best->value, best->comparison, &value, st) : 0;
+    const struct baselines next = {1, {plan_from_value(found > 0 ? (unsigned)value : 0)}};
+    return found > 0 ? baselines_read(db, study, best, &next, out, st) : found;
+}
+
 /* ---- in a search ----------------------------------------------------------------------------- */
 
 bool baselines_measured(const struct tuner *t)

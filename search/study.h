@@ -149,6 +149,11 @@ bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval ho
 struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,
                                      const struct trial *plan, const char *compared_at);
 
+/* Reads the fastest of the plans that ran in the finals as long as the best one, beside it; no
+ * times where there is none. */
+int runner_up_read(struct db *db, int64_t study, const struct db_best *best,
+                   struct baseline_time *out, struct status *st);
+
 /* Reads each wanted baseline: its final of the comparison that the best plan won, or else its own
  * trial. */
 int baselines_read(struct db *db, int64_t study, const struct db_best *best,

@@ -82,7 +82,9 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
         plan_conditions(t->db, t->study, out->best.value,
                         out->best.final ? out->best.comparison : "", &out->conditions, st) != 0)
         return -1;
-    return baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
+    return runner_up_read(t->db, t->study, &out->best, &out->runner_up, st) != 0
+               ? -1
+               : baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
 }
 
 /* Counts what is stored, also by searches beside this one. */

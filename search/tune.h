@@ -48,6 +48,7 @@ struct tune_report {
     struct conditions conditions; /* of the best plan's time */
     int baseline_count;
     struct baseline_time baselines[BASELINES_MAX];
+    struct baseline_time runner_up; /* see runner_up_read() */
     /* Numbers of distinct plans. */
     int new_trials;                     /* measured by this search */
     int total_trials;                   /* stored for the study */

@@ -138,6 +138,22 @@ TEST(speedup_of_pairs)
     ck_assert_str_eq(b.compared_at, "");
 }
 
+/* The fastest of the others beside the best plan; none before there are finals. */
+TEST(the_runner_up_is_read)
+{
+    const struct baseline_time *next = &report.runner_up;
+    options.search.budget = 12;
+    run();
+    ck_assert(!plan_equal(next->plan, plan_from_value((unsigned)report.best.value)));
+    ck_assert_double_eq_tol(next->speedup.median, next->ms.median / report.best.ms.median, 0.02);
+    ck_assert_double_gt(next->speedup.median, 1);
+    for (int i = 0; i < report.baseline_count; i++)
+        ck_assert_double_le(next->ms.median, report.baselines[i].ms.median);
+    report.best.final = false;
+    OK(runner_up_read(db, 1, &report.best, &report.runner_up, &st));
+    ck_assert(isnan(next->speedup.median));
+}
+
 /* The finals of an interrupted search are made up for. */
 TEST_LOOP(missed_finals_are_made_up_for, 0, 2)
 {
