@@ -110,6 +110,17 @@ static bool plan_fails(void *ctx, struct plan p)
     return false;
 }
 
+bool plan_lacks_code(void *ctx, struct plan p)
+{
+    const struct tuner *t = ctx;
+    int slots[OP_COUNT];
+    int count = plan_slots(p, slots);
+    for (int i = 0; i < count; i++)
+        if (t->segments.slots[slots[i]].count == 0)
+            return true;
+    return false;
+}
+
 static double now(void *ctx)
 {
     return ((const struct tuner *)ctx)->clock();

@@ -54,7 +54,7 @@ static int search_space(struct tuner *t, int patience, struct search_result *fou
         e.segments = NULL; /* it does not matter which segments were timed */
     }
     if (is_one(t) || is_exhaustive(t)) /* the user wants their failures stored too */
-        e.fails = NULL;
+        e.fails = plan_lacks_code;
     int result = search_loop(&o, &e, &t->history, step_of_many, &w, found, st);
     t->new_trials += t->history.count - w.before;
     return result;

@@ -197,6 +197,10 @@ int nearest_plan(const struct tuner *t, struct candidate *out, struct status *st
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
+/* For an evaluator's `fails` where failures are to be stored: whether the target has no code for a
+ * segment of the plan.  ctx: the tuner. */
+bool plan_lacks_code(void *ctx, struct plan p);
+
 /* ---- anchor.c: whether the machine keeps its pace ---------------------------------------------
  *
  * A plan is timed again every ANCHOR_EVERY plans.  If its time has changed by more than the noise

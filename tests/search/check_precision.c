@@ -157,6 +157,23 @@ TEST(a_search_has_one_precision)
     slot_records_release(slots);
 }
 
+/* An exhaustive search measures the plans that have kernels in its precision, and tries no others.
+ */
+TEST(the_space_of_a_precision_is_measured)
+{
+    make_hopper(1 << GEMM_OUT | 1 << GEMM_FFN2);
+    db_set_precision(db, fake.precision);
+    options.rigor = RIGOR_EXHAUSTIVE;
+    options.baselines.count = 0;
+    options.search.budget = 0;
+    run();
+    ck_assert_int_gt(report.space, 10);
+    ck_assert_int_eq(report.space_trials, report.space);
+    ck_assert_int_eq(report.total_trials, report.space);
+    ck_assert_int_eq(report.failed_trials, 0);
+    ck_assert_str_eq(report.stopped_by, "space");
+}
+
 /* Their best plans have times of one comparison, which a search in fp16 does not hold again. */
 TEST(precisions_are_compared)
 {
