@@ -4,6 +4,7 @@
 #   hang   never ends                     wild   writes to address 8
 #   odd    writes words at odd addresses   trap   executes an instruction that ends the kernel
 #   lost   writes none of its results     race   all threads write one word of shared memory
+#   part   has some threads of a warp wait at a barrier for all
 #   late   lets the next kernel begin at once, then sleeps: no fault, but shows kernels that do not wait
 #   stale  the same, and does not wait for the kernel in front of it
 set -eu
@@ -23,6 +24,7 @@ open_body() {
   trap) echo 's/.*/{ asm volatile("trap;");/' ;;
   lost) echo 's/.*/{ return;/' ;;
   race) echo 's/.*/{ __shared__ volatile int raced; raced = threadIdx.x;/' ;;
+  part) echo 's/.*/{ if (threadIdx.x < 16) __syncthreads();/' ;;
   late) echo 's/.*/{ asm volatile("griddepcontrol.launch_dependents;"); __nanosleep(100000);/' ;;
   stale) echo "$(open_body late);n;n;n;s/fp::await_dependencies();//" ;;
   *)

@@ -195,22 +195,33 @@ void request_release(struct request *r)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-static int knobs_turned(const struct choice *c)
+static int knobs_turned(const struct choice *c, const struct choice *from)
 {
     int turned = 0;
     for (int k = 0; k < c->impl->knob_count; k++)
-        turned += c->schedule.pick[k] != 0;
+        turned += c->schedule.pick[k] != from->schedule.pick[k];
     return turned;
 }
 
-/* Those of a segment's choices with at most `turned` knobs that are not at their first value. */
+/* That with the most knobs at their first value, of a choice's implementation. */
+static const struct choice *plainest(const struct choice *all, int n, const struct impl *impl)
+{
+    const struct choice first = {.impl = impl}, *best = NULL;
+    for (int i = 0; i < n; i++)
+        if (all[i].impl == impl &&
+            (best == NULL || knobs_turned(&all[i], &first) < knobs_turned(best, &first)))
+            best = &all[i];
+    return best;
+}
+
+/* Those of a segment's choices that differ in at most `turned` knobs from the plainest one. */
 static int list_turned(const struct build_target *t, struct segment s, bool handwritten, int turned,
                        int max, struct choice *out)
 {
     static struct choice all[CHOICES_MAX];
     int n = choices_for(t, s, handwritten, CHOICES_MAX, all), count = 0;
     for (int i = 0; i < n && count < max; i++)
-        if (knobs_turned(&all[i]) <= turned)
+        if (knobs_turned(&all[i], plainest(all, n, all[i].impl)) <= turned)
             out[count++] = all[i];
     return count;
 }
@@ -231,37 +242,40 @@ static int list_both(const struct build_target *t, struct segment s, int turned,
     return count;
 }
 
-static int list_kinds(const struct build_target *t, struct choice *out)
+/* A segment of several stages is generated from the same functions as segments of one are. */
+static bool is_stage(const struct choice *c)
 {
-    static const struct segment kinds[] = {{0, 0},   {0, 1},   {1, 1},   {1, 5}, {1, 6},   {2, 2},
-                                           {2, 4},   {2, 6},   {3, 4},   {4, 5}, {5, 5},   {6, 7},
-                                           {6, 9},   {8, 8},   {8, 9},   {9, 9}, {10, 11}, {11, 11},
-                                           {12, 14}, {10, 14}, {13, 14}, {0, 14}};
+    enum stage_kind kinds[OP_COUNT];
+    const struct segment s = c->segment;
+    return strcmp(c->impl->name, "generated") != 0 || (s.first == 0 && s.last == OP_COUNT - 1) ||
+           segment_stages(c->impl->target, c->chain, s, kinds) == 1;
+}
+
+static int list_all(const struct build_target *t, bool stages, int turned, struct choice *out)
+{
     int count = 0;
-    struct build_target own = *t; /* of a library's kernels nobody here can mend anything */
-    own.library = false;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        count += list_both(&own, kinds[i], 1, CHOICES_MAX - count, out + count);
+    for (int i = 0; i < SEGMENT_COUNT; i++) {
+        int n = list_both(t, segment_at(i), turned, CHOICES_MAX - count, out + count),
+            first = count;
+        for (int k = 0; k < n; k++)
+            if (!stages || is_stage(&out[first + k]))
+                out[count++] = out[first + k];
+    }
     return count;
 }
 
-int list_choices(const struct build_target *t, const char *set, struct choice *out)
+int list_choices(const struct build_target *t, const char *set, int turned, struct choice *out)
 {
     int first, last, count = 0;
-    if (strcmp(set, "kinds") == 0)
-        return list_kinds(t, out);
+    if (strcmp(set, "all") == 0 || strcmp(set, "stages") == 0)
+        return list_all(t, strcmp(set, "stages") == 0, turned, out);
     for (const char *at = set;
          sscanf(at, "%d-%d", &first, &last) == 2 && 0 <= first && first <= last && last < OP_COUNT;
          at += strcspn(at, ",") + 1) {
-        count += list_both(t, (struct segment){(int8_t)first, (int8_t)last}, KNOB_MAX,
+        count += list_both(t, (struct segment){(int8_t)first, (int8_t)last}, turned,
                            CHOICES_MAX - count, out + count);
         if (strchr(at, ',') == NULL)
             return count;
     }
-    count = 0;
-    if (strcmp(set, "defaults") != 0)
-        return 0;
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        count += list_both(t, segment_at(i), 0, CHOICES_MAX - count, out + count);
-    return count;
+    return 0;
 }

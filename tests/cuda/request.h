@@ -43,13 +43,13 @@ int read_number(const char *what, const char *text);
 
 enum { CHOICES_MAX = 4096 };
 
-/* Sets of choices: "defaults", the default schedule of each implementation of each segment;
- * "kinds", of a segment of each kind of stage all schedules with at most one knob that is not at
- * its default, no library's; "I-J,I-J,...", all of these segments. Writes at most CHOICES_MAX;
- * returns how many, 0 for an unknown name. */
-int list_choices(const struct build_target *t, const char *set, struct choice *out);
+/* Sets of choices: "all" segments; "stages", of `generated` the segments of one stage and the whole
+ * layer, and what others serve; "I-J,I-J,...".  Of each implementation that serves a segment the
+ * schedules that differ in at most `turned` knobs from its plainest one.  Writes at most
+ * CHOICES_MAX; returns how many, 0 for an unknown name. */
+int list_choices(const struct build_target *t, const char *set, int turned, struct choice *out);
 
-/* The default schedules for one segment; `handwritten` as in a plan.  At most `max`. */
+/* The plainest schedules for one segment; `handwritten` as in a plan.  At most `max`. */
 int list_segment(const struct build_target *t, struct segment s, bool handwritten, int max,
                  struct choice *out);
 

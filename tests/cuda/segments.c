@@ -3,16 +3,18 @@
  * Prints a line for each failure and one that sums up; exits 1 where anything failed. */
 #include "request.h"
 
-static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
-                            "  -s SET   defaults (the default), kinds or segments I-J,I-J,...\n"
-                            "  -i NAME  only by this implementation, or by those of several -i\n"
-                            "  -p I/N   part I of N of the set, I from 0\n"
-                            "  -b       build only\n"
-                            "  -m       time each kernel, too\n"
-                            "  -P       with lengths times are of packed tokens\n";
+static const char usage[] =
+    "usage: cuda_segments " REQUEST_USAGE
+    "  -s SET   all segments (the default), stages or I-J,I-J,...\n"
+    "  -k N     schedules with at most N knobs turned (all of -s I-J, else 0)\n"
+    "  -i NAME  only by this implementation, or by those of several -i\n"
+    "  -p I/N   part I of N of the set, I from 0\n"
+    "  -b       build only\n"
+    "  -m       time each kernel, too\n"
+    "  -P       with lengths times are of packed tokens\n";
 
-static const char *set = "defaults", *implementations[IMPLS_MAX];
-static int implementation_count, part, parts = 1;
+static const char *set = "all", *implementations[IMPLS_MAX];
+static int implementation_count, part, parts = 1, turned = -1;
 static bool build_only, measures, packed;
 
 static void read_part(const char *text)
@@ -45,6 +47,8 @@ static void option(int letter, const char *value)
         packed = true;
     else if (letter == 's')
         set = value;
+    else if (letter == 'k')
+        turned = read_number("-k", value);
     else if (letter == 'i')
         add_implementation(value);
     else
@@ -59,14 +63,32 @@ static bool selected(const struct impl *impl)
     return implementation_count == 0;
 }
 
+/* An implementation that was asked for and serves nothing would be missed by nobody. */
+static void expect_all(const struct choice *choices, int count)
+{
+    struct status st = STATUS_INIT;
+    for (int i = 0; i < implementation_count; i++) {
+        int n = 0;
+        while (n < count && strcmp(choices[n].impl->name, implementations[i]) != 0)
+            n++;
+        if (n < count)
+            continue;
+        status_set(&st, STATUS_USAGE, "'%s' serves nothing of '%s'", implementations[i], set);
+        give_up(&st);
+    }
+}
+
 static int select_choices(const struct build_target *t, struct choice *out)
 {
     struct status st = STATUS_INIT;
-    int n = list_choices(t, set, out), count = 0, kept = 0;
+    const bool listed = strchr(set, '-') != NULL;
+    int n = list_choices(t, set, turned >= 0 ? turned : listed ? KNOB_MAX : 0, out);
+    int count = 0, kept = 0;
     for (int i = 0; i < n; i++)
         if (selected(out[i].impl))
             out[kept++] = out[i];
     n = kept;
+    expect_all(out, n);
     for (int i = part; i < n; i += parts)
         out[count++] = out[i];
     if (count == 0) {
@@ -104,29 +126,31 @@ struct tally {
 };
 
 static void build(struct bench *b, const char *name, const struct choice *choices, int count,
-                  struct tally *out)
+                  struct status *built, struct tally *out)
 {
-    static struct status built[CHOICES_MAX];
     struct status st = STATUS_INIT;
     double start = clock_seconds();
     if (bench_build(b, choices, count, built, &st) != 0)
         give_up(&st);
     out->build_s = seconds_since(start);
     for (int i = 0; i < count; i++)
-        if (built[i].code != STATUS_OK && build_only) {
+        if (built[i].code != STATUS_OK) {
             say("FAILED", name, &choices[i], &built[i]);
             out->failed++;
         }
 }
 
+/* Those that were built. */
 static void verify(struct bench *b, const char *name, const struct choice *choices, int count,
-                   struct tally *out)
+                   const struct status *built, struct tally *out)
 {
     const struct sampling how = measures ? sampling_search : (struct sampling){.max_samples = 0};
     double start = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct status st = STATUS_INIT;
         struct trial t;
+        if (built[i].code != STATUS_OK)
+            continue;
         if (bench_segment(b, &choices[i], packed, &how, &t, &st) != 0)
             give_up(&st);
         if (t.reason.code == STATUS_UNFIT) {
@@ -141,7 +165,7 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
         if (measures && t.status == TRIAL_OK)
             print_time(name, &choices[i], &t);
         trial_release(&t);
-        if (i == 0)
+        if (out->first_s == 0)
             out->first_s = seconds_since(start);
     }
     out->rest_s = seconds_since(start) - out->first_s;
@@ -150,21 +174,26 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
 int main(int argc, char **argv)
 {
     static struct choice choices[CHOICES_MAX];
+    static struct status built[CHOICES_MAX];
     struct status st = STATUS_INIT;
     struct tally tally = {.failed = 0};
     struct request r;
     struct bench *b;
-    request_read(&r, argc, argv, usage, "s:i:p:bmP", option);
+    request_read(&r, argc, argv, usage, "s:k:i:p:bmP", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
     const struct build_target target = request_target(&r, b);
     int count = select_choices(&target, choices);
-    build(b, r.name, choices, count, &tally);
+    build(b, r.name, choices, count, built, &tally);
     if (build_only) {
         printf("%s: %d kernels built by %s, %d failed, in %.1f s\n", r.name, count,
                bench_fingerprint(b)->compiler, tally.failed, tally.build_s);
     } else {
-        verify(b, r.name, choices, count, &tally);
+        verify(b, r.name, choices, count, built, &tally);
+        if (tally.refused == count) {
+            printf("FAILED: %s: all %d kernels were refused\n", r.name, count);
+            tally.failed++;
+        }
         printf("%s: %d kernels, %d failed, %d refused, largest error %.2g of %g allowed; built in "
                "%.1f s, the "
                "oracle and the first one %.1f s, the others %.1f s\n",
