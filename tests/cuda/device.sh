@@ -1,12 +1,15 @@
 #!/bin/sh
 # Everything that needs a GPU, part by part; ends with a table of the parts.
 #   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker and cuda_*
-# Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
+# Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.  Those of
+# $filling run beside those of $idle, of which none judges a time, and then the others one by one.
 # shellcheck disable=SC2086 # workloads, plans and options are words
 set -u
 usual='doctor build verify values far_means dependent environments generated export repeat stamps search faults memory
   sanitize'
 named='sanitize_families spaces attention layers errors packed python python_times traffic rates grid'
+filling='verify sanitize sanitize_families' # each all cores
+idle='doctor build values far_means dependent environments'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -26,6 +29,11 @@ say() {
   return $code
 }
 
+# That of the GPU.
+capability() {
+  nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1
+}
+
 doctor() {
   say nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv &&
     say "$bin/fuseplan" doctor
@@ -43,8 +51,8 @@ build() {
 
 # Values from all 65536, verified end to end.
 values() {
-  say timeout 120 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
-    say timeout 120 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
+  say timeout 240 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
+    say timeout 240 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
 }
 
 # Layernorms of rows whose mean is some 50 (12-14) or 250 (7-9) times the standard deviation, by every schedule of
@@ -52,23 +60,19 @@ values() {
 far_means() {
   say python3 "$here/far_means.py" "$scratch/far.safetensors" || return 1
   for shape in '1 64' '1 333' '3 1000'; do
-    say timeout 120 "$bin/cuda_segments" -w "$scratch/far.safetensors" -i hopper_gemm -s 7-9,12-14 fp16 $shape full ||
+    say timeout 240 "$bin/cuda_segments" -w "$scratch/far.safetensors" -i hopper_gemm -s 7-9,12-14 fp16 $shape full ||
       return 1
   done
 }
 
-dependent() {
-  say "$here/dependent.sh" "$bin"
-}
-
 environments() {
-  say timeout 300 "$here/../cmd/environments.sh" "$bin/fuseplan" cuda
+  say env FUSEPLAN_LOCK_DIR="$scratch" timeout 500 "$here/../cmd/environments.sh" "$bin/fuseplan" cuda
 }
 
 # Twenty plans, timed by two processes one after the other; nineteen must differ by at most 1 %.
 repeat() {
-  plans="43690 41115 40804 40544 32768 49151 36864 40960 41120 41130 41140 41200 41300 41400 41500"
-  plans="$plans 42000 42500 43000 43500 44000"
+  plans='43690 41115 40804 40544 32768 49151 36864 40960 41120 41130 41140 41200 41300 41400 41500 42000 42500 43000
+    43500 44000'
   for n in 1 2; do
     say timeout 200 "$bin/fuseplan" bench --target cuda $small --baseline none --format csv $plans \
       >"$scratch/times.$n" || return 1
@@ -119,7 +123,7 @@ search() {
 generated() {
   program=$scratch/program
   for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8' '48920 -t bf16 --precision fp8'; do
-    case $plan$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
+    case $plan$(capability) in
     *fp89.0*) ;;
     *fp8*) continue ;;
     esac
@@ -152,6 +156,10 @@ with_library() {
 # sanitized PROGRAM ARGUMENT...: compute-sanitizer itself crashes in one run of five, in cuGraphLaunch, and found nothing.
 sanitized() {
   log=$scratch/sanitizer
+  command -v compute-sanitizer >/dev/null || {
+    echo "FAILED: there is no compute-sanitizer on PATH"
+    return 1
+  }
   for _ in 1 2 3 4 5; do
     found=0
     say compute-sanitizer --error-exitcode 1 "$@" >"$log" 2>&1 || found=$?
@@ -179,7 +187,7 @@ exported_e4m3() {
         model=$("$lib/codes" "$lib/y" | sed -n 's/.* and these are \([0-9a-f]*\): another model.*/\1/p')
       fi
     done
-    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/codes" "$lib/y" || return 1
+    sanitized "$lib/codes" "$lib/y" || return 1
   done
 }
 
@@ -202,7 +210,7 @@ END
     say "$bin/fuseplan" bench $plan -q --baseline none && say "$bin/fuseplan" export $plan -q -o "$place" &&
       grep -q '\.most = ' "$place"/plan_*.c && say make -s -j "$(nproc)" -C "$place" && with_library "$place" cuda/joined &&
       say "$place/joined" || return 1
-    ! command -v compute-sanitizer >/dev/null || sanitized "$place/joined" direct || return 1
+    sanitized "$place/joined" direct || return 1
   done
 )
 
@@ -211,7 +219,7 @@ embedded() {
   for type in fp32 fp16 bf16; do
     library "$scratch/embedded_$type" -t $type -b 2 -s 100 -H 2 -W 64 -L 3 && with_library "$lib" cmd/embed &&
       say "$lib/embed" || return 1
-    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/embed" || return 1
+    sanitized "$lib/embed" || return 1
   done
 }
 
@@ -221,11 +229,12 @@ exported() {
     library "$scratch/exported$packed" -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 ${packed:+$packed} &&
       say "$lib/example" && with_library "$lib" cmd/refused && say "$lib/refused" &&
       with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
-    ! command -v compute-sanitizer >/dev/null || sanitized "$lib/library" "$lib/y" direct || return 1
+    sanitized "$lib/library" "$lib/y" direct || return 1
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5 && embedded || return 1
-  case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader) in
-  9.0*) exported_e4m3 && exported_joined ;;
+  case $(capability) in
+  9.0) exported_e4m3 && exported_joined ;;
+  '') return 1 ;;
   esac
 }
 
@@ -245,7 +254,6 @@ packed() {
 # Attention by its fastest schedule, on Hopper GPUs one of hopper_attention.cuh, computed again by PyTorch in float64.
 attention() {
   n=0
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
   set -- "-b 2 -s 333 -m strided --avg-seq-len 200" "-b 1 -s 1001 -m fixed -t bf16" \
     "-b 3 -s 517 -m document" "-b 2 -s 768 -m dilated:w=40,d=3" "-b 2 -s 259 -m longformer -H 6 -W 128"
   for workload; do
@@ -254,7 +262,7 @@ attention() {
       say "$bin/fuseplan" bench --op attention --target cuda $workload -L 1 -q --dump "$scratch/attention$n" \
         >"$scratch/schedule" || return 1
     cat "$scratch/schedule"
-    if [ "$capability" = 9.0 ] && ! grep -q hopper "$scratch/schedule"; then
+    if [ "$(capability)" = 9.0 ] && ! grep -q hopper "$scratch/schedule"; then
       echo "the schedule is none of hopper_attention.cuh"
       return 1
     fi
@@ -287,32 +295,16 @@ errors() {
   say python3 "$here/recompute.py" "$scratch"/errors/*
 }
 
-# The Python package: each family of models, and what a user does; its times.
-python() {
-  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py"
-}
-
-python_times() {
-  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/python.py" --times
+# The Python package: each family of models, and what a user does; its times; encode beside sentence-transformers',
+# compiled and on onnxruntime.
+package() {
+  script=$1
+  shift
+  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/$script" "$@"
 }
 
 traffic() {
   say env FUSEPLAN="$bin/fuseplan" python3 "$here/traffic.py"
-}
-
-# encode beside sentence-transformers', compiled and on onnxruntime.
-rates() {
-  say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/rates.py"
-}
-
-# with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.
-with_items() {
-  items=$1 saved=$IFS
-  shift
-  IFS=,
-  set -- "$@" $items
-  IFS=$saved
-  "$@"
 }
 
 # What replays read, into the directory FUSEPLAN_SPACES, else into this one (minutes).
@@ -322,8 +314,8 @@ spaces() {
     set -- $entry
     rm -f "$scratch/space"
     say timeout 600 "$bin/fuseplan" search --target cuda --rigor exhaustive --seed 1 --time-limit 480 -b "$1" -s "$2" \
-      -m "$3" --db "$scratch/space" && "$bin/fuseplan" db export --db "$scratch/space" |
-      gzip -9n >"${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}-b$1-s$2-$3-fp16.ndjson.gz" || return 1
+      -m "$3" --db "$scratch/space" && "$bin/fuseplan" db export --db "$scratch/space" >"$scratch/exported" &&
+      gzip -9nc "$scratch/exported" >"${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}-b$1-s$2-$3-fp16.ndjson.gz" || return 1
   done
 }
 
@@ -332,28 +324,24 @@ faults() {
   "$here/faults.sh" "$bin" bench && "$here/faults.sh" "$bin" cost
 }
 
-# Another program takes the GPU's memory while a search runs.
-memory() {
-  "$here/faults.sh" "$bin" memory
-}
-
-# The layer beside PyTorch, and the kernels of its best plans; GRID_POINTS: "B S MASK, B S MASK, ...".
+# The layer beside PyTorch, and the kernels of its best plans; GRID_POINTS: "B S MASK,B S MASK,...".
 grid() {
-  with_items "$(grid_points)" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" &&
-    with_items "$(grid_points)" "$here/roofline.sh" "$bin"
+  grid_points | xargs -d '\n' "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" &&
+    grid_points | xargs -d '\n' "$here/roofline.sh" "$bin"
 }
 
+# A line for each.
 grid_points() {
-  points=${GRID_POINTS:-}
-  if [ -z "$points" ]; then
-    for size in '1 128' '1 512' '8 128' '8 512' '16 256' '16 1024' '8 2048' '1 4096'; do
-      for mask in full causal strided sliding bigbird; do
-        points="$points,$size $mask"
-      done
+  [ -z "${GRID_POINTS:-}" ] || {
+    echo "$GRID_POINTS" | tr , '\n'
+    return
+  }
+  for size in '1 128' '1 512' '8 128' '8 512' '16 256' '16 1024' '8 2048' '1 4096'; do
+    for mask in full causal strided sliding bigbird; do
+      echo "$size $mask"
     done
-    points="${points#,},1 1000 full,3 384 sliding,5 640 bigbird,7 333 causal,2 777 strided"
-  fi
-  echo "$points"
+  done
+  printf '%s\n' '1 1000 full' '3 384 sliding' '5 640 bigbird' '7 333 causal' '2 777 strided'
 }
 
 # run PART: its row of the table.
@@ -363,26 +351,50 @@ run() {
   outcome=passed
   case $1 in
   export) exported ;; # a command of the shell has this name
-  verify | sanitize) "$here/$1.sh" "$bin" ;;
+  verify | sanitize | dependent) "$here/$1.sh" "$bin" ;;
+  memory) "$here/faults.sh" "$bin" memory ;; # another program takes it while a search runs
+  python | rates) package "$1.py" ;;
+  python_times) package python.py --times ;;
   sanitize_families) "$here/sanitize.sh" "$bin" -c pre+rms+silu+gate+rope+bias -l sliding ;;
   *) "$1" ;;
   esac || outcome=FAILED
-  echo "| $1 | $(($(date +%s) - began)) | $outcome |" >>"$scratch/table"
+  echo "| $1 | $(($(date +%s) - began)) | $outcome |" | tee -a "$scratch/table"
+}
+
+# among LIST PART...: those of the parts that are in the list.
+among() {
+  list=$1
+  shift
+  for part; do
+    case " $(printf '%s ' $list)" in
+    *" $part "*) echo "$part" ;;
+    esac
+  done
 }
 
 [ $# -gt 0 ] || eval "set -- $usual"
 for part; do
-  case " $(printf '%s ' $usual $named)" in
-  *" $part "*) ;;
-  *)
-    echo "device.sh: no part '$part'; there are: $usual $named" >&2
+  [ "$(among "$usual $named" "$part")" ] || {
+    echo "device.sh: no part '$part'; there are:" $usual $named >&2
     exit 2
-    ;;
-  esac
+  }
 done
+stopped=
+trap 'stopped=yes' INT TERM # the part that runs ends, and what it says is still passed on
+for lane in "$filling" "$idle"; do
+  {
+    trap 'stopped=yes' INT TERM
+    for part in $(among "$lane" "$@"); do
+      [ "$stopped" ] || run "$part" 2>&1 | (trap '' INT TERM && exec sed -u "s/^/$part: /")
+    done
+  } &
+done
+until wait; do :; done
 for part; do
-  run "$part"
+  [ "$stopped$(among "$filling $idle" "$part")" ] || run "$part"
 done
 printf '\n| part | s | outcome |\n|---|---|---|\n'
-cat "$scratch/table"
-! grep -q FAILED "$scratch/table"
+for part; do
+  grep "^| $part |" "$scratch/table" || echo "| $part | | FAILED: it left no row |"
+done | tee "$scratch/rows"
+! grep -q FAILED "$scratch/rows"

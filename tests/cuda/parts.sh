@@ -1,5 +1,5 @@
 #!/bin/sh
-# parts.sh BIN FAKE_GPU: scripts of device.sh pass over nothing that failed, with stand-ins for programs of BIN and
+# parts.sh BIN FAKE_GPU: device.sh and its scripts pass over nothing that failed, with stand-ins for programs of BIN and
 # for tools; programs of this folder neither, on the stand-in of a GPU.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -64,12 +64,18 @@ says '^FAILED: exit status 0:  <- cuda_segments -c quick_gelu .* bf16 '
 says '^FAILED: exit status -11: about to crash <- cuda_segments -c quick_gelu .* tf32 '
 says '^\([0-9]*\) of \1 runs ended .* 3 wrong$'
 
-# A signal ends it with what is known.
-BAD=late "$here/verify.sh" "$dir/bin" >"$dir/said" 2>&1 &
-until [ -e "$dir/bin/cuda_segments.late" ]; do sleep 0.05; done
+# Parts that compute little run beside it, and a signal ends all with what is known.
+stand_in bin/cuda_plans </dev/null
+BAD=late timeout 1000 "$here/device.sh" "$dir/bin" repeat verify values >"$dir/said" 2>&1 &
+until [ -e "$dir/bin/cuda_segments.late" ] && grep -q '^values: | values | [0-9]* | passed |$' "$dir/said"; do
+  sleep 0.05
+done
 kill $!
 ! wait $! || fail "a signal is no failure"
-says '^\([0-9]*\) of [0-9]* runs ended .* 0 wrong$'
+says '^verify: | fp16 all '
+says '^verify: \([0-9]*\) of [0-9]* runs ended .* 0 wrong$'
+says '^| \(verify\|repeat\) | | FAILED: it left no row |$' 2
+says '^| values | [0-9]* | passed |$'
 
 # The first run of a code compiles it, and others wait; those of other code do not.
 stand_in bin/cuda_segments <<'EOF'
@@ -123,6 +129,28 @@ says '^FAILED: racecheck counts 2 <- '
 says '^FAILED: synccheck sums nothing up <- '
 says '^FAILED: synccheck does not find the planted fault'
 says ' 3 wrong$'
+
+# ---- device.sh: where no program works, no part passes
+
+for program in bin/fuseplan bin/fuseplan-worker bin/cuda_segments bin/cuda_plans bin/cuda_hog tools/nvidia-smi tools/nvcc \
+  tools/compute-sanitizer; do
+  echo 'exit 1' | stand_in $program
+done
+device() {
+  PATH="$dir/tools:$PATH" "$here/device.sh" "$dir/bin" "$@"
+}
+fails device verify nonsense
+says "no part 'nonsense'"
+parts=$(sed -n 's/.*there are: //p' "$dir/said")
+# shellcheck disable=SC2086
+fails device $parts
+sed -n '/^| part |/,$p' "$dir/said" >"$dir/table"
+says ' passed |' 0
+mv "$dir/table" "$dir/said"
+for part in $parts; do
+  says "^| $part | [0-9]* | FAILED |$"
+done
+fails "$here/faults.sh" "$dir/bin" nonsense
 
 # ---- cuda_segments: code that cannot be built, and kernels that were all refused
 
