@@ -28,7 +28,8 @@ static const struct {
     double next;            /* between two clusters of a split, one after the other */
     double mail;            /* of a layernorm, once; nothing with swapped operands */
     double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
-    double kept;            /* of a weight that stays, once; its steps take no time of their own */
+    double kept[2];         /* of a weight that stays, once: result of a half type, of e4m3 alone;
+                               its steps take no time of their own */
     double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
     double alone;           /* times what is stored, where a thread block has one tile of 128 rows
@@ -54,7 +55,7 @@ static const struct {
           .next = 7540,
           .mail = 1270,
           .mail_sum = 0.232,
-          .kept = 4250,
+          .kept = {3200, 2200},
           .again = 643,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
           .alone = 1.37,
@@ -114,7 +115,7 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0) +
-                 (g.kept > 0 ? gemm.kept : 0);
+                 (g.kept > 0 ? gemm.kept[g.out_e4m3 && !g.out_both] : 0);
     if (g.rows < FEW_ROWS && !beside)
         cycles *= gemm.few;
     if (tensor_layout(c->chain, c->chain->ops[stage.first].input) != LAYOUT_TOKENS)

@@ -65,15 +65,19 @@ template <class W> struct load {
                 mbarrier_wait(address(w.s.empty[at.slot]), at.phase);
     }
 
-    /* The weight of the columns of all of the thread block's tiles. */
+    /* The weight of the columns of all of the thread block's tiles: three steps under way at most,
+     * so that the input's first steps do not queue up behind all of it. */
     static FP_DEVICE void kept(const W &w)
     {
+        constexpr int AHEAD = 3;
         if (w.first_tile() >= w.tiles())
             return;
         const int count = w.steps(), n0 = w.locate(w.first_tile()).n0;
 #pragma unroll 1
         for (int i = 0; i < count; i++) {
             const u32 full = address(w.s.full[S::STAGES + i]);
+            if (i >= AHEAD)
+                mbarrier_wait(address(w.s.full[S::STAGES + i - AHEAD]), 0);
             mbarrier_expect(full, S::B_BYTES);
             weight(w, address(w.s.weight[i]), n0, i * BK, full);
         }
