@@ -76,9 +76,14 @@ template <class W> struct compute {
 
     static FP_DEVICE void begin_rows(const W &w, sums &c, int n0)
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
         u32 bias[LOADS];
         load_bias(w, n0, bias);
+        begin_with(w, c, bias);
+    }
+
+    static FP_DEVICE void begin_with(const W &w, sums &c, const u32 (&bias)[LOADS])
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
         for (int p = 0; p < BN / 8; p++) {
             float pair[2] = {};

@@ -162,13 +162,44 @@ template <class W> struct norm {
                 });
     }
 
-    /* A panel from block q on, in e4m3, and before that as it is.  Then its pairs come back from
-     * shared memory: kept until there they would not fit into registers. */
+    /* Where registers suffice, pairs of a panel that is stored twice stay in them until both its
+     * places are free.  Else they come back from shared memory. */
+    static constexpr bool AT_ONCE = S::SPARE && S::OUT_BOTH && S::SLOTS == 2;
+
+    /* leave_pairs(first of a place) leaves the panel in e4m3. */
+    template <class Leave>
+    static FP_DEVICE void store_at_once(const W &w, int row, int column, u32 &panels,
+                                        const u32 (&kept)[BLOCKS / 2][4], const Leave &leave_pairs)
+    {
+        const u32 half = storing::next_panel(w, panels), bytes = storing::next_panel(w, panels),
+                  first = storing::template first_of<false>(half);
+        if (S::lane() == 0)
+            box_stores_read<0>();
+        __syncwarp();
+#pragma unroll
+        for (int p = 0; p < BLOCKS; p += 2)
+            store_matrix(S::matrices_at(first, WARP_ROWS, 0, p), kept[p / 2]);
+        leave_pairs(storing::template first_of<true>(bytes));
+        proxy_fence();
+        __syncwarp();
+        if (S::lane() == 0) {
+            box_store(&w.maps.out, column, row, half);
+            box_store(&w.maps.e4m3, column, row, bytes);
+            box_stores_end();
+        }
+    }
+
+    /* A panel from block q on, in e4m3, and with OUT_BOTH as it is. */
     static FP_DEVICE void scale_e4m3(const W &w, sums &c, int m, const scaling (&k)[2], int q,
                                      int row, int column, u32 &panels)
     {
         u32 kept[BLOCKS / 2][4], from = 0;
-        if constexpr (S::OUT_BOTH)
+        const auto leave_pairs = [&](u32 at) {
+#pragma unroll
+            for (int p = 0; p < BLOCKS; p += 4)
+                pairs<W>::leave(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);
+        };
+        if constexpr (S::OUT_BOTH && !AT_ONCE)
             storing::store_panel(w, w.maps.out, row, column, panels, [&](u32 at) {
                 from = at;
                 scale_panel(w, c, m, k, q, [&](int p, const u32(&pairs)[4]) {
@@ -181,6 +212,8 @@ template <class W> struct norm {
                 for (int i = 0; i < 4; i++)
                     kept[p / 2][i] = pairs[i];
             });
+        if constexpr (AT_ONCE)
+            return store_at_once(w, row, column, panels, kept, leave_pairs);
         storing::template store_panel<true>(w, w.maps.e4m3, row, column, panels, [&](u32 at) {
             if constexpr (S::OUT_BOTH) {
 #pragma unroll
@@ -189,9 +222,7 @@ template <class W> struct norm {
                 if constexpr (S::SLOTS == 1) /* the warp writes where it has read */
                     __syncwarp();
             }
-#pragma unroll
-            for (int p = 0; p < BLOCKS; p += 4)
-                pairs<W>::leave(w, kept[p / 2], kept[p / 2 + 1], at ^ p * 8);
+            leave_pairs(at);
         });
     }
 

@@ -33,6 +33,11 @@ template <class W> struct pingpong {
         /* The team whose turn would come after the last tile helps with that one. */
         const int end = w.first_tile() < w.tiles() ? w.tiles() + (S::SHARES ? w.groups() : 0) : 0;
         int number = w.next_tile(w.first_tile(), team);
+        /* All tiles of a strip's thread block have the same columns, and so the same bias. */
+        constexpr bool ONCE = S::SPARE && S::E4M3 && S::STRIPS && !S::SWAP;
+        u32 bias[products::LOADS];
+        if constexpr (ONCE)
+            products::load_bias(w, w.part() * BN, bias);
 #pragma unroll 1
         for (u32 nth = team; number < end; nth += 2, number = w.next_tile(number, 2)) {
             sums c;
@@ -44,7 +49,10 @@ template <class W> struct pingpong {
             if (helps) {
                 take_product(w, c, at);
             } else {
-                products::begin(w, c, i.t.n0, 0);
+                if constexpr (ONCE)
+                    products::begin_with(w, c, bias);
+                else
+                    products::begin(w, c, i.t.n0, 0);
                 const bool hands = S::SHARES && w.next_tile(i.number) >= w.tiles();
                 left_out = hands ? 0 : results.NONE;
                 multiply(w, c, at, count, i, results, [&]() {

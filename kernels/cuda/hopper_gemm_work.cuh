@@ -58,6 +58,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
     /* Sums of e4m3 take a bias behind their last step, where alpha multiplies them: it is free. */
     static constexpr bool BIAS_LAST = E4M3 && BY_WARPS && !ADDS && NORM == FP_NORM_NONE;
     static constexpr int CONSUMERS = TEAMS * GROUPS, MI = fp_hopper_gemm_products(G), KEPT = G.kept;
+    static constexpr bool SPARE = TEAMS == 2 && MI * BN <= 192; /* registers beside the sums */
     static constexpr int PANEL = fp_hopper_gemm_panel(G), LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int SLOTS = fp_hopper_gemm_slots(G), SLOT_BYTES = WARP_ROWS * LINE;
     /* A residual that is added between products comes a panel after the other, by way of PLACES
@@ -104,8 +105,7 @@ template <class D_, const fp_hopper_gemm &G> struct shape {
         unsigned char residual[PLACES][PLACE_BYTES];
     };
     struct plain_smem : either<BETWEEN, residual_smem, ring_smem> {
-        unsigned char out[fp_hopper_gemm_out_bytes(G)]; /* a tile, or what warps store; after a
-                                                      split the sums of others */
+        unsigned char out[fp_hopper_gemm_out_bytes(G)]; /* a tile, panels of warps, others' sums */
         u32 row[BM];             /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES + KEPT], /* of steps of the ring, and of a weight that stays */
             empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS], handed,
