@@ -56,6 +56,7 @@ several_tiles() {
     slices 2 -i hopper_gemm -k 1 -s 12-13 fp16 2 100 causal -a 60
   else
     slices 4 -i hopper_gemm -s 7-7,7-8,7-9 fp16 150 125 full -H 2 -F 128
+    slices 2 -i hopper_gemm -e fp8 -k 1 -s 0-1,10-11 fp16 150 125 full -H 2 -F 128
   fi
 }
 
@@ -63,6 +64,7 @@ several_tiles() {
 kinds() {
   slices 6 -i hopper_gemm -k 1 -s 0-1,12-14 "$layer" fp16 2 100 causal -a 60
   echo "$tool -i hopper_gemm -k 0 -s 0-0,6-7,6-9,7-8,10-11 $layer fp16 2 100 causal -a 60"
+  echo "$tool -i hopper_gemm -e fp8 -k 0 -s 0-1,7-8,7-9,10-11 $layer fp16 2 100 full -a 60"
   slices 2 -i hopper_attention -k 1 -s 1-6,2-5 "$layer" fp16 2 100 causal -a 60
   echo "$tool -i hopper_attention -k 0 -s 1-5,2-6 $layer fp16 2 100 causal -a 60"
   for type in fp16 tf32; do
