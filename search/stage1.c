@@ -83,12 +83,11 @@ static bool has_awaited(const struct chunk *c)
     return c->list->awaited != NULL && c->awaited == 0;
 }
 
-/* Times those that are built, as long as there is time; one at a time while a plan is awaited. */
+/* Times those that are built, as long as there is time; one where a plan is awaited. */
 static int time_built(struct tuner *t, struct chunk *c, struct status *st)
 {
-    bool timed = false;
-    for (int i = 0; i < c->count && !(timed && c->list->awaited != NULL) && !has_awaited(c) &&
-                    t->clock() + t->slowest.time_s < c->list->until(t);) {
+    for (int i = 0;
+         i < c->count && !has_awaited(c) && t->clock() + t->slowest.time_s < c->list->until(t);) {
         if (!c->built[i].done) {
             i++;
             continue;
@@ -103,8 +102,9 @@ static int time_built(struct tuner *t, struct chunk *c, struct status *st)
             return -1;
         t->slowest.time_s = fmax(t->slowest.time_s, t->clock() - begin);
         drop(c, i);
-        timed = true;
         tuner_step(t, c->list->phase, ++c->done, c->list->count, NULL);
+        if (c->list->awaited != NULL) /* it may be built by now */
+            return 0;
     }
     return 0;
 }
