@@ -372,7 +372,7 @@ among() {
   done
 }
 
-[ $# -gt 0 ] || eval "set -- $usual"
+[ $# -gt 0 ] || set -- $usual
 for part; do
   [ "$(among "$usual $named" "$part")" ] || {
     echo "device.sh: no part '$part'; there are:" $usual $named >&2
