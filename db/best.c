@@ -20,20 +20,78 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     replace_text(&out->device, column_text(q, 8));
 }
 
+static int read_samples(struct db *db, int64_t trial, double **out, int *count, struct status *st)
+{
+    SCOPED_QUERY q = query_of(db, SQL_SAMPLES, "%jd", trial);
+    int found;
+    *out = NULL;
+    *count = 0;
+    while ((found = query_row(&q, st)) > 0) {
+        *out = mem_room(*out, (size_t)*count, sizeof(**out));
+        (*out)[(*count)++] = column_real(&q, 0);
+    }
+    return found < 0 ? -1 : 0;
+}
+
+/* Puts the finals that ties with the fastest, `*trial`, and whose plan has the largest value, in
+ * its place. */
+static int prefer_tie(struct db *db, int64_t study, const struct db_best *fastest, int64_t *trial,
+                      struct status *st)
+{
+    SCOPED double *least = NULL;
+    int rounds;
+    if (read_samples(db, *trial, &least, &rounds, st) != 0)
+        return -1;
+    SCOPED_QUERY q = query_of(db, SQL_FINALS_ABOVE, "%jd %d %s %d", study, db->precision,
+                              fastest->comparison, fastest->value);
+    int found;
+    for (bool ties = false; !ties && (found = query_row(&q, st)) > 0;) {
+        SCOPED double *other = NULL;
+        int count;
+        if (read_samples(db, column_int(&q, 0), &other, &count, st) != 0)
+            return -1;
+        count = count < rounds ? count : rounds;
+        ties = count > 0 && stats_median_ratio(other, least, (size_t)count).median <= 1 + DB_TIE;
+        if (ties)
+            *trial = column_int(&q, 0);
+    }
+    return found < 0 ? -1 : 0;
+}
+
+/* Of the newest comparison the final `only`, or the fastest (0); *own_ms: in its search. */
+static int read_final(struct db *db, int64_t study, int64_t only, struct db_best *out,
+                      int64_t *trial, double *own_ms, struct status *st)
+{
+    SCOPED_QUERY q = query_of(db, SQL_BEST_FINAL, "%jd %d %jd", study, db->precision, only);
+    int found = query_row(&q, st);
+    if (found > 0) {
+        keep_winner(&q, true, out, trial);
+        *own_ms = column_real(&q, 9);
+        out->packed = column_int(&q, 10) != 0;
+    }
+    return found;
+}
+
+static int final_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
+                        double *own_ms, struct status *st)
+{
+    int found = read_final(db, study, 0, out, trial, own_ms, st);
+    const int64_t fastest = *trial;
+    if (found > 0 && prefer_tie(db, study, out, trial, st) != 0)
+        return -1;
+    return found > 0 && *trial != fastest ? read_final(db, study, *trial, out, trial, own_ms, st)
+                                          : found;
+}
+
 int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st)
 {
-    double own_ms = INFINITY; /* the winner's time in its search */
+    double own_ms = INFINITY;
     char utc[CLOCK_UTC_SIZE] = "";
-    SCOPED_QUERY of_final = query_of(db, SQL_BEST_FINAL, "%jd %d", study, db->precision);
-    int final = query_row(&of_final, st);
-    if (final > 0) {
-        keep_winner(&of_final, true, out, trial);
-        own_ms = column_real(&of_final, 9);
-        out->packed = column_int(&of_final, 10) != 0;
-        snprintf(utc, sizeof(utc), "%s", out->measured_utc);
-    }
+    int final = final_winner(db, study, out, trial, &own_ms, st);
     if (final < 0)
         return -1;
+    if (final > 0)
+        snprintf(utc, sizeof(utc), "%s", out->measured_utc);
 
     SCOPED_QUERY q =
         query_of(db, SQL_BEST_PLAN, "%jd %d %s %jd %g", study, db->precision, utc, *trial, own_ms);
@@ -134,17 +192,6 @@ void db_best_release(struct db_best *b)
 
 /* ---- a plan's time --------------------------------------------------------------------------- */
 
-static int read_samples(struct db *db, int64_t trial, int most, struct db_time *out,
-                        struct status *st)
-{
-    SCOPED_QUERY q = query_of(db, SQL_SAMPLES, "%jd", trial);
-    out->samples_ms = mem_alloc((size_t)most + 1, sizeof(*out->samples_ms));
-    int found;
-    while ((found = query_row(&q, st)) > 0 && out->sample_count < most)
-        out->samples_ms[out->sample_count++] = column_real(&q, 0);
-    return found < 0 ? -1 : 0;
-}
-
 int db_time(struct db *db, int64_t study, int value, const char *comparison, struct db_time *out,
             struct status *st)
 {
@@ -152,19 +199,20 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
     const char *kind = db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN];
     SCOPED_QUERY q = query_of(db, SQL_PLAN_TIME, "%jd %d %d %s %s", study, value, db->precision,
                               kind, comparison);
-    int found = query_row(&q, st), samples = 0;
+    int found = query_row(&q, st);
     int64_t trial = 0;
     if (found > 0) {
         trial = column_int(&q, 0);
         if (strcmp(column_text(&q, 1), "ok") == 0)
             out->ms = (struct interval){column_real(&q, 3), column_real(&q, 4), column_real(&q, 5)};
         out->reason = mem_strdup(db_escaped(db, column_text(&q, 2)));
-        samples = (int)column_int(&q, 6);
-        snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 7));
-        out->conditions = mem_strdup(column_text(&q, 8));
-        out->packed = column_int(&q, 9) != 0;
+        snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 6));
+        out->conditions = mem_strdup(column_text(&q, 7));
+        out->packed = column_int(&q, 8) != 0;
     }
-    return found > 0 && read_samples(db, trial, samples, out, st) != 0 ? -1 : found;
+    return found > 0 && read_samples(db, trial, &out->samples_ms, &out->sample_count, st) != 0
+               ? -1
+               : found;
 }
 
 void db_time_release(struct db_time *t)

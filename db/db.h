@@ -183,10 +183,14 @@ int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_tri
 
 /* ---- best.c: the best plan known ------------------------------------------------------------- */
 
-/* The best plan known is the winner of the newest comparison.  A plan stored later replaces it if
- * that plan's time in its search beats the winner's time in its own search: times of a comparison
- * compare only with one another.  Without a comparison the plan of the lowest median is the best.
- * Comparisons with the strategy "bench" do not count: a user picked their plans.
+/* Plans tie where the median of their times' ratios, round by round, is this near to 1. */
+#define DB_TIE 0.005
+
+/* The best plan known is the winner of the newest comparison: the fastest, or of those that tie
+ * with it the one of the largest value, so that searches end alike.  A plan stored later replaces
+ * it if that plan's time in its search beats the winner's time in its own search: times of a
+ * comparison compare only with one another.  Without a comparison the plan of the lowest median is
+ * the best. Comparisons with the strategy "bench" do not count: a user picked their plans.
  * STATUS_NOT_FOUND if no stored plan ran.  Free with db_best_release(). */
 struct db_best {
     int value;

@@ -144,7 +144,9 @@ X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, compa
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
               "   AND newest.precision = ?2" IS_SEARCHED(
                   "newest") "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
-                            " ORDER BY median_ms, id LIMIT 1")
+                            " AND ?3 IN (0, id) ORDER BY median_ms, id LIMIT 1")
+X(FINALS_ABOVE, "SELECT id AS trial FROM trial WHERE study = ? AND precision = ? AND kind = 'final'"
+                " AND status = 'ok' AND comparison = ? AND plan > ? ORDER BY plan DESC")
 X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
@@ -161,8 +163,8 @@ X(RIVAL, "SELECT plan FROM trial WHERE study = ? AND precision = ? AND kind = 'f
          " AND comparison = ? AND status = 'ok' AND plan <> ?"
          " ORDER BY sample_count DESC, median_ms LIMIT 1")
 /* +: SQLite would plan the statement anew for each kind, to see whether trial_of_plan holds it. */
-X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
-             " stored_utc, conditions, packed FROM trial"
+X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, stored_utc,"
+             " conditions, packed FROM trial"
              " WHERE study = ? AND plan = ? AND precision = ? AND +kind = ? AND comparison = ?"
              " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")

@@ -65,7 +65,7 @@ struct baseline_time baseline_beside(struct plan p, const struct trial *baseline
 
 bool baseline_ties(const struct baseline_time *b)
 {
-    return b->speedup.low <= 1 && 1 <= b->speedup.high;
+    return (b->speedup.low <= 1 && 1 <= b->speedup.high) || fabs(b->speedup.median - 1) <= b->tie;
 }
 
 static int read_one(struct db *db, int64_t study, const struct db_best *best,
@@ -116,7 +116,11 @@ int runner_up_read(struct db *db, int64_t study, const struct db_best *best,
     *out = (struct baseline_time){.ms = NO_INTERVAL, .speedup = NO_INTERVAL};
     int found = best->final ? db_rival(db, study, best->value, best->comparison, &value, st) : 0;
     const struct baselines next = {1, {plan_from_value(found > 0 ? (unsigned)value : 0)}};
-    return found > 0 ? baselines_read(db, study, best, &next, out, st) : found;
+    if (found <= 0)
+        return found;
+    int result = baselines_read(db, study, best, &next, out, st);
+    out->tie = DB_TIE; /* by which the best plan was chosen */
+    return result;
 }
 
 /* ---- in a search ----------------------------------------------------------------------------- */

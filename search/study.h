@@ -140,10 +140,11 @@ struct baseline_time {
     struct interval ms;      /* NaN if the baseline has no time */
     struct interval speedup; /* baseline's time / plan's; NaN unless both were timed side by side */
     struct status reason;    /* why the baseline has no time */
+    double tie;              /* a speed-up this near to 1 is a tie, too */
     char compared_at[CLOCK_UTC_SIZE]; /* empty if the speed-up is NaN */
     char unstable[UNSTABLE_SIZE];     /* see plan_unstable() */
 };
-bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval holds 1 */
+bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval holds 1, or see tie */
 
 /* plan: the plan's trial of the same bench_compare(); null: there is none, and no speed-up. */
 struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,

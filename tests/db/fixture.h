@@ -72,9 +72,16 @@ static inline struct db_trial plan_trial(int value, double median_ms)
 
 static inline struct db_trial final_trial(int value, double median_ms, const char *comparison)
 {
+    enum { KEPT = 32 };
+    static double samples[KEPT][ARRAY_LEN(some_samples)]; /* of the last finals */
+    static int made;
     struct db_trial t = plan_trial(value, median_ms);
     t.kind = DB_TRIAL_FINAL;
     t.comparison = comparison;
+    t.samples_ms = samples[made % KEPT];
+    for (size_t i = 0; i < ARRAY_LEN(some_samples); i++)
+        samples[made % KEPT][i] = some_samples[i] * (isfinite(median_ms) ? median_ms : 1);
+    made++;
     return t;
 }
 
