@@ -2,9 +2,9 @@
 #include "cmd/plans.h"
 #include "cmd/search_int.h"
 
-/* The precisions of a search; the first one has no e4m3, and is searched where --error chooses. */
+/* The precisions of a search, of which the first has no e4m3. */
 struct precisions {
-    int count, first; /* first: of those that are searched */
+    int count, first; /* first: of those that are searched; 0 where --error chooses */
     unsigned items[GEMM_ALL + 1];
     struct precision_errors errors; /* NaN without --accuracy */
     struct tune_report reports[GEMM_ALL + 1];
@@ -27,7 +27,7 @@ static int check(const struct options *o, struct status *st)
     return 0;
 }
 
-/* Chooses by --error: the workload's dtype alone, and each precision within it that is in no other
+/* Begins with the workload's dtype alone, and each precision within --error that is in no other
  * such. */
 static int choose(const struct options *o, struct precisions *p, struct status *st)
 {
@@ -44,26 +44,78 @@ static int choose(const struct options *o, struct precisions *p, struct status *
     return 0;
 }
 
-/* Each has an equal share of the time that is left. */
+/* share: of the time that is left. */
+static int search_one(const struct options *o, struct precisions *p, int i, double left_s,
+                      double share, struct session *s, struct status *st)
+{
+    const double least_s = 0.1;
+    struct options one = *o;
+    SCOPED_BUF name = BUF_INIT;
+    if (o->time_limit_s > 0)
+        one.time_limit_s = fmax(least_s, left_s * share);
+    one.precision = p->items[i];
+    precision_text(one.precision, "without e4m3", &name);
+    if (p->first == 0)
+        note(o, "searching plans %s%s, %d of %d", i > 0 ? "in " : "", name.ptr, i + 1, p->count);
+    session_close(s);
+    tune_report_release(&p->reports[i]);
+    return search_run(&one, s, &p->reports[i], st);
+}
+
+/* The fastest from the i-th on, by its own finals or by those of all. */
+static int fastest(const struct precisions *p, int i)
+{
+    int best = i;
+    while (++i < p->count)
+        if (p->reports[i].best.value >= 0 &&
+            (p->reports[best].best.value < 0 ||
+             p->reports[i].best.ms.median < p->reports[best].best.ms.median))
+            best = i;
+    return best;
+}
+
+static bool has_plans(const struct options *o, const struct build_target *t, unsigned precision)
+{
+    static struct plan space[PLAN_SPACE];
+    struct build_target with = *t;
+    with.precision = precision;
+    return precision_has_plans(t, precision) &&
+           plans_possible(&with, space, plan_space(o->space[0], o->space[1], space)) > 0;
+}
+
+/* Appends the precisions that have one GEMM less than one of them, but those that are there. */
+static void add_smaller(const struct options *o, struct precisions *p, const struct build_target *t,
+                        unsigned than)
+{
+    for (int g = 0; g < GEMM_COUNT; g++) {
+        const unsigned smaller = than & ~(1u << g);
+        bool there = smaller == than; /* that of no GEMM is the first */
+        for (int i = 0; i < p->count; i++)
+            there = there || p->items[i] == smaller;
+        if (!there && has_plans(o, t, smaller))
+            p->items[p->count++] = smaller;
+    }
+}
+
+/* All precisions, with equal shares of the time.  By --error those that have one GEMM less than the
+ * fastest follow, as long as one of them is faster: with few tokens a GEMM may take longer in e4m3,
+ * or keep operators apart. */
 static int search_each(const struct options *o, struct precisions *p, struct session *s,
                        struct status *st)
 {
-    const double begun_s = clock_seconds(), least_s = 0.1;
+    const double end_s = clock_seconds() + o->time_limit_s;
+    const bool chooses = p->first == 0;
+    unsigned last = 0;
     for (int i = p->first; i < p->count; i++) {
-        struct options one = *o;
-        SCOPED_BUF name = BUF_INIT;
-        if (o->time_limit_s > 0)
-            one.time_limit_s =
-                fmax(least_s, (o->time_limit_s - (clock_seconds() - begun_s)) / (p->count - i));
-        one.precision = p->items[i];
-        precision_text(one.precision, "without e4m3", &name);
-        if (p->first == 0)
-            note(o, "searching plans %s%s, %d of %d", i > 0 ? "in " : "", name.ptr, i + 1,
-                 p->count);
-        session_close(s);
-        tune_report_release(&p->reports[i]);
-        if (search_run(&one, s, &p->reports[i], st) != 0)
+        const int left = p->count - i + (chooses && last == 0 ? GEMM_COUNT : 0);
+        if (search_one(o, p, i, end_s - clock_seconds(), 1.0 / left, s, st) != 0)
             return -1;
+        if (!chooses || session_stop != 0 || i < p->count - 1 || p->count == 1)
+            continue;
+        const unsigned best = p->items[fastest(p, 1)];
+        if (best != last)
+            add_smaller(o, p, bench_target(s->bench), best);
+        last = best;
     }
     return 0;
 }
@@ -132,17 +184,6 @@ static int compare(const struct options *o, struct precisions *p, struct session
     return read_best(p, s, st);
 }
 
-static int fastest(const struct precisions *p)
-{
-    int best = p->first;
-    for (int i = p->first + 1; i < p->count; i++)
-        if (p->reports[i].best.value >= 0 &&
-            (p->reports[best].best.value < 0 ||
-             p->reports[i].best.ms.median < p->reports[best].best.ms.median))
-            best = i;
-    return best;
-}
-
 /* What each of its GEMMs gains stands in the rows of the others. */
 static json_t *rows_of(const struct precisions *p, const struct workload *w)
 {
@@ -168,7 +209,7 @@ static int run(const struct options *o, struct precisions *p, struct session *s,
 {
     if (search_each(o, p, s, st) != 0 || compare(o, p, s, st) != 0)
         return -1;
-    const struct tune_report *best = &p->reports[fastest(p)];
+    const struct tune_report *best = &p->reports[fastest(p, p->first)];
     search_print(o, &s->workload, s->target.kind, best, json_array(), NULL,
                  rows_of(p, &s->workload));
     return search_end(o, best);

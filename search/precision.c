@@ -122,7 +122,7 @@ int precision_errors_stored(struct db *db, int64_t study, struct precision_error
     return db_searches(db, study, read_options, out, st);
 }
 
-static bool has_plans(const struct build_target *t, unsigned precision)
+bool precision_has_plans(const struct build_target *t, unsigned precision)
 {
     struct build_target with = *t;
     with.precision = precision;
@@ -137,7 +137,7 @@ int precisions_within(const struct precision_errors *e, double most, const struc
         bool within = precision_error(e, p) <= most;
         for (int i = 0; i < count; i++)
             within = within && (p & ~out[i]) != 0;
-        if (within && has_plans(t, p))
+        if (within && precision_has_plans(t, p))
             out[count++] = p;
     }
     return count;

@@ -20,8 +20,11 @@ double precision_error(const struct precision_errors *e, unsigned precision);
 int precision_errors_read(const char *path, enum dtype dtype, struct precision_errors *out,
                           struct status *st);
 
+/* Whether the target has code for the workload in a precision. */
+bool precision_has_plans(const struct build_target *t, unsigned precision);
+
 /* Writes those precisions of at most this error that the target has plans for and that are in no
- * other such, and returns their number: a plan gains by each further GEMM. */
+ * other such, and returns their number: a plan seldom loses by a further GEMM. */
 int precisions_within(const struct precision_errors *e, double most, const struct build_target *t,
                       unsigned out[GEMM_ALL]);
 
