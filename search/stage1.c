@@ -132,10 +132,10 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
     tuner_step(t, list->phase, from, list->count, NULL);
     for (int before = -1; c.count > 0 && before != c.count && !has_awaited(&c) && result == 0;) {
         double start = t->clock();
-        int ready = 0;
+        int ready = 0, now = before < 0 && awaited > 0 ? awaited : c.count; /* most urgent */
         before = c.count;
-        result = bench_build_some(t->bench, c.choices, c.count, c.builds - c.count,
-                                  list->until(t) - start, c.built, st);
+        result = bench_build_some(t->bench, c.choices, now, c.builds - now, list->until(t) - start,
+                                  c.built, st);
         for (int i = 0; i < c.builds; i++)
             ready += c.built[i].done;
         t->slowest.build_s = fmax(t->slowest.build_s, (t->clock() - start) / fmax(ready, 1));
