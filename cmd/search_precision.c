@@ -83,39 +83,66 @@ static bool has_plans(const struct options *o, const struct build_target *t, uns
            plans_possible(&with, space, plan_space(o->space[0], o->space[1], space)) > 0;
 }
 
-/* Appends the precisions that have one GEMM less than one of them, but those that are there. */
-static void add_smaller(const struct options *o, struct precisions *p, const struct build_target *t,
-                        unsigned than)
+static void add(struct precisions *p, unsigned precision)
 {
+    for (int i = 0; i < p->count; i++)
+        if (p->items[i] == precision)
+            return;
+    p->items[p->count++] = precision;
+}
+
+/* Those of which an earlier search stored plans. */
+static int add_stored(const struct options *o, struct precisions *p, struct session *s,
+                      struct status *st)
+{
+    int64_t study;
+    if (study_open(s->bench, s->db, &study, st) != 0)
+        return -1;
+    for (unsigned precision = GEMM_ALL; precision > 0; precision--) {
+        SCOPED_BY(db_best_release) struct db_best best = {.value = -1};
+        struct status none = STATUS_INIT;
+        db_set_precision(s->db, precision);
+        if (precision_error(&p->errors, precision) <= o->error &&
+            db_best(s->db, study, &best, &none) == 0)
+            add(p, precision);
+        if (status_unless_missing(&none, st) != 0)
+            return -1;
+    }
+    db_set_precision(s->db, 0);
+    return 0;
+}
+
+/* Those that have one GEMM less than the fastest so far. */
+static void add_smaller(const struct options *o, struct precisions *p, const struct build_target *t)
+{
+    const unsigned than = p->items[fastest(p, 1)];
     for (int g = 0; g < GEMM_COUNT; g++) {
         const unsigned smaller = than & ~(1u << g);
-        bool there = smaller == than; /* that of no GEMM is the first */
-        for (int i = 0; i < p->count; i++)
-            there = there || p->items[i] == smaller;
-        if (!there && has_plans(o, t, smaller))
-            p->items[p->count++] = smaller;
+        if (smaller != 0 && smaller != than && has_plans(o, t, smaller))
+            add(p, smaller);
     }
 }
 
 /* All precisions, with equal shares of the time.  By --error those that have one GEMM less than the
  * fastest follow, as long as one of them is faster: with few tokens a GEMM may take longer in e4m3,
- * or keep operators apart. */
+ * or keep operators apart.  Where nothing was left to measure they were searched before. */
 static int search_each(const struct options *o, struct precisions *p, struct session *s,
                        struct status *st)
 {
     const double end_s = clock_seconds() + o->time_limit_s;
-    const bool chooses = p->first == 0;
-    unsigned last = 0;
+    const bool chooses = p->first == 0 && p->count > 1;
+    int measured = 0, largest = p->count;
     for (int i = p->first; i < p->count; i++) {
-        const int left = p->count - i + (chooses && last == 0 ? GEMM_COUNT : 0);
+        const int left = p->count - i + (chooses && i < largest ? GEMM_COUNT : 0);
         if (search_one(o, p, i, end_s - clock_seconds(), 1.0 / left, s, st) != 0)
             return -1;
-        if (!chooses || session_stop != 0 || i < p->count - 1 || p->count == 1)
+        measured += p->reports[i].new_trials;
+        if (!chooses || session_stop != 0)
             continue;
-        const unsigned best = p->items[fastest(p, 1)];
-        if (best != last)
-            add_smaller(o, p, bench_target(s->bench), best);
-        last = best;
+        if (i == 0 && add_stored(o, p, s, st) != 0)
+            return -1;
+        if (i == p->count - 1 && measured > 0)
+            add_smaller(o, p, bench_target(s->bench));
     }
     return 0;
 }
