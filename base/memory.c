@@ -13,8 +13,8 @@ static void *require(void *ptr, size_t count, size_t size)
     return ptr;
 }
 
-/* Puts whole pages of large memory that was never touched on huge ones, where the system has some:
- * it clears them faster, and takes gigabytes back in a tenth of the time. */
+/* Has whole pages of large memory lie on huge ones, where the system has some: it takes gigabytes
+ * of these back in a tenth of the time. */
 static void *on_huge_pages(void *memory, size_t bytes)
 {
     enum { LEAST = 16 << 20 };

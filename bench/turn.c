@@ -28,7 +28,7 @@ static int begin_first(struct bench *b, const struct choice *choices, int count,
     int result = 0;
     if (b->toolchain.niceness != usual && !b->began_first)
         result = builder_build_some(&b->builder, choices, 0, count, INFINITY, built, st);
-    b->began_first = true;
+    b->began_first = b->began_first || count > 0;
     b->toolchain.niceness = usual;
     return result;
 }

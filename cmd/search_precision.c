@@ -44,15 +44,25 @@ static int choose(const struct options *o, struct precisions *p, struct status *
     return 0;
 }
 
-/* share: of the time that is left. */
-static int search_one(const struct options *o, struct precisions *p, int i, double left_s,
-                      double share, struct session *s, struct status *st)
+/* Whether the last comparison of each was the same one. */
+static bool are_compared(const struct precisions *p)
+{
+    bool same = p->reports[0].best.final;
+    for (int i = 1; i < p->count && same; i++)
+        same = p->reports[i].best.final &&
+               strcmp(p->reports[i].best.comparison, p->reports[0].best.comparison) == 0;
+    return same;
+}
+
+/* limit_s: heeded if there is a time limit. */
+static int search_one(const struct options *o, struct precisions *p, int i, double limit_s,
+                      struct session *s, struct status *st)
 {
     const double least_s = 0.1;
     struct options one = *o;
     SCOPED_BUF name = BUF_INIT;
     if (o->time_limit_s > 0)
-        one.time_limit_s = fmax(least_s, left_s * share);
+        one.time_limit_s = fmax(least_s, limit_s);
     one.precision = p->items[i];
     precision_text(one.precision, "without e4m3", &name);
     if (p->first == 0)
@@ -91,7 +101,7 @@ static void add(struct precisions *p, unsigned precision)
     p->items[p->count++] = precision;
 }
 
-/* Those of which an earlier search stored plans. */
+/* Those of which plans are stored. */
 static int add_stored(const struct options *o, struct precisions *p, struct session *s,
                       struct status *st)
 {
@@ -123,38 +133,32 @@ static void add_smaller(const struct options *o, struct precisions *p, const str
     }
 }
 
-/* All precisions, with equal shares of the time.  By --error those that have one GEMM less than the
- * fastest follow, as long as one of them is faster: with few tokens a GEMM may take longer in e4m3,
- * or keep operators apart.  Where nothing was left to measure they were searched before. */
+/* All precisions, with equal shares of the time, which no clock changes: the same command finds
+ * them spent.  By --error those that have one GEMM less than the fastest follow, as long as one of
+ * them is faster: with few tokens a GEMM may take longer in e4m3, or keep operators apart.  Where
+ * all were compared, and nothing was measured since, they were searched before. */
 static int search_each(const struct options *o, struct precisions *p, struct session *s,
                        struct status *st)
 {
     const double end_s = clock_seconds() + o->time_limit_s;
     const bool chooses = p->first == 0 && p->count > 1;
-    int measured = 0, largest = p->count;
+    const int largest = p->count, shares = largest - p->first + (chooses ? GEMM_COUNT : 0);
+    int measured = 0;
     for (int i = p->first; i < p->count; i++) {
-        const int left = p->count - i + (chooses && i < largest ? GEMM_COUNT : 0);
-        if (search_one(o, p, i, end_s - clock_seconds(), 1.0 / left, s, st) != 0)
+        double limit_s = o->time_limit_s / shares;
+        if (i - p->first >= shares)
+            limit_s = fmin(limit_s, end_s - clock_seconds());
+        if (search_one(o, p, i, limit_s, s, st) != 0)
             return -1;
         measured += p->reports[i].new_trials;
         if (!chooses || session_stop != 0)
             continue;
         if (i == 0 && add_stored(o, p, s, st) != 0)
             return -1;
-        if (i == p->count - 1 && measured > 0)
+        if (i == p->count - 1 && (measured > 0 || p->count == largest || !are_compared(p)))
             add_smaller(o, p, bench_target(s->bench));
     }
     return 0;
-}
-
-/* Whether the last comparison of each was the same one. */
-static bool are_compared(const struct precisions *p)
-{
-    bool same = p->reports[0].best.final;
-    for (int i = 1; i < p->count && same; i++)
-        same = p->reports[i].best.final &&
-               strcmp(p->reports[i].best.comparison, p->reports[0].best.comparison) == 0;
-    return same;
 }
 
 /* Whether a plan in e4m3 is known; else there is nothing to compare. */
@@ -176,8 +180,12 @@ static int read_best(struct precisions *p, struct session *s, struct status *st)
         struct status none = STATUS_INIT;
         db_best_release(&p->reports[i].best);
         db_set_precision(s->db, p->items[i]);
-        if (db_best(s->db, study, &p->reports[i].best, &none) == 0)
+        if (db_best(s->db, study, &p->reports[i].best, &none) == 0) {
+            if (runner_up_read(s->db, study, &p->reports[i].best, &p->reports[i].runner_up, st) !=
+                0)
+                return -1;
             continue;
+        }
         p->reports[i].best.value = -1;
         if (status_unless_missing(&none, st) != 0)
             return -1;

@@ -33,7 +33,7 @@ static int read_samples(struct db *db, int64_t trial, double **out, int *count, 
     return found < 0 ? -1 : 0;
 }
 
-/* Puts the finals that ties with the fastest, `*trial`, and whose plan has the largest value, in
+/* Puts the final that ties with the fastest, `*trial`, and whose plan has the largest value, in
  * its place. */
 static int prefer_tie(struct db *db, int64_t study, const struct db_best *fastest, int64_t *trial,
                       struct status *st)
@@ -77,10 +77,13 @@ static int final_winner(struct db *db, int64_t study, struct db_best *out, int64
 {
     int found = read_final(db, study, 0, out, trial, own_ms, st);
     const int64_t fastest = *trial;
-    if (found > 0 && prefer_tie(db, study, out, trial, st) != 0)
+    double its_ms = INFINITY;
+    if (found <= 0 || prefer_tie(db, study, out, trial, st) != 0)
+        return found > 0 ? -1 : found;
+    if (*trial != fastest && read_final(db, study, *trial, out, trial, &its_ms, st) < 0)
         return -1;
-    return found > 0 && *trial != fastest ? read_final(db, study, *trial, out, trial, own_ms, st)
-                                          : found;
+    *own_ms = fmin(*own_ms, its_ms); /* what is stored later has to beat both */
+    return found;
 }
 
 int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st)

@@ -301,7 +301,10 @@ int stage1_await(struct tuner *t, const struct candidate *first, struct status *
     learn(t, &b);
     list.count = add_sure_jobs(&b, &t->segments, &t->o->baselines, jobs, 0);
     add_likely(t, &list);
-    return run_chunk(t, &list, 0, list.count, st);
+    const struct slowest before = t->slowest; /* these wait for the worker and the oracle */
+    int result = run_chunk(t, &list, 0, list.count, st);
+    t->slowest = before;
+    return result;
 }
 
 /* Operators alone first, as then every plan can be hoped for, and the other slots that do not

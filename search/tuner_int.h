@@ -60,7 +60,7 @@ struct tuner {
     double (*clock)(void); /* in seconds; tune() reads no other clock */
     double start, end;     /* seconds; end is infinite without a limit */
     double round;          /* when stage 1 began, or went on */
-    struct {
+    struct slowest {
         double build_s, time_s; /* to build it; to time it alone */
     } slowest;                  /* of the choices so far */
 

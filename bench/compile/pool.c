@@ -232,9 +232,12 @@ static int built_of(const struct wanted *w, int first)
  * unless one has failed: it is tried again when no other one runs. */
 static int begin_all(struct builder *b, struct wanted *w, struct status *st)
 {
+    struct status failed = STATUS_INIT; /* the next user of the binary meets it again */
     if (begin_more(b, w, st) != 0)
         return -1;
-    return b->beside && b->failed_count == 0 ? begin_more(b, &b->ahead, st) : 0;
+    if (w != &b->ahead && b->beside && b->failed_count == 0)
+        begin_more(b, &b->ahead, &failed);
+    return 0;
 }
 
 /* Builds until so many of the first ones are built, or a time: see collect(). */

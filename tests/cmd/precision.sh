@@ -62,6 +62,19 @@ jq -e '(.precisions[3:] | map(.precision) | sort) as $smaller |
 fuse search $options --error 0.0201 --accuracy errors.json --format json 2>said |
   jq -e --slurpfile first search.json '(.precisions | sort) == ($first[0].precisions | sort)' >jq.txt || fail "measured again"
 
+# Nor does it matter by which searches these plans were found, or whether a limit was spent.
+# shellcheck disable=SC2086
+{
+  fuse search $options --db apart.db -q >out 2>&1 || fail "search"
+  fuse search $options --db apart.db --precision out,ffn1 -q >out 2>&1 || fail "search out,ffn1"
+  fuse search $options --db apart.db --precision qkv,out -q >out 2>&1 || fail "search qkv,out"
+  fuse search $options --db apart.db --error 0.0201 --accuracy errors.json --time-limit 60 --format json >apart.json 2>said ||
+    fail "search by an error"
+  jq -e '.precisions | length >= 5 and all(.[]; .value == 48920)' apart.json >jq.txt || fail "$(jq -c .precisions apart.json)"
+  fuse search $options --db apart.db --error 0.0201 --accuracy errors.json --time-limit 60 --format json 2>said |
+    jq -e --slurpfile first apart.json '(.precisions | sort) == ($first[0].precisions | sort)' >jq.txt || fail "measured again"
+}
+
 fuse query --format json >query.json 2>said
 jq -e '.best.precision == "fp16"' query.json >jq.txt || fail "nobody asked for e4m3"
 fuse query --precision out,qkv --format json >query.json 2>said
