@@ -134,7 +134,6 @@ struct bench {
     struct turn *turn;              /* may be null */
     double turn_s;                  /* when it came, if another session had the device until then */
     bool began_early;               /* a compiler ran: session_begin_early() was called */
-    bool began_first;               /* something was to be built */
     struct limits limits;           /* as the worker says */
     double oracle_left_s;           /* likewise */
     struct lock_wait wait;          /* for the device; limit_s is set for each turn */

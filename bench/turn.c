@@ -20,15 +20,14 @@ int session_hurry(struct bench *b)
     return usual;
 }
 
-/* Starts compilers for what is wanted first of all. */
+/* Starts compilers for what is wanted now. */
 static int begin_first(struct bench *b, const struct choice *choices, int count, struct status *st)
 {
     SCOPED struct built *built = mem_alloc((size_t)count + 1, sizeof(*built));
     const int usual = session_hurry(b);
     int result = 0;
-    if (b->toolchain.niceness != usual && !b->began_first)
+    if (b->toolchain.niceness != usual)
         result = builder_build_some(&b->builder, choices, 0, count, INFINITY, built, st);
-    b->began_first = b->began_first || count > 0;
     b->toolchain.niceness = usual;
     return result;
 }

@@ -45,24 +45,15 @@ static void add_steps(struct ahead *a, struct plan p)
     }
 }
 
-int add_sure_jobs(const struct best_first *b, const struct segment_table *t,
-                  const struct baselines *baselines, struct job *jobs, int count)
-{
-    struct ahead a = {t, jobs, count};
-    int slots[SLOT_COUNT], sure;
-    slots_timed_first(b, &sure, slots);
-    for (int i = 0; i < baselines->count; i++)
-        add_plan(&a, baselines->plans[i]);
-    add_defaults(&a, slots, sure);
-    return a.count;
-}
-
 int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
                     const struct baselines *baselines, struct job *jobs, int count)
 {
-    struct ahead a = {t, jobs, add_sure_jobs(b, t, baselines, jobs, count)};
+    struct ahead a = {t, jobs, count};
     int slots[SLOT_COUNT], sure, all = slots_timed_first(b, &sure, slots);
     int expected = expected_best(t, b->space, b->space_count);
+    for (int i = 0; i < baselines->count; i++)
+        add_plan(&a, baselines->plans[i]);
+    add_defaults(&a, slots, sure);
     if (expected >= 0)
         add_steps(&a, b->space[expected]);
     for (int i = sure; i < all; i++)

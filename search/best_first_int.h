@@ -59,14 +59,10 @@ struct job { /* an attempt of a slot */
     int slot, attempt;
 };
 
-/* Adds to some jobs what any search times: the defaults of the baselines, and those of the slots
- * that come first.  jobs: (segment_table_size(t)).  Returns how many there are. */
-int add_sure_jobs(const struct best_first *b, const struct segment_table *t,
-                  const struct baselines *baselines, struct job *jobs, int count);
-
-/* Adds to some jobs what is timed next as far as it is known: add_sure_jobs(); the first steps of
- * the climb of the plan that is expected to be the fastest; the slots of which it is not known yet
- * whether they come first, if their time is expected; and, once that is known of all, those of the
- * audit, unless the model knows a plan. */
+/* Adds to some jobs what is timed next as far as it is known: the defaults of the baselines; those
+ * of the slots that come first; the first steps of the climb of the plan that is expected to be the
+ * fastest; the slots of which it is not known yet whether they come first, if their time is
+ * expected; and, once that is known of all, those of the audit, unless the model knows a plan.
+ * jobs: (segment_table_size(t)).  Returns how many there are. */
 int add_likely_jobs(const struct best_first *b, const struct segment_table *t,
                     const struct baselines *baselines, struct job *jobs, int count);

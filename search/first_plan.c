@@ -59,10 +59,9 @@ static int choose(struct tuner *t, struct candidate *out, struct status *st)
 static int measure(struct tuner *t, struct status *st)
 {
     struct first_plan *f = &t->first;
-    if (stage1_await(t, &f->candidate, st) != 0)
-        return -1;
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
-    if (bench_plan(t->bench, &f->candidate, &sampling_search, &f->trial, st) != 0)
+    if (stage1_build_ahead(t, &f->candidate, st) != 0 ||
+        bench_plan(t->bench, &f->candidate, &sampling_search, &f->trial, st) != 0)
         return -1;
     f->ran = f->owned = f->trial.status == TRIAL_OK;
     if (f->ran)

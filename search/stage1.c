@@ -19,7 +19,6 @@ struct job_list {
     struct job *jobs; /* (count + ahead) owned */
     int count;
     int ahead; /* jobs behind these that are built where a core would be idle */
-    const struct candidate *awaited; /* jobs are timed until it is built; null: until all are */
     enum tune_phase phase;
     deadline *until;
 };
@@ -55,19 +54,17 @@ static int to_build(const struct tuner *t, int count, int behind)
     return count < cores ? (cores < behind ? cores : behind) : count;
 }
 
-/* What run_chunk() has left to do: of the first `count` choices those of an awaited plan come
- * first, the others are to be timed, and what is behind them is built. */
+/* What run_chunk() has left to do: the first `count` jobs are to be timed, and the others built. */
 struct chunk {
     const struct job_list *list;
     int done; /* of the list */
-    int awaited;
-    struct job *jobs;       /* but of what is awaited */
+    struct job *jobs;
     struct choice *choices; /* of the jobs */
     struct built *built;    /* likewise */
     int count, builds;
 };
 
-/* Drops job i, which was timed, or awaited. */
+/* Drops job i, which was timed. */
 static void drop(struct chunk *c, int i)
 {
     size_t behind = (size_t)(--c->builds - i);
@@ -77,24 +74,12 @@ static void drop(struct chunk *c, int i)
     c->count--;
 }
 
-/* Whether the plan that a chunk waits for is built. */
-static bool has_awaited(const struct chunk *c)
-{
-    return c->list->awaited != NULL && c->awaited == 0;
-}
-
-/* Times those that are built, as long as there is time; one where a plan is awaited. */
+/* Times those that are built, as long as there is time. */
 static int time_built(struct tuner *t, struct chunk *c, struct status *st)
 {
-    for (int i = 0;
-         i < c->count && !has_awaited(c) && t->clock() + t->slowest.time_s < c->list->until(t);) {
+    for (int i = 0; i < c->count && t->clock() + t->slowest.time_s < c->list->until(t);) {
         if (!c->built[i].done) {
             i++;
-            continue;
-        }
-        if (i < c->awaited) {
-            drop(c, i);
-            c->awaited--;
             continue;
         }
         double begin = t->clock();
@@ -103,8 +88,6 @@ static int time_built(struct tuner *t, struct chunk *c, struct status *st)
         t->slowest.time_s = fmax(t->slowest.time_s, t->clock() - begin);
         drop(c, i);
         tuner_step(t, c->list->phase, ++c->done, c->list->count, NULL);
-        if (c->list->awaited != NULL) /* it may be built by now */
-            return 0;
     }
     return 0;
 }
@@ -113,29 +96,25 @@ static int time_built(struct tuner *t, struct chunk *c, struct status *st)
 static int run_chunk(struct tuner *t, const struct job_list *list, int from, int count,
                      struct status *st)
 {
-    const int awaited = list->awaited != NULL ? list->awaited->count : 0;
     struct chunk c = {.list = list,
                       .done = from,
-                      .awaited = awaited,
-                      .count = awaited + count,
-                      .builds = awaited + to_build(t, count, list->count + list->ahead - from)};
+                      .count = count,
+                      .builds = to_build(t, count, list->count + list->ahead - from)};
     int result = 0;
     c.jobs = mem_alloc((size_t)c.builds, sizeof(*c.jobs));
     c.choices = mem_alloc((size_t)c.builds, sizeof(*c.choices));
     c.built = mem_alloc((size_t)c.builds, sizeof(*c.built));
-    for (int i = 0; i < awaited; i++)
-        c.choices[i] = list->awaited->choices[i];
-    for (int i = awaited; i < c.builds; i++) {
-        c.jobs[i] = list->jobs[from + i - awaited];
+    for (int i = 0; i < c.builds; i++) {
+        c.jobs[i] = list->jobs[from + i];
         c.choices[i] = t->segments.slots[c.jobs[i].slot].attempts[c.jobs[i].attempt].choice;
     }
     tuner_step(t, list->phase, from, list->count, NULL);
-    for (int before = -1; c.count > 0 && before != c.count && !has_awaited(&c) && result == 0;) {
+    for (int before = -1; c.count > 0 && before != c.count && result == 0;) {
         double start = t->clock();
-        int ready = 0, now = before < 0 && awaited > 0 ? awaited : c.count; /* most urgent */
+        int ready = 0;
         before = c.count;
-        result = bench_build_some(t->bench, c.choices, now, c.builds - now, list->until(t) - start,
-                                  c.built, st);
+        result = bench_build_some(t->bench, c.choices, c.count, c.builds - c.count,
+                                  list->until(t) - start, c.built, st);
         for (int i = 0; i < c.builds; i++)
             ready += c.built[i].done;
         t->slowest.build_s = fmax(t->slowest.build_s, (t->clock() - start) / fmax(ready, 1));
@@ -288,23 +267,21 @@ static void learn(const struct tuner *t, struct best_first *b)
     }
 }
 
-int stage1_await(struct tuner *t, const struct candidate *first, struct status *st)
+int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct status *st)
 {
-    SCOPED struct job *jobs =
-        mem_alloc((size_t)segment_table_size(&t->segments) + 1, sizeof(*jobs));
-    struct job_list list = {
-        .jobs = jobs, .awaited = first, .phase = PHASE_SEGMENTS, .until = stage1_end};
-    struct best_first b;
-    if (!bench_builds_beside(t->bench))
-        return 0;
-    best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
-    learn(t, &b);
-    list.count = add_sure_jobs(&b, &t->segments, &t->o->baselines, jobs, 0);
+    size_t most = OP_COUNT + (size_t)segment_table_size(&t->segments);
+    SCOPED struct job *jobs = mem_alloc(most, sizeof(*jobs));
+    struct job_list list = {.jobs = jobs};
+    SCOPED struct choice *choices = mem_alloc(most, sizeof(*choices));
+    SCOPED struct built *built = mem_alloc(most, sizeof(*built));
     add_likely(t, &list);
-    const struct slowest before = t->slowest; /* these wait for the worker and the oracle */
-    int result = run_chunk(t, &list, 0, list.count, st);
-    t->slowest = before;
-    return result;
+    memcpy(choices, first->choices, (size_t)first->count * sizeof(*choices));
+    for (int i = 0; i < list.ahead; i++)
+        choices[first->count + i] =
+            t->segments.slots[list.jobs[i].slot].attempts[list.jobs[i].attempt].choice;
+    return list.ahead == 0 ? 0
+                           : bench_build_some(t->bench, choices, first->count, list.ahead,
+                                              stage1_end(t) - t->clock(), built, st);
 }
 
 /* Operators alone first, as then every plan can be hoped for, and the other slots that do not

@@ -13,7 +13,8 @@ static int first_plan(struct tuner *t, struct search_result *found, struct statu
 static int segments_of_others(struct tuner *t, struct search_result *found, struct status *st)
 {
     (void)found;
-    return t->fresh && !is_exhaustive(t) && stage1_goes_on(t) ? take_shared(t, st) : 0;
+    bool fresh = segment_table_tried(&t->segments) == 0 && !is_exhaustive(t) && stage1_goes_on(t);
+    return fresh ? take_shared(t, st) : 0;
 }
 
 /* ---- what earlier searches leave ------------------------------------------------------------- */
@@ -142,7 +143,6 @@ static int tuner_open(struct tuner *t, struct status *st)
         fitted_read(t->db, t->study, bench_target(t->bench), &t->fitted, st) != 0 ||
         study_history(t->db, t->study, &t->history, st) != 0)
         return -1;
-    t->fresh = segment_table_tried(&t->segments) == 0;
     if (t->o->retry_failed)
         t->failed.count = history_drop_failed(&t->history, t->failed.plans);
     return 0;

@@ -34,7 +34,6 @@ struct tuner {
     struct past past;
 
     struct segment_table segments;
-    bool fresh; /* none of them was timed before this search */
     struct history history;
     struct fitted_plans fitted;
     int new_trials;
@@ -60,7 +59,7 @@ struct tuner {
     double (*clock)(void); /* in seconds; tune() reads no other clock */
     double start, end;     /* seconds; end is infinite without a limit */
     double round;          /* when stage 1 began, or went on */
-    struct slowest {
+    struct {
         double build_s, time_s; /* to build it; to time it alone */
     } slowest;                  /* of the choices so far */
 
@@ -134,10 +133,9 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadlin
 /* Times and climbs segments, the most promising first, until stage1_end(). */
 int stage1(struct tuner *t, struct status *st);
 
-/* Where compilers run while the device works: builds what a plan needs, and behind it what stage 1
- * will time first.  Until the plan is built, or stage1_end(), it times segments that any search
- * times, as they are built. */
-int stage1_await(struct tuner *t, const struct candidate *first, struct status *st);
+/* Where compilers run while the device works: begins to build what a plan needs, and behind it what
+ * stage 1 will time first. */
+int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct status *st);
 
 /* Whether there is time for one more segment. */
 bool stage1_goes_on(const struct tuner *t);

@@ -49,27 +49,6 @@ TEST(expected_plan_is_the_first)
     ck_assert_double_lt(0.06, sampling_final.min_seconds);
 }
 
-/* While the last of its compilers runs, segments that any search times are timed, each as it is
- * built; where nothing is to be compiled, or by compilers that would disturb them, none is. */
-TEST_LOOP(segments_are_timed_while_the_first_plan_is_built, 0, 3)
-{
-    expect_times();
-    fake.beside = _i < 2;
-    fake.built_last = (struct segment){7, 9};
-    fake.seconds_per_build = 1;
-    if (_i == 1) { /* what a search compiled, the next one finds */
-        run();
-        db_close(db);
-        OK(db_open(test_path("another"), DB_WRITE, &db, &st));
-        fake.plans = fake.segments = 0;
-    }
-    run();
-    if (_i == 0)
-        ck_assert_int_gt(fake.segments_first, 5);
-    else
-        ck_assert_int_eq(fake.segments_first, 0);
-}
-
 /* Whether schedules were tried. */
 static void note_schedules(void *ctx, const struct tune_state *state)
 {

@@ -28,7 +28,7 @@ struct bench *fake_open(void)
     memset(&fake, 0, sizeof(fake));
     cached_count = ahead_count = 0;
     worked_s = 0;
-    fake.broken = fake.built_last = (struct segment){-1, -1};
+    fake.broken = (struct segment){-1, -1};
     fake.speed = 1;
     fake.by_knob = 0.02;
     made_up_init(&fake.space, 2, 32768, 49152);
@@ -153,22 +153,6 @@ void bench_end_turn(struct bench *b)
     fake.ended = true;
 }
 
-static bool is_last(const struct choice *c)
-{
-    return c->segment.first == fake.built_last.first && c->segment.last == fake.built_last.last;
-}
-
-/* Whether another one of these is built before choice i. */
-static bool comes_last(const struct choice *choices, int count, int i)
-{
-    bool others = false;
-    if (!is_last(&choices[i]))
-        return false;
-    for (int k = 0; k < count; k++)
-        others |= !cache_has(&choices[k]) && !is_last(&choices[k]);
-    return others;
-}
-
 /* One compiler at a time. */
 int bench_build_some(struct bench *b, const struct choice *choices, int count, int behind,
                      double seconds, struct built *out, struct status *st)
@@ -183,8 +167,7 @@ int bench_build_some(struct bench *b, const struct choice *choices, int count, i
     for (int i = 0; i < count; i++)
         done += cache_has(&choices[i]);
     for (int i = 0; i < all; i++) {
-        bool waits =
-            !cache_has(&choices[i]) && (!fake.beside || done == 0) && !comes_last(choices, all, i);
+        bool waits = !cache_has(&choices[i]) && (!fake.beside || done == 0);
         double left_s = waits ? fake.seconds_per_build - worked_s : 0;
         if (waits && fake.clock_s + left_s <= until) {
             fake.clock_s += left_s;
@@ -315,8 +298,7 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
         return -1;
     if (build_lacking(c, st) != 0)
         return -1;
-    if (fake.plans++ == 0)
-        fake.segments_first = fake.segments;
+    fake.plans++;
     pass(fake.seconds_per_plan);
     run_plan(c, how, out);
     if (out->status == TRIAL_OK && plan_value(c->plan) == fake.lucky_value) {

@@ -27,9 +27,8 @@ struct fake {
     double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
     double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
-    bool beside;               /* a compiler runs while the device works */
-    struct segment built_last; /* of what is asked for and is not built; {-1, -1}: none */
-    bool waits;                /* the session's turn has not come, but will after so many seconds */
+    bool beside; /* a compiler runs while the device works */
+    bool waits;  /* the session's turn has not come, but will after so many seconds */
     double turn_after_s;
     double clock_s;
     double verify_s;     /* of each trial, and of each later layer */
@@ -45,9 +44,8 @@ struct fake {
 
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;
-    int segments_first; /* timed before the first plan */
-    int bounded;        /* of segments: timed only while not hopeless */
-    bool unlike;        /* a fit compared packed tokens with rows of padding */
+    int bounded; /* of segments: timed only while not hopeless */
+    bool unlike; /* a fit compared packed tokens with rows of padding */
     struct {
         int lost_count,
             again; /* schedules that made a plan slower; that did so and were tried again */
