@@ -68,7 +68,6 @@ fuse search $options --error 0.0201 --accuracy errors.json --format json 2>said 
   fuse search $options --db apart.db -q >out 2>&1 || fail "search"
   fuse search $options --db apart.db --precision out,ffn1 -q >out 2>&1 || fail "search out,ffn1"
   fuse search $options --db apart.db --precision qkv,out -q >out 2>&1 || fail "search qkv,out"
-  fuse search $options --db apart.db --precision out -q >out 2>&1 || fail "search out"
   fuse search $options --db apart.db --error 0.0201 --accuracy errors.json --time-limit 60 --format json >apart.json 2>said ||
     fail "search by an error"
   jq -e '.precisions | length >= 5 and all(.[]; .value == 48920)' apart.json >jq.txt || fail "$(jq -c .precisions apart.json)"
