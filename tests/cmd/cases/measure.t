@@ -53,7 +53,7 @@ $ ls
 ! fuseplan search: --again times nothing but the best plan and the baselines, and --retry-failed what failed; leave one of them out
 === search bad
 2$ fuseplan search -b 1 -s 4 --strategy guidde
-! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing or reward
+! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb or random
 2$ fuseplan search -b 1 -s 4 --budget 0
 ! fuseplan search: --budget: 0 is out of range; give a number from 1 to 16640
 2$ fuseplan search -b 1 -s 4 --budget 01
