@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,55 +64,10 @@ void names_release(struct names *n)
     *n = (struct names){.count = 0};
 }
 
-/* ---- staging --------------------------------------------------------------------------------- */
+/* ---- temporary directories ------------------------------------------------------------------- */
 
-static char *join(const char *dir, const char *name)
-{
-    return buf_text("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
-}
-
-static int refuse(const char *path, struct status *st)
-{
-    return status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, strerror(errno));
-}
-
-/* The absolute path of a directory that need not exist: all above it is made.  *parent is the
- * directory above, null where the directory exists.  The caller frees both. */
-static char *resolve(const char *path, char **parent, struct status *st)
-{
-    char *real = realpath(path, NULL);
-    *parent = NULL;
-    if (real != NULL || errno != ENOENT)
-        return real;
-
-    struct stat link;
-    SCOPED char *at = mem_strdup(path);
-    for (size_t len = strlen(at); len > 1 && at[len - 1] == '/'; len--)
-        at[len - 1] = '\0';
-    if (lstat(at, &link) == 0 && S_ISLNK(link.st_mode)) {
-        status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, FILE_DANGLES);
-        return NULL;
-    }
-    char *slash = strrchr(at, '/');
-    SCOPED char *last = mem_strdup(slash != NULL ? slash + 1 : at);
-    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
-        return file_make_dirs(at, st) == 0 ? realpath(at, NULL) : NULL;
-    if (slash == NULL || slash == at)
-        strcpy(at, slash == NULL ? "." : "/");
-    else
-        *slash = '\0';
-    if (file_make_dirs(at, st) == 0)
-        *parent = realpath(at, NULL);
-    if (*parent != NULL)
-        real = join(*parent, last);
-    if (real != NULL && file_exists(real)) { /* "a/../a" where a has just been made */
-        free(*parent);
-        *parent = NULL;
-    }
-    return real;
-}
-
-int directory_lock(const char *path)
+/* Opens and locks a directory of ours; -1 where another process has it or removed it. */
+static int lock_directory(const char *path)
 {
     struct stat locked, there;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -129,64 +83,86 @@ int directory_lock(const char *path)
     return -1;
 }
 
-/* The name of a staging directory, in the directory itself or in the one above it. */
-static char *staging_name(const char *dir, bool within, int number)
+int scratch_make(const char *parent, struct scratch_dir *out)
 {
-    char suffix[FILE_TEMPORARY_SUFFIX_SIZE];
-    SCOPED char *copy = mem_strdup(dir);
-    file_temporary_suffix(number, suffix);
-    return join(within ? dir : dirname(copy), suffix);
-}
-
-static void remove_stale(const char *staging)
-{
-    int lock = directory_lock(staging);
-    if (lock < 0)
-        return;
-    file_remove_all(staging, STATUS_IGNORED);
-    close(lock);
-}
-
-void fresh_dir_sweep(const char *dir)
-{
-    for (int i = 0; i < FILE_TEMPORARY_NUMBERED * 2; i++) {
-        SCOPED char *staging = staging_name(dir, i % 2 == 0, i / 2);
-        remove_stale(staging);
-    }
-}
-
-/* Makes and locks a staging directory; -1 with errno where there is none. */
-static int stage(struct fresh_dir *s)
-{
-    int error = EEXIST;
-    for (int i = 0; i < FILE_TEMPORARY_TRIES && error == EEXIST; i++) {
-        s->at = staging_name(s->dir, s->exists, i);
-        if (mkdir(s->at, 0700) != 0)
-            error = errno;
-        else if ((s->lock = directory_lock(s->at)) >= 0) /* or it was just swept */
+    enum { TRIES = 8 }; /* another process may sweep the directory before it is locked */
+    *out = SCRATCH_INIT;
+    for (int i = 0; i < TRIES; i++) {
+        out->dir = buf_text("%s/" FILE_TEMPORARY_MARK "XXXXXX", parent);
+        bool made = mkdtemp(out->dir) != NULL;
+        if (made && (out->lock = lock_directory(out->dir)) >= 0)
             return 0;
-        free(s->at);
-        s->at = NULL;
+        int error = errno;
+        if (made)
+            rmdir(out->dir);
+        free(out->dir);
+        out->dir = NULL;
+        errno = error;
+        if (!made)
+            break;
     }
-    errno = error;
     return -1;
+}
+
+void scratch_release(struct scratch_dir *s)
+{
+    if (s->dir != NULL)
+        file_remove_all(s->dir, STATUS_IGNORED);
+    if (s->lock >= 0)
+        close(s->lock);
+    free(s->dir);
+    *s = SCRATCH_INIT;
+}
+
+static bool is_temporary(const char *name)
+{
+    return strncmp(name, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0;
+}
+
+void scratch_sweep(const char *parent)
+{
+    SCOPED_BY(names_release) struct names names = {.count = 0};
+    directory_list(parent, &names, STATUS_IGNORED);
+    for (int i = 0; i < names.count; i++) {
+        SCOPED char *path = buf_text("%s/%s", parent, names.items[i]);
+        int lock = is_temporary(names.items[i]) ? lock_directory(path) : -1;
+        if (lock >= 0) {
+            file_remove_all(path, STATUS_IGNORED);
+            close(lock);
+        }
+    }
+}
+
+/* ---- directories written as a whole ---------------------------------------------------------- */
+
+static int refuse(const char *path, const char *why, struct status *st)
+{
+    return status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, why);
+}
+
+static bool dangles(const char *path)
+{
+    struct stat info;
+    SCOPED char *at = mem_strdup(path);
+    for (size_t len = strlen(at); len > 1 && at[len - 1] == '/'; len--)
+        at[len - 1] = '\0';
+    return lstat(at, &info) == 0 && S_ISLNK(info.st_mode) && stat(at, &info) != 0;
 }
 
 int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st)
 {
-    struct stat info;
-    char *parent;
-    *out = (struct fresh_dir){.dir = resolve(dir, &parent, st), .lock = -1};
-    if (out->dir == NULL)
-        return refuse(dir, st);
-    out->exists = parent == NULL;
-    free(parent);
-    fresh_dir_sweep(out->dir);
-    bool fits = !out->exists || (stat(out->dir, &info) == 0 && S_ISDIR(info.st_mode));
-    errno = ENOTDIR;
-    if (fits && stage(out) == 0)
-        return 0;
-    refuse(dir, st);
+    *out = (struct fresh_dir){.existed = file_exists(dir), .staging = SCRATCH_INIT};
+    if (dangles(dir))
+        return refuse(dir, FILE_DANGLES, st);
+    if (file_make_dirs(dir, st) != 0)
+        return -1;
+    out->dir = realpath(dir, NULL);
+    if (out->dir != NULL) {
+        scratch_sweep(out->dir);
+        if (scratch_make(out->dir, &out->staging) == 0)
+            return 0;
+    }
+    refuse(dir, strerror(errno), st);
     fresh_dir_release(out);
     return -1;
 }
@@ -195,10 +171,10 @@ int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st)
 static int move_up(struct fresh_dir *s, const struct names *entries, struct status *st)
 {
     for (int i = 0; i < entries->count; i++) {
-        SCOPED char *from = join(s->at, entries->items[i]);
-        SCOPED char *to = join(s->dir, entries->items[i]);
+        SCOPED char *from = buf_text("%s/%s", s->staging.dir, entries->items[i]);
+        SCOPED char *to = buf_text("%s/%s", s->dir, entries->items[i]);
         if (rename(from, to) != 0)
-            return refuse(to, st);
+            return refuse(to, strerror(errno), st);
     }
     return 0;
 }
@@ -213,21 +189,20 @@ static int obstacles(const struct fresh_dir *s, const struct names *entries, boo
     if (directory_list(s->dir, &there, st) != 0)
         return -1;
     for (int i = 0; i < there.count; i++) {
-        SCOPED char *path = join(s->dir, there.items[i]);
-        bool itself = strcmp(path, s->at) == 0;
+        SCOPED char *path = buf_text("%s/%s", s->dir, there.items[i]);
         bool stays = replace && (!names_have(entries, there.items[i]) ||
                                  (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode)));
-        if (!itself && !stays)
+        if (!is_temporary(there.items[i]) && !stays)
             names_add(out, there.items[i]);
     }
     return 0;
 }
 
-static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
+int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
 {
     SCOPED_BY(names_release) struct names entries, found = {.count = 0};
     SCOPED_BUF text = BUF_INIT;
-    if (directory_list(s->at, &entries, st) != 0 ||
+    if (directory_list(s->staging.dir, &entries, st) != 0 ||
         obstacles(s, &entries, replace, &found, st) != 0)
         return -1;
     names_text(&found, &text);
@@ -236,32 +211,15 @@ static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
                           text.ptr);
     if (move_up(s, &entries, st) != 0)
         return -1;
-    return rmdir(s->at) == 0 ? 0 : refuse(s->dir, st);
-}
-
-int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
-{
-    mode_t hidden = umask(0);
-    umask(hidden);
-    if (!s->exists && (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0)) {
-        if (errno != ENOTEMPTY && errno != EEXIST)
-            return refuse(s->dir, st);
-        s->exists = true; /* another program has made it since */
-    }
-    if (s->exists && commit_into(s, replace, st) != 0)
-        return -1;
-    free(s->at);
-    s->at = NULL;
+    scratch_release(&s->staging);
     return 0;
 }
 
 void fresh_dir_release(struct fresh_dir *s)
 {
-    if (s->at != NULL)
-        file_remove_all(s->at, STATUS_IGNORED);
-    if (s->lock >= 0)
-        close(s->lock);
-    free(s->at);
+    scratch_release(&s->staging);
+    if (!s->existed && s->dir != NULL)
+        rmdir(s->dir); /* unless it holds what was committed */
     free(s->dir);
-    *s = (struct fresh_dir){.lock = -1};
+    *s = (struct fresh_dir){.staging = SCRATCH_INIT};
 }

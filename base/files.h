@@ -98,13 +98,8 @@ int file_reserve_standard_output(struct status *st);
 /* Fails as file_write() will, where that can be seen without trying. */
 int file_check_write(const char *path, struct status *st);
 
-/* A temporary file has the name of what it becomes and a suffix, ".fuseplan-0"; a temporary
- * directory has the suffix alone.  A process holds its own one locked (flock).  So the next one
- * that writes to the same place removes what a killed process left.  While numbers are taken, it
- * draws one; i counts the tries. */
+/* What the names of temporary files and directories begin with.  They lie where they will be. */
 #define FILE_TEMPORARY_MARK ".fuseplan-"
-enum { FILE_TEMPORARY_NUMBERED = 4, FILE_TEMPORARY_TRIES = 8, FILE_TEMPORARY_SUFFIX_SIZE = 32 };
-void file_temporary_suffix(int i, char out[FILE_TEMPORARY_SUFFIX_SIZE]);
 
 /* Blocks the signals that end the program: for the time in which there is a temporary file, which
  * they would leave behind.  *before: the signal mask until now, which the caller restores. */
@@ -112,32 +107,36 @@ void file_hold_signals(sigset_t *before);
 
 /* ---- directory.c: directories written as a whole -----------------------------------------------
  *
- * What is to be in a directory is first written to a staging directory.  A commit renames the
- * staging directory if the directory does not exist.  Else it moves the entries into the directory,
- * which may be somebody's working directory or a mount point and stays the one that it is. */
+ * What is to be in a directory is first written to a temporary directory in it.  A commit moves the
+ * entries into the directory, which may be somebody's working directory or a mount point. */
+
+/* A directory that no other process uses, locked (flock): the next process that looks there removes
+ * what a killed one left. */
+struct scratch_dir {
+    char *dir; /* owned; null: there is none */
+    int lock;
+};
+#define SCRATCH_INIT ((struct scratch_dir){.lock = -1})
+
+/* Makes one in a directory; -1 with errno on a failure. */
+int scratch_make(const char *parent, struct scratch_dir *out);
+void scratch_release(struct scratch_dir *s); /* removes it with all it holds */
+void scratch_sweep(const char *parent);      /* removes those of processes that are gone */
 
 struct fresh_dir {
-    char *dir;   /* the absolute path of the directory, owned */
-    char *at;    /* the staging directory, owned; null: it was committed */
-    bool exists; /* whether the directory did */
-    int lock;    /* on the staging directory; -1: there is none */
+    char *dir;                  /* the absolute path of the directory, owned */
+    bool existed;               /* whether the directory did */
+    struct scratch_dir staging; /* released: it was committed */
 };
 
-/* Makes the staging directory, and all directories above `dir`.  Follows a link in its place to a
+/* Makes the directory, all above it, and the temporary one.  Follows a link in its place to a
  * directory that exists, and refuses any other.  Release *out only after success. */
 int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st);
-
-/* Removes the staging directories of processes that were killed; for who looks into the directory
- * before it opens it. */
-void fresh_dir_sweep(const char *dir);
-
-/* Opens and locks a directory of ours; -1 where another process has it or removed it. */
-int directory_lock(const char *path);
 
 /* Fails and changes nothing if the directory holds anything, or with `replace` set, if it holds
  * directories of the same names. */
 int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st);
-void fresh_dir_release(struct fresh_dir *s); /* removes what was not committed */
+void fresh_dir_release(struct fresh_dir *s); /* removes what was not committed, and made */
 
 /* A list of names; all zero: empty. */
 struct names {

@@ -1,10 +1,7 @@
 #include "base/base.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
-#include <limits.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,37 +32,23 @@ int file_reserve_standard_output(struct status *st)
 
 /* What a path leads to, and how its file is written. */
 struct place {
-    int fd;       /* the open descriptor that the path names; -1: it names none */
-    bool exists;  /* whether there is a file, described by info */
-    bool replace; /* whether a new file may take its name */
-    int dir;      /* its directory, owned; -1 unless `replace` is set */
-    char *name;   /* in that directory, behind all symbolic links, owned */
+    int fd;      /* the open descriptor that the path names; -1: it names none */
+    bool exists; /* whether there is a file, described by info */
+    char *path;  /* behind all links, where a new file may take its name; else null; owned */
     struct stat info;
 };
 
 static void place_release(struct place *p)
 {
-    if (p->dir >= 0)
-        close(p->dir);
-    free(p->name);
-    p->dir = -1;
-    p->name = NULL;
+    free(p->path);
 }
 
-/* Beside the values of errno. */
-enum { DANGLES = -1, CHANGED = -2 };
+enum { DANGLES = -1 }; /* beside the values of errno */
 
 static int refuse(const char *path, int error, struct status *st)
 {
     return status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path,
-                      error == DANGLES   ? FILE_DANGLES
-                      : error == CHANGED ? "another program replaces it again and again"
-                                         : strerror(error));
-}
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+                      error == DANGLES ? FILE_DANGLES : strerror(error));
 }
 
 /* Standard output or standard error, if it is open on this file: else -1. */
@@ -74,32 +57,10 @@ static int standard_on(const struct stat *file)
     const int standard[] = {standard_output, STDERR_FILENO};
     struct stat open_on;
     for (size_t i = 0; i < ARRAY_LEN(standard); i++)
-        if (fstat(standard[i], &open_on) == 0 && is_same(&open_on, file))
+        if (fstat(standard[i], &open_on) == 0 && open_on.st_dev == file->st_dev &&
+            open_on.st_ino == file->st_ino)
             return standard[i];
     return -1;
-}
-
-/* Opens the directory of a path and takes the last name. */
-static int enter(const char *path, struct place *out)
-{
-    SCOPED char *copy = mem_strdup(path);
-    const char *slash = strrchr(path, '/');
-    out->dir = open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int error = out->dir < 0 ? errno : 0;
-    out->name = mem_strdup(slash != NULL ? slash + 1 : path);
-    return error;
-}
-
-/* For a file that exists: its directory and name behind all links. */
-static int enter_behind_links(const char *path, struct place *out)
-{
-    struct stat there;
-    SCOPED char *real = realpath(path, NULL);
-    int error = real == NULL ? errno : enter(real, out);
-    if (error == 0 && (fstatat(out->dir, out->name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
-                       !is_same(&there, &out->info)))
-        error = CHANGED;
-    return error;
 }
 
 static int find_existing(const char *path, struct place *out)
@@ -110,54 +71,42 @@ static int find_existing(const char *path, struct place *out)
         return errno;
     out->fd = standard_on(&out->info);
     /* A file of several names must keep them all. */
-    out->replace = out->fd < 0 && S_ISREG(out->info.st_mode) && out->info.st_nlink == 1;
-    return out->replace ? enter_behind_links(path, out) : 0;
+    if (out->fd >= 0 || !S_ISREG(out->info.st_mode) || out->info.st_nlink > 1)
+        return 0;
+    out->path = realpath(path, NULL);
+    return out->path != NULL ? 0 : errno;
 }
 
 static int find_new(const char *path, struct place *out)
 {
     struct stat link;
+    SCOPED char *copy = mem_strdup(path);
     if (path[0] != '\0' && path[strlen(path) - 1] == '/')
         return EISDIR;
-    if (lstat(path, &link) == 0)
-        return S_ISLNK(link.st_mode) ? DANGLES : CHANGED;
-    out->replace = true;
-    return enter(path, out);
+    if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+        return DANGLES;
+    if (access(dirname(copy), W_OK) != 0)
+        return errno;
+    out->path = mem_strdup(path);
+    return 0;
 }
-
-/* A file of no names is only open somewhere, unless another one took its place just when it was
- * looked at, as another process may also do later: then the next look finds that. */
-enum { LOOKS = 20 };
 
 /* Returns 0, an errno, or DANGLES.  The caller releases *out in any case. */
 static int find(const char *path, struct place *out)
 {
-    int error = CHANGED;
-    *out = (struct place){.fd = -1, .dir = -1};
+    *out = (struct place){.fd = -1};
     if (file_is_standard_output(path)) {
         out->fd = standard_output;
         return 0;
     }
-    for (int i = 0; i < LOOKS && error == CHANGED; i++) {
-        place_release(out);
-        *out = (struct place){.fd = -1, .dir = -1};
-        out->exists = stat(path, &out->info) == 0;
-        if (out->exists && out->info.st_nlink == 0 && i + 1 < LOOKS)
-            continue;
-        if (out->exists)
-            error = find_existing(path, out);
-        else
-            error = errno == ENOENT ? find_new(path, out) : errno;
-    }
-    return error;
+    out->exists = stat(path, &out->info) == 0;
+    return out->exists ? find_existing(path, out) : errno == ENOENT ? find_new(path, out) : errno;
 }
 
 int file_check_write(const char *path, struct status *st)
 {
     SCOPED_BY(place_release) struct place place;
     int error = find(path, &place);
-    if (error == 0 && !place.exists && place.fd < 0 && faccessat(place.dir, ".", W_OK, 0) != 0)
-        error = errno;
     return error == 0 ? 0 : refuse(path, error, st);
 }
 
@@ -178,19 +127,16 @@ int file_write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
-static int write_in_place(const struct place *place, const char *path, const void *data, size_t len)
+static int write_in_place(const char *path, const void *data, size_t len)
 {
     struct stat opened;
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return errno;
-    int error = fstat(fd, &opened) != 0           ? errno
-                : !is_same(&opened, &place->info) ? CHANGED
-                : !S_ISREG(opened.st_mode)        ? 0
-                : ftruncate(fd, 0) != 0           ? errno
-                                                  : 0;
-    if (error == 0 && file_write_all(fd, data, len) != 0)
-        error = errno;
+    int error = fstat(fd, &opened) != 0                            ? errno
+                : S_ISREG(opened.st_mode) && ftruncate(fd, 0) != 0 ? errno
+                : file_write_all(fd, data, len) != 0               ? errno
+                                                                   : 0;
     if (close(fd) != 0 && error == 0)
         error = errno;
     return error;
@@ -218,70 +164,21 @@ void file_hold_signals(sigset_t *before)
     sigprocmask(SIG_BLOCK, &ends, before);
 }
 
-void file_temporary_suffix(int i, char out[FILE_TEMPORARY_SUFFIX_SIZE])
-{
-    uint64_t drawn = i < FILE_TEMPORARY_NUMBERED ? (uint64_t)i : random_for_name();
-    snprintf(out, FILE_TEMPORARY_SUFFIX_SIZE, FILE_TEMPORARY_MARK "%" PRIx64, drawn);
-}
-
-static bool is_named(int fd, int dir, const char *name)
-{
-    struct stat opened, named;
-    return fstat(fd, &opened) == 0 && fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           is_same(&opened, &named);
-}
-
-/* Removes what a process left that was killed: each keeps its temporary file locked. */
-static void remove_stale(int dir, const char *name)
-{
-    struct stat info;
-    int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-        flock(fd, LOCK_EX | LOCK_NB) == 0 && is_named(fd, dir, name))
-        unlinkat(dir, name, 0);
-    close(fd);
-}
-
-/* Creates and locks a file beside the one that is written; *name gets its name.  -1: see errno. */
-static int open_temporary(const struct place *place, struct buf *name)
-{
-    char suffix[FILE_TEMPORARY_SUFFIX_SIZE];
-    errno = EEXIST;
-    for (int i = 0; i < FILE_TEMPORARY_TRIES; i++) {
-        file_temporary_suffix(i, suffix);
-        buf_reset(name);
-        buf_addf(name, "%.*s%s", (int)(NAME_MAX - strlen(suffix)), place->name, suffix);
-        remove_stale(place->dir, name->ptr);
-        int fd = openat(place->dir, name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST)
-            return -1;
-        /* Another process may take it for stale before it is locked. */
-        if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
-            is_named(fd, place->dir, name->ptr))
-            return fd;
-        if (fd >= 0)
-            close(fd);
-        errno = EEXIST;
-    }
-    return -1;
-}
-
 /* Writes beside the file and renames. */
 static int write_beside(const struct place *place, const void *data, size_t len)
 {
     sigset_t before;
-    SCOPED_BUF temporary = BUF_INIT;
+    SCOPED char *copy = mem_strdup(place->path);
+    SCOPED char *temporary = buf_text("%s/" FILE_TEMPORARY_MARK "XXXXXX", dirname(copy));
     file_hold_signals(&before);
-    int fd = open_temporary(place, &temporary), error = 0; /* of the first step that failed */
+    int fd = mkostemp(temporary, O_CLOEXEC), error = 0; /* of the first step that failed */
     if (fd < 0 || file_write_all(fd, data, len) != 0 || take_mode(fd, place) != 0 ||
-        fsync(fd) != 0 || renameat(place->dir, temporary.ptr, place->dir, place->name) != 0)
+        fsync(fd) != 0 || rename(temporary, place->path) != 0)
         error = errno;
     if (fd >= 0 && error != 0)
-        unlinkat(place->dir, temporary.ptr, 0);
+        unlink(temporary);
     if (fd >= 0)
-        close(fd); /* last, as it unlocks the file */
+        close(fd);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -297,10 +194,10 @@ static int write_to(const struct place *place, const char *path, const void *dat
 {
     if (place->fd >= 0)
         return fflush(stdout) == 0 && file_write_all(place->fd, data, len) == 0 ? 0 : errno;
-    if (!place->replace)
-        return write_in_place(place, path, data, len);
+    if (place->path == NULL)
+        return write_in_place(path, data, len);
     int error = write_beside(place, data, len);
-    return place->exists && is_refusal(error) ? write_in_place(place, path, data, len) : error;
+    return place->exists && is_refusal(error) ? write_in_place(path, data, len) : error;
 }
 
 int file_write(const char *path, const void *data, size_t len, struct status *st)

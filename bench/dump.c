@@ -37,10 +37,11 @@ static int dump(struct bench *b, struct runnable what, const char *dir, bool rep
     SCOPED_BY(fresh_dir_release) struct fresh_dir s;
     if (fresh_dir_open(dir, &s, st) != 0)
         return -1;
-    if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
+    if (!utf8_is_valid(s.staging.dir)) /* the worker gets it in JSON */
         return status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another",
                           dir);
-    if (dump_to(b, what, s.at, whole, st) != 0 || (whole && write_workload(b, s.at, st) != 0))
+    if (dump_to(b, what, s.staging.dir, whole, st) != 0 ||
+        (whole && write_workload(b, s.staging.dir, st) != 0))
         return -1;
     return fresh_dir_commit(&s, replace, st);
 }

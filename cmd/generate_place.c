@@ -110,7 +110,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         return status_set(st, STATUS_USAGE,
                           "--output: standard output takes one file, and these are several; name a "
                           "directory");
-    fresh_dir_sweep(dir);
+    scratch_sweep(dir);
     if (directory_list(dir, &all, st) != 0)
         return -1;
     json_auto_t *manifest = earlier_manifest(dir);
@@ -181,8 +181,9 @@ int place_write(const char *dir, const struct names *ours, const struct standalo
     int result = -1;
     file_hold_signals(&before);
     if (fresh_dir_open(dir, &s, st) == 0) {
-        if (fill(s.at, p, manifest, st) == 0 && run_finish(finish, s.at, &before, st) == 0 &&
-            directory_list(s.at, &now, st) == 0 && fresh_dir_commit(&s, true, st) == 0)
+        if (fill(s.staging.dir, p, manifest, st) == 0 &&
+            run_finish(finish, s.staging.dir, &before, st) == 0 &&
+            directory_list(s.staging.dir, &now, st) == 0 && fresh_dir_commit(&s, true, st) == 0)
             result = remove_stale(s.dir, ours, &now, st);
         names_release(&now);
         fresh_dir_release(&s);

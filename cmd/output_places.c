@@ -72,7 +72,7 @@ int directory_check_vacant(const char *what, const char *dir, struct status *st)
                           "%s: standard output takes one file, and these are several; name a "
                           "directory",
                           what);
-    fresh_dir_sweep(dir);
+    scratch_sweep(dir);
     if (directory_list(dir, &found, st) != 0)
         return -1;
     names_text(&found, &text);

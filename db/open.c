@@ -170,9 +170,9 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     if (result != SQLITE_OK)
         return result;
     add_uri(&uri, db->file, uri_query);
-    result = sqlite3_open_v2(uri.ptr, &db->handle,
-                             flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
-                             NULL);
+    result =
+        sqlite3_open_v2(uri.ptr, &db->handle,
+                        flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
     if (result != SQLITE_OK)
         return result;
     distrust(db->handle);

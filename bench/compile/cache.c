@@ -9,7 +9,8 @@
 
 /* Each kind of entry has a directory, whose files are named KEY SUFFIX.  Headers have a directory
  * for each set of them below HEADERS_DIR. */
-#define HEADERS_DIR "headers"
+#define HEADERS_DIR   "headers"
+#define TEMPORARY_DIR "temporary"
 
 static const struct {
     const char *dir, *suffix;
@@ -60,7 +61,7 @@ int cache_make_dirs(const struct cache *c, struct status *st)
     for (int i = 0; i < CACHE_KIND_COUNT; i++)
         if (make_dir(c, kinds[i].dir, st) != 0)
             return -1;
-    return make_dir(c, CACHE_TEMPORARY_DIR, st);
+    return make_dir(c, TEMPORARY_DIR, st);
 }
 
 /* Whether a path leads through a home of another user's, which sudo may have left in HOME. */
@@ -221,6 +222,21 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     return 0;
 }
 
+int cache_scratch(const struct cache *c, struct scratch_dir *out, struct status *st)
+{
+    SCOPED char *dir = buf_text("%s/" TEMPORARY_DIR, c->dir);
+    if (scratch_make(dir, out) == 0)
+        return 0;
+    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK)
+        return status_set(
+            st, STATUS_ENVIRONMENT,
+            "cannot lock a directory in '%s': %s: the cache needs a file system with flock(); "
+            "FUSEPLAN_CACHE names another directory, such as one on a disk of this machine",
+            dir, strerror(errno));
+    status_set(st, STATUS_ENVIRONMENT, "cannot make a directory in '%s': %s", dir, strerror(errno));
+    return status_prefix(st, CACHE_UNWRITABLE);
+}
+
 /* ---- size and removal ------------------------------------------------------------------------ */
 
 struct entry {
@@ -233,12 +249,9 @@ struct entry {
  * user's own files may lie beside them. */
 static bool is_entry(enum cache_kind kind, const char *name)
 {
-    size_t len = strlen(kinds[kind].suffix), mark = strlen(FILE_TEMPORARY_MARK);
-    if (strspn(name, "0123456789abcdef") != HASH_LENGTH ||
-        strncmp(name + HASH_LENGTH, kinds[kind].suffix, len) != 0)
-        return false;
-    const char *rest = name + HASH_LENGTH + len;
-    return rest[0] == '\0' || strncmp(rest, FILE_TEMPORARY_MARK, mark) == 0;
+    return strncmp(name, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0 ||
+           (strspn(name, "0123456789abcdef") == HASH_LENGTH &&
+            strcmp(name + HASH_LENGTH, kinds[kind].suffix) == 0);
 }
 
 /* Name by name: a cache has ten thousands of files, and most walks keep none in memory. */
@@ -295,7 +308,8 @@ static int by_use(const void *a, const void *b)
 
 void cache_trim(const struct cache *c)
 {
-    scratch_sweep(c);
+    SCOPED char *temporary = buf_text("%s/" TEMPORARY_DIR, c->dir);
+    scratch_sweep(temporary);
     if (walk_cache(c, NULL) <= c->max_bytes)
         return;
     SCOPED_BUF list = BUF_INIT;

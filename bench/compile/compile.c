@@ -45,7 +45,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
 {
     *out = (struct compile){
         .started = clock_seconds(), .process = PROCESS_INIT, .scratch = SCRATCH_INIT};
-    if (scratch_make(c, &out->scratch, st) != 0)
+    if (cache_scratch(c, &out->scratch, st) != 0)
         return -1;
     out->source = buf_text("%s/segment%s", out->scratch.dir, tc->source_suffix);
     out->output = buf_text("%s/segment%s", out->scratch.dir, tc->binary_suffix);

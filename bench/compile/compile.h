@@ -97,9 +97,6 @@ _Noreturn void supervisor_run(const struct process_spec *spec, pid_t parent, int
  * processes may share a cache.  A cache that grows too large loses the entries that were used least
  * recently. Files of the user's own in its directories are neither counted nor touched. */
 
-#define CACHE_TEMPORARY_DIR    "temporary"
-#define CACHE_TEMPORARY_PREFIX "fuseplan-" /* tells them from a user's own files */
-
 struct cache {
     char *dir;
     uint64_t max_bytes;
@@ -145,23 +142,12 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 /* As file_write(); a failure says what to do. */
 int cache_write(const char *path, const void *data, size_t len, struct status *st);
 
+/* A directory for what a compiler writes on its way to a binary.  The caller releases *out even
+ * after a failure. */
+int cache_scratch(const struct cache *c, struct scratch_dir *out, struct status *st);
+
 uint64_t cache_bytes(const struct cache *c); /* of all entries */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
-
-/* ---- scratch.c: directories for what compilers write ----------------------------------------- */
-
-/* A directory in the cache that no other process uses.  What a killed process left is removed by
- * the next one, which finds it unlocked. */
-struct scratch {
-    char *dir; /* owned; null: there is none */
-    int lock;
-};
-#define SCRATCH_INIT ((struct scratch){.lock = -1})
-
-/* The caller releases *out even after a failure. */
-int scratch_make(const struct cache *c, struct scratch *out, struct status *st);
-void scratch_release(struct scratch *s);   /* removes it with all it holds */
-void scratch_sweep(const struct cache *c); /* removes the directories of processes that are gone */
 
 /* ---- compile.c: one compiler at work --------------------------------------------------------- */
 
@@ -219,8 +205,8 @@ void identity_add_file(const char *path, struct buf *identity);
 
 struct compile {
     struct process process;
-    struct scratch scratch; /* for the source, the output and the compiler's own files */
-    char *source, *output;  /* paths, owned */
+    struct scratch_dir scratch; /* for the source, the output and the compiler's own files */
+    char *source, *output;      /* paths, owned */
     double started;
 };
 

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -130,31 +129,6 @@ TEST(links_are_followed_to_what_exists)
     ck_assert_int_eq(symlink("self", test_path("self")), 0);
     FAILS(file_write(test_path("self"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
     ck_assert_int_eq(entries(), 4);
-}
-
-/* ---- what a killed process leaves ------------------------------------------------------------ */
-
-TEST(next_writer_removes_what_a_killed_one_left)
-{
-    write_until(SIGKILL);
-    ck_assert(file_exists(test_path("f.fuseplan-0")));
-    OK(file_write(test_path("f"), "new", 3, &st));
-    check_content("f", "new");
-    ck_assert_int_eq(entries(), 1);
-}
-
-/* What another process is writing, or what is no file of this kind. */
-TEST(names_that_are_taken_are_left_alone)
-{
-    int other = open(test_path("f.fuseplan-0"), O_RDWR | O_CREAT, 0600);
-    ck_assert_int_eq(flock(other, LOCK_EX), 0);
-    ck_assert_int_eq(symlink("none", test_path("f.fuseplan-1")), 0);
-    ck_assert_int_eq(mkfifo(test_path("f.fuseplan-2"), 0600), 0);
-    ck_assert_int_eq(mkdir(test_path("f.fuseplan-3"), 0700), 0);
-    OK(file_write(test_path("f"), "new", 3, &st));
-    check_content("f", "new");
-    ck_assert_int_eq(entries(), 5);
-    close(other);
 }
 
 TEST(processes_write_the_same_file)

@@ -132,11 +132,11 @@ static pid_t start_with_scratch(int ends[2])
     ck_assert_int_eq(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct scratch s;
+        struct scratch_dir s;
         char file[512];
         close(ends[1]);
         pretended = 7; /* as in containers that share a cache, each with numbers of its own */
-        bool made = scratch_make(&c, &s, &st) == 0;
+        bool made = cache_scratch(&c, &s, &st) == 0;
         snprintf(file, sizeof(file), "%s/f.s", made ? s.dir : "");
         made = made && file_write(file, "x", 1, &st) == 0 && write(ready[1], "x", 1) == 1;
         _exit(made ? (int)read(ends[0], &byte, 1) : 1);
@@ -168,20 +168,20 @@ int flock(int fd, int how)
 
 TEST(file_system_without_locks_is_told)
 {
-    SCOPED_BY(scratch_release) struct scratch own;
+    SCOPED_BY(scratch_release) struct scratch_dir own;
     flock_error = ENOSYS;
-    FAILS(scratch_make(&c, &own, &st), STATUS_ENVIRONMENT, "file system with flock()");
+    FAILS(cache_scratch(&c, &own, &st), STATUS_ENVIRONMENT, "file system with flock()");
     flock_error = 0;
-    OK(scratch_make(&c, &own, &st));
+    OK(cache_scratch(&c, &own, &st));
 }
 
 /* What a process still writes stays, what a killed one left goes. */
 TEST(scratch_goes_with_its_process)
 {
-    struct scratch own;
+    struct scratch_dir own;
     int ends[2][2];
     pid_t children[2];
-    OK(scratch_make(&c, &own, &st));
+    OK(cache_scratch(&c, &own, &st));
     for (int i = 0; i < 2; i++)
         children[i] = start_with_scratch(ends[i]);
     cache_trim(&c);
@@ -237,8 +237,8 @@ TEST_LOOP(foreign_files_are_left_alone, 0, 2)
 TEST(unfinished_entry_counts_and_goes)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
-    buf_adds(&path, FILE_TEMPORARY_MARK "0");
+    buf_reset(&path);
+    buf_addf(&path, "%s/verdicts/" FILE_TEMPORARY_MARK "0", c.dir);
     OK(file_write(path.ptr, "x", 1, &st));
     ck_assert_uint_eq(cache_bytes(&c), 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);

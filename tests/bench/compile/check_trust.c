@@ -188,7 +188,7 @@ TEST(relative_path_begins_here)
 TEST(path_is_resolved_once)
 {
     static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
-    SCOPED_BY(scratch_release) struct scratch scratch;
+    SCOPED_BY(scratch_release) struct scratch_dir scratch;
     make_dir("good", 0700, false);
     make_dir("evil", 0700, false);
     make_link("good", "link", false);
@@ -197,7 +197,7 @@ TEST(path_is_resolved_once)
     make_link("evil", "link", false);
     OK(cache_make_dirs(&c, &st));
     OK(cache_headers(&c, &header, 1, &path, &st));
-    OK(scratch_make(&c, &scratch, &st));
+    OK(cache_scratch(&c, &scratch, &st));
     put();
     ck_assert_int_eq(strncmp(path.ptr, test_path("good/"), strlen(test_path("good/"))), 0);
     ck_assert_int_eq(strncmp(scratch.dir, test_path("good/"), strlen(test_path("good/"))), 0);

@@ -1,5 +1,5 @@
-/* A database that another wrote: rows that hold anything, or pages with changed bytes.  Every reader
- * must refuse it or read it. */
+/* A database that another wrote: rows that hold anything, or pages with changed bytes.  Every
+ * reader must refuse it or read it. */
 #include "db/db_int.h"
 #include "tests/stress/fuzz/fuzz.h"
 
