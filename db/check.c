@@ -110,7 +110,7 @@ static void report(const struct checking *c, const char *problem)
 static int report_failure(const struct checking *c, int result, struct status *st)
 {
     struct status said = STATUS_INIT;
-    bool damaged = (result & 0xff) == SQLITE_CORRUPT;
+    bool damaged = result == SQLITE_IOERR_DATA || (result & 0xff) == SQLITE_CORRUPT;
     db_fail(c->db->handle, c->db->path, result, damaged ? &said : st);
     if (damaged)
         report(c, said.message);
@@ -157,7 +157,31 @@ static void tell(const struct db *db, size_t done)
     step_tell(&db->listener, &(struct step){"rules", (int64_t)done, STEPS, NAN});
 }
 
-static int run_rules(const struct checking *c, struct status *st)
+/* Whether the file holds all: what is still in the WAL may have been cut off while it was copied.
+ */
+static bool is_complete(struct db *db)
+{
+    int frames = 0, copied = 0;
+    int result =
+        sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
+    return result == SQLITE_OK && frames == copied;
+}
+
+/* Pages that are free are read by no rule.  What is wrong with others was told before. */
+static void check_free_pages(const struct checking *c)
+{
+    SCOPED_BUF text = BUF_INIT;
+    for (int64_t page = 0; (page = pages_next_bad(c->db->handle, page)) > 0;) {
+        buf_reset(&text);
+        buf_addf(&text,
+                 "page %lld does not match its checksum; nothing is stored in it, but check the "
+                 "disk: 'sqlite3 FILE VACUUM' removes the page",
+                 (long long)page);
+        report(c, text.ptr);
+    }
+}
+
+static int run_rules(const struct checking *c, bool complete, struct status *st)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         tell(c->db, i);
@@ -165,6 +189,8 @@ static int run_rules(const struct checking *c, struct status *st)
             return -1;
         if (i == 0 && *c->problems > 0) /* a damaged file makes the other rules meaningless */
             return 0;
+        if (i == 0 && complete)
+            check_free_pages(c);
     }
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         tell(c->db, ARRAY_LEN(rules) + i);
@@ -179,9 +205,10 @@ int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct 
     const struct checking c = {db, row, ctx, problems};
     *problems = 0;
     sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
+    bool complete = is_complete(db);
     int result = db_begin_read(db, st);
     if (result == 0) {
-        result = run_rules(&c, st);
+        result = run_rules(&c, complete, st);
         db_end(db, -1,
                &(struct status){0}); /* SQLite has ended it already if the file is damaged */
     }

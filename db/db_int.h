@@ -93,6 +93,24 @@ int db_end(struct db *db, int result, struct status *st);
 /* Puts what SQLite reported into st; returns -1.  result: its (extended) result code. */
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st);
 
+/* ---- pages.c: checksums of pages ------------------------------------------------------------- */
+
+enum { PAGE_SUM_BYTES = 8 }; /* at the end of each page */
+
+/* The name of the layer that opens files with checksums; other files it opens as SQLite does. */
+const char *pages_layer(void);
+
+/* The number, from 1, of the last page read that did not match its checksum; 0: none. */
+int64_t pages_bad(sqlite3 *handle);
+
+/* Whether the last file that SQLite wanted to make, such as the -shm, found no space or no inode.
+ */
+bool pages_no_room(void);
+
+/* The first page of the file behind `page` that does not match its checksum, in use or not; 0:
+ * none.  SQLite itself reads no free pages. */
+int64_t pages_next_bad(sqlite3 *handle, int64_t page);
+
 /* ---- schema.c: forward-only migrations ------------------------------------------------------- */
 
 /* migrations[v] takes a database of version v to version v + 1. */

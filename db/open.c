@@ -170,9 +170,9 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     if (result != SQLITE_OK)
         return result;
     add_uri(&uri, db->file, uri_query);
-    result =
-        sqlite3_open_v2(uri.ptr, &db->handle,
-                        flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+    result = sqlite3_open_v2(uri.ptr, &db->handle,
+                             flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+                             pages_layer());
     if (result != SQLITE_OK)
         return result;
     distrust(db->handle);
@@ -245,6 +245,17 @@ static int enter_wal(sqlite3 *handle)
     return result;
 }
 
+/* Pages of a file that is empty get room for checksums as it is filled; pages of any other file
+ * that lacks it are written anew, once. */
+static int make_room(struct db *db, bool empty, struct status *st)
+{
+    int bytes = PAGE_SUM_BYTES; /* in: wanted; out: what the file has */
+    int result = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
+    if (result == SQLITE_OK && !empty && bytes < PAGE_SUM_BYTES)
+        result = sqlite3_exec(db->handle, "VACUUM", NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
+}
+
 static int open_write(struct db *db, struct status *st)
 {
     if (make_writable(db->path, st) != 0 || resolve(db, st) != 0)
@@ -254,6 +265,9 @@ static int open_write(struct db *db, struct status *st)
     if (result != SQLITE_OK)
         return db_fail(db->handle, db->path, result, st);
     if (check_identity(db->path, &identity, st) != 0)
+        return -1;
+    bool empty = is_empty(&identity);
+    if (empty && make_room(db, empty, st) != 0)
         return -1;
 
     /* With a WAL, NORMAL keeps every commit if a process dies.  A power cut may undo the newest
@@ -265,9 +279,10 @@ static int open_write(struct db *db, struct status *st)
                               NULL, NULL, NULL);
     if (result != SQLITE_OK)
         return db_fail(db->handle, db->path, result, st);
-    return identity.version < schema_version
-               ? schema_migrate(db->handle, db->path, schema_migrations, schema_version, st)
-               : 0;
+    if (identity.version < schema_version &&
+        schema_migrate(db->handle, db->path, schema_migrations, schema_version, st) != 0)
+        return -1;
+    return empty ? 0 : make_room(db, empty, st);
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st)

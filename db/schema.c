@@ -155,8 +155,8 @@ static const char count_trials[] =
     "  UPDATE study SET trials = trials - 1, plans = plans - (OLD.kind = 'plan')"
     "  WHERE id = OLD.study; END;";
 
-/* The tables stay as they are.  Pages of files that versions 5 to 11 wrote may end in checksums of
- * 8 bytes, which nothing reads any more. */
+/* The tables stay as they are.  From here on pages have checksums, which db_open() gives them: a
+ * fuseplan of an earlier version, which would not renew them, is kept out by the number. */
 static const char checksums[] = "";
 
 /* Failures that gave way to a later trial of the same plan or schedule. */

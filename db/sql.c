@@ -1,8 +1,7 @@
 #include "db/rows_int.h"
 
 #include <assert.h>
-#include <libgen.h>
-#include <sys/statvfs.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const sql_text[SQL_COUNT] = {
@@ -28,6 +27,9 @@ static const struct {
                   "FUSEPLAN_DB"},
     {SQLITE_CANTOPEN, "cannot be opened: check the permissions of the file and its directory, or "
                       "name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_IOERR_DATA, /* of pages.c; before the other failures to read */
+     "is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; "
+     "if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums"},
     {SQLITE_IOERR, "cannot be read or written: check the disk, its free space and the limits on "
                    "file sizes, or name another file with --db or FUSEPLAN_DB"},
     {SQLITE_NOTADB, "is not a fuseplan database: name another file with --db or FUSEPLAN_DB"},
@@ -59,23 +61,39 @@ static void add_kind(const char *path, struct buf *out)
         buf_addf(out, "; %s", what);
 }
 
-/* Whether no file can be made beside a database.  SQLite then tries other ways to open one, and
- * tells how the last one failed. */
-static bool lacks_room(const char *path)
+/* A pipe in the place of one of SQLite's own files, which pages.c does not open; appends its path.
+ */
+static bool find_pipe(sqlite3 *handle, struct buf *path)
 {
-    struct statvfs disk;
-    SCOPED char *copy = mem_strdup(path);
-    return statvfs(dirname(copy), &disk) == 0 &&
-           (disk.f_bavail == 0 || (disk.f_files > 0 && disk.f_favail == 0));
+    static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+    const char *file = handle != NULL ? sqlite3_db_filename(handle, "main") : NULL;
+    struct stat info;
+    for (size_t i = 0; i < ARRAY_LEN(suffixes) && file != NULL; i++) {
+        buf_reset(path);
+        buf_addf(path, "%s%s", file, suffixes[i]);
+        if (lstat(path->ptr, &info) == 0 && S_ISFIFO(info.st_mode))
+            return true;
+    }
+    return false;
 }
 
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
-    if ((result & 0xff) == SQLITE_CANTOPEN && lacks_room(path))
+    if (result == SQLITE_IOERR_DATA)
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' %s (page %lld does not match its checksum)", path,
+                          meaning_of(result), (long long)pages_bad(handle));
+    if ((result & 0xff) == SQLITE_CANTOPEN && pages_no_room())
         error = ENOSPC;
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
+    SCOPED_BUF pipe = BUF_INIT;
+    if ((result & 0xff) == SQLITE_CANTOPEN && find_pipe(handle, &pipe))
+        status_set(st, STATUS_DATABASE,
+                   "database '%s' cannot be opened: '%s' is a pipe, where SQLite keeps a file: "
+                   "remove it, or name another file with --db or FUSEPLAN_DB",
+                   path, pipe.ptr);
     const char *detail = system           ? strerror(error)
                          : handle != NULL ? sqlite3_errmsg(handle)
                                           : sqlite3_errstr(result);

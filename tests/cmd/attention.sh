@@ -50,7 +50,7 @@ sqlite3 known.db .dump >before.sql
 attention -b 1,2 -s 40 -m strided --db known.db --format json >out.json 2>said
 jq -e 'map(.schedule_known) == [true, false]' out.json >jq.txt || fail "not the workload that is stored"
 sqlite3 known.db .dump | cmp -s - before.sql || fail "it stored something"
-sqlite3 known.db "UPDATE target SET device = 'an abacus'"
+change known.db "UPDATE target SET device = 'an abacus'"
 attention -b 1 -s 40 -m strided --db known.db >table.txt 2>said
 grep -q "the schedule is the fastest of those measured on 'an abacus'" said || fail "did not say where"
 
@@ -77,10 +77,10 @@ check_gpu() {
 check_gpu false shape= "\$mask.blocks_full + \$mask.blocks_partial"
 # the rows that a CPU gave, as if this GPU had given them
 sqlite3 known.db ".backup gpu.db"
-sqlite3 gpu.db "UPDATE target SET kind = 'cuda', device = 'Fake GPU', capability = 'sm_90'; UPDATE workload SET
+change gpu.db "UPDATE target SET kind = 'cuda', device = 'Fake GPU', capability = 'sm_90'; UPDATE workload SET
   text = 'b=2 s=256 h=2 w=64 f=64 l=1 eps=1e-05 dtype=fp16 lengths=full mask=fixed:t=16'"
 for cover in plain ordered; do
-  sqlite3 gpu.db "UPDATE schedule SET impl = 'hopper_attention', knobs = 'shape=128 cover=$cover'
+  change gpu.db "UPDATE schedule SET impl = 'hopper_attention', knobs = 'shape=128 cover=$cover'
       WHERE segment IN (SELECT id FROM segment WHERE first_op = 1 AND last_op = 6)"
   gpu --op attention --format json
   grep -q 'default schedule' said && fail "called a stored schedule the default one"

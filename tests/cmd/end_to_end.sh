@@ -84,7 +84,7 @@ END
 
   echo "programs with stored schedules"
   fuseplan bench 43754 $workload --baseline none -q --db stored.db >bench.txt
-  sqlite3 stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
+  change stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
   fuseplan bench 43754 $workload --baseline none -q --db stored.db --dump stored >bench.txt
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
@@ -93,12 +93,12 @@ END
   make -s -C plan
   plan/plan y.npy >plan.txt
   cmp y.npy stored/y.npy || fail "generate: another result than bench's"
-  sqlite3 stored.db "UPDATE target SET device = 'an abacus'"
+  change stored.db "UPDATE target SET device = 'an abacus'"
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
   grep -q "measured on 'an abacus', another device" said || fail "generate: did not say where"
 
   sqlite3 stored.db ".backup failed.db"
-  sqlite3 failed.db "UPDATE schedule SET knobs = 'lowering=tiled row_block=256 col_block=even'
+  change failed.db "UPDATE schedule SET knobs = 'lowering=tiled row_block=256 col_block=even'
       WHERE knobs LIKE '%rowwise%';
     UPDATE trial SET status = 'failed', reason_code = 'wrong', reason = 'row 3 is wrong', median_ms = NULL,
       ci_low_ms = NULL, ci_high_ms = NULL
@@ -109,7 +109,7 @@ END
 
   # The same rows, as if an H200 had given them.
   sqlite3 stored.db ".backup h200.db"
-  sqlite3 h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
+  change h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
     UPDATE workload SET text = replace(replace(text, 'w=4 f=16', 'w=16 f=64'), 'fp32', 'fp16');
     UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,\
       \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,\
@@ -160,12 +160,12 @@ END
   fuseplan query $workload | grep '^baseline\|as fast\|faster' >again
   grep '^baseline\|as fast\|faster' found | diff - again || fail "query says otherwise of the baselines"
   sqlite3 "$FUSEPLAN_DB" ".backup noisy.db"
-  sqlite3 noisy.db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final'"
+  change noisy.db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final'"
   fuseplan query $workload --db noisy.db >found
   grep -q "on a quiet machine 'fuseplan search -b 1 .* --db noisy.db --again' times it anew" found ||
     fail "query: no remedy of noise: $(cat found)"
   sqlite3 "$FUSEPLAN_DB" ".backup spent.db"
-  sqlite3 spent.db "UPDATE search SET stopped_by = 'time', options = json_set(options, '\$.time_limit_s', 3600);
+  change spent.db "UPDATE search SET stopped_by = 'time', options = json_set(options, '\$.time_limit_s', 3600);
     DELETE FROM sample; UPDATE trial SET conditions = '', sample_count = 0, median_ms = 1, ci_low_ms = 1, ci_high_ms = 1"
   expect 0 fuseplan search $workload --space 41115 --time-limit 1h --db spent.db
   [ "$(grep -c 'an earlier search spent' said)" -eq 1 ] || fail "search: did not say once that its limit is spent"
@@ -226,7 +226,7 @@ END
 
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
-  sqlite3 old.db "PRAGMA user_version = 1"
+  change old.db "PRAGMA user_version = 1"
   refused 1 'schema version 1, .* any command that stores' fuseplan query $workload --db old.db
 }
 echo "all well"

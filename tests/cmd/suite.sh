@@ -43,6 +43,8 @@ refused() {
 # as_schema NAME FILE: that JSON is as docs/schemas/NAME.json says.
 as_schema() { "$tests/cmd/check_json.py" "$schemas/$1.json" "$2" || fail "not as the schema $1 says: $2"; }
 
+# change DATABASE SQL: as a user does it; VACUUM renews the checksums
+change() { sqlite3 "$1" "$2; VACUUM"; }
 
 # use_fake_gpu DIR KERNELS: the driver in DIR takes the place of the real one; nvcc writes kernels that are `right`, or
 # write `nothing`.

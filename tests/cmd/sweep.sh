@@ -48,7 +48,7 @@ sweep run --db based.db --baseline 41200 >out || fail "exit $?"
 
 echo "no plan ran"
 cp all.db none.db
-sqlite3 none.db 'DELETE FROM trial'
+sqlite3 none.db 'DELETE FROM trial; VACUUM'
 sweep plan --db none.db --format json >out
 [ "$(grep -c '"state": *"failed"' out)" = 3 ] || fail "searches that ended without a plan: $(cat out)"
 
@@ -57,7 +57,7 @@ for strategy in bench again precisions; do
   cp all.db timed.db
   sqlite3 timed.db "UPDATE search SET stopped_by = 'interrupted';
     INSERT INTO search SELECT lower(hex(randomblob(16))), study, '$strategy', '{}', '2999-01-01T00:00:00.000Z',
-      '2999-01-01T00:00:01.000Z', 'done' FROM search"
+      '2999-01-01T00:00:01.000Z', 'done' FROM search; VACUUM"
   sweep plan --db timed.db --format json >out
   [ "$(grep -c '"state": *"cut short"' out)" = 3 ] || fail "$strategy ended searches that were interrupted: $(cat out)"
 done
@@ -80,12 +80,12 @@ watched/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said
 
 echo "times in doubt"
 cp all.db doubt.db
-sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'"
+sqlite3 doubt.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 sweep plan --db doubt.db --format json >out
 as_schema sweep out
 [ "$(grep -c '"doubt": *"not compared"' out)" = 3 ] || fail "no doubt: $(cat out)"
 cp all.db doubt.db
-sqlite3 doubt.db "UPDATE trial SET conditions = '{\"waited_share\": 0.5, \"other_cores\": 1.9, \"stopped_share\": 0.0}' WHERE kind = 'final'"
+sqlite3 doubt.db "UPDATE trial SET conditions = '{\"waited_share\": 0.5, \"other_cores\": 1.9, \"stopped_share\": 0.0}' WHERE kind = 'final'; VACUUM"
 sweep plan --db doubt.db --format json >out
 [ "$(grep -c '"doubt": *"unstable"' out)" = 3 ] || fail "no doubt: $(cat out)"
 

@@ -205,6 +205,7 @@ db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("UPDATE schedule SET knobs = 'shape=64 cover=joined' WHERE impl = 'hopper_attention'")
 db.execute("UPDATE schedule SET knobs = 'tile=64x64 split=1 norm=cluster' WHERE impl = 'hopper_gemm' AND segment IN"
            ' (SELECT id FROM segment WHERE last_op IN (9, 14))')
+db.execute('VACUUM')
 END
     say "$bin/fuseplan" bench $plan -q --baseline none && say "$bin/fuseplan" export $plan -q -o "$place" &&
       grep -q '\.most = ' "$place"/plan_*.c && say make -s -j "$(nproc)" -C "$place" && with_library "$place" cuda/joined &&

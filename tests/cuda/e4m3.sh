@@ -172,11 +172,11 @@ FAKE_DTYPE=fp16
   # shellcheck disable=SC2086
   fuseplan search $drawn --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
     fail "search: $(cat said)"
-  sqlite3 "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
+  change "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
     UPDATE trial SET status = 'ok', median_ms = 1e-3, ci_low_ms = 1e-3, ci_high_ms = 1e-3
     WHERE schedule IN (SELECT id FROM schedule WHERE impl = 'library' OR knobs LIKE 'shape=192 %')"
   for FAKE_DTYPE in fp16 bf16; do
-    sqlite3 "$FUSEPLAN_DB" "UPDATE workload SET text = replace(text, 'fp16', '$FAKE_DTYPE')"
+    change "$FUSEPLAN_DB" "UPDATE workload SET text = replace(text, 'fp16', '$FAKE_DTYPE')"
     same_as_bench --precision fp8 -t "$FAKE_DTYPE"
     jq -e '.segments | map(.implementation) ==
       ["library", "hopper_attention", "hopper_gemm", "library", "hopper_gemm"]' program/manifest.json >jq.txt ||

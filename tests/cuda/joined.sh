@@ -17,7 +17,7 @@ for how in 'full -t fp16' 'sliding:w=9 -t bf16 --lengths 37,30' 'causal -t fp16 
   # words of $workload are options
   # shellcheck disable=SC2086
   fuseplan bench 48920 $workload --compiler nvcc --baseline none >out 2>said || fail "bench"
-  sqlite3 "$FUSEPLAN_DB" "UPDATE schedule SET knobs = 'shape=64 cover=joined' WHERE impl = 'hopper_attention'"
+  change "$FUSEPLAN_DB" "UPDATE schedule SET knobs = 'shape=64 cover=joined' WHERE impl = 'hopper_attention'"
   # shellcheck disable=SC2086
   fuseplan bench 48920 $workload --compiler nvcc --baseline none >out 2>said || fail "bench of joined rows"
   grep -q 'cover=joined' out || fail "bench ran others: $(cat out)"

@@ -120,7 +120,8 @@ static void record(void)
     recorder.zName = "recorder";
     recorder.xOpen = record_open;
     recorder.xDelete = record_delete;
-    sqlite3_vfs_register(&recorder, 1);
+    sqlite3_vfs_register(&recorder,
+                         1); /* before the first use of pages_layer(), which lies on it */
     recording = true;
     struct db *db = open_fresh(&study);
     for (int i = 0; i < TRIALS; i++) {

@@ -120,11 +120,13 @@ static inline void exec_sql(sqlite3 *handle, const char *sql)
     ck_assert_msg(result == SQLITE_OK, "%s: %s", sql, message);
 }
 
-/* A connection that fuseplan knows nothing of, as the sqlite3 shell's. */
+/* A connection that fuseplan knows nothing of, as the sqlite3 shell's, but that
+ * renews checksums. */
 static inline sqlite3 *open_raw(const char *path)
 {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     sqlite3 *handle;
-    ck_assert_int_eq(sqlite3_open(path, &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open_v2(path, &handle, flags, pages_layer()), SQLITE_OK);
     return handle;
 }
 

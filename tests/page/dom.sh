@@ -12,7 +12,7 @@ cd "$dir"
 export HOME="$dir" FUSEPLAN_DB="$dir/db"
 "$1" db import "$2" -q >printed
 sqlite3 db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final' AND plan = 41115;
-  UPDATE trial SET conditions = '{\"peak_flops_per_s\": 1e12, \"peak_bytes_per_s\": 5e11}' WHERE kind = 'segment'"
+  UPDATE trial SET conditions = '{\"peak_flops_per_s\": 1e12, \"peak_bytes_per_s\": 5e11}' WHERE kind = 'segment'; VACUUM"
 "$1" report -q -o page.html
 
 # Errors are kept from the first script on; the last one writes what it finds into the document.

@@ -6,7 +6,7 @@ set -eu
 gzip -dc "$2" >results.ndjson
 fuseplan db import results.ndjson -q >printed
 hostile='A&B "<b>" </script><script>window.hostile = 1</script><!-- \u003c'
-sqlite3 "$FUSEPLAN_DB" "UPDATE target SET device = '$hostile', uuid = '1';
+change "$FUSEPLAN_DB" "UPDATE target SET device = '$hostile', uuid = '1';
   UPDATE trial SET status = 'failed', reason_code = 'compile', reason = '</script><!--', median_ms = NULL,
     ci_low_ms = NULL, ci_high_ms = NULL WHERE kind = 'plan' AND plan = 32769;
   UPDATE trial SET status = 'censored', reason_code = 'timeout', reason = 'too slow' WHERE kind = 'plan' AND plan = 32770;
@@ -29,7 +29,7 @@ jq -e '.plans.columns | (.value | unique) == [range(32768; 49152)] and all(.[]; 
 jq -e '.best.unstable == null and (.database | endswith("suite.db"))' data.json >jq.txt || fail "unstable, or no database"
 
 # Two searches that ran at the same time are two.
-sqlite3 "$FUSEPLAN_DB" "INSERT INTO search SELECT column1, study.id, column2, '{}', created_utc, NULL, NULL
+change "$FUSEPLAN_DB" "INSERT INTO search SELECT column1, study.id, column2, '{}', created_utc, NULL, NULL
     FROM study, (VALUES ('a', 'guided'), ('b', 'random'));
   UPDATE trial SET search = iif(plan % 2, 'a', 'b') WHERE kind = 'plan'"
 fuseplan report -q -o again.html
@@ -39,7 +39,7 @@ jq -e '.[0].plans.searches | length == 2' again.json >jq.txt || fail "searches: 
 # What was timed again is the newest; of a pack nothing else is known.
 stored="SELECT min(stored_utc), max(stored_utc) FROM trial WHERE kind <> 'segment'"
 for kind in none plan; do
-  sqlite3 "$FUSEPLAN_DB" "UPDATE trial SET stored_utc = '2030-01-02T03:04:05.678Z' WHERE kind = 'final';
+  change "$FUSEPLAN_DB" "UPDATE trial SET stored_utc = '2030-01-02T03:04:05.678Z' WHERE kind = 'final';
     DELETE FROM choice WHERE trial IN (SELECT id FROM trial WHERE kind = '$kind'); DELETE FROM trial WHERE kind = '$kind'"
   fuseplan report -q -o again.html
   sed -n 's/.*<script type="application\/json" id="data">\([^<]*\)<\/script>.*/\1/p' again.html |

@@ -166,12 +166,12 @@ $ echo 'this is no database, whatever it may be called' >text.db
 ## A database that another program filled with values that no fuseplan stores, and one with flipped bits.
 $ known_db k.db
 $ sqlite3 k.db "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;
->   UPDATE trial SET plan = 9999999 WHERE id = (SELECT max(id) FROM trial WHERE kind = 'final')"
+>   UPDATE trial SET plan = 9999999 WHERE id = (SELECT max(id) FROM trial WHERE kind = 'final'); VACUUM"
 1$ fuseplan db merge k.db --db m.db
 ! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 1$ fuseplan db export --db k.db >out
 ! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
-$ sqlite3 k.db "UPDATE workload SET layers = 4000000000 WHERE batch = 2; UPDATE trial SET sample_count = -7 WHERE id = 1"
+$ sqlite3 k.db "UPDATE workload SET layers = 4000000000 WHERE batch = 2; UPDATE trial SET sample_count = -7 WHERE id = 1; VACUUM"
 $ fuseplan db list --db k.db >listed; code=$?
 ! fuseplan db: database 'k.db' holds what no fuseplan stores: table 'workload', study 2: 'layers' is '4000000000', expected 1 to 1024: 'fuseplan db check' names all such rows: remove them with sqlite3, or move the file away to start afresh
 $ sed 's/2[0-9]*-[0-9]*-[0-9]*/on its day/' listed; echo $code
@@ -187,11 +187,14 @@ table 'trial', trial 1: 'sample_count' is '-7', expected 0 to 16777216
 table 'trial', trial 3: 'plan' is '9999999', expected 0 to 65535
 $ known_db f.db
 $ printf '\377\377' | dd of=f.db bs=1 seek=20490 conv=notrunc 2>/dev/null
-$ fuseplan db check --db f.db | tail -n +3
+1$ fuseplan db check --db f.db
+problem
+file structure: *** in database main *** Page 6: unable to get the page. error code=8202
 database 'f.db' is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be
-read (database disk image is malformed)
+read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums (page 6 does not
+match its checksum)
 1$ fuseplan db list --db f.db
-! fuseplan db: database 'f.db' is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read (database disk image is malformed)
+! fuseplan db: database 'f.db' is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums (page 6 does not match its checksum)
 === file kinds
 ## Files that another command takes are named; a byte order mark does not count.
 $ mark='\357\273\277' line='{"format":"fuseplan results","version":1}'

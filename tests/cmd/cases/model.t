@@ -66,10 +66,10 @@ $ known_db k.db
 ## A model of a file is its rows, which another program changed.
 $ printf '0100010111011101 2\n1010001000001011 3\n' >times
 $ fuseplan train --data times --name gpu --db k.db -q >/dev/null
-$ sqlite3 k.db "UPDATE model SET rows = 'tree 2'"
+$ sqlite3 k.db "UPDATE model SET rows = 'tree 2'; VACUUM"
 1$ fuseplan predict 41115 --name gpu --db k.db
 ! fuseplan predict: the rows stored for model 'gpu' are damaged: gpu:1: 'tree' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'; train it again
-$ sqlite3 k.db "UPDATE model SET rows = '0100010111011101 2'"
+$ sqlite3 k.db "UPDATE model SET rows = '0100010111011101 2'; VACUUM"
 1$ fuseplan predict 41115 --name gpu --db k.db
 ! fuseplan predict: the rows stored for model 'gpu' are damaged: 1 distinct plans are too few to learn from; give measured times of 2 or more; train it again
 === replay

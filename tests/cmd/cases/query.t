@@ -231,14 +231,14 @@ $ awk 'length > 100 && !/^workload/' report
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q --format csv | sed 's/,20[0-9T:.-]*Z/,DATE/g'
 value,fused,handwritten,median_ms,ci_low_ms,ci_high_ms,trials_new,trials_total,space,stopped_by,us_per_layer,device,measured_utc,compared,unstable,packed
 41115,2-6 8-9 10-11 13-14,true,108,106.92,109.08,0,4,16640,,9000,a processor,DATE,true,,false
-$ sqlite3 k.db "DELETE FROM trial WHERE kind = 'final'"
+$ sqlite3 k.db "DELETE FROM trial WHERE kind = 'final'; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q >report
 $ awk '/^time/ || length > 100 && !/^workload/' report
 time         107.000 ms [105.930, 108.070] for 12 layers, 8916.7 us a layer (not yet compared)
 ## A long word is not cut: whoever copies a name from a table gets all of it.
 $ word=a_name_of_eighty_characters_$(printf %052d 1)
 $ sqlite3 k.db "UPDATE schedule SET knobs = 'tile=$word split=1'
->   WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 7)"
+>   WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 7); VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal -q | grep -A 2 '^7 '
 7      generated                                                                                  150.0  out_gemm
        tile=a_name_of_eighty_characters_0000000000000000000000000000000000000000000000000001
@@ -277,7 +277,7 @@ mask=causal
 $ fuseplan mask sliding:w=3 -s 128 --npy "my mask.npy" >/dev/null
 $ hash=$(fuseplan query --target cpu -b 1 -s 128 -m "file:my mask.npy" 2>&1 | grep -o "mask=file:[0-9a-f]*")
 $ sqlite3 k.db "UPDATE workload SET text = replace(text, 'mask=causal', '$hash'), mask = substr('$hash', 6) WHERE seq_len = 128;
->   DELETE FROM trial WHERE study IN (SELECT study.id FROM study JOIN workload ON workload.id = workload WHERE seq_len = 64)"
+>   DELETE FROM trial WHERE study IN (SELECT study.id FROM study JOIN workload ON workload.id = workload WHERE seq_len = 64); VACUUM"
 $ fuseplan report -o last.html 2>&1 | sed 's/file:[0-9a-f]*/file:HASH/'
 fuseplan: wrote 'last.html': the plans measured for -b 1 -s 128 -m file:HASH --target cpu
 $ fuseplan report --target cpu -b 1 -s 128 -m "file:my mask.npy" -o named.html
@@ -288,11 +288,11 @@ $ known_db k.db
 $ export FUSEPLAN_DB=k.db
 $ sqlite3 k.db "UPDATE trial SET status = 'failed', reason_code = 'compile', median_ms = NULL,
 >   ci_low_ms = NULL, ci_high_ms = NULL, reason = CAST(x'1b5d303b6f776e6564079b0a' AS TEXT)
->   WHERE plan = 43690"
+>   WHERE plan = 43690; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'each operator) has no time: [^(]*'
 each operator) has no time: \x1b]0;owned\x07\x9b\n 
 ## Nor do characters that reverse, hide or break text.
-$ sqlite3 k.db "UPDATE trial SET reason = 'a' || char(8238, 8203, 8232, 917569) || 'b' WHERE plan = 43690"
+$ sqlite3 k.db "UPDATE trial SET reason = 'a' || char(8238, 8203, 8232, 917569) || 'b' WHERE plan = 43690; VACUUM"
 $ fuseplan query --target cpu -b 1 -s 128 -m causal 2>&1 | grep -o 'each operator) has no time: [^(]*'
 each operator) has no time: a\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\xf3\xa0\x81\x81b 
 $ cp k.db "$(printf 'm\342\200\256.db')"

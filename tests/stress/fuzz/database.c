@@ -1,5 +1,5 @@
-/* A database that another wrote: rows that hold anything, or pages with changed bytes.  Every
- * reader must refuse it or read it. */
+/* A database that another wrote: rows that hold anything, or pages with changed bytes, with or
+ * without checksums that say so.  Every reader must refuse it or read it. */
 #include "db/db_int.h"
 #include "tests/stress/fuzz/fuzz.h"
 
@@ -22,7 +22,7 @@ static void make_database(const char *path)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-enum { TEXT_MOST = 64, CHANGES_MOST = 16 };
+enum { PAGE = 4096, TEXT_MOST = 64, CHANGES_MOST = 16 };
 
 /* What a column may hold in place of what it should. */
 static const char *const values[] = {"NULL",
@@ -63,7 +63,7 @@ static const char *const changes[] = {
 static sqlite3 *open_raw(const char *path)
 {
     sqlite3 *handle;
-    fuzz_require(sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK,
+    fuzz_require(sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE, pages_layer()) == SQLITE_OK,
                  "the database can be opened");
     sqlite3_exec(handle,
                  "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;"
@@ -155,7 +155,8 @@ static void change_table(sqlite3 *handle, const char *change, const char *table)
     sqlite3_exec(handle, sql.ptr, NULL, NULL, NULL);
 }
 
-/* Changes values, and now and then a table, until the bytes end. */
+/* Changes values, and now and then a table, until the bytes end.  Checksums of pages are those of
+ * the changed pages. */
 static void damage_rows(const char *path, struct fuzz_bytes *in)
 {
     sqlite3 *handle = open_raw(path);
@@ -172,12 +173,14 @@ static void damage_rows(const char *path, struct fuzz_bytes *in)
     sqlite3_close(handle);
 }
 
-/* Changes bytes of a database in memory. */
-static void damage_bytes(struct buf *file, struct fuzz_bytes *in)
+/* Changes bytes of a database in memory.  seal: nothing about a page says that it was changed. */
+static void damage_bytes(struct buf *file, struct fuzz_bytes *in, bool seal)
 {
-    for (int i = 0; i < CHANGES_MOST && in->left > 0; i++) {
-        size_t at = fuzz_take(in, 3) % file->len;
+    for (int i = 0; i < CHANGES_MOST && in->left > 0 && file->len > PAGE; i++) {
+        size_t at = fuzz_take(in, 3) % file->len, page = at / PAGE * PAGE;
         file->ptr[at] ^= (char)fuzz_take(in, 1);
+        if (seal && page + PAGE <= file->len) /* zeros stand for no checksum */
+            memset(file->ptr + page + PAGE - PAGE_SUM_BYTES, 0, PAGE_SUM_BYTES);
     }
 }
 
@@ -267,7 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t kind = fuzz_take(&in, 1);
     buf_add(&file, whole.ptr, whole.len);
     if (kind >= 128)
-        damage_bytes(&file, &in);
+        damage_bytes(&file, &in, kind >= 192);
     fuzz_write(path, file.ptr, file.len);
     if (kind < 128)
         damage_rows(path, &in);
