@@ -208,7 +208,7 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
         trial = column_int(&q, 0);
         if (strcmp(column_text(&q, 1), "ok") == 0)
             out->ms = (struct interval){column_real(&q, 3), column_real(&q, 4), column_real(&q, 5)};
-        out->reason = mem_strdup(db_escaped(db, column_text(&q, 2)));
+        out->reason = mem_strdup(column_text(&q, 2));
         snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 6));
         out->conditions = mem_strdup(column_text(&q, 7));
         out->packed = column_int(&q, 8) != 0;

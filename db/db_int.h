@@ -26,8 +26,7 @@ struct db {
     sqlite3_stmt *statements[SQL_COUNT];
     const struct row_rule **rules[SQL_COUNT]; /* of the statements' columns, owned */
     struct listener listener;
-    int precision;      /* of the plans that are read */
-    struct buf escaped; /* of db_escaped() */
+    int precision; /* of the plans that are read */
 };
 
 enum { MOVED_PER_STEP = 1024 }; /* trials for each that the listener is told of */
@@ -80,10 +79,6 @@ int64_t column_int(const struct query *q, int column);
 double column_real(const struct query *q, int column); /* NULL: NaN */
 const char *column_text(const struct query *q, int column);
 
-/* A text that earlier versions stored as it came, escaped for a terminal; lives until the next
- * call. */
-const char *db_escaped(struct db *db, const char *text);
-
 int db_begin_read(struct db *db, struct status *st);
 int db_begin_write(struct db *db, struct status *st);
 
@@ -113,13 +108,16 @@ int64_t pages_next_bad(sqlite3 *handle, int64_t page);
 
 /* ---- schema.c: forward-only migrations ------------------------------------------------------- */
 
-/* migrations[v] takes a database of version v to version v + 1. */
+/* The first makes the version SCHEMA_FIRST, which is never left like this, and each further one
+ * takes a database to the next version.  SCHEMA_OLDEST is the oldest one that is read. */
+enum { SCHEMA_FIRST = 9, SCHEMA_OLDEST = 10 };
 extern const char *const schema_migrations[];
-extern const int schema_version; /* their number */
+extern const int schema_version; /* that the last one makes */
 
-/* Brings the database to version `count` in one transaction, or leaves it as it was. */
-int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
-                   struct status *st);
+/* Brings an empty database, or one of the version `first` or later, which migrations[0] makes, to
+ * the version `last` in one transaction, or leaves it as it was. */
+int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int first,
+                   int last, struct status *st);
 
 /* ---- best.c ---------------------------------------------------------------------------------- */
 

@@ -130,12 +130,13 @@ static int check_identity(const char *path, const struct identity *i, struct sta
                           "knows up to %d: use the newer one, or name another file with --db or "
                           "FUSEPLAN_DB",
                           path, i->version, schema_version);
-    if (i->version < 0 || (i->version == 0 && i->objects > 0))
+    if (i->version < SCHEMA_OLDEST && (i->version != 0 || i->objects > 0))
         return status_set(st, STATUS_DATABASE,
-                          "database '%s' has schema version %d, which no fuseplan stores; expected "
-                          "1 to %d: 'PRAGMA user_version' sets that of the file from which it was "
-                          "saved, or name another file with --db or FUSEPLAN_DB",
-                          path, i->version, schema_version);
+                          "database '%s' has schema version %d; expected %d to %d: fuseplan 0.2.0 "
+                          "brings an older file up to date, 'PRAGMA user_version' sets that of the "
+                          "file from which one was saved; or name another file with --db or "
+                          "FUSEPLAN_DB",
+                          path, i->version, SCHEMA_OLDEST, schema_version);
     return 0;
 }
 
@@ -279,8 +280,8 @@ static int open_write(struct db *db, struct status *st)
                               NULL, NULL, NULL);
     if (result != SQLITE_OK)
         return db_fail(db->handle, db->path, result, st);
-    if (identity.version < schema_version &&
-        schema_migrate(db->handle, db->path, schema_migrations, schema_version, st) != 0)
+    if (identity.version < schema_version && schema_migrate(db->handle, db->path, schema_migrations,
+                                                            SCHEMA_FIRST, schema_version, st) != 0)
         return -1;
     return empty ? 0 : make_room(db, empty, st);
 }
@@ -290,7 +291,6 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
     *out = NULL;
     struct db *db = mem_alloc(1, sizeof(*db));
     db->path = db_place(path);
-    buf_init(&db->escaped);
     if (check_path(db->path, mode, st) != 0 ||
         (mode == DB_READ ? open_read(db, st) : open_write(db, st)) != 0) {
         db_close(db);
@@ -305,15 +305,14 @@ int db_open_scratch(struct db **out, struct status *st)
     *out = NULL;
     struct db *db = mem_alloc(1, sizeof(*db));
     db->path = mem_strdup("scratch");
-    buf_init(&db->escaped);
     int result =
         sqlite3_open_v2("", &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_extended_result_codes(db->handle, 1);
     if (result != SQLITE_OK)
         db_fail(db->handle, db->path, result, st);
-    if (result != SQLITE_OK ||
-        schema_migrate(db->handle, db->path, schema_migrations, schema_version, st) != 0) {
+    if (result != SQLITE_OK || schema_migrate(db->handle, db->path, schema_migrations, SCHEMA_FIRST,
+                                              schema_version, st) != 0) {
         db_close(db);
         return -1;
     }
@@ -330,7 +329,6 @@ void db_close(struct db *db)
         free((void *)db->rules[i]);
     }
     sqlite3_close(db->handle);
-    buf_release(&db->escaped);
     free(db->path);
     free(db->file);
     free(db);

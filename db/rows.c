@@ -59,7 +59,7 @@ static const struct row_rule rules[] = {
     {"kind", "trial", ROW_KIND, 0, 0},
     {"status", "trial", ROW_STATUS, 0, 0},
     {"reason_code", "trial", ROW_TEXT, 0, 0},
-    {"reason", "trial", ROW_BYTES, 0, 0}, /* versions 1 and 2 stored what compilers wrote */
+    {"reason", "trial", ROW_TEXT, 0, 0},
     {"median_ms", "trial", ROW_TIME_OR_NONE, 0, 0},
     {"own_ms", "trial", ROW_TIME_OR_NONE, 0, 0},
     {"ci_low_ms", "trial", ROW_REAL_OR_NONE, 0, 0},

@@ -1,7 +1,8 @@
 #include "db/db_int.h"
 
-/* Version 1.  docs/database.md describes every table. */
-static const char create_all[] =
+/* Version 10, of fuseplan 0.2.0, in two parts, as C bounds a string.  docs/database.md describes
+ * every table. */
+static const char create_trials[] =
     "CREATE TABLE target ("
     "  id INTEGER PRIMARY KEY,"
     "  kind TEXT NOT NULL,"
@@ -27,7 +28,8 @@ static const char create_all[] =
     "  eps REAL NOT NULL,"
     "  dtype TEXT NOT NULL,"
     "  lengths TEXT NOT NULL,"
-    "  mask TEXT NOT NULL"
+    "  mask TEXT NOT NULL,"
+    "  chain TEXT NOT NULL DEFAULT 'bert'"
     ") STRICT;"
 
     "CREATE TABLE study ("
@@ -38,6 +40,8 @@ static const char create_all[] =
     "  seed INTEGER NOT NULL,"
     "  init TEXT NOT NULL,"
     "  created_utc TEXT NOT NULL,"
+    "  trials INTEGER NOT NULL DEFAULT 0,"
+    "  plans INTEGER NOT NULL DEFAULT 0,"
     "  UNIQUE (workload, target, protocol, seed, init)"
     ") STRICT;"
 
@@ -93,12 +97,14 @@ static const char create_all[] =
     "  comparison TEXT NOT NULL,"
     "  resources TEXT NOT NULL,"
     "  stored_utc TEXT NOT NULL,"
+    "  conditions TEXT NOT NULL DEFAULT '',"
+    "  packed INTEGER NOT NULL DEFAULT 0 CHECK (packed IN (0, 1)),"
     "  CHECK ((kind = 'segment') = (plan IS NULL)),"
     "  CHECK ((kind = 'segment') = (schedule IS NOT NULL)),"
     "  CHECK (status <> 'ok' OR median_ms IS NOT NULL),"
     "  CHECK (status <> 'failed' OR reason_code <> '')"
     ") STRICT;"
-    "CREATE INDEX trial_by_kind ON trial (study, kind);"
+    "CREATE INDEX trial_by_time ON trial (study, kind, stored_utc);"
     "CREATE INDEX trial_by_median ON trial (study, kind, median_ms) WHERE status = 'ok';"
     "CREATE INDEX trial_by_plan ON trial (study, plan) WHERE plan IS NOT NULL;"
     "CREATE INDEX trial_by_status ON trial (study, status, plan) WHERE status <> 'ok';"
@@ -118,36 +124,7 @@ static const char create_all[] =
     "  PRIMARY KEY (trial, round)"
     ") STRICT, WITHOUT ROWID;"
 
-    "CREATE TABLE model ("
-    "  id INTEGER PRIMARY KEY,"
-    "  study INTEGER REFERENCES study (id),"
-    "  name TEXT NOT NULL,"
-    "  kind TEXT NOT NULL,"
-    "  features_version INTEGER NOT NULL,"
-    "  data_hash TEXT NOT NULL,"
-    "  seed INTEGER NOT NULL,"
-    "  quantile REAL,"
-    "  threshold_ms REAL,"
-    "  bytes BLOB NOT NULL,"
-    "  report TEXT NOT NULL,"
-    "  trained_utc TEXT NOT NULL"
-    ") STRICT;"
-    "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name, kind);";
-
-static const char add_conditions[] =
-    "ALTER TABLE trial ADD COLUMN conditions TEXT NOT NULL DEFAULT '';";
-
-static const char rename_ranges[] = "UPDATE study SET init = 'wide' WHERE init = 'notes';";
-
-/* Trials in the order of time, whatever order merging stored them in; counts that a list of studies
- * can read where counting would walk all trials. */
-static const char count_trials[] =
-    "DROP INDEX trial_by_kind;"
-    "CREATE INDEX trial_by_time ON trial (study, kind, stored_utc);"
-    "ALTER TABLE study ADD COLUMN trials INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE study ADD COLUMN plans INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE study SET trials = (SELECT count(*) FROM trial WHERE study = study.id),"
-    "  plans = (SELECT count(*) FROM trial WHERE study = study.id AND kind = 'plan');"
+    /* counts that a list of studies can read where counting would walk all trials */
     "CREATE TRIGGER trial_added AFTER INSERT ON trial BEGIN"
     "  UPDATE study SET trials = trials + 1, plans = plans + (NEW.kind = 'plan')"
     "  WHERE id = NEW.study; END;"
@@ -155,48 +132,28 @@ static const char count_trials[] =
     "  UPDATE study SET trials = trials - 1, plans = plans - (OLD.kind = 'plan')"
     "  WHERE id = OLD.study; END;";
 
-/* The tables stay as they are.  From here on pages have checksums, which db_open() gives them: a
- * fuseplan of an earlier version, which would not renew them, is kept out by the number. */
-static const char checksums[] = "";
+/* Failures that gave way to a later trial of the same plan or schedule, and models. */
+static const char create_rest[] =
+    "CREATE TABLE failure ("
+    "  id INTEGER PRIMARY KEY,"
+    "  study INTEGER NOT NULL REFERENCES study (id),"
+    "  search TEXT REFERENCES search (id),"
+    "  kind TEXT NOT NULL CHECK (kind IN ('segment', 'plan')),"
+    "  plan INTEGER REFERENCES plan (value),"
+    "  schedule INTEGER REFERENCES schedule (id),"
+    "  reason_code TEXT NOT NULL,"
+    "  reason TEXT NOT NULL,"
+    "  build_s REAL,"
+    "  verify_s REAL,"
+    "  time_s REAL,"
+    "  relative_error REAL,"
+    "  conditions TEXT NOT NULL,"
+    "  stored_utc TEXT NOT NULL,"
+    "  CHECK ((kind = 'segment') = (plan IS NULL)),"
+    "  CHECK ((kind = 'segment') = (schedule IS NOT NULL))"
+    ") STRICT;"
+    "CREATE INDEX failure_by_study ON failure (study, stored_utc);"
 
-/* Failures that gave way to a later trial of the same plan or schedule. */
-static const char keep_failures[] = "CREATE TABLE failure ("
-                                    "  id INTEGER PRIMARY KEY,"
-                                    "  study INTEGER NOT NULL REFERENCES study (id),"
-                                    "  search TEXT REFERENCES search (id),"
-                                    "  kind TEXT NOT NULL CHECK (kind IN ('segment', 'plan')),"
-                                    "  plan INTEGER REFERENCES plan (value),"
-                                    "  schedule INTEGER REFERENCES schedule (id),"
-                                    "  reason_code TEXT NOT NULL,"
-                                    "  reason TEXT NOT NULL,"
-                                    "  build_s REAL,"
-                                    "  verify_s REAL,"
-                                    "  time_s REAL,"
-                                    "  relative_error REAL,"
-                                    "  conditions TEXT NOT NULL,"
-                                    "  stored_utc TEXT NOT NULL,"
-                                    "  CHECK ((kind = 'segment') = (plan IS NULL)),"
-                                    "  CHECK ((kind = 'segment') = (schedule IS NOT NULL))"
-                                    ") STRICT;"
-                                    "CREATE INDEX failure_by_study ON failure (study, stored_utc);";
-
-/* A finalist runs with and without padding, and the faster way is stored. */
-static const char add_packed[] = "ALTER TABLE trial ADD COLUMN packed INTEGER NOT NULL DEFAULT 0"
-                                 "  CHECK (packed IN (0, 1) AND (packed = 0 OR kind = 'final'));";
-
-/* All trials may be packed.  A new column, as SQLite changes no condition of one. */
-static const char pack_all[] = "ALTER TABLE trial ADD COLUMN now_packed INTEGER NOT NULL DEFAULT 0"
-                               "  CHECK (now_packed IN (0, 1));"
-                               "UPDATE trial SET now_packed = packed;"
-                               "ALTER TABLE trial DROP COLUMN packed;"
-                               "ALTER TABLE trial RENAME COLUMN now_packed TO packed;";
-
-/* A model is what it is trained from.  Of a study that is in the database already; which features
- * it saw was in its bytes, and it gets the default ones.  What files held was not kept, so that
- * their models are trained again by hand. */
-static const char retrain_models[] =
-    "DROP INDEX model_by_name;"
-    "ALTER TABLE model RENAME TO stored_model;"
     "CREATE TABLE model ("
     "  id INTEGER PRIMARY KEY,"
     "  study INTEGER REFERENCES study (id),"
@@ -209,14 +166,7 @@ static const char retrain_models[] =
     "  trained_utc TEXT NOT NULL,"
     "  CHECK ((study IS NULL) = (rows <> ''))"
     ") STRICT;"
-    "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name);"
-    "INSERT OR IGNORE INTO model SELECT id, study, name, 1, seed, coalesce(quantile, 0.1), '',"
-    "  report, trained_utc FROM stored_model WHERE study IS NOT NULL;"
-    "DROP TABLE stored_model;";
-
-/* Every workload before was a layer of BERT. */
-static const char add_chain[] =
-    "ALTER TABLE workload ADD COLUMN chain TEXT NOT NULL DEFAULT 'bert';";
+    "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name);";
 
 /* Plans of several precisions are plans of one study.  Those before had fp16 alone. */
 static const char add_precision[] =
@@ -227,10 +177,8 @@ static const char add_precision[] =
     "DROP INDEX trial_of_plan;"
     "CREATE UNIQUE INDEX trial_of_plan ON trial (study, plan, precision) WHERE kind = 'plan';";
 
-const char *const schema_migrations[] = {
-    create_all, add_conditions, rename_ranges,  count_trials, checksums,    keep_failures,
-    add_packed, pack_all,       retrain_models, add_chain,    add_precision};
-const int schema_version = ARRAY_LEN(schema_migrations);
+const char *const schema_migrations[] = {create_trials, create_rest, add_precision};
+const int schema_version = SCHEMA_FIRST + ARRAY_LEN(schema_migrations) - 1;
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)
 {
@@ -262,34 +210,34 @@ static int check_references(sqlite3 *handle, const char *path, struct status *st
     return 0;
 }
 
-static int apply(sqlite3 *handle, const char *path, const char *const *migrations, int count,
-                 struct status *st)
+static int apply(sqlite3 *handle, const char *path, const char *const *migrations, int first,
+                 int last, struct status *st)
 {
     /* Read inside the transaction: another process may have migrated before it began. */
     int version = 0;
     int result = sqlite3_exec(handle, "PRAGMA user_version", keep_int, &version, NULL);
     if (result != SQLITE_OK)
         return db_fail(handle, path, result, st);
-    for (int v = version; v < count; v++)
-        if (run(handle, path, migrations[v], st) != 0)
-            return status_prefix(st, "cannot migrate from schema version %d to %d", v, v + 1);
+    for (int v = version == 0 ? first : version + 1; v <= last; v++)
+        if (run(handle, path, migrations[v - first], st) != 0)
+            return status_prefix(st, "cannot migrate to schema version %d", v);
 
     char marks[96];
     snprintf(marks, sizeof(marks), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-             DB_APPLICATION_ID, version > count ? version : count);
+             DB_APPLICATION_ID, version > last ? version : last);
     if (run(handle, path, marks, st) != 0)
         return -1;
     return check_references(handle, path, st);
 }
 
-int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
-                   struct status *st)
+int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int first,
+                   int last, struct status *st)
 {
     /* Off, so that a migration may rebuild a table that others refer to.  SQLite ignores this
      * pragma inside a transaction. */
     if (run(handle, path, "PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE", st) != 0)
         return -1;
-    int result = apply(handle, path, migrations, count, st);
+    int result = apply(handle, path, migrations, first, last, st);
     if (result == 0)
         result = run(handle, path, "COMMIT", st);
     if (sqlite3_get_autocommit(handle) == 0)

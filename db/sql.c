@@ -268,15 +268,6 @@ const char *column_text(const struct query *q, int column)
     return text != NULL ? (const char *)text : "";
 }
 
-const char *db_escaped(struct db *db, const char *text)
-{
-    if (utf8_is_plain(text))
-        return text;
-    buf_reset(&db->escaped);
-    utf8_escape(text, &db->escaped);
-    return db->escaped.ptr;
-}
-
 int db_begin_read(struct db *db, struct status *st)
 {
     struct query q = query_start(db, SQL_BEGIN_READ);

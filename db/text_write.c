@@ -4,11 +4,10 @@
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* Appends a JSON string.  An earlier version stored compilers' messages in any encoding. */
+/* Appends a JSON string. */
 static void add_string(const char *text, struct buf *out)
 {
-    SCOPED char *mended = utf8_mend(mem_strdup(text));
-    json_auto_t *string = json_string(mended);
+    json_auto_t *string = json_string(text);
     SCOPED char *dumped = json_dumps(string, JSON_ENCODE_ANY);
     buf_adds(out, dumped);
 }

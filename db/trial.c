@@ -237,7 +237,6 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
                              .status = trial_status_from_name(column_text(q, 3)),
                              .strategy = column_text(q, 22)};
     text_fields_read(q, 4, &text_trial, out);
-    out->reason = db_escaped(q->db, out->reason);
     const char *what = contradiction(q, out);
     if (what == NULL)
         return 0;

@@ -26,10 +26,9 @@ static void replace(char **text, char *by)
     *text = by;
 }
 
-/* An earlier version stored what compilers wrote in any encoding. */
 char *trial_reason(const struct db_trial *row)
 {
-    return utf8_mend(buf_text("%s: %s", row->reason_code, row->reason));
+    return buf_text("%s: %s", row->reason_code, row->reason);
 }
 
 struct interval row_us(const struct db_trial *row)

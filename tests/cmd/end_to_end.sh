@@ -226,7 +226,7 @@ END
 
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
-  change old.db "PRAGMA user_version = 1"
-  refused 1 'schema version 1, .* any command that stores' fuseplan query $workload --db old.db
+  change old.db "PRAGMA user_version = 10"
+  refused 1 'schema version 10, .* any command that stores' fuseplan query $workload --db old.db
 }
 echo "all well"

@@ -131,8 +131,9 @@ static const struct {
     {"PRAGMA application_id = 252006674; CREATE TABLE t (x)", false, "another application"},
     {"PRAGMA user_version = 1", false, "another application"},
     {"PRAGMA user_version = 99", true, "version 99, from a newer fuseplan"},
-    {"PRAGMA user_version = 0", true, "version 0, which no fuseplan stores; expected 1 to"},
-    {"PRAGMA user_version = -1", true, "version -1, which no fuseplan stores; expected 1 to"},
+    {"PRAGMA user_version = 0", true, "version 0; expected 10 to"},
+    {"PRAGMA user_version = 9", true, "version 9; expected 10 to"},
+    {"PRAGMA user_version = -1", true, "version -1; expected 10 to"},
 };
 
 TEST_LOOP(file_of_another_kind_or_version_is_refused, 0, ARRAY_LEN(files))

@@ -146,12 +146,12 @@ TEST(change_by_another_program_is_told_and_vacuum_mends_it)
     db_close(db);
 }
 
-TEST(older_database_gets_checksums)
+TEST(database_without_checksums_gets_them)
 {
     struct db *db;
     sqlite3 *plain;
     ck_assert_int_eq(sqlite3_open(test_path("t.db"), &plain), SQLITE_OK);
-    OK(schema_migrate(plain, "t.db", schema_migrations, 4, &st));
+    OK(schema_migrate(plain, "t.db", schema_migrations, SCHEMA_FIRST, schema_version, &st));
     exec_sql(plain, "INSERT INTO plan VALUES (43690, '0 1')");
     sqlite3_close(plain);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));

@@ -102,36 +102,24 @@ TEST_LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted))
     ck_assert_int_ge(problems, 1);
 }
 
-static int keep_reason(void *ctx, const struct db_trial *t)
-{
-    buf_adds(ctx, t->reason);
-    return 0;
-}
-
-/* A compiler may say anything: what is stored, and what an earlier version stored, has
- * no escape. */
+/* A compiler may say anything: what is stored has no escape, and another program's is refused. */
 TEST(control_characters_are_escaped)
 {
-    static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";
     int64_t study;
     SCOPED_BUF found = BUF_INIT;
-    struct db_time time;
     struct db_study read;
     struct db_target target = a_target;
     target.device = "\x1b]0;a processor";
     SCOPED_BY(db_close_at) struct db *db = open_named("t.db", &study);
     OK(db_study(db, &a_workload, &target, "1", &study, &st));
     struct db_trial failed = failed_trial(50, "wrong");
-    failed.reason = said;
+    failed.reason = "\x1b[31mred\x9b\n";
     OK(db_trial_add(db, study, &failed, &st));
     expect_sql(db->handle, 1, "SELECT count(*) FROM trial WHERE reason = '\\x1b[31mred\\x9b\\n'");
     expect_sql(db->handle, 1, "SELECT count(*) FROM target WHERE device = '\\x1b]0;a processor'");
     plant("UPDATE trial SET reason = CAST(x'1b5b33316d7265649b0a' AS TEXT)");
-    OK(db_trials(db, study, DB_TRIAL_PLAN, keep_reason, &found, &st));
-    ck_assert_str_eq(found.ptr, escaped);
-    ck_assert_int_eq(db_time(db, study, 50, "", &time, &st), 1);
-    ck_assert_str_eq(time.reason, escaped);
-    db_time_release(&time);
+    FAILS(db_trials(db, study, DB_TRIAL_PLAN, NULL, NULL, &st), STATUS_DATABASE,
+          "control characters");
     plant("UPDATE target SET device = CAST(x'1b' AS TEXT) WHERE id = 2");
     FAILS(db_study_read(db, study, &found, &read, &st), STATUS_DATABASE, "control characters");
 }
