@@ -27,7 +27,7 @@ const struct command cmd_generate = {
         "With --lengths or --avg-seq-len rows of padding are not computed.\n"
         "With --precision the GEMMs named have operands of e4m3, with the scales that 'fuseplan\n"
         "bench' takes for the same inputs; they follow from a layer, which takes seconds.\n"
-        "A new directory appears as a whole or not at all.\n"
+        "Files come into the directory once all are written.\n"
         "An earlier output is replaced, unless there are other files in it or files changed "
         "since;\n"
         "--force keeps the former and replaces the latter.  'make -C DIR' builds the program and\n"
