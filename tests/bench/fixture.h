@@ -178,7 +178,7 @@ static inline void write_faulty_compiler(const char *dir)
                  "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
                  "    mv \"$src.new\" \"$src\"\n"
                  "fi\n"
-                 "exec cc \"$@\" -O1\n");
+                 "exec cc \"$@\" -O0\n");
 }
 
 #endif

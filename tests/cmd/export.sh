@@ -14,10 +14,10 @@ fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --pac
 if [ "$part" = written ]; then
   if [ "$(uname -m)" = x86_64 ]; then
     fuseplan export "$value" --target cpu -b 1 -s 8 -H 2 -W 8 --arch x86-64-v3 -q -o moves
-    make -n -C moves | grep -q -- '-march=x86-64-v3 ' || fail "the Makefile has not the processors of --arch"
-    make -n -C moves ARCH=x86-64-v2 | grep -q -- '-march=x86-64-v2 ' || fail "the Makefile takes no ARCH"
+    MAKEFLAGS='' make -n -C moves | grep -q -- '-march=x86-64-v3 ' || fail "the Makefile has not the processors of --arch"
+    MAKEFLAGS='' make -n -C moves ARCH=x86-64-v2 | grep -q -- '-march=x86-64-v2 ' || fail "the Makefile takes no ARCH"
     grep -q '^  set(FUSEPLAN_ARCH x86-64-v3)' moves/CMakeLists.txt || fail "CMake has not the processors of --arch"
-    make -n -C packed | grep -q -- '-march=native ' || fail "without --arch a library is for another machine"
+    MAKEFLAGS='' make -n -C packed | grep -q -- '-march=native ' || fail "without --arch a library is for another machine"
     grep -q "'make ARCH=" packed/Makefile || fail "the Makefile does not say how to change the processors"
   fi
   OMP_WAIT_POLICY=passive library/example >out 2>said
@@ -234,14 +234,14 @@ c++ $flags -Wall -Wextra -Ilibrary -o use_cc use.cc library/weights*.o library/s
 arch=native
 [ "$(uname -m)" != x86_64 ] || arch=x86-64-v2
 fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 --arch $arch -q --name sizes -o sizes
-make -s -j 2 -C sizes libsizes.a CFLAGS='-O0 -march=native -fopenmp'
+make -s -j 2 -C sizes libsizes.a
 cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopenblas -lm
 ./plans || fail "plans of several sizes"
 # In its Python file HuggingFace's names stay.
 grep -q 'model.encoder = Encoder(model' sizes/sizes.py || fail "sizes.py replaces no encoder"
 grep -q '_space = "sizes_" + _hash_library()' sizes/sizes.py || fail "sizes.py: the operator's name"
 if python=$("$source/tests/cmd/find_numpy.sh"); then
-  make -s -C sizes libsizes.so CFLAGS='-O0 -march=native -fopenmp'
+  make -s -C sizes libsizes.so
   "$python" -B "$source/tests/cmd/arrays.py" sizes || fail "sizes.py with NumPy"
 else
   echo "skipped: no python3 has numpy, which Debian's python3-numpy installs"

@@ -25,9 +25,6 @@ run=$(sed -n "s/^fuseplan: '\(.*\)' runs it; 'library\/encoder.h' and 'library\/
 [ -n "$run" ] || fail "no command runs the library: $(cat said)"
 $run >out || fail "$run"
 
-# What follows needs no fast code.
-# shellcheck disable=SC2090 # make reads the backslashes
-export MAKEFLAGS="CC=$root/cached\ cc CFLAGS=-O0\ -march=native\ -fopenmp"
 echo "several sizes, in the place of it"
 expect 0 $ship --model bert -b 1,2 -s 8 -o library
 [ "$(grep -c '^ *[12]  *8  *\(unfused\|best\|library\) ' out)" -eq 6 ] || fail "rows: $(cat out)"

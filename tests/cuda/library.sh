@@ -3,20 +3,8 @@
 # The library RUNTIME stands in for CUDA's runtime, and its kernels are the oracle's operators.  FLAG: of
 # compilers, the sanitizers that RUNTIME was built with.
 set -eu
-PATH=$(cd "$(dirname "$1")" && pwd):$PATH
 source=$2 runtime=$3 sanitize=${4:--g0}
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-cd "$root"
-ln -s "$source/tests/cached.sh" cached
-export MAKEFLAGS="CC=$root/cached\ cc"
-export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
-
+. "$source/tests/cmd/suite.sh"
 . "$source/tests/cuda/build.sh"
 
 # cuBLASLt runs operators 0, 7-8 and 12-13
@@ -82,7 +70,7 @@ other_chain() {
   chain/run || fail "graphs of calls of $FAKE_CHAIN"
   # shellcheck disable=SC2086
   fuseplan export "$value" --target cpu $workload "$@" -q -o cpu_chain
-  make -s -j 2 -C cpu_chain libencoder.a CFLAGS='-O0 -march=native -fopenmp'
+  make -s -j 2 -C cpu_chain libencoder.a
   cc -std=gnu17 -O1 -fopenmp -Icpu_chain -o cpu_chain/run "$source/tests/cmd/library.c" cpu_chain/libencoder.a \
     -lopenblas -lm -pthread
   cpu_chain/run x || fail "the library of the CPU of $FAKE_CHAIN"
@@ -103,7 +91,7 @@ grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fai
 # The same inputs by the CPU's library.
 # shellcheck disable=SC2086
 fuseplan export "$value" --target cpu $workload -q -o cpu
-make -s -j 2 -C cpu libencoder.a CFLAGS='-O0 -march=native -fopenmp'
+make -s -j 2 -C cpu libencoder.a
 cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
 cpu/run x || fail "the library of the CPU"
 cmp -s x y && fail "two targets give the same bits: nothing was compared"

@@ -136,15 +136,15 @@ class Lane:
 
     def __init__(self, program, root, name):
         self.program, self.dir, self.process, self.runs = program, os.path.join(root, name), None, 0
-        self.compiler, self.shares_binaries = None, False
+        self.compiler = None
         for made in ('cache/binaries', 'tmp', 'locks'):
             os.makedirs(self.path(made))
         binaries = os.environ.get('FUSEPLAN_TEST_BINARIES')
         if binaries:  # what suites have compiled; links, not copies: a lane may remove them, never change them
             try:
-                for entry in os.listdir(binaries):
-                    os.link(os.path.join(binaries, entry), self.path('cache/binaries/' + entry))
-                self.shares_binaries = True
+                for entry in os.scandir(binaries):
+                    if entry.is_file():
+                        os.link(entry.path, self.path('cache/binaries/' + entry.name))
             except OSError:
                 pass  # another file system: then it compiles its own
 
@@ -170,9 +170,7 @@ class Lane:
 
     def start(self, arguments, limit=None):
         """Starts fuseplan with little of a resource.  It dies with this program."""
-        compiler = self.compiler or 'cc'
-        if self.compiler or not self.shares_binaries:
-            compiler += ' -O0 -g0'  # soon done
+        compiler = (self.compiler or 'cc') + ' -O0 -g0'  # soon done
         env = dict(os.environ, FUSEPLAN_DB=self.path('../results.db'), FUSEPLAN_CACHE=self.path('cache'),
                    FUSEPLAN_LOCK_DIR=self.path('locks'), FUSEPLAN_CC=compiler, TMPDIR=self.path('tmp'),
                    FUSEPLAN_CONFIG='off', OMP_WAIT_POLICY='passive')
