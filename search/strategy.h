@@ -120,8 +120,12 @@ struct search_options {
     const volatile sig_atomic_t *stop;
 };
 
-/* STOP_DONE: it only timed plans that are known. */
-/* clang-format off */
-enum search_stop { STOP_BUDGET, STOP_TIME, STOP_CONVERGED, STOP_SPACE, STOP_INTERRUPTED, STOP_DONE, STOP_COUNT };
-/* clang-format on */
+enum search_stop {
+    STOP_BUDGET,
+    STOP_TIME,
+    STOP_CONVERGED,
+    STOP_SPACE,
+    STOP_INTERRUPTED,
+    STOP_COUNT
+};
 extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */
