@@ -55,11 +55,26 @@ build sizes "$source/tests/cuda/sizes.c"
 sizes/run >out || fail "sizes: $(cat out)"
 grep -q '^4 plans' out || fail "sizes: $(cat out)"
 
+# as_on_cpu OUTPUT OPTION...: that the CPU's library computes nearly the same of the same inputs, which has no sanitizers.
+as_on_cpu() {
+  [ "$sanitize" = -g0 ] || return 0
+  output=$1
+  shift
+  # shellcheck disable=SC2086
+  fuseplan export "$value" --target cpu $workload "$@" -q -o cpu
+  make -s -j 2 -C cpu libencoder.a
+  cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
+  cpu/run x || fail "the library of the CPU: $*"
+  cmp -s x "$output" && fail "two targets give the same bits: nothing was compared"
+  "$source/tests/cmd/near.sh" x "$output" 1e-5 || fail "the targets differ: $*"
+  rm -r cpu
+}
+
 # other_chain NAME OPTION...: layers of another chain, packed or not, as the CPU's library runs them.
 other_chain() {
   export FAKE_CHAIN="$1"
   shift
-  rm -rf chain chain--packed cpu_chain
+  rm -rf chain chain--packed
   for packed in '' --packed; do
     # shellcheck disable=SC2086
     fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload "$@" $packed -q -o "chain$packed"
@@ -68,13 +83,7 @@ other_chain() {
   done
   build chain "$source/tests/cuda/graphs.c"
   chain/run || fail "graphs of calls of $FAKE_CHAIN"
-  # shellcheck disable=SC2086
-  fuseplan export "$value" --target cpu $workload "$@" -q -o cpu_chain
-  make -s -j 2 -C cpu_chain libencoder.a
-  cc -std=gnu17 -O1 -fopenmp -Icpu_chain -o cpu_chain/run "$source/tests/cmd/library.c" cpu_chain/libencoder.a \
-    -lopenblas -lm -pthread
-  cpu_chain/run x || fail "the library of the CPU of $FAKE_CHAIN"
-  "$source/tests/cmd/near.sh" x c 1e-5 || fail "the targets differ for $FAKE_CHAIN"
+  as_on_cpu c "$@"
   "$source/tests/cmd/near.sh" c c--packed 1e-6 || fail "the packed library gives another result for $FAKE_CHAIN"
   unset FAKE_CHAIN
 }
@@ -88,14 +97,7 @@ build cuda example
 cuda/run >out
 grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 
-# The same inputs by the CPU's library.
-# shellcheck disable=SC2086
-fuseplan export "$value" --target cpu $workload -q -o cpu
-make -s -j 2 -C cpu libencoder.a
-cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
-cpu/run x || fail "the library of the CPU"
-cmp -s x y && fail "two targets give the same bits: nothing was compared"
-"$source/tests/cmd/near.sh" x y 1e-5 || fail "the targets differ"
+as_on_cpu y
 
 # Packed, products run on real tokens, and kernels read from the device how many there are.
 # shellcheck disable=SC2086

@@ -2,11 +2,7 @@
 #include "search/study_int.h"
 #include "tests/suite.h"
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SEEDS = 3 }; /* each takes five times as long, and none finds other errors of memory */
-#else
 enum { SEEDS = 8 };
-#endif
 
 static struct made_up space;
 

@@ -66,12 +66,6 @@ here
 $ generate 41115 -o -; ls
 exit 2
 ! fuseplan generate: --output: standard output takes one file, and these are several; name a directory
-=== generate presets
-## A GPU runs every preset, whatever the size of its heads.
-$ presets=$(fuseplan query -b 1 -s 4 --preset none 2>&1 | sed 's/.*expected //; s/,//g; s/ or / /')
-$ for preset in $presets; do
->   fuseplan generate 32768 -b 1 -s 64 --preset $preset --target cuda --arch sm_90a -q -o g --force || echo $preset
-> done
 === generate arch
 ## Needs neither GPU nor compiler: what is compiled for is in the Makefile and the manifest.
 $ gen() { fuseplan generate 5 -b 1 -s 4 -W 16 --target cuda -q -o g "$@"; echo $?; }
