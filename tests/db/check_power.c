@@ -4,7 +4,12 @@
  * the writes. */
 #include "tests/db/fixture.h"
 
-enum { TRIALS = 12, FILES = 3, OPEN_MOST = 8, SHUFFLES = 1 };
+enum { TRIALS = 12, FILES = 3, OPEN_MOST = 8 };
+#ifdef __SANITIZE_ADDRESS__
+enum { APART = 4 }; /* cuts that are looked at: the others run the same code */
+#else
+enum { APART = 1 };
+#endif
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -183,8 +188,10 @@ static void write_disk(const struct disk *d, const char *path)
 /* Opens what the disk holds, as a search would. */
 static void check_disk(const struct disk *d, int cut, int least)
 {
-    SCOPED_BY(db_close_at) struct db *db;
+    SCOPED_BY(db_close_at) struct db *db = NULL;
     const char *path = test_path("cut.db");
+    if (cut % APART != 0)
+        return;
     write_disk(d, path);
     st = STATUS_INIT;
     int result = db_open(path, DB_WRITE, &db, &st);
@@ -252,9 +259,9 @@ static int commits_synced(int cut)
 }
 
 /* A disk that writes in any order: of what no sync has followed, any write may be missing. */
-TEST_LOOP(unsynced_writes_may_be_missing, 0, SHUFFLES)
+TEST(unsynced_writes_may_be_missing)
 {
-    struct rng rng = {.state = splitmix64((uint64_t)_i)};
+    struct rng rng = {.state = splitmix64(0)};
     record();
     for (int cut = 0; cut < event_count; cut++) {
         if (events[cut].action != WRITE)
