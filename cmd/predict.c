@@ -120,44 +120,56 @@ static int predict(const struct options *o, const struct asked *a, struct model 
     return 0;
 }
 
-/* Says which model is missing and what makes it. */
-static int refuse_model(const struct options *o, const struct session *s, bool workload,
-                        struct status *st)
+static int refuse_few(const struct session *s, struct status *st)
 {
     SCOPED_BUF text = BUF_INIT;
-    if (!workload) {
-        buf_add_word(&text, o->name);
-        return status_set(st, STATUS_NOT_FOUND,
-                          "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
-                          "makes one",
-                          o->name, db_path(s->db), text.ptr);
-    }
     workload_text(&s->workload, &text);
     return status_set(
         st, STATUS_NOT_FOUND,
-        "there is no model of %s on %s in '%s'; 'fuseplan search' or 'fuseplan train' of this "
-        "workload makes one",
+        "there are too few plans of %s on %s in '%s' to learn from; 'fuseplan search' "
+        "of this workload measures more",
         text.ptr, target_names[s->target.kind], db_path(s->db));
 }
 
-/* A workload's own model, with the segment times that it sees; else that of --name. */
-static int fetch(const struct options *o, bool workload, struct session *s, struct model **model,
-                 struct segment_times *times, struct status *st)
+/* A workload's own model, with the segment times that it sees. */
+static int train_workload(const struct options *o, struct session *s, struct model **model,
+                          struct segment_times *times, struct status *st)
 {
-    struct status missing = STATUS_INIT;
-    if ((workload ? session_open_study(o, DB_READ, SCOPE_STORED, s, st)
-                  : db_open(o->db, DB_READ, &s->db, st)) != 0)
+    const struct model_options options = {.seed = o->seed, .quantile = o->quantile};
+    struct learned learned;
+    struct status why = STATUS_INIT;
+    if (session_open_study(o, DB_READ, SCOPE_STORED, s, st) != 0)
         return -1;
     struct build_target build = target_build(s->target, &s->workload);
-    if (workload && study_segments(s->db, s->study, &build, times, st) != 0)
+    int result = study_learn(s->db, s->study, &build, &options, false, times, &learned, &why);
+    *model = learned.model;
+    if (why.code == STATUS_MODEL && learned.report.count < 2)
+        return refuse_few(s, st);
+    *st = why;
+    return result;
+}
+
+/* That of --name. */
+static int fetch(const struct options *o, struct session *s, struct model **model,
+                 struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    SCOPED_BUF name = BUF_INIT;
+    if (options_has(o, OPT(QUANTILE)))
+        return status_set(st, STATUS_USAGE,
+                          "--quantile is of a workload's model; that of a file has the one of "
+                          "'fuseplan train'");
+    if (db_open(o->db, DB_READ, &s->db, st) != 0)
         return -1;
-    if (model_fetch(s->db, s->study, workload ? STUDY_MODEL : o->name, workload ? times : NULL,
-                    model, &missing) == 0)
-        return 0;
+    int result = model_fetch(s->db, o->name, model, &missing);
+    buf_add_word(&name, o->name);
     if (missing.code == STATUS_NOT_FOUND)
-        return refuse_model(o, s, workload, st);
+        return status_set(st, STATUS_NOT_FOUND,
+                          "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
+                          "makes one",
+                          o->name, db_path(s->db), name.ptr);
     *st = missing;
-    return -1;
+    return result;
 }
 
 static int run(const struct options *o, struct status *st)
@@ -169,7 +181,7 @@ static int run(const struct options *o, struct status *st)
     bool workload;
     int result = -1;
     if (model_of_workload(o, &workload, st) == 0 && parse_values(o, workload, &asked, st) == 0 &&
-        fetch(o, workload, &s, &model, &times, st) == 0)
+        (workload ? train_workload(o, &s, &model, &times, st) : fetch(o, &s, &model, st)) == 0)
         result = predict(o, &asked, model, workload ? &times : NULL, st);
     free(asked.values);
     free(asked.plans);
@@ -185,14 +197,14 @@ const struct command cmd_predict = {
     .name = "predict",
     .operands = "VALUE...",
     .summary = "Predict the time of plans with a trained model",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(NAME) | OPT(TOP) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(NAME) | OPT(QUANTILE) | OPT(TOP) | OPT(DB),
     .exits = EXITS_NO_RESULT,
     .about =
         "Prints one line for each value: predicted milliseconds, then 1 if high performance is\n"
         "expected, else 0.  A VALUE may be a range lo..hi, all or, with a workload, best.\n"
         "--top N prints the N plans of these with the lowest predicted times, each line with its\n"
-        "value first.  With a workload, predicts by the\n"
-        "model that its searches train; without one, by the model of 'fuseplan train --data'.",
+        "value first.  With a workload, predicts by a model of the plans stored for it; without\n"
+        "one, by the model of 'fuseplan train --data'.",
     .examples = "fuseplan predict 41115 43690 -b 1 -s 128 -m causal\n"
                 "fuseplan predict 32768..49151 -b 1 -s 128 -m causal --format csv\n"
                 "fuseplan predict all -b 1 -s 128 -m causal --top 10\n"

@@ -21,7 +21,7 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     r->censored_trials = (int)b->plans_censored;
     r->space = plan_space(o->space[0], o->space[1], space);
     r->drift = 1;
-    r->model_spearman = r->seconds = NAN;
+    r->seconds = NAN;
     if (db_plan_values(s->db, s->study, mark_plan, stored, st) != 0)
         return -1;
     for (int i = 0; i < r->space; i++)

@@ -68,9 +68,9 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *trials =
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
-    json_t *model = json_pack(
-        "{so so so}", "spearman", json_number(r->model_spearman), "proposed", proposed_json(r),
-        "best_by", r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null());
+    json_t *model =
+        json_pack("{so so}", "proposed", proposed_json(r), "best_by",
+                  r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null());
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", json_text_or_null(r->unstable));
@@ -302,8 +302,6 @@ static void print_text(const struct options *o, const struct workload *w, enum t
     print_noise(r);
     if (options_has(o, OPT(VERBOSE)))
         print_signals(r);
-    if (options_has(o, OPT(VERBOSE)) && isfinite(r->model_spearman))
-        printf("%-12s rank correlation on held-out plans %.2f\n", "model", r->model_spearman);
     print_certainty(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);

@@ -34,17 +34,18 @@ static int train_file(const struct options *o, const struct model_options *optio
         model_data_parse(o->data, text.ptr, text.len, &data, st) != 0 ||
         db_open(o->db, DB_WRITE, &db, st) != 0)
         return -1;
-    return model_learn(db, 0, o->name, options, &data, NULL, out, st);
+    return model_learn(db, o->name, options, &data, out, st);
 }
 
 static int train_workload(const struct options *o, const struct model_options *options,
                           struct learned *out, struct status *st)
 {
     SCOPED_BY(session_close) struct session s;
-    if (session_open_study(o, DB_UPDATE, SCOPE_STORED, &s, st) != 0)
+    struct segment_times times;
+    if (session_open_study(o, DB_READ, SCOPE_STORED, &s, st) != 0)
         return -1;
     struct build_target build = target_build(s.target, &s.workload);
-    return study_learn(s.db, s.study, &build, options, out, st);
+    return study_learn(s.db, s.study, &build, options, true, &times, out, st);
 }
 
 static int run(const struct options *o, struct status *st)
@@ -60,21 +61,22 @@ static int run(const struct options *o, struct status *st)
                                    : "nothing to train on");
     if ((workload ? train_workload : train_file)(o, &options, &learned, st) != 0)
         return -1;
-    print(o, workload ? STUDY_MODEL : o->name, &learned);
+    print(o, workload ? "plans" : o->name, &learned);
     return EXIT_SUCCESS;
 }
 
 const struct command cmd_train = {
     .name = "train",
     .operands = "",
-    .summary = "Train the model of a workload, or one from a file of times",
+    .summary = "Train a model from a file of times, or judge that of a workload",
     .options =
         OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(DB) | OPT(EVENTS),
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about = "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
-             "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"
-             "(spearman), how much slower than the best the plan is that the model would choose\n"
-             "(regret), and the area under the classifier's curve (auc).",
+             "stored for it are the data, and the model is not: 'fuseplan predict' trains it.\n"
+             "Prints figures on held-out plans: rank correlation (spearman), how much slower than\n"
+             "the best the plan is that the model would choose (regret), and the area under the\n"
+             "classifier's curve (auc).",
     .examples = "fuseplan train --data docs/examples/times.txt\n"
                 "fuseplan train --data docs/examples/times.txt --name gpu --quantile 0.05\n"
                 "fuseplan train -b 1 -s 128 -m causal",

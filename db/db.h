@@ -320,24 +320,23 @@ typedef void db_forget_row(void *ctx, const struct db_listed *l, int64_t trials)
 int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, void *ctx,
               struct status *st);
 
-/* ---- model.c: trained models ----------------------------------------------------------------- */
+/* ---- model.c: models of files ---------------------------------------------------------------- */
 
 /* From what a model is trained, each time that it is asked. */
 struct db_model {
-    const char *name; /* unique within a study, or among the models of files (study 0) */
+    const char *name;
     uint64_t seed;
-    double quantile;    /* of "high performance" */
-    const char *rows;   /* plans and times as model_data_text() writes them; "": the study's */
-    const char *report; /* JSON: figures on held-out plans */
+    double quantile;  /* of "high performance" */
+    const char *rows; /* plans and times as model_data_text() writes them */
 };
 
-/* Stores a model in place of the one of its name.  study 0: trained from a file. */
-int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct status *st);
+/* Stores a model in place of the one of its name.  report: JSON, figures on held-out plans. */
+int db_model_put(struct db *db, const struct db_model *m, const char *report, struct status *st);
 
-/* Reads the model of a name, whose texts live in *texts, until that changes.  STATUS_NOT_FOUND if
+/* Reads the model of a name, whose rows live in *rows, until that changes.  STATUS_NOT_FOUND if
  * there is none. */
-int db_model_get(struct db *db, int64_t study, const char *name, struct buf *texts,
-                 struct db_model *out, struct status *st);
+int db_model_get(struct db *db, const char *name, struct buf *rows, struct db_model *out,
+                 struct status *st);
 
 /* ---- info.c: what is stored ------------------------------------------------------------------ */
 

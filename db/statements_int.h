@@ -236,12 +236,11 @@ X(FORGET_TARGETS, "DELETE FROM target WHERE id NOT IN (SELECT target FROM study)
 X(FAILED_COUNT, "SELECT count(*) FROM trial WHERE study = ? AND status <> 'ok'"
                 " AND status = 'failed'")
 X(MODEL_PUT, "INSERT INTO model (study, name, features, seed, quantile, report, trained_utc, rows)"
-             " VALUES (nullif(?, 0),?,1,?,?,?,?,?)"
+             " VALUES (NULL,?,1,?,?,?,?,?)"
              " ON CONFLICT (coalesce(study, 0), name) DO UPDATE SET features = 1,"
              " seed = excluded.seed, quantile = excluded.quantile, rows = excluded.rows,"
              " report = excluded.report, trained_utc = excluded.trained_utc")
-X(MODEL_GET, "SELECT seed, quantile, rows, report FROM model"
-             " WHERE coalesce(study, 0) = ? AND name = ?")
+X(MODEL_GET, "SELECT seed, quantile, rows FROM model WHERE coalesce(study, 0) = 0 AND name = ?")
 X(INFO, "SELECT (SELECT user_version FROM pragma_user_version),"
         " (SELECT page_count FROM pragma_page_count)"
         "  * (SELECT page_size FROM pragma_page_size),"

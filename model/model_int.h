@@ -13,7 +13,7 @@ int data_distinct(const struct model_data *data, struct model_data *out, struct 
  *
  * Only this file calls it, always with one thread a booster: hundreds of rows gain nothing from
  * more, sums have one order, a fork finds no thread pool, and no spinning thread disturbs what
- * another process measures.  Several may be trained at once, each by a thread of its own. */
+ * another process measures. */
 
 struct matrix {
     int rows, columns;

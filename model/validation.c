@@ -1,7 +1,5 @@
 #include "model/model_int.h"
 
-#include <pthread.h>
-
 struct scored {
     double score;
     int row;
@@ -46,23 +44,10 @@ struct held_out {
     double *ms, *high;
 };
 
-/* Of one fold. */
-struct fold_task {
-    const struct model_options *options;
-    const struct segment_times *times;
-    struct held_out *h;
-    int fold;
-    struct status st;
-    pthread_t thread;
-    bool apart; /* the thread runs it */
-};
-
 /* Trains on the plans outside the fold and predicts the plans in it. */
-static void *predict_fold(void *task)
+static int predict_fold(const struct model_options *options, struct held_out *h,
+                        const struct segment_times *times, int fold, struct status *st)
 {
-    struct fold_task *t = task;
-    struct held_out *h = t->h;
-    const int fold = t->fold;
     int count = h->data.count;
     SCOPED struct plan *plans = mem_alloc((size_t)count, sizeof(*plans));
     SCOPED double *ms = mem_alloc((size_t)count, sizeof(*ms));
@@ -74,38 +59,15 @@ static void *predict_fold(void *task)
             ms[rest.count++] = h->data.ms[i];
         }
     SCOPED_BY(model_free_at) struct model *m = NULL;
-    if (model_train(t->options, &rest, t->times, &m, &t->st) != 0 ||
-        model_predict(m, h->data.plans, count, t->times, ms, high, &t->st) != 0)
-        return NULL;
+    if (model_train(options, &rest, times, &m, st) != 0 ||
+        model_predict(m, h->data.plans, count, times, ms, high, st) != 0)
+        return -1;
     for (int i = 0; i < count; i++)
         if (h->fold[i] == fold) {
             h->ms[i] = ms[i];
             h->high[i] = high[i];
         }
-    return NULL;
-}
-
-/* All folds, each by a thread where there is room for one. */
-static int predict_folds(const struct model_options *options, struct held_out *h,
-                         const struct segment_times *times, int folds, struct status *st)
-{
-    SCOPED struct fold_task *tasks = mem_alloc((size_t)folds, sizeof(*tasks));
-    int result = 0;
-    for (int i = 0; i < folds; i++) {
-        struct fold_task *t = &tasks[i];
-        *t = (struct fold_task){.options = options, .times = times, .h = h, .fold = i};
-        t->apart = pthread_create(&t->thread, NULL, predict_fold, t) == 0;
-        if (!t->apart)
-            predict_fold(t);
-    }
-    for (int i = 0; i < folds; i++) {
-        const struct fold_task *t = &tasks[i];
-        if (t->apart)
-            pthread_join(t->thread, NULL);
-        if (t->st.code != STATUS_OK)
-            result = status_set(st, t->st.code, "%s", t->st.message);
-    }
-    return result;
+    return 0;
 }
 
 /* How much slower than the fastest plan the one predicted fastest is. */
@@ -165,7 +127,9 @@ int model_cross_validate(const struct model_options *options, const struct model
     h.fold = mem_alloc((size_t)count, sizeof(*h.fold));
     if (result == 0)
         deal(&h.data, folds, options->seed, h.fold);
-    if (result == 0 && (result = predict_folds(options, &h, times, folds, st)) == 0) {
+    for (int i = 0; i < folds && result == 0; i++)
+        result = predict_fold(options, &h, times, i, st);
+    if (result == 0) {
         *out = (struct model_report){
             .folds = folds,
             .count = count,

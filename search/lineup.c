@@ -92,7 +92,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     SCOPED struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
     int ran = rank(t, from, ranked);
     int most = ran < contest->fastest ? ran : contest->fastest, fastest = most;
-    double limit_s = contest->share * (t->end - learn_seconds(t) - t->clock());
+    double limit_s = contest->share * (t->end - t->clock());
     double round_s, left = limit_s - contest->share * bench_oracle_left_seconds(t->bench);
     out.items = mem_alloc((size_t)most + BESIDE_MAX, sizeof(*out.items));
     for (;; fastest--) {

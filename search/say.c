@@ -3,7 +3,6 @@
 static const char *const tune_phases[PHASE_COUNT] = {
     [PHASE_BASELINES] = "baselines", [PHASE_FAILURES] = "failures", [PHASE_SEGMENTS] = "segments",
     [PHASE_SCHEDULES] = "schedules", [PHASE_PLANS] = "plans",       [PHASE_FINALS] = "finals",
-    [PHASE_MODEL] = "model",
 };
 
 void tuner_say(const struct tuner *t, const char *fmt, ...)

@@ -79,29 +79,27 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
                    struct segment_times *out, struct status *st);
 
-/* What a model is trained from is stored, not its trees.  tune() names that of a study's own plans
- * STUDY_MODEL; models of files belong to study 0. */
-#define STUDY_MODEL "plans"
-
+/* A model is trained whenever it is asked: a workload's on the plans of its study.  Of a file the
+ * plans and times are stored, not trees. */
 struct learned {
     struct model *model;        /* owned */
-    struct model_report report; /* NaN if there are too few plans to hold some out */
+    struct model_report report; /* NaN if there are too few plans to hold some out, but for count */
 };
 
-/* Trains a model, judges it on held-out plans and stores it.  times may be null. */
-int model_learn(struct db *db, int64_t study, const char *name, const struct model_options *options,
-                const struct model_data *data, const struct segment_times *times,
-                struct learned *out, struct status *st);
+/* Trains a model on the plans of a file, judges it on held-out plans and stores it.  Release *out
+ * in any case. */
+int model_learn(struct db *db, const char *name, const struct model_options *options,
+                const struct model_data *data, struct learned *out, struct status *st);
 void learned_release(struct learned *l);
 
-/* Trains, judges and stores STUDY_MODEL on all plans of a study. */
+/* Trains one on all plans of a study, with their segments' times, which a prediction needs too.
+ * judge: also on held-out plans.  Release *out in any case. */
 int study_learn(struct db *db, int64_t study, const struct build_target *target,
-                const struct model_options *options, struct learned *out, struct status *st);
+                const struct model_options *options, bool judge, struct segment_times *times,
+                struct learned *out, struct status *st);
 
-/* Trains a stored model again: that of a study on all its plans, with their segments' times.
- * STATUS_NOT_FOUND if there is none of that name. */
-int model_fetch(struct db *db, int64_t study, const char *name, const struct segment_times *times,
-                struct model **out, struct status *st);
+/* The model of a file, trained again.  STATUS_NOT_FOUND if there is none of that name. */
+int model_fetch(struct db *db, const char *name, struct model **out, struct status *st);
 
 /* ---- top.c: the fastest plans known ---------------------------------------------------------- */
 

@@ -1,29 +1,5 @@
-/* The report of a search: the best plan, what was measured, and what a model learnt from it. */
+/* The report of a search: the best plan, and what was measured. */
 #include "search/tuner_int.h"
-
-/* ---- the model ------------------------------------------------------------------------------- */
-
-/* Trains on all plans, stores the model and fills the report's figure.  It stays unknown if there
- * are too few plans to learn from, if training would take too long, if there is no plan to predict,
- * or after an interrupt, as the user waits.  Training on a whole space takes half a minute. */
-static int learn_study(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
-                       struct status *st)
-{
-    if (stopped_by == STOP_INTERRUPTED || learn_seconds(t) == 0 ||
-        t->segments.precision != 0) /* a study has one model */
-        return 0;
-    SCOPED_BY(model_data_release) struct model_data data = training_of(&t->history);
-    struct model_options options = {.seed = t->o->search.seed, .quantile = t->o->search.quantile};
-    SCOPED_BY(learned_release) struct learned learned = {.report = {.spearman = NAN}};
-    if (data.count >= JUDGED_LEAST) {
-        tuner_step(t, PHASE_MODEL, 0, 0, NULL);
-        if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
-                        st) != 0)
-            return -1;
-    }
-    out->model_spearman = learned.report.spearman;
-    return 0;
-}
 
 /* ---- how sure the search is ------------------------------------------------------------------ */
 
@@ -112,7 +88,6 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .stopped_by = search_stop_names[stopped_by],
         .indistinct = history_indistinct(&t->history),
         .drift = anchor_drift(t),
-        .model_spearman = NAN,
     };
     for (int i = 0; i < t->history.count; i++) {
         const struct observation *o = &t->history.items[i];
@@ -120,7 +95,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         out->proposed[asked_for ? SIGNAL_NONE : o->by]++;
     }
     if (fill_counts(t, out, st) != 0 || fill_best(t, out, st) != 0 ||
-        learn_study(t, stopped_by, out, st) != 0 || fill_certainty(t, stopped_by, out, st) != 0) {
+        fill_certainty(t, stopped_by, out, st) != 0) {
         tune_report_release(out);
         return -1;
     }

@@ -61,7 +61,6 @@ struct tune_report {
     enum signal best_by;        /* what proposed the best plan */
     bool indistinct;            /* see history_indistinct() */
     double drift;               /* the machine's pace at the end over that at first; 1: as it was */
-    double model_spearman;      /* see struct model_report; NaN if unknown */
     struct certainty certainty;
 };
 

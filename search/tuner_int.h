@@ -92,7 +92,6 @@ enum tune_phase {
     PHASE_SCHEDULES,
     PHASE_PLANS,
     PHASE_FINALS,
-    PHASE_MODEL,
     PHASE_COUNT
 };
 
@@ -267,11 +266,6 @@ int finals_held(struct tuner *t, bool *out, struct status *st);
  * comparison of the fastest few hundred picks the finalists.  If a time limit cut an earlier
  * refining short, a search with more time repeats both. */
 int measure_finals(struct tuner *t, struct status *st);
-
-/* ---- learned.c ------------------------------------------------------------------------------ */
-
-/* About what training the report's model will take; 0 if report_fill() trains none. */
-double learn_seconds(const struct tuner *t);
 
 /* ---- summary.c ------------------------------------------------------------------------------- */
 

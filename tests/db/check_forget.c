@@ -17,9 +17,10 @@ static void setup(void)
     other.text = "other";
     OK(db_study(db, &other, &a_target, "2", &of_other, &st));
     fill(db, of_other);
-    struct db_model m = {.name = "m", .quantile = 0.1, .rows = "", .report = ""};
-    OK(db_model_put(db, of_protocol[1], &m, &st));
-    OK(db_model_put(db, of_other, &m, &st));
+    /* as version 0.2.0 stored */
+    exec_sql(db->handle, "INSERT INTO model (study, name, features, seed, quantile, report,"
+                         " trained_utc, rows) SELECT id, 'plans', 1, 0, 0.1, '{}',"
+                         " '2026-11-20T00:00:00.000Z', '' FROM study");
 }
 
 static void teardown(void)

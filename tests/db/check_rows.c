@@ -52,9 +52,9 @@ static struct db *open_full(void)
     OK(db_trial_add(db, study, &plan, &st));
     OK(db_trial_add(db, study, &final, &st));
     OK(db_trial_add(db, study, &segment, &st));
-    OK(db_model_put(db, study,
-                    &(struct db_model){.name = "m", .quantile = 0.1, .rows = "", .report = "{}"},
-                    &st));
+    OK(db_model_put(
+        db, &(struct db_model){.name = "m", .quantile = 0.1, .rows = "0101010101010101 1.5\n"},
+        "{}", &st));
     return db;
 }
 

@@ -137,8 +137,7 @@ TEST(slower_machine_makes_no_plan_hopeless)
     ck_assert_int_eq(read_back()->plans, 20);
 }
 
-/* It first compares what the interrupted search left, and at its end all that it has measured.  The
- * interrupted one, which is to end at once, trains no model. */
+/* It first compares what the interrupted search left, and at its end all that it has measured. */
 TEST(search_that_compares_twice)
 {
     options.search.budget = 40;
@@ -146,11 +145,9 @@ TEST(search_that_compares_twice)
     run();
     ck_assert_int_ge(read_back()->plans, 10);
     ck_assert_int_eq(read_back()->comparisons, 0);
-    ck_assert(isnan(report.model_spearman));
     fake.stop = 0;
     run();
     ck_assert_int_eq(read_back()->comparisons, 2);
-    ck_assert(!isnan(report.model_spearman));
 }
 
 /* Every call may be the last before a Ctrl-C. */

@@ -60,8 +60,13 @@ $ fuseplan predict all --db m.db --top 4 --format csv | wc -l
 $ known_db k.db
 3$ fuseplan predict 5 --db k.db
 ! fuseplan predict: there is no model 'default' in 'k.db'; 'fuseplan train --data FILE --name default' makes one
-3$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 128 -m causal
-! fuseplan predict: there is no model of b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal on cpu in 'k.db'; 'fuseplan search' or 'fuseplan train' of this workload makes one
+2$ fuseplan predict 5 --db k.db --quantile 0.2
+! fuseplan predict: --quantile is of a workload's model; that of a file has the one of 'fuseplan train'
+3$ fuseplan predict 5 --db k.db --target cpu -b 2 -s 64 -m strided:t=8 -H 8
+! fuseplan predict: there are too few plans of b=2 s=64 h=8 w=64 f=2048 l=12 eps=1e-05 dtype=fp32 lengths=full mask=strided:t=8 on cpu in 'k.db' to learn from; 'fuseplan search' of this workload measures more
+## That of a workload is trained on its plans.
+$ fuseplan predict 5 --db k.db --target cpu -b 1 -s 128 -m causal
+108.230 0
 === model damaged
 ## A model of a file is its rows, which another program changed.
 $ printf '0100010111011101 2\n1010001000001011 3\n' >times

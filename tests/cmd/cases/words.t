@@ -19,7 +19,7 @@
 !   bench        Build, verify and time plans side by side
 !   accuracy     Say what a model loses by fp16, bf16 and fp8, on its weights and real sentences
 !   replay       Judge strategies on recorded spaces
-!   train        Train the model of a workload, or one from a file of times
+!   train        Train a model from a file of times, or judge that of a workload
 !   predict      Predict the time of plans with a trained model
 !   sweep        Search a table of workloads, on several GPUs and hosts
 !   db           List, check, keep and move what is stored
