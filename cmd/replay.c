@@ -140,8 +140,8 @@ const struct command cmd_replay = {
     .exits = EXITS_INTERRUPTED,
     .more = help_strategies,
     .examples =
-        "fuseplan db export | fuseplan replay - --strategy guided,additive,random --budget 128\n"
+        "fuseplan db export | fuseplan replay - --strategy guided,annealing,random --budget 128\n"
         "fuseplan db export | fuseplan replay - --strategy additive --noise 0.05,0.05\n"
-        "fuseplan db export | fuseplan replay - --strategy xgb --no-segment-times --format csv",
+        "fuseplan db export | fuseplan replay - --strategy reward --no-segment-times --format csv",
     .run = run,
 };

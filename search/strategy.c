@@ -6,6 +6,8 @@ const struct strategy strategies[] = {
     {"additive", "the smallest sums over segments, in their order", additive_propose},
     {"xgb", "regressor and classifier alone", xgb_propose},
     {"random", "plans drawn uniformly", random_propose},
+    {"annealing", "a walk that steps to slower plans ever more rarely", annealing_propose},
+    {"reward", "boundaries drawn by what they have earned", reward_propose},
 };
 const char *const signal_names[SIGNAL_COUNT] = {
     [SIGNAL_NONE] = "none",

@@ -28,7 +28,8 @@ int search_plan(const struct search_options *o, const struct evaluator *e, struc
 
 typedef int propose(const struct strategy_context *c, int max, struct proposal *out,
                     struct status *st);
-propose guided_propose, additive_propose, xgb_propose, random_propose;
+propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
+    reward_propose;
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 

@@ -50,7 +50,7 @@ $ rm short
 $ ls
 === search bad
 2$ fuseplan search -b 1 -s 4 --strategy guidde
-! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb or random
+! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing or reward
 2$ fuseplan search -b 1 -s 4 --budget 0
 ! fuseplan search: --budget: 0 is out of range; give a number from 1 to 16640
 2$ fuseplan search -b 1 -s 4 --budget 01
