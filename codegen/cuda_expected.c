@@ -143,6 +143,7 @@ static const struct {
     [HOPPER_ATTENTION_64_CLUSTER] = {2.61, 0.285, 0.0541, 0.0288, 1.38, 1, 0},
     [HOPPER_ATTENTION_128] = {2.74, 0.546, 0.614, 0, 2.22, 1.55, 1.39},
     [HOPPER_ATTENTION_192] = {2.6, 0.621, 0.72, 0.0645, 2.04, 1, 0},
+    [HOPPER_ATTENTION_192_TMA] = {3.3, 0.588, 0.72, 0.0645, 2.32, 1, 0},
 };
 
 /* What a tile of padding alone takes of a tile's time where thread blocks draw their tiles. */

@@ -129,7 +129,8 @@ enum hopper_attention_row {
     HOPPER_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
     HOPPER_ATTENTION_64_CLUSTER, /* two thread blocks do, and overlap */
     HOPPER_ATTENTION_128,
-    HOPPER_ATTENTION_192, /* three blocks share the keys; heads of 64 overlap */
+    HOPPER_ATTENTION_192,     /* three blocks share the keys; heads of 64 overlap */
+    HOPPER_ATTENTION_192_TMA, /* the same, for long lists: TMA copies k and v */
     HOPPER_ATTENTION_COUNT
 };
 

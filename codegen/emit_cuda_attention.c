@@ -72,9 +72,11 @@ void add_hopper_attention(const struct fp_hopper_attention *k, struct buf *out)
     buf_addf(out, "{%d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s", k->head_size, k->consumers,
              k->rows, k->ring, k->producers, k->cluster, k->resident, truth(k->draws),
              truth(k->overlap), truth(k->q_in_registers), truth(k->ordered));
-    if (k->out_e4m3 || k->joined)
+    if (k->out_e4m3 || k->joined || k->tma)
         buf_addf(out, ", %s", truth(k->out_e4m3));
-    buf_adds(out, k->joined ? ", true}" : "}");
+    if (k->joined || k->tma)
+        buf_addf(out, ", %s", truth(k->joined));
+    buf_adds(out, k->tma ? ", true}" : "}");
 }
 
 void emit_hopper_attention(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -97,8 +99,10 @@ void emit_hopper_attention(const struct choice *c, const struct build_target *t,
              h.out_e4m3 ? ", a result in e4m3" : "");
     add_hopper_attention(&h, out);
     buf_adds(out, ";\n\n");
-    open_kernel(c, fp_hopper_attention_threads(h), h.resident, h.cluster, "fp_args a", out);
+    open_kernel(c, fp_hopper_attention_threads(h), h.resident, h.cluster,
+                h.tma ? "fp_args a, const __grid_constant__ fp_maps maps" : "fp_args a", out);
     add_operators(c->chain, c->segment.first, c->segment.last, out);
     add_operands(c->chain, c->segment.first, c->segment.last, out);
-    buf_adds(out, "    fp::hopper_attention::run<dtype, ops, shape>(a, io, shared);\n}\n");
+    buf_addf(out, "    fp::hopper_attention::run<dtype, ops, shape>(a, io, shared%s);\n}\n",
+             h.tma ? ", &maps" : "");
 }

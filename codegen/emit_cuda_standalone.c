@@ -60,7 +60,7 @@ static bool add_tiles(const struct standalone_plan *p, int kind, const char *pre
 
 static bool has_maps(const struct cuda_launch *l)
 {
-    return l->maps[CUDA_MAP_WEIGHT].size[0] > 0;
+    return l->maps[CUDA_MAP_WEIGHT].size[0] > 0 || l->maps[CUDA_MAP_IN].size[0] > 0;
 }
 
 /* Several segments may share a kernel, but not its maps: "maps_07_09". */
@@ -77,9 +77,9 @@ static void add_maps(const struct choice *c, const struct cuda_launch *l, struct
     buf_adds(out, "[PLAN_MAPS] = {\n");
     for (int i = 0; i < CUDA_MAPS; i++) {
         const struct cuda_map *m = &l->maps[i];
-        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}, %s},\n", truth(m->weight), m->index,
-                 (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1],
-                 truth(m->e4m3));
+        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}, %s, %s},\n", truth(m->weight), m->index,
+                 (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1], truth(m->e4m3),
+                 truth(l->dealt && i == CUDA_MAP_IN));
     }
     buf_adds(out, "};\n");
 }

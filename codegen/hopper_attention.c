@@ -14,13 +14,15 @@ static const struct fp_hopper_attention shapes[][HOPPER_ATTENTION_COUNT] = {
      [HOPPER_ATTENTION_64_SPLIT] = {0, 2, 1, 4, 2, 1, 2, false, false, false},
      [HOPPER_ATTENTION_64_CLUSTER] = {0, 1, 1, 3, 1, 2, 3, false, true, true},
      [HOPPER_ATTENTION_128] = {0, 2, 2, 3, 2, 1, 2, true, false, false},
-     [HOPPER_ATTENTION_192] = {0, 3, 3, 4, 4, 1, 1, true, true, true}},
+     [HOPPER_ATTENTION_192] = {0, 3, 3, 4, 4, 1, 1, true, true, true},
+     [HOPPER_ATTENTION_192_TMA] = {0, 3, 3, 4, 4, 1, 1, true, true, true, .tma = true}},
     {[HOPPER_ATTENTION_64] = {0, 1, 1, 2, 1, 1, 2, true, false, false},
      [HOPPER_ATTENTION_64_OVERLAP] = {0, 1, 1, 3, 1, 1, 1, false, true, false},
      [HOPPER_ATTENTION_64_SPLIT] = {0, 2, 1, 4, 2, 1, 1, false, false, false},
      [HOPPER_ATTENTION_64_CLUSTER] = {0, 1, 1, 3, 1, 2, 1, false, true, false},
      [HOPPER_ATTENTION_128] = {0, 2, 2, 3, 2, 1, 1, true, true, false},
-     [HOPPER_ATTENTION_192] = {0, 3, 3, 3, 4, 1, 1, true, false, false}},
+     [HOPPER_ATTENTION_192] = {0, 3, 3, 3, 4, 1, 1, true, false, false},
+     [HOPPER_ATTENTION_192_TMA] = {0, 3, 3, 3, 4, 1, 1, true, false, false, .tma = true}},
 };
 
 /* wgmma multiplies with so many columns of v; wgmma.cuh has these. */
@@ -94,6 +96,8 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (h.ordered && h.rows > 2)
         return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
                                  "have no registers");
+    if (h.tma && (t->head_size != 64 || h.ordered || h.joined))
+        return inapplicable(why, "TMA copies 64 neighbouring rows of keys, of 64 columns");
     if (h.joined && why_not_joined(c, t, &h) != NULL)
         return inapplicable(why, why_not_joined(c, t, &h));
     if (h.out_e4m3 && t->head_size % 16 != 0)
@@ -101,6 +105,24 @@ bool hopper_attention_applicable(const struct choice *c, const struct build_targ
     if (fp_hopper_attention_shared(h, f.score_bias) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;
+}
+
+/* q, k and v: of a token side by side, or head by head. */
+static struct cuda_map keys_map(const struct choice *c, const struct workload *w)
+{
+    const struct op *first = &c->chain->ops[c->segment.first];
+    const int64_t tokens = (int64_t)w->batch * w->seq_len;
+    struct cuda_map map = {.box = {w->head_size, MASK_BLOCK}};
+    if (first->kind == KIND_SPLIT) {
+        map.index = first->input;
+        map.size[0] = 3 * (int64_t)w->heads * w->head_size;
+        map.size[1] = tokens;
+    } else {
+        map.index = attention_qkv(c->chain, c->segment.first, c->segment.last);
+        map.size[0] = w->head_size;
+        map.size[1] = 3 * w->heads * tokens;
+    }
+    return map;
 }
 
 void hopper_attention_launch(const struct choice *c, const struct workload *w,
@@ -115,6 +137,8 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
         .persistent = k.draws,
         .tiling = {.rows = k.rows, .ordered = k.ordered, .joined = k.joined},
         .sync_words = FP_SYNC_TILES};
+    if (k.tma)
+        out->maps[CUDA_MAP_IN] = keys_map(c, w), out->dealt = true;
     int64_t parts = tiling_parts(&out->tiling, w);
     out->tiles = parts * heads * ceil_div(blocks, k.rows) * k.cluster;
     if (k.joined)

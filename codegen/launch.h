@@ -60,7 +60,9 @@ struct cuda_launch {
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
     struct cuda_map maps[CUDA_MAPS]; /* of fp_maps, the kernel's second argument, if it has one */
-    struct cuda_operands operands;   /* of fp_args.gemm, if it has maps */
+    bool dealt; /* the 64 rows of a box of CUDA_MAP_IN are: row 16t+2p+e is row 8p+2t+e of the copy
+                 */
+    struct cuda_operands operands; /* of fp_args.gemm, if CUDA_MAP_WEIGHT is one */
 };
 
 /* For a choice whose implementation is not a library. */

@@ -246,11 +246,13 @@ void cuda_release(struct replay *r)
 
 /* A kernel may begin beside the one in front of it where its thread blocks cannot gather; see
  * kernels/cuda/common.cuh.  The last node's next one is the first, in a graph of many passes. */
-static void let_next_begin(struct replay *r)
+static void tell_order(struct replay *r)
 {
     for (int i = 0; i < r->count; i++) {
         const struct node *next = &r->nodes[(i + 1) % r->count];
         r->nodes[i].args.early = next->alone && !next->launch.cooperative;
+        r->nodes[i].args.backwards = fp_goes_backwards(
+            &r->nodes[i].args, i, r->device->element_bytes, r->device->cache_bytes);
     }
 }
 
@@ -285,7 +287,7 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
             k++;
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }
-    let_next_begin(r);
+    tell_order(r);
     if (result == 0)
         result = place_stamps(r, st);
     for (int i = 0; i < count; i++) { /* a reservation may have replaced an earlier one's memory */

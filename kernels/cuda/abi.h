@@ -69,6 +69,8 @@ struct fp_args {
     const int *live;  /* how many tokens are real, where only the device knows; null: all tokens */
     float eps;        /* of the layernorms */
     int early;        /* not 0: the next kernel may begin at once, see common.cuh */
+    int backwards;    /* not 0: a kernel of sm_90a takes tiles from the last rows on, because the
+                         one in front took them from the first rows on: L2 has what it wrote last */
     void *tensor[17]; /* 0: the layer's input; 1+i: output of operator i; null if unused */
     const void *weight[14]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
@@ -83,6 +85,15 @@ struct fp_args {
     float *workspace; /* parts of sums that gemm.cuh splits: (tiles, split, BM*BN); of attention in
                          two parts log2 of each row's sum in the first: (B,H,S); cuBLASLt's own */
 };
+
+/* fp_args.backwards of the n-th launch, on a GPU with that second-level cache.  Every other launch
+ * goes backwards where q, k and v exceed it: where all fit in, it loses 0.3 % at (8,512). */
+FP_CONSTANT int fp_goes_backwards(const struct fp_args *a, int n, int element_bytes,
+                                  long cache_bytes)
+{
+    const long qkv = 3l * a->tokens * a->heads * a->head_size * element_bytes;
+    return qkv > cache_bytes ? n % 2 : 0;
+}
 
 /* Descriptions of matrices for the tensor memory accelerator (TMA), a second argument of kernels
  * that copy by it.  cuTensorMapEncodeTiled() fills them in; a kernel needs them aligned. */

@@ -154,6 +154,8 @@ int encoder_device_open(const struct encoder_model *m, struct encoder *e)
     if (status == ENCODER_OK)
         status = find_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, e->device->number,
                                 &room.shared_bytes);
+    if (status == ENCODER_OK)
+        status = find_attribute(cudaDevAttrL2CacheSize, e->device->number, &e->device->cache_bytes);
     e->device->dependent = room.dependent = major >= 9;
     if (status == ENCODER_OK)
         status = encoder_e4m3_open(m, e);

@@ -241,6 +241,15 @@ FP_DEVICE void box_load(u32 to, const fp_map *map, int column, int row, u32 mbar
                  : "memory");
 }
 
+/* Of a tensor map of four dimensions, the first of a box of all of the last two. */
+FP_DEVICE void box_load_dealt(u32 to, const fp_map *map, int column, int row, u32 mbarrier)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %4}], [%5];" ::"r"(to),
+                 "l"(map), "r"(column), "r"(row), "r"(0), "r"(mbarrier)
+                 : "memory");
+}
+
 /* The same for what nothing reads again: L2 drops it before other lines.  The policy is the one
  * that createpolicy makes for evict_first.  Source: TMA::CacheHintSm90 of CUTLASS. */
 FP_DEVICE void box_load_dropped(u32 to, const fp_map *map, int column, int row, u32 mbarrier)

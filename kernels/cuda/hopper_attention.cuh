@@ -18,8 +18,8 @@
  *   way; the first one reads the results of the others in their shared memory.
  *
  *   P warps load.  They fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and
- *   q of the next tile, by cp.async in the 128-byte swizzle.  Where a thread block has a single
- *   tile, the warps that compute load its q themselves.
+ *   q of the next tile, by cp.async in the 128-byte swizzle; with TMA one thread asks it for k and
+ * v.  Where a thread block has a single tile, the warps that compute load its q themselves.
  *
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
  * compute have read them.  With OVERLAP each full_k is for the v before it, too, and full_v for the
@@ -33,6 +33,7 @@
  *            are found beside the context; else one after another
  *   QREG     q is an operand in registers, else in shared memory
  *   LANDS    warps that load announce copies when they have landed and are visible to wgmma
+ *   TMA      TMA copies k and v, which wgmma sees without a fence: faster where lists are long
  *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and
  *            the mask may be in two parts
  *
@@ -68,7 +69,7 @@ template <class S> FP_DEVICE void init_mbarriers(typename S::smem &s)
 {
     for (int i = 0; i < S::STAGES; i++) {
         mbarrier_init(shared_address(&s.full_k[i]), 32 * S::P + 1);
-        mbarrier_init(shared_address(&s.full_v[i]), 32 * S::P);
+        mbarrier_init(shared_address(&s.full_v[i]), 32 * S::P + (S::TMA ? 1 : 0));
         mbarrier_init(shared_address(&s.empty_k[i]), FOUR_WARPS * S::G);
         mbarrier_init(shared_address(&s.empty_v[i]), (S::JOINED ? FOUR_WARPS : 4) * S::G);
     }
@@ -76,6 +77,8 @@ template <class S> FP_DEVICE void init_mbarriers(typename S::smem &s)
         mbarrier_init(shared_address(&s.full_q[i]), 32 * S::P + 1);
         mbarrier_init(shared_address(&s.empty_q[i]), FOUR_WARPS * S::C);
     }
+    if constexpr (S::TMA)
+        mbarrier_fence_init();
 }
 
 /* The warpgroups that compute, from tile to tile. */
@@ -102,14 +105,15 @@ FP_DEVICE void consume(const fp_args &a, const fp_attention &io, typename S::sme
 }
 
 template <class D, int OPS, const fp_hopper_attention &A>
-FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
+FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared,
+                   const fp_maps *maps = nullptr)
 {
     using S = shape<D, OPS, A>;
     const bool computes = threadIdx.x < S::C * FOUR_WARPS;
     typename S::smem &s = S::align(shared);
     if (computes && threadIdx.x < 32)
         touch_arguments(a);
-    load<S> loads{a, io, s};
+    load<S> loads{a, io, s, maps};
     tile t = {};
     entry e = {};
     const tile_order<S> order = loads.order();
@@ -119,6 +123,8 @@ FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared)
     }
     if (threadIdx.x == 0)
         init_mbarriers<S>(s);
+    if (S::TMA && threadIdx.x == S::C * FOUR_WARPS)
+        fetch_map(&maps->in);
     __syncthreads();
     await_dependencies();
     if (!computes) {

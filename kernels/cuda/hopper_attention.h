@@ -19,6 +19,7 @@ struct fp_hopper_attention {
     bool ordered;        /* the tiles are those of a cover */
     bool out_e4m3;       /* the merged context is stored in e4m3 */
     bool joined;         /* a tile has rows of several sequences: the batch is one sequence */
+    bool tma;            /* TMA copies k and v; else cp.async does */
 };
 
 FP_CONSTANT int fp_hopper_attention_threads(struct fp_hopper_attention g)

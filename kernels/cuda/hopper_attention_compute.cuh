@@ -263,7 +263,7 @@ template <class S> struct compute {
     /* Copies that have landed become visible to products. */
     static FP_DEVICE void see_copies()
     {
-        if constexpr (!S::LANDS)
+        if constexpr (!S::LANDS && !S::TMA)
             proxy_fence();
     }
 

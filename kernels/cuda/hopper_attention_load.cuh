@@ -1,5 +1,5 @@
 /* Load: what the warps of hopper_attention.cuh do that do not compute.  They fill the ring with key
- * blocks and fetch q of the next tile, by cp.async in the 128-byte swizzle. */
+ * blocks and fetch q of the next tile, by cp.async or TMA in the 128-byte swizzle. */
 #ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_LOAD_CUH
 #define FUSEPLAN_CUDA_HOPPER_ATTENTION_LOAD_CUH
 
@@ -18,7 +18,8 @@ template <class S> struct load {
     const fp_args &a;
     const fp_attention &io;
     typename S::smem &s;
-    u32 issued = 0; /* LANDS: the mbarrier of the copies that were issued last; 0: none */
+    const fp_maps *maps; /* null without TMA */
+    u32 issued = 0;      /* LANDS: the mbarrier of the copies that were issued last; 0: none */
 
     /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
     struct position {
@@ -28,6 +29,14 @@ template <class S> struct load {
     /* A thread that loads: its number among them, in its warp, its warp. */
     struct loader {
         int tid, lane, warp;
+    };
+
+    /* TMA: k or v of an entry: its key block, -1 for none, its place, and whether there are all of
+     * its rows. */
+    struct values {
+        int block;
+        position at;
+        bool whole;
     };
 
     /* Where a tile goes in shared memory: its place in the arrays, its mbarrier, its item. */
@@ -137,20 +146,23 @@ template <class S> struct load {
 
             /* A tile is drawn late, so that long ones go to the thread block that is free first. */
             const int entries = t.entries;
+            values before = {-1, {}, false};
             int next = end;
             if constexpr (DRAWS)
                 if (me.tid == 0 && entries == 0)
                     next = order().draw();
 #pragma unroll 1
             for (int i = cluster_rank<CLUSTER>(); i < entries; i += CLUSTER) {
-                load_key_block(t, e, keys, from, entries, i, ring, me);
+                load_key_block(t, e, keys, from, entries, i, ring, me, before);
                 if constexpr (DRAWS)
                     if (me.tid == 0 && i == max(entries - 2, 0))
                         next = order().draw();
                 if (++ring.slot == STAGES)
                     ring.slot = 0, ring.phase ^= 1;
             }
-            if constexpr (S::OVERLAP)
+            if constexpr (S::TMA)
+                load_boxes(t, from, {-1, {}, false}, before, shared_address(&s.full_v[at]), me);
+            else if constexpr (S::OVERLAP)
                 announce(shared_address(&s.full_v[at]));
             land<0>();
             if constexpr (DRAWS) {
@@ -268,6 +280,12 @@ template <class S> struct load {
         mbarrier_arrive_copies(to.full);
     }
 
+    /* Whether a block has all of its rows. */
+    static FP_DEVICE bool whole(int block, const head_rows &of)
+    {
+        return (block + 1) * BLOCK <= of.length;
+    }
+
     /* 64 rows of k or v. */
     FP_DEVICE void load_keys(u32 to, const unsigned char *from, const head_rows &r, int block,
                              const tokens &of) const
@@ -293,10 +311,50 @@ template <class S> struct load {
         }
     }
 
+    /* TMA: 64 rows of k (1) or v (2), all of which exist, dealt out as block_copy::place() says. */
+    FP_DEVICE void load_box(u32 to, const tile &t, int which, int block, u32 full) const
+    {
+        int row = block * BLOCK, column = 0;
+        if constexpr (S::SPLIT) {
+            row += static_cast<int>(first_row(a, t.batch));
+            column = (which * a.heads + t.head) * W;
+        } else {
+            row += ((which * a.batch + t.batch) * a.heads + t.head) * a.seq_len;
+        }
+        box_load_dealt(to, &maps->in, column, row, full);
+    }
+
+    /* TMA: k of an entry, and v of the one in front of it, for an mbarrier.  Where a sequence ends
+     * among the rows of an entry, which only its last one's can, all lanes copy both, and wait. */
+    FP_DEVICE void load_boxes(const tile &t, const head_rows &from, const values &k, values &v,
+                              u32 full, const loader &me) const
+    {
+        if (v.block >= 0)
+            mbarrier_wait(shared_address(&s.empty_v[v.at.slot]), v.at.phase);
+        if (me.tid == 0) {
+            mbarrier_expect(full, (k.whole + (v.block >= 0)) * S::TILE);
+            if (v.block >= 0)
+                load_box(shared_address(s.v[v.at.slot]), t, 2, v.block, full);
+            if (k.whole)
+                load_box(shared_address(s.k[k.at.slot]), t, 1, k.block, full);
+        }
+        v = k;
+        if (k.block >= 0 && !k.whole) {
+            load_keys(shared_address(s.k[k.at.slot]), from.k, from, k.block, {});
+            mbarrier_wait(shared_address(&s.empty_v[k.at.slot]), k.at.phase);
+            load_keys(shared_address(s.v[k.at.slot]), from.v, from, k.block, {});
+            copy_commit();
+            copy_wait<0>();
+            proxy_fence();
+            v.block = -1;
+        }
+        mbarrier_arrive_copies(full);
+    }
+
     /* Loads k, v and row words of entry i.  keys: the tokens of its keys where they are ordered; in
      * the end those of the next entry, which are on their way meanwhile. */
     FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const head_rows &from,
-                                  int entries, int i, position at, const loader &me)
+                                  int entries, int i, position at, const loader &me, values &before)
     {
         const bool fetches = i % 32 < CLUSTER && i >= 32;
         if (fetches) {
@@ -317,7 +375,8 @@ template <class S> struct load {
             word[g] = __shfl_sync(0xffffffffu, e.word[g], i);
         const u32 full_k = shared_address(&s.full_k[at.slot]);
         mbarrier_wait(shared_address(&s.empty_k[at.slot]), at.phase);
-        load_keys(shared_address(s.k[at.slot]), from.k, from, block, of);
+        if constexpr (!S::TMA)
+            load_keys(shared_address(s.k[at.slot]), from.k, from, block, of);
         if constexpr (S::SCORE_BIAS)
             load_score_bias(t, block, at.slot, me);
 #pragma unroll
@@ -325,6 +384,11 @@ template <class S> struct load {
             if (word[g] >= 0 && me.warp == g % P)
                 copy_16(shared_address(s.words[at.slot][g]) + me.lane * 16,
                         a.tiles.words + static_cast<i64>(word[g]) * BLOCK + me.lane * 2);
+        if constexpr (S::TMA) {
+            const values now = {block, at, whole(block, from)};
+            load_boxes(t, from, now, before, full_k, me);
+            return;
+        }
         if (me.tid == 0)
             mbarrier_arrive(full_k);
         announce(full_k);

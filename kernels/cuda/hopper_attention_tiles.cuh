@@ -104,7 +104,8 @@ template <class S> struct tile_order {
     {
         const bool shared_list = a.mask.lists == 1 && !S::JOINED;
         const int2 at = locate(n);
-        const int row = at.x, pair = at.y;
+        const bool turned = S::DRAWS && (S::C > 1 || S::ORDERED) && a.backwards;
+        const int row = at.x, pair = turned ? tiles_of_row() - 1 - at.y : at.y;
         int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];
         e = load_entry(a.tiles.head, row * 32 + static_cast<int>(threadIdx.x % 32));
         t.batch = shared_list ? divide(pair, a.heads) : x.x;

@@ -63,7 +63,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static constexpr bool SPLIT = OPS & FP_SPLIT, BIAS = OPS & FP_BIAS, MERGE = OPS & FP_MERGE,
                           SCORE_BIAS = OPS & FP_BIAS_MASK;
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
-                          ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3, JOINED = A.joined;
+                          ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3, JOINED = A.joined,
+                          TMA = A.tma;
     /* Who copies keys waits for them and makes them visible to products; else who multiplies does,
      * which is slower here, and faster where three warpgroups share a ring. */
     static constexpr bool LANDS = DRAWS && C == 2 && W <= 64;
@@ -81,6 +82,9 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(!ORDERED || !SCORE_BIAS, "ordered tokens have no distance by their places");
     static_assert(!JOINED || (SPLIT && MERGE && !ORDERED && !SCORE_BIAS),
                   "rows of several sequences are neighbours in tensors of tokens");
+    static_assert(
+        !TMA || (W == 64 && DRAWS && OVERLAP && QREG && !ORDERED && !JOINED),
+        "a box has whole lines of neighbouring rows, and v comes with the next entry's k");
     static_assert(!JOINED || (C == 1 && DRAWS && !OVERLAP), "each warpgroup looks through v");
 
     /* A line has 64 columns, of the last panel perhaps fewer.  Products take steps of 16: columns

@@ -314,10 +314,18 @@ template <class S_, class View, class End> struct work {
         return SPLIT > 1 ? tiles() : number + ahead * groups();
     }
 
+    /* Layers that L2 has no room for run by large tiles; 64x192 wins among them in e4m3 alone. */
+    FP_DEVICE int turned(int number) const
+    {
+        constexpr bool TURNS = S::LARGE || (S::E4M3 && BN == 192);
+        return TURNS && a.backwards ? tiles() - 1 - number : number;
+    }
+
     /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
      * For a norm the tiles of a group are a strip. */
     FP_DEVICE tile locate(int number) const
     {
+        number = turned(number);
         if (STRIPS)
             return {strip_of(number) * BM, part() * BN};
         const int wide = across();

@@ -42,7 +42,8 @@ static int launch_kernel(struct run *r, const struct plan_segment *s, const stru
                                          .attrs = attributes,
                                          .numAttrs = s->cluster > 0 ? 2 : 1};
     if (s->maps != NULL) {
-        args.gemm = gemm_of(&s->gemm, &args);
+        if (s->gemm.columns > 0)
+            args.gemm = gemm_of(&s->gemm, &args);
         int status = encoder_maps_encode(r->e->device->encode, s->maps, &args, &maps);
         if (status != ENCODER_OK)
             return status;
@@ -75,6 +76,8 @@ int encoder_launch(struct run *r, int layer, int segment)
     r->args.mask = r->masks[encoder_kind(layer)].lists;
     r->args.tiles = r->masks[encoder_kind(layer)].tiles;
     r->args.early = next_begins_early(r, segment);
+    r->args.backwards = fp_goes_backwards(&r->args, layer * r->plan->about.kernels + segment,
+                                          encoder_library.element_bytes, r->e->device->cache_bytes);
     r->args.e4m3 = encoder_e4m3_of(r, layer, &s->e4m3);
     int status = layer == 0 && s->e4m3.in == 0 ? encoder_quantise(r, &s->e4m3) : ENCODER_OK;
     if (status != ENCODER_OK)

@@ -39,7 +39,8 @@ struct codes {
 
 struct device {
     int number;
-    bool dependent; /* a kernel may begin before the one in front of it has ended */
+    int cache_bytes; /* of the second level */
+    bool dependent;  /* a kernel may begin before the one in front of it has ended */
     encoder_encode *encode;
     struct plan_state *plans; /* (plans) */
     struct codes *codes;      /* (layers, PLAN_GEMMS), at null where a GEMM has none */

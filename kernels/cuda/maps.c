@@ -47,8 +47,8 @@ static void *matrix(const struct plan_map *m, int number, const struct fp_args *
 int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, const struct fp_args *a,
                         struct fp_maps *out)
 {
-    enum { UINT8, UINT16, RANK = 2, SWIZZLE_32 = 1, PROMOTE_256 = 3 };
-    static const unsigned step[RANK] = {1, 1};
+    enum { UINT8, UINT16, RANK = 2, DEALT_RANK = 4, SWIZZLE_32 = 1, PROMOTE_256 = 3 };
+    static const unsigned step[DEALT_RANK] = {1, 1, 1, 1};
     struct fp_map *maps = &out->in;
     out->sum_rows = a->tensor[map[PLAN_MAP_SUM].index];
     for (int i = 0; i < PLAN_MAPS; i++) {
@@ -56,11 +56,15 @@ int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, cons
         if (m->size[0] == 0)
             continue;
         const unsigned bytes = m->e4m3 ? 1 : (unsigned)encoder_library.element_bytes;
-        const uint64_t pitch[RANK - 1] = {m->size[0] * bytes};
+        const uint64_t line = m->size[0] * bytes;
+        /* Of dealt rows 16t+2p+e the dimensions are e, t and p. */
+        const uint64_t size[DEALT_RANK] = {m->size[0], m->size[1], 4, 8};
+        const uint64_t pitch[DEALT_RANK - 1] = {line, 16 * line, 2 * line};
+        const unsigned box[DEALT_RANK] = {m->box[0], m->dealt ? 2 : m->box[1], 4, 8};
         int swizzle =
             SWIZZLE_32 + (int)(m->box[0] * bytes / 64); /* lines of 32, 64 and 128 bytes */
-        if (encode(&maps[i], m->e4m3 ? UINT8 : UINT16, RANK, matrix(m, i, a), m->size, pitch,
-                   m->box, step, 0, swizzle, PROMOTE_256, 0) != 0)
+        if (encode(&maps[i], m->e4m3 ? UINT8 : UINT16, m->dealt ? DEALT_RANK : RANK,
+                   matrix(m, i, a), size, pitch, box, step, 0, swizzle, PROMOTE_256, 0) != 0)
             return encoder_fail(ENCODER_DEVICE_FAILED, "the driver refuses a tensor map");
     }
     return ENCODER_OK;

@@ -28,7 +28,8 @@ struct plan_map {
     int index;
     uint64_t size[2]; /* columns, rows */
     unsigned box[2];
-    bool e4m3; /* it is in fp_args.e4m3 */
+    bool e4m3;  /* it is in fp_args.e4m3 */
+    bool dealt; /* a box's 64 rows are dealt out, see maps.c */
 };
 
 /* What fp_args.gemm names to a kernel that copies by TMA.  Segments that share a kernel differ in

@@ -16,6 +16,7 @@ static const struct {
                {"shape=64_cluster", 1, 24, false},
                {"shape=128", 2, 6, true},
                {"shape=192", 3, 6, true},
+               {"shape=192_tma", 3, 6, true},
                {"cover=joined", 1, 8, true}};
 
 static struct cuda_launch launch_of(const char *schedule, const struct workload *w)
@@ -61,6 +62,17 @@ TEST(a_cover_in_parts_needs_counters_and_sums)
         ck_assert_int_eq(l.tiles, cases[i].parts * 3 * 2 * 16);
         ck_assert_int_eq(l.sync_words, FP_SYNC_TILES + (joins ? 3 * 2 : 0));
         ck_assert_int_eq(l.workspace_bytes, joins ? 3 * 2 * 1024 * 4 : 0);
+    }
+}
+
+/* q, k and v of 12 heads of 64 columns take 4608 bytes a token in half types. */
+TEST(every_other_launch_goes_backwards_where_the_cache_has_no_room)
+{
+    const struct fp_args small = {.tokens = 1000, .heads = 12, .head_size = 64},
+                         large = {.tokens = 1001, .heads = 12, .head_size = 64};
+    for (int n = 0; n < 4; n++) {
+        ck_assert_int_eq(fp_goes_backwards(&small, n, 2, 4608 * 1000), 0);
+        ck_assert_int_eq(fp_goes_backwards(&large, n, 2, 4608 * 1000), n % 2);
     }
 }
 

@@ -88,7 +88,17 @@ TEST(maps_are_in_the_plan)
                     "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 48, 32, 0, 0, {-1, -1, -1, -1}},"),
         1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
-    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}, false},"), 1);
+    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {64, 128}, false, false},"), 1);
+}
+
+/* q, k and v of 12 heads in an order of 65 rows each. */
+TEST(a_map_says_that_rows_are_dealt_out)
+{
+    SCOPED_BY(standalone_release) struct standalone p;
+    emit_plan("2-6", "hopper_attention", "shape=192_tma", 0, "full", &p);
+    const char *plan = file_of(&p, "plan_b1_s65.c");
+    ck_assert_int_eq(occurrences(plan, "    {false, 2, {64, 2340}, {64, 64}, false, true},"), 1);
+    ck_assert_int_eq(occurrences(plan, "false, true},"), 1);
 }
 
 /* Kinds of layers differ in their masks, and share all else: 65 tokens by themselves alone are in

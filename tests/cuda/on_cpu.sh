@@ -21,6 +21,7 @@ grep -q '^fp32 (2,65) random .* rope local=sliding:w=3: .* kernels, 0 failed' "$
   exit 1
 }
 "$bin/cuda_plans" -t cpu -n 2 -L 2 -W 16 fp32 1 65 strided
+"$bin/cuda_plans" -t cpu -v 43690 -L 2 -W 16 fp32 1 65 strided
 
 # A wrong command line is a failure, not an empty success.
 for wrong in '-s 9-3' '-s kinds' '-p 4/4' '-i nonsense' '-c prx'; do

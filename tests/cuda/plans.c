@@ -38,6 +38,8 @@ static bool draw_candidate(const struct build_target *t, struct plan p, struct c
                           : list_segment(t, segments[i], p.handwritten, MAX, choices);
         if (n == 0)
             return false;
+        if (only >= 0)
+            n = 1; /* of as many as there are the first one was asked for */
         out->choices[i] = choices[rng_below(&rng, (uint32_t)n)];
     }
     return true;

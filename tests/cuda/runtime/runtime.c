@@ -250,9 +250,11 @@ static int encode(void *out, int type, unsigned rank, void *at, const uint64_t *
     enum { INVALID = 1, UINT16 = 1, SWIZZLE_32 = 1, SWIZZLE_128 = 3 };
     const unsigned bytes = type == UINT16 ? 2 : 1, line = box[0] * bytes;
     const bool fits = swizzle >= SWIZZLE_32 && swizzle <= SWIZZLE_128 && line == 16u << swizzle;
+    const bool dealt = rank == 4 && pitch[1] == 16 * pitch[0] && pitch[2] == 2 * pitch[0] &&
+                       box[1] * box[2] * box[3] == 64;
     memset(out, 0, 128);
-    return at != NULL && (uintptr_t)at % 16 == 0 && rank == 2 && pitch[0] == size[0] * bytes &&
-                   pitch[0] % 16 == 0 && fits
+    return at != NULL && (uintptr_t)at % 16 == 0 && (rank == 2 || dealt) &&
+                   pitch[0] == size[0] * bytes && pitch[0] % 16 == 0 && fits
                ? 0
                : INVALID;
 }
