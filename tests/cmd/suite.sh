@@ -13,11 +13,9 @@ unset FUSEPLAN_WISDOM CFLAGS LDFLAGS LDLIBS
 # shared with other suites: what they compiled
 mkdir cache
 ln -s "$tests/cached.sh" cached
-# nothing is optimised, but where a test says so: there as the program and its Makefiles do for users
-# shellcheck disable=SC2089,SC2090 # make reads the backslashes
+# make reads the backslashes, and optimises nothing
+# shellcheck disable=SC2089,SC2090
 export MAKEFLAGS="CC=$root/cached\ cc CFLAGS=-O0\ -march=native\ -fopenmp"
-# shellcheck disable=SC2090
-optimised() { unset FUSEPLAN_CC && export MAKEFLAGS="CC=$root/cached\ cc"; }
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 
 # Where the commands' own standard error is redirected, this is not.

@@ -7,8 +7,8 @@
 # `fuseplan ...`, and a block that is a query in SQL.  Where `translate` or `predict` is followed by its output, that must be its output.
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
-# Layers are small, searches and replays have 12 plans, and a second, replays have five seeds, and but for the demo
-# nothing is optimised: else this would take an hour.  Where a second does not suffice for one plan, the search
+# Layers are small, searches and replays have 12 plans, and a second, replays have five seeds, and nothing is
+# optimised: else this would take an hour.  Where a second does not suffice for one plan, the search
 # goes on for longer.  The demo's has no limit: its plans are as many as a model needs, which later commands
 # ask.
 #
@@ -52,7 +52,7 @@ case " \$* " in
 *" --seeds "*) ;;
 " replay "*) set -- "\$@" --seeds 5 --budget 12 ;;
 esac
-[ "\${SEARCH_LIMIT:-}" ] || export FUSEPLAN_CC="\${FUSEPLAN_CC-cc -O0 -g0}"
+export FUSEPLAN_CC="\${FUSEPLAN_CC-cc -O0 -g0}"
 [ "\$1" = search ] || exec "$real" "\$@"
 for limit in \${SEARCH_LIMIT:-1 60 600}; do
   code=0
