@@ -13,6 +13,14 @@
 namespace fp
 {
 
+template <bool which, class A, class B> struct either_of {
+    using type = A;
+};
+template <class A, class B> struct either_of<false, A, B> {
+    using type = B;
+};
+template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
+
 /* ---- mbarriers: `at` is an address in shared memory ------------------------------------------ */
 
 FP_DEVICE void mbarrier_init(u32 at, u32 count)

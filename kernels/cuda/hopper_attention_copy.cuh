@@ -1,5 +1,5 @@
-/* Copies of blocks of q, k and v by the loaders of hopper_attention_load.cuh: by cp.async in the
- * 128-byte swizzle. */
+/* Copies of blocks of q, k and v by the loaders of hopper_attention_load.cuh: by cp.async or TMA in
+ * the 128-byte swizzle. */
 #ifndef FUSEPLAN_CUDA_HOPPER_ATTENTION_COPY_CUH
 #define FUSEPLAN_CUDA_HOPPER_ATTENTION_COPY_CUH
 
@@ -87,7 +87,21 @@ template <class S> struct block_copy {
         }
     }
 
-    /* As above for rows anywhere. */
+    /* By TMA, for an mbarrier: 64 rows of k (1) or v (2), all of which exist, to their places. */
+    static FP_DEVICE void box(const fp_args &a, const fp_maps &maps, u32 to, const tile &t,
+                              int which, int block, u32 full)
+    {
+        int row = block * BLOCK, column = 0;
+        if constexpr (S::SPLIT) {
+            row += static_cast<int>(first_row(a, t.batch));
+            column = (which * a.heads + t.head) * S::W;
+        } else {
+            row += ((which * a.batch + t.batch) * a.heads + t.head) * a.seq_len;
+        }
+        box_load_dealt(to, &maps.in, column, row, full);
+    }
+
+    /* As in_order() for rows anywhere. */
     template <bool KEYS>
     static FP_DEVICE void by_tokens(u32 to, const unsigned char *from, i64 pitch, const tokens &of,
                                     int length)

@@ -311,19 +311,6 @@ template <class S> struct load {
         }
     }
 
-    /* TMA: 64 rows of k (1) or v (2), all of which exist, dealt out as block_copy::place() says. */
-    FP_DEVICE void load_box(u32 to, const tile &t, int which, int block, u32 full) const
-    {
-        int row = block * BLOCK, column = 0;
-        if constexpr (S::SPLIT) {
-            row += static_cast<int>(first_row(a, t.batch));
-            column = (which * a.heads + t.head) * W;
-        } else {
-            row += ((which * a.batch + t.batch) * a.heads + t.head) * a.seq_len;
-        }
-        box_load_dealt(to, &maps->in, column, row, full);
-    }
-
     /* TMA: k of an entry, and v of the one in front of it, for an mbarrier.  Where a sequence ends
      * among the rows of an entry, which only its last one's can, all lanes copy both, and wait. */
     FP_DEVICE void load_boxes(const tile &t, const head_rows &from, const values &k, values &v,
@@ -334,9 +321,9 @@ template <class S> struct load {
         if (me.tid == 0) {
             mbarrier_expect(full, (k.whole + (v.block >= 0)) * S::TILE);
             if (v.block >= 0)
-                load_box(shared_address(s.v[v.at.slot]), t, 2, v.block, full);
+                copy::box(a, *maps, shared_address(s.v[v.at.slot]), t, 2, v.block, full);
             if (k.whole)
-                load_box(shared_address(s.k[k.at.slot]), t, 1, k.block, full);
+                copy::box(a, *maps, shared_address(s.k[k.at.slot]), t, 1, k.block, full);
         }
         v = k;
         if (k.block >= 0 && !k.whole) {

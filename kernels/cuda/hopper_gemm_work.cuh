@@ -17,14 +17,6 @@ struct alignas(8) moments {
     float mean, squares;
 };
 
-template <bool which, class A, class B> struct either_of {
-    using type = A;
-};
-template <class A, class B> struct either_of<false, A, B> {
-    using type = B;
-};
-template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
-
 /* The address of something in shared memory. */
 template <class T> FP_DEVICE u32 address(const T &x)
 {
@@ -314,18 +306,13 @@ template <class S_, class View, class End> struct work {
         return SPLIT > 1 ? tiles() : number + ahead * groups();
     }
 
-    /* Layers that L2 has no room for run by large tiles; 64x192 wins among them in e4m3 alone. */
-    FP_DEVICE int turned(int number) const
-    {
-        constexpr bool TURNS = S::LARGE || (S::E4M3 && BN == 192);
-        return TURNS && a.backwards ? tiles() - 1 - number : number;
-    }
-
     /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
-     * For a norm the tiles of a group are a strip. */
+     * For a norm the tiles of a group are a strip.  Layers that L2 has no room for run by large
+     * tiles, of which 64x192 wins in e4m3 alone: others need not ask whether to go backwards. */
     FP_DEVICE tile locate(int number) const
     {
-        number = turned(number);
+        if ((S::LARGE || (S::E4M3 && BN == 192)) && a.backwards)
+            number = tiles() - 1 - number;
         if (STRIPS)
             return {strip_of(number) * BM, part() * BN};
         const int wide = across();
