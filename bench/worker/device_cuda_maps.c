@@ -17,20 +17,20 @@ static int encode(const struct device *d, const struct cuda_launch *l, int numbe
     enum { RANK = 2, DEALT_RANK = 4 };
     const struct cuda_map *m = &l->maps[number];
     const bool dealt = l->dealt && number == CUDA_MAP_IN;
-    const int bytes = m->e4m3 ? 1 : d->element_bytes;
+    const unsigned bytes = m->e4m3 ? 1 : (unsigned)d->element_bytes;
     static const unsigned step[DEALT_RANK] = {1, 1, 1, 1};
     _Alignas(128) struct fp_map map; /* the driver requires it */
-    const unsigned long long line = (unsigned long long)(m->size[0] * bytes);
     /* Of dealt rows 16t+2p+e the dimensions are e, t and p. */
     const unsigned long long size[DEALT_RANK] = {(unsigned long long)m->size[0],
                                                  (unsigned long long)m->size[1], 4, 8};
+    const unsigned long long line = size[0] * bytes;
     const unsigned long long pitch[DEALT_RANK - 1] = {line, 16 * line, 2 * line};
     const unsigned box[DEALT_RANK] = {(unsigned)m->box[0], dealt ? 2 : (unsigned)m->box[1], 4, 8};
     int error = d->cu->cuTensorMapEncodeTiled(
         &map, m->e4m3 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16,
         dealt ? DEALT_RANK : RANK, matrix(m, number, a), size, pitch, box, step,
         CU_TENSOR_MAP_INTERLEAVE_NONE,
-        CU_TENSOR_MAP_SWIZZLE_32B + m->box[0] * bytes / 64, /* lines of 32, 64 and 128 bytes */
+        CU_TENSOR_MAP_SWIZZLE_32B + (int)(box[0] * bytes / 64), /* lines of 32, 64 and 128 bytes */
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (cuda_check(d->cu, error, STATUS_LAUNCH, "cannot describe a matrix for TMA", st) != 0)
         return -1;
