@@ -200,9 +200,19 @@ TEST(what_a_killed_process_staged_is_removed)
     check_entries(path, "'theirs'");
     ck_assert_int_eq(kill(other, SIGKILL), 0);
     ck_assert_int_eq(waitpid(other, NULL, 0), other);
-    ck_assert_int_eq(symlink("..", "d/.fuseplan-1"), 0);
+    ck_assert_int_eq(symlink("..", "d/" FILE_TEMPORARY_MARK "1"), 0);
     ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
-    check_entries("d", "'.fuseplan-1', 'a', 'b'");
+    check_entries("d", "'" FILE_TEMPORARY_MARK "1', 'a', 'b'");
+}
+
+/* A user's own directory may begin with the program's name. */
+TEST(what_is_named_alike_is_no_ones_leftover)
+{
+    OK(file_make_dirs("d/.fuseplan-models", &st));
+    write_in("d/.fuseplan-models", "mine");
+    ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
+    check_entries("d", "'.fuseplan-models', 'a', 'b'");
+    check_entries("d/.fuseplan-models", "'mine'");
 }
 
 TEST(many_names_are_cut)
