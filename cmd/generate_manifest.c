@@ -10,8 +10,8 @@ static json_t *launch_json(const struct choice *c, const struct workload *w)
     return json_pack("{si si sb sb sb si sb si sb sI sI sI}", "threads", l.threads, "shared_bytes",
                      l.shared_bytes, "cooperative", (int)l.cooperative, "persistent",
                      (int)l.persistent, "at_once", (int)l.at_once, "cluster", l.cluster, "maps",
-                     (int)(l.maps[CUDA_MAP_WEIGHT].size[0] > 0), "tile_rows", l.tiling.rows,
-                     "ordered", (int)l.tiling.ordered, "tiles", (json_int_t)l.tiles, "sync_words",
+                     (int)launch_has_maps(&l), "tile_rows", l.tiling.rows, "ordered",
+                     (int)l.tiling.ordered, "tiles", (json_int_t)l.tiles, "sync_words",
                      (json_int_t)l.sync_words, "workspace_bytes", (json_int_t)l.workspace_bytes);
 }
 

@@ -180,6 +180,11 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
     c->impl->launch(c, w, out);
 }
 
+bool launch_has_maps(const struct cuda_launch *l)
+{
+    return l->maps[CUDA_MAP_WEIGHT].size[0] > 0 || l->maps[CUDA_MAP_IN].size[0] > 0;
+}
+
 void add_e4m3_name(const struct choice *c, struct buf *out)
 {
     struct e4m3_use use;

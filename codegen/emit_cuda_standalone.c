@@ -58,11 +58,6 @@ static bool add_tiles(const struct standalone_plan *p, int kind, const char *pre
     return false;
 }
 
-static bool has_maps(const struct cuda_launch *l)
-{
-    return l->maps[CUDA_MAP_WEIGHT].size[0] > 0 || l->maps[CUDA_MAP_IN].size[0] > 0;
-}
-
 /* Several segments may share a kernel, but not its maps: "maps_07_09". */
 static void add_maps_name(const struct choice *c, struct buf *out)
 {
@@ -120,7 +115,7 @@ static void declare_function(const struct standalone_spec *s, const struct stand
     buf_adds(out, "void ");
     add_library_symbol(s, c, out);
     buf_adds(out, "(void);\n");
-    if (has_maps(&l))
+    if (launch_has_maps(&l))
         add_maps(c, &l, out);
 }
 
@@ -165,7 +160,7 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
     add_library_symbol(s, c, out);
     buf_addf(out, ",\n     %d, %d, %s, %s, %s, %d, ", l.threads, l.shared_bytes,
              truth(l.cooperative), truth(l.persistent), truth(l.at_once), l.cluster);
-    if (has_maps(&l))
+    if (launch_has_maps(&l))
         add_gemm(c, &l.operands, out);
     else
         buf_adds(out, "0, {0}, ");

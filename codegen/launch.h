@@ -68,6 +68,9 @@ struct cuda_launch {
 /* For a choice whose implementation is not a library. */
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
+/* Whether the kernel has a second argument. */
+bool launch_has_maps(const struct cuda_launch *l);
+
 /* Memory that an algorithm of cuBLASLt may work in: NVIDIA's advice for sm_90, its largest. */
 enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
 

@@ -90,6 +90,11 @@ LINK = $(NVCC) $(NVCCFLAGS)
 4
 0
 0
+## Attention of long lists takes tensor maps, too.
+$ fuseplan generate 48920 -b 1 -s 4096 --target cuda -q -o long --arch sm_90a
+$ jq -c '.segments[] | [.implementation, .launch.maps]' long/manifest.json | sort | uniq -c
+      1 ["hopper_attention",true]
+      4 ["hopper_gemm",true]
 $ gen --target cpu --arch sm_80
 2
 ! fuseplan generate: --arch: 'sm_80' names no processors, and the target is cpu; expected what -march of the compiler takes, such as x86-64-v3 or native, or add --target cuda for GPUs
