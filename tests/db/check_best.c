@@ -214,7 +214,7 @@ TEST(baselines_of_another_precision)
     assert_whole(db);
 }
 
-/* What is stored last counts as the newest, though the clock went back: `search --again` compares
+/* What is stored last counts as the newest, though the clock went back: another search compares
  * anew, and a faster plan of a search comes after that. */
 TEST(clock_may_go_back)
 {
