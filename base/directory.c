@@ -114,7 +114,7 @@ void scratch_release(struct scratch_dir *s)
     *s = SCRATCH_INIT;
 }
 
-static bool is_temporary(const char *name)
+bool file_is_temporary(const char *name)
 {
     return strncmp(name, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0;
 }
@@ -125,7 +125,7 @@ void scratch_sweep(const char *parent)
     directory_list(parent, &names, STATUS_IGNORED);
     for (int i = 0; i < names.count; i++) {
         SCOPED char *path = buf_text("%s/%s", parent, names.items[i]);
-        int lock = is_temporary(names.items[i]) ? lock_directory(path) : -1;
+        int lock = file_is_temporary(names.items[i]) ? lock_directory(path) : -1;
         if (lock >= 0) {
             file_remove_all(path, STATUS_IGNORED);
             close(lock);
@@ -192,7 +192,7 @@ static int obstacles(const struct fresh_dir *s, const struct names *entries, boo
         SCOPED char *path = buf_text("%s/%s", s->dir, there.items[i]);
         bool stays = replace && (!names_have(entries, there.items[i]) ||
                                  (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode)));
-        if (!is_temporary(there.items[i]) && !stays)
+        if (!file_is_temporary(there.items[i]) && !stays)
             names_add(out, there.items[i]);
     }
     return 0;

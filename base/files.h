@@ -100,6 +100,7 @@ int file_check_write(const char *path, struct status *st);
 
 /* What the names of temporary files and directories begin with.  They lie where they will be. */
 #define FILE_TEMPORARY_MARK ".fuseplan-tmp-"
+bool file_is_temporary(const char *name);
 
 /* Blocks the signals that end the program: for the time in which there is a temporary file, which
  * they would leave behind.  *before: the signal mask until now, which the caller restores. */

@@ -115,7 +115,8 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         return -1;
     json_auto_t *manifest = earlier_manifest(dir);
     for (int i = 0; i < all.count; i++)
-        names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
+        if (!file_is_temporary(all.items[i])) /* or it is another process's */
+            names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
     if (others.count == 0 || force)
         return 0;
     names_text(&others, &text);

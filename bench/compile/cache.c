@@ -249,9 +249,8 @@ struct entry {
  * user's own files may lie beside them. */
 static bool is_entry(enum cache_kind kind, const char *name)
 {
-    return strncmp(name, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0 ||
-           (strspn(name, "0123456789abcdef") == HASH_LENGTH &&
-            strcmp(name + HASH_LENGTH, kinds[kind].suffix) == 0);
+    return file_is_temporary(name) || (strspn(name, "0123456789abcdef") == HASH_LENGTH &&
+                                       strcmp(name + HASH_LENGTH, kinds[kind].suffix) == 0);
 }
 
 /* Name by name: a cache has ten thousands of files, and most walks keep none in memory. */

@@ -118,6 +118,14 @@ full
 
 full:
 notes
+=== generate beside another
+## What another process is writing there is no file of the user's.
+$ mkdir -p d/.fuseplan-tmp-others
+$ flock d/.fuseplan-tmp-others fuseplan generate 32773 -b 1 -s 4 --target cpu -q -o d
+$ flock d/.fuseplan-tmp-others fuseplan generate 32773 -b 1 -s 4 --target cpu -q -o d
+$ ls -A d | head -n 2
+.fuseplan-tmp-others
+Makefile
 === generate cuda
 ## Needs neither GPU nor compiler.
 $ fuseplan generate 16380 -b 1 -s 4 -H 1 -W 16 --ffn 64 -L 1 -m causal --target cuda -t bf16 -q -o g
