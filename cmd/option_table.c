@@ -286,6 +286,7 @@ static const struct row option_rows[] = {
     [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload; of replay, measured", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop each workload's search after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},
     [OPTION_TOTAL_TIME] = {{"total-time", 0, "T", "for all workloads: each has its share of what is left", NULL}, parse_seconds, FIELD(total_time_s), 0.1, 3600e3},
+    [OPTION_AGAIN] = {{"again", 0, NULL, "time the best plan known and the baselines anew, and nothing else", NULL}, NULL, 0, 0, 0},
     [OPTION_RETRY_FAILED] = {{"retry-failed", 0, NULL, "measure again what is stored as failed, and keep the old reasons", NULL}, NULL, 0, 0, 0},
     [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure; exhaustive: all plans (measure)", words_rigor}, parse_word, FIELD(rigor), 0, 0},
     [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how the search chooses plans (guided); replay takes several", words_strategy}, parse_strategies, FIELD(strategies), 0, 0},

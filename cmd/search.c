@@ -17,9 +17,9 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(TOTAL_TIME) | OPT(RETRY_FAILED) | OPT(RIGOR) | OPT(STRATEGY) |
-               OPT(QUANTILE) | OPT(PRECISION) | OPT(ERROR) | OPT(ACCURACY) | OPT(COMPILER) |
-               OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(TIME_LIMIT) | OPT(TOTAL_TIME) | OPT(AGAIN) | OPT(RETRY_FAILED) | OPT(RIGOR) |
+               OPT(STRATEGY) | OPT(QUANTILE) | OPT(PRECISION) | OPT(ERROR) | OPT(ACCURACY) |
+               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
@@ -30,6 +30,7 @@ const struct command cmd_search = {
              "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
              "the 256 fastest are timed again side by side.\n"
+             "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.\n"
              "With --precision all plans have GEMMs in e4m3.  With --error and --accuracy the\n"
              "search chooses these GEMMs together with the plan: those that lose no more than the\n"
@@ -37,6 +38,7 @@ const struct command cmd_search = {
     .more = help_strategies,
     .examples =
         "fuseplan search -b 1 -s 128 -m causal\n"
+        "fuseplan search -b 1 -s 128 -m causal --again\n"
         "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
         "fuseplan search -b 8 -s 512 --error 0.02 --accuracy accuracy.json   # needs a model\n"
         "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive   # takes hours\n"

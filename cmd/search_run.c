@@ -54,6 +54,8 @@ static int search(const struct options *o, struct session *s, struct tune_option
     struct candidate first;
     if (o->precision != 0) /* they are compared in the workload's dtype: see search_precision.c */
         t->baselines.count = 0;
+    if (options_has(o, OPT(AGAIN)))
+        return tune_again(s->bench, s->db, t, out, st);
     int found = find_first(o, s, &first, st);
     t->first = found > 0 ? &first : NULL;
     return found < 0 ? -1 : tune(s->bench, s->db, t, out, st);
@@ -89,6 +91,10 @@ int search_run(const struct options *o, struct session *s, struct tune_report *o
                           "--strategy names %d strategies, and a search has one; 'fuseplan replay' "
                           "compares several",
                           o->strategies.count);
+    if (options_has(o, OPT(AGAIN)) && t.retry_failed)
+        return status_set(st, STATUS_USAGE,
+                          "--again times nothing but the best plan and the baselines, and "
+                          "--retry-failed what failed; leave one of them out");
     if (session_best(o, SCOPE_STORED, &best, st) != 0 ||
         baselines_from_options(o, &best, &t.baselines, st) != 0)
         return -1;

@@ -36,8 +36,8 @@ const char *verdict_word(const struct tune_report *r)
 static void print_again(const struct options *o, const char *when, const char *what)
 {
     SCOPED_BUF command = BUF_INIT;
-    options_command(o, "bench best", OPTS_PLANS | OPT(BASELINE), &command);
-    printf("%-12s %s'%s' %s\n", "", when, command.ptr, what);
+    options_command(o, "search", OPTS_PLANS | OPT(BASELINE), &command);
+    printf("%-12s %s'%s --again' %s\n", "", when, command.ptr, what);
 }
 
 /* One line for each baseline. */

@@ -316,3 +316,20 @@ out:
     buf_release(&compared);
     return result;
 }
+
+int compare_again(struct tuner *t, struct plan p, struct status *st)
+{
+    const struct contest again = {.name = "plans",
+                                  .fastest = 0,
+                                  .how = sampling_final, /* nothing else takes time */
+                                  .share = 1,
+                                  .mark = "",
+                                  .mark_cut_short = ""};
+    struct history best = {.count = 0};
+    for (int i = 0; i < t->history.count; i++)
+        if (plan_equal(t->history.items[i].plan, p))
+            history_add(&best, p, t->history.items[i].outcome);
+    int result = hold(t, &again, &best, NULL, st);
+    history_release(&best);
+    return result;
+}

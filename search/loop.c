@@ -3,7 +3,7 @@
 const char *const search_stop_names[STOP_COUNT] = {
     [STOP_BUDGET] = "budget",           [STOP_TIME] = "time",
     [STOP_CONVERGED] = "converged",     [STOP_SPACE] = "space",
-    [STOP_INTERRUPTED] = "interrupted",
+    [STOP_INTERRUPTED] = "interrupted", [STOP_DONE] = "done",
 };
 
 struct loop {

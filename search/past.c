@@ -17,8 +17,7 @@ bool search_chose_plans(const struct db_search *s, unsigned precision)
 {
     json_auto_t *options = json_loads(s->options, 0, NULL);
     json_int_t found = json_integer_value(json_object_get(options, "precision"));
-    /* "again" is of `search --again` of version 0.2.0 */
-    return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, "again") != 0 &&
+    return strcmp(s->strategy, "bench") != 0 && strcmp(s->strategy, STRATEGY_AGAIN) != 0 &&
            strcmp(s->strategy, "precisions") != 0 && found == (json_int_t)precision;
 }
 

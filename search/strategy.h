@@ -120,12 +120,8 @@ struct search_options {
     const volatile sig_atomic_t *stop;
 };
 
-enum search_stop {
-    STOP_BUDGET,
-    STOP_TIME,
-    STOP_CONVERGED,
-    STOP_SPACE,
-    STOP_INTERRUPTED,
-    STOP_COUNT
-};
+/* STOP_DONE: it only timed plans that are known. */
+/* clang-format off */
+enum search_stop { STOP_BUDGET, STOP_TIME, STOP_CONVERGED, STOP_SPACE, STOP_INTERRUPTED, STOP_DONE, STOP_COUNT };
+/* clang-format on */
 extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */

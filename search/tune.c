@@ -46,33 +46,59 @@ static int ends_if_spent(struct tuner *t, struct search_result *found, struct st
 
 /* ---- all phases ------------------------------------------------------------------------------ */
 
+/* Times the best plan known and the baselines anew, side by side. */
+static int best_again(struct tuner *t, struct search_result *found, struct status *st)
+{
+    struct db_best best;
+    if (db_best(t->db, t->study, &best, st) != 0)
+        return -1;
+    struct plan p = plan_from_value((unsigned)best.value);
+    db_best_release(&best);
+    if (phase_baselines(t, found, st) != 0)
+        return -1;
+    if (found->stopped_by != STOP_SPACE)
+        return 0;
+    found->stopped_by = STOP_DONE;
+    return compare_again(t, p, st);
+}
+
 /* Schedules in plans, and the finals. */
 static int finals(struct tuner *t, struct search_result *found, struct status *st)
 {
     return found->stopped_by == STOP_INTERRUPTED ? 0 : measure_finals(t, st);
 }
 
-static search_phase *const phases[] = {
+struct course {
+    search_phase *const *phases; /* ends with a null */
+    search_phase *last;          /* after them, wherever they ended; may be null */
+};
+
+static search_phase *const searching[] = {
     first_plan,  segments_of_others, phase_baselines,          phase_failures,
     finals_owed, ends_if_spent,      phase_segments_and_plans, NULL};
+static const struct course course_search = {searching, finals};
+
+static search_phase *const comparing[] = {best_again, NULL};
+static const struct course course_again = {comparing, NULL};
 
 /* An interrupt ends the phases, or a time limit that passes before the device is free, and is no
  * failure. */
-static int run(struct tuner *t, struct search_result *found, struct status *st)
+static int run(struct tuner *t, const struct course *c, struct search_result *found,
+               struct status *st)
 {
     int result = 0;
     if (t->o->search.time_limit_s > 0)
         bench_limit(t->bench, t->o->search.time_limit_s);
     found->stopped_by = STOP_SPACE;
-    for (search_phase *const *p = phases; *p != NULL && result == 0; p++) {
+    for (search_phase *const *p = c->phases; *p != NULL && result == 0; p++) {
         result = (*p)(t, found, st);
         if (found->stopped_by != STOP_SPACE)
             break;
     }
     if (result == 0)
         result = first_plan_keep(t, st);
-    if (result == 0)
-        result = finals(t, found, st);
+    if (result == 0 && c->last != NULL)
+        result = c->last(t, found, st);
     say_disturbance(t);
     if (result == 0 || (st->code != STATUS_INTERRUPTED && st->code != STATUS_TIMEOUT))
         return result;
@@ -140,15 +166,14 @@ static void tuner_free(struct tuner *t)
 }
 
 /* Stores that a search begins, runs it, and stores how it ended. */
-static int tuner_run(struct tuner *t, struct search_result *found, struct status *st)
+static int tuner_run(struct tuner *t, const char *strategy, const struct course *c,
+                     struct search_result *found, struct status *st)
 {
     SCOPED_BUF options = BUF_INIT;
-    const char *strategy =
-        is_exhaustive(t) ? rigor_names[t->o->rigor] : t->o->search.strategy->name;
     past_options(t->o, t->segments.precision, &options);
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     if (result == 0)
-        result = run(t, found, st);
+        result = run(t, c, found, st);
     return result == 0
                ? db_search_end(t->db, t->search_id, search_stop_names[found->stopped_by], st)
                : -1;
@@ -192,10 +217,28 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
         found.stopped_by = spent(t);
     }
     if (result == 0 && !answered)
-        result = tuner_run(t, &found, st);
+        result = tuner_run(t, is_exhaustive(t) ? rigor_names[o->rigor] : o->search.strategy->name,
+                           &course_search, &found, st);
     bench_end_turn(b);
     if (result == 0)
         result = report_fill(t, found.stopped_by, out, st);
+    tuner_free(t);
+    return result;
+}
+
+int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
+               struct tune_report *out, struct status *st)
+{
+    struct tuner *t = tuner_new(b, db, o);
+    struct search_result found = {.stopped_by = STOP_SPACE};
+    *out = (struct tune_report){.best.value = -1};
+    int result = tuner_open(t, st);
+    if (result == 0)
+        result = tuner_run(t, STRATEGY_AGAIN, &course_again, &found, st);
+    if (result == 0)
+        result = report_fill(t, found.stopped_by, out, st);
+    if (result == 0 && found.stopped_by == STOP_DONE)
+        out->stopped_by = NULL;
     tuner_free(t);
     return result;
 }

@@ -54,7 +54,7 @@ struct tune_report {
     int total_trials;                   /* stored for the study */
     int failed_trials, censored_trials; /* among total_trials */
     int space, space_trials;            /* in the space; stored of the space */
-    const char *stopped_by;             /* of search_stop_names; null: no search ended now */
+    const char *stopped_by;             /* of search_stop_names; null after tune_again() */
     const char *pack; /* the file that the best plan is read from; null: it was measured here */
     double seconds;
     int proposed[SIGNAL_COUNT]; /* plans by what proposed them here; all others: SIGNAL_NONE */
@@ -69,6 +69,10 @@ struct tune_report {
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st);
 
+/* Measures no new plan but missing baselines: times them and the best plan known anew, side by
+ * side. STATUS_NOT_FOUND if none is known. */
+int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
+               struct tune_report *out, struct status *st);
 void tune_report_release(struct tune_report *r);
 
 /* Whether a search chose plans of this precision, and did not only time some that are known. */

@@ -11,6 +11,8 @@ struct past {
     bool time_spent; /* one had this search's time limit or a longer one, and spent it */
 };
 
+#define STRATEGY_AGAIN "again" /* of tune_again() */
+
 /* Appends the options that are stored with a search, as JSON. */
 void past_options(const struct tune_options *o, unsigned precision, struct buf *out);
 
@@ -266,6 +268,9 @@ int finals_held(struct tuner *t, bool *out, struct status *st);
  * comparison of the fastest few hundred picks the finalists.  If a time limit cut an earlier
  * refining short, a search with more time repeats both. */
 int measure_finals(struct tuner *t, struct status *st);
+
+/* Times a plan that ran and the baselines anew, interleaved. */
+int compare_again(struct tuner *t, struct plan p, struct status *st);
 
 /* ---- summary.c ------------------------------------------------------------------------------- */
 

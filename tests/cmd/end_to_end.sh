@@ -162,7 +162,7 @@ END
   sqlite3 "$FUSEPLAN_DB" ".backup noisy.db"
   change noisy.db "UPDATE trial SET conditions = '{\"waited_share\": 0.43, \"other_cores\": 1, \"stopped_share\": 0}' WHERE kind = 'final'"
   fuseplan query $workload --db noisy.db >found
-  grep -q "on a quiet machine 'fuseplan bench best -b 1 .* --db noisy.db' times it anew" found ||
+  grep -q "on a quiet machine 'fuseplan search -b 1 .* --db noisy.db --again' times it anew" found ||
     fail "query: no remedy of noise: $(cat found)"
   sqlite3 "$FUSEPLAN_DB" ".backup spent.db"
   change spent.db "UPDATE search SET stopped_by = 'time', options = json_set(options, '\$.time_limit_s', 3600);

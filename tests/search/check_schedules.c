@@ -58,6 +58,10 @@ TEST(fitted_schedules_win)
     ck_assert_int_eq(db_time(db, study, report.best.value, "", &searched, &st), 1);
     ck_assert_double_lt(report.best.ms.median, 0.95 * searched.ms.median);
     db_time_release(&searched);
+    double ms = report.best.ms.median;
+    run_by(tune_again); /* they are kept where the best plan is timed anew */
+    ck_assert_double_eq(report.best.ms.median, ms);
+    ck_assert(!runs_as_alone());
 }
 
 /* How the schedules tried in plans fare, and what becomes of them. */

@@ -93,4 +93,39 @@ TEST(report_names_an_unstable_plan)
     ck_assert_str_eq(report.baselines[0].unstable, "");
 }
 
+/* ---- times taken anew ------------------------------------------------------------------------ */
+
+static void keep_again(void *ctx, const struct db_search *s)
+{
+    if (strcmp(s->strategy, "again") == 0)
+        snprintf(ctx, 16, "%s", s->stopped_by);
+}
+
+TEST(best_and_baselines_are_timed_anew)
+{
+    run();
+    int value = report.best.value, plans = fake.plans, segments = fake.segments;
+    double ms = report.best.ms.median;
+    fake.speed = 2;
+    run_by(tune_again);
+    ck_assert_int_eq(report.best.value, value);
+    ck_assert_double_eq(report.best.ms.median, ms / 2);
+    ck_assert_int_eq(fake.plans, plans);
+    ck_assert_int_eq(fake.segments, segments);
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_eq(fake.compared[1].plans, 3); /* the best plan and two baselines */
+    ck_assert_int_eq(report.new_trials, 0);
+    ck_assert(isfinite(report.baselines[0].speedup.low));
+    ck_assert_ptr_null(report.stopped_by);
+    ck_assert(!report.certainty.known); /* a budget ended the search */
+    char ended[16] = "";
+    int64_t study;
+    OK(study_open(bench, db, &study, &st));
+    OK(db_searches(db, study, keep_again, ended, &st));
+    ck_assert_str_eq(ended, "done");
+    int calls = fake.calls;
+    run(); /* nothing is owed */
+    ck_assert_int_eq(fake.calls, calls);
+}
+
 SUITE("search/steady", setup, teardown)

@@ -41,13 +41,19 @@ static inline void collect(void *ctx, const char *line)
     buf_addf(&said, "%s\n", line);
 }
 
-static inline void run(void)
+static inline void run_by(int (*how)(struct bench *, struct db *, const struct tune_options *,
+                                     struct tune_report *, struct status *))
 {
     options.clock = fake_clock;
     options.say = collect;
     tune_report_release(&report);
-    OK(tune(bench, db, &options, &report, &st));
+    OK(how(bench, db, &options, &report, &st));
     ck_assert_int_eq(st.code, STATUS_OK);
+}
+
+static inline void run(void)
+{
+    run_by(tune);
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */

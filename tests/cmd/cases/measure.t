@@ -48,6 +48,9 @@ $ echo none >short
 ! fuseplan bench: --prefix chooses among the models in a file of weights; give --weights, or --model with a directory that has weights
 $ rm short
 $ ls
+=== search again retry
+2$ fuseplan search -b 1 -s 8 --again --retry-failed
+! fuseplan search: --again times nothing but the best plan and the baselines, and --retry-failed what failed; leave one of them out
 === search bad
 2$ fuseplan search -b 1 -s 4 --strategy guidde
 ! fuseplan search: unknown --strategy 'guidde'; did you mean 'guided'? expected guided, additive, xgb, random, annealing or reward
