@@ -96,7 +96,9 @@ void emit_hopper_attention(const struct choice *c, const struct build_target *t,
     buf_addf(out,
              "%s */\n"
              "constexpr fp_hopper_attention shape = ",
-             h.out_e4m3 ? ", a result in e4m3" : "");
+             h.tma        ? ", a result in e4m3, joined rows, TMA"
+             : h.out_e4m3 ? ", a result in e4m3"
+                          : "");
     add_hopper_attention(&h, out);
     buf_adds(out, ";\n\n");
     open_kernel(c, fp_hopper_attention_threads(h), h.resident, h.cluster,

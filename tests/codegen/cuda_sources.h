@@ -14,7 +14,7 @@ struct cuda_source {
 };
 
 /* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
-enum { CUDA_GOLDEN_COUNT = 16 };
+enum { CUDA_GOLDEN_COUNT = 17 };
 
 static inline struct cuda_source cuda_golden(int i)
 {
@@ -27,6 +27,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{1, 6}, "generated", "resident=4", DTYPE_BF16, 64, 80},
         {{1, 6}, "hopper_attention", "shape=128", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{1, 6}, "hopper_attention", "shape=64 cover=joined", DTYPE_BF16, 72, CUDA_ARCH_HOPPER},
+        {{2, 6}, "hopper_attention", "shape=192_tma", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{2, 6}, "handwritten", "warps=keys", DTYPE_FP16, 64, 80},
         {{3, 4}, "generated", "", DTYPE_FP32, 32, 80},
         {{6, 9}, "generated", "", DTYPE_FP16, 64, 80},
