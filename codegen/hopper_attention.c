@@ -137,8 +137,10 @@ void hopper_attention_launch(const struct choice *c, const struct workload *w,
         .persistent = k.draws,
         .tiling = {.rows = k.rows, .ordered = k.ordered, .joined = k.joined},
         .sync_words = FP_SYNC_TILES};
-    if (k.tma)
-        out->maps[CUDA_MAP_IN] = keys_map(c, w), out->dealt = true;
+    if (k.tma) {
+        out->maps[CUDA_MAP_IN] = keys_map(c, w);
+        out->dealt = true;
+    }
     int64_t parts = tiling_parts(&out->tiling, w);
     out->tiles = parts * heads * ceil_div(blocks, k.rows) * k.cluster;
     if (k.joined)

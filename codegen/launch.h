@@ -60,15 +60,14 @@ struct cuda_launch {
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
     struct cuda_map maps[CUDA_MAPS]; /* of fp_maps, the kernel's second argument, if it has one */
-    bool dealt; /* the 64 rows of a box of CUDA_MAP_IN are: row 16t+2p+e is row 8p+2t+e of the copy
-                 */
+    bool dealt; /* row 16t+2p+e of a box of CUDA_MAP_IN becomes row 8p+2t+e of its copy */
     struct cuda_operands operands; /* of fp_args.gemm, if CUDA_MAP_WEIGHT is one */
 };
 
 /* For a choice whose implementation is not a library. */
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
-/* Whether the kernel has a second argument. */
+/* Whether the kernel takes fp_maps. */
 bool launch_has_maps(const struct cuda_launch *l);
 
 /* Memory that an algorithm of cuBLASLt may work in: NVIDIA's advice for sm_90, its largest. */

@@ -31,8 +31,8 @@ template <class S> struct load {
         int tid, lane, warp;
     };
 
-    /* TMA: k or v of an entry: its key block, -1 for none, its place, and whether there are all of
-     * its rows. */
+    /* TMA: k or v of an entry: its key block, -1 for none, its place in the ring, and whether all
+     * of its rows exist. */
     struct values {
         int block;
         position at;
@@ -311,8 +311,8 @@ template <class S> struct load {
         }
     }
 
-    /* TMA: k of an entry, and v of the one in front of it, for an mbarrier.  Where a sequence ends
-     * among the rows of an entry, which only its last one's can, all lanes copy both, and wait. */
+    /* TMA: k of an entry, and v of the entry in front of it, for an mbarrier.  A tile's last entry
+     * may have rows behind the sequence's end: then all lanes copy its k and v, and wait. */
     FP_DEVICE void load_boxes(const tile &t, const head_rows &from, const values &k, values &v,
                               u32 full, const loader &me) const
     {

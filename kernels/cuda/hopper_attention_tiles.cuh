@@ -104,6 +104,7 @@ template <class S> struct tile_order {
     {
         const bool shared_list = a.mask.lists == 1 && !S::JOINED;
         const int2 at = locate(n);
+        /* Small layers run by other shapes, which need not ask whether to go backwards. */
         const bool turned = S::DRAWS && (S::C > 1 || S::ORDERED) && a.backwards;
         const int row = at.x, pair = turned ? tiles_of_row() - 1 - at.y : at.y;
         int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];
