@@ -245,14 +245,16 @@ void cuda_release(struct replay *r)
 }
 
 /* A kernel may begin beside the one in front of it where its thread blocks cannot gather; see
- * kernels/cuda/common.cuh.  The last node's next one is the first, in a graph of many passes. */
+ * kernels/cuda/common.cuh.  The last node's next one is the first, in a graph of many passes.  A
+ * lone kernel takes the place of a second one, so that each that goes backwards is verified so. */
 static void tell_order(struct replay *r)
 {
+    const int first = r->count == 1 ? 1 : 0;
     for (int i = 0; i < r->count; i++) {
         const struct node *next = &r->nodes[(i + 1) % r->count];
         r->nodes[i].args.early = next->alone && !next->launch.cooperative;
         r->nodes[i].args.backwards = fp_goes_backwards(
-            &r->nodes[i].args, i, r->device->element_bytes, r->device->cache_bytes);
+            &r->nodes[i].args, first + i, r->device->element_bytes, r->device->cache_bytes);
     }
 }
 

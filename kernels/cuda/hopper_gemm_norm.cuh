@@ -260,7 +260,7 @@ template <class W> struct norm {
                 continue;
             if constexpr (!ORDERED)
                 receive(w, k[m], strip, buffer, S::warp_row(member, m));
-            scale(w, c, m, k[m], strip * BM + S::warp_row(member, m), w.part() * BN, panels);
+            scale(w, c, m, k[m], i.t.m0 + S::warp_row(member, m), i.t.n0, panels);
         }
     }
 };
