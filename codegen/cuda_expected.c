@@ -2,9 +2,9 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules in fp16 on an H100 and an H200, tests/data/h100-gemm-times.csv and
- * h200-attention-times.csv; `kept` to those of h200-e4m3-times.csv.  Only the order of schedules
- * counts, so constants of tiles that lose by far (narrow, next) may be larger than what they stand
- * for. */
+ * h200-attention-times.csv; `kept` and `both` to those of h200-e4m3-times.csv.  Only the order of
+ * schedules counts, so constants of tiles that lose by far (narrow, next) may be larger than what
+ * they stand for. */
 #include "codegen/cuda_int.h"
 
 enum { MULTIPROCESSORS = 132, FEW_ROWS = 48 };
@@ -24,24 +24,26 @@ static const struct {
     double tile;            /* beside its steps and its store; not of a split, nor of a layernorm
                                by one team or with swapped operands */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
-    double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
-    double next;            /* between two clusters of a split, one after the other */
-    double mail;            /* of a layernorm, once; nothing with swapped operands */
-    double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
-    double kept[2];         /* of a weight that stays, once: result of a half type, of e4m3 alone;
-                               its steps take no time of their own */
-    double again;           /* of a layernorm with swapped operands, between two tiles */
-    int clusters[9];        /* that run at once, by their size */
-    double alone;           /* times what is stored, where a thread block has one tile of 128 rows
-                               and more, and one warpgroup for it */
-    double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
-                               a layernorm, with one */
-    double gathers;         /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
-                               over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-    double few;             /* at most the same of tiles of few rows, where a launch has no room
-                               beside the next: 7-9 at 256 rows takes 2.0 times as long so */
-    double scatters[2][2];  /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
-                               they are, turned; then without and with swapped operands */
+    double both;           /* the same of a layernorm that is stored in e4m3, too, by two teams with
+                              two products each: what a tile takes at least */
+    double join, join_sum; /* of a cluster; and for each sum that a thread block gives away */
+    double next;           /* between two clusters of a split, one after the other */
+    double mail;           /* of a layernorm, once; nothing with swapped operands */
+    double mail_sum;       /* beside that, for each sum that a thread block owns after a split */
+    double kept[2];        /* of a weight that stays, once: result of a half type, of e4m3 alone;
+                              its steps take no time of their own */
+    double again;          /* of a layernorm with swapped operands, between two tiles */
+    int clusters[9];       /* that run at once, by their size */
+    double alone;          /* times what is stored, where a thread block has one tile of 128 rows
+                              and more, and one warpgroup for it */
+    double swap_store[2];  /* times what is stored, where warpgroups share swapped columns; without
+                              a layernorm, with one */
+    double gathers;        /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
+                              over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
+    double few;            /* at most the same of tiles of few rows, where a launch has no room
+                              beside the next: 7-9 at 256 rows takes 2.0 times as long so */
+    double scatters[2][2]; /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
+                              they are, turned; then without and with swapped operands */
 } gemm = {.begin_us = 1.37,
           .beside_us = 0.954,
           .fmas_per_cycle = 2090,
@@ -50,6 +52,7 @@ static const struct {
           .step = 98.4,
           .tile = 518,
           .store = {0.0418, 0.0795, 0.0711, 0.0994},
+          .both = 0.4,
           .join = 1850,
           .join_sum = 0.274,
           .next = 7540,
@@ -103,6 +106,7 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
         store *= gemm.alone;
     if (g.swap && g.groups > 1)
         store *= gemm.swap_store[by_strips];
+    double both = g.out_both && fp_hopper_gemm_products(g) == 2 ? elements * gemm.both : 0;
     double cycles;
     if (g.split > 1)
         cycles = (double)turns * (products + store / g.split + gemm.join +
@@ -113,7 +117,7 @@ double hopper_gemm_expected_us(const struct choice *c, const struct workload *w)
         cycles = (double)turns * (products + store) +
                  (g.swap ? (double)(turns - 1) * gemm.again : gemm.mail);
     else /* a second team multiplies while the first one stores */
-        cycles = (double)turns * (products + gemm.tile) +
+        cycles = (double)turns * fmax(products + gemm.tile, both) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0) +
                  (g.kept > 0 ? gemm.kept[g.out_e4m3 && !g.out_both] : 0);
     if (g.rows < FEW_ROWS && !beside)
