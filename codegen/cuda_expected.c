@@ -24,26 +24,26 @@ static const struct {
     double tile;            /* beside its steps and its store; not of a split, nor of a layernorm
                                by one team or with swapped operands */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
-    double both;           /* the same of a layernorm that is stored in e4m3, too, by two teams with
-                              two products each: what a tile takes at least */
-    double join, join_sum; /* of a cluster; and for each sum that a thread block gives away */
-    double next;           /* between two clusters of a split, one after the other */
-    double mail;           /* of a layernorm, once; nothing with swapped operands */
-    double mail_sum;       /* beside that, for each sum that a thread block owns after a split */
-    double kept[2];        /* of a weight that stays, once: result of a half type, of e4m3 alone;
-                              its steps take no time of their own */
-    double again;          /* of a layernorm with swapped operands, between two tiles */
-    int clusters[9];       /* that run at once, by their size */
-    double alone;          /* times what is stored, where a thread block has one tile of 128 rows
-                              and more, and one warpgroup for it */
-    double swap_store[2];  /* times what is stored, where warpgroups share swapped columns; without
-                              a layernorm, with one */
-    double gathers;        /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
-                              over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-    double few;            /* at most the same of tiles of few rows, where a launch has no room
-                              beside the next: 7-9 at 256 rows takes 2.0 times as long so */
-    double scatters[2][2]; /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
-                              they are, turned; then without and with swapped operands */
+    double both;            /* an element of a tile at least, of a layernorm that is stored in e4m3,
+                               too, by two teams with two products each */
+    double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
+    double next;            /* between two clusters of a split, one after the other */
+    double mail;            /* of a layernorm, once; nothing with swapped operands */
+    double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
+    double kept[2];         /* of a weight that stays, once: result of a half type, of e4m3 alone;
+                               its steps take no time of their own */
+    double again;           /* of a layernorm with swapped operands, between two tiles */
+    int clusters[9];        /* that run at once, by their size */
+    double alone;           /* times what is stored, where a thread block has one tile of 128 rows
+                               and more, and one warpgroup for it */
+    double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
+                               a layernorm, with one */
+    double gathers;         /* times all, where input rows are no neighbours in memory: 6-7 and 6-9
+                               over 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
+    double few;             /* at most the same of tiles of few rows, where a launch has no room
+                               beside the next: 7-9 at 256 rows takes 2.0 times as long so */
+    double scatters[2][2];  /* the same of stored rows, 0-1 over 0-0 on an H200 at (8,512); heads as
+                               they are, turned; then without and with swapped operands */
 } gemm = {.begin_us = 1.37,
           .beside_us = 0.954,
           .fmas_per_cycle = 2090,
