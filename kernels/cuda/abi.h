@@ -91,7 +91,7 @@ struct fp_args {
 FP_CONSTANT int fp_goes_backwards(const struct fp_args *a, int n, int element_bytes,
                                   long cache_bytes)
 {
-    const long qkv = 3l * a->tokens * a->heads * a->head_size * element_bytes;
+    const long qkv = 3L * a->tokens * a->heads * a->head_size * element_bytes;
     return qkv > cache_bytes ? n % 2 : 0;
 }
 

@@ -45,7 +45,7 @@ static inline bool read_string(struct cursor *c, struct text *out)
     while (c->at < c->end && *c->at != '"') {
         bool escape = *c->at == '\\' && ++c->at < c->end;
         if (c->at == c->end || (unsigned char)*c->at < ' ' ||
-            (escape && memchr("\"\\/bfnrtu", *c->at, 9) == NULL))
+            (escape && strchr("\"\\/bfnrtu", *c->at) == NULL))
             return false;
         c->at++;
     }
