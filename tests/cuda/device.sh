@@ -52,7 +52,8 @@ build() {
 # Values from all 65536, verified end to end.
 values() {
   say timeout 240 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
-    say timeout 240 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
+    say timeout 240 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding &&
+    say timeout 240 "$bin/cuda_plans" -L 2 -s 3 -n 40 -a 110 -H 4 -F 256 fp16 400 125 full # kernels go backwards
 }
 
 # Layernorms of rows whose mean is some 50 (12-14) or 250 (7-9) times the standard deviation, by every schedule of
@@ -119,10 +120,11 @@ search() {
 }
 
 # A generated program, built with nvcc alone, computes what fuseplan does: with cuBLASLt, without (40544), with
-# lengths, and on Hopper GPUs with GEMMs in e4m3.
+# lengths, and on Hopper GPUs with GEMMs in e4m3, and by kernels that go backwards.
 generated() {
   program=$scratch/program
-  for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8' '48920 -t bf16 --precision fp8'; do
+  for plan in 41115 40544 '41115 --lengths 100,37' '48920 --precision fp8' '48920 -t bf16 --precision fp8' \
+    '48920 -b 400 -s 125 -H 4 --ffn 256' '48920 -b 400 -s 125 -H 4 --ffn 256 --avg-seq-len 110'; do
     case $plan$(capability) in
     *fp89.0*) ;;
     *fp8*) continue ;;
@@ -303,10 +305,6 @@ package() {
   say env FUSEPLAN="$bin/fuseplan" FUSEPLAN_PYTHON_CACHE="$scratch/libraries" python3 "$here/$script" "$@"
 }
 
-traffic() {
-  say env FUSEPLAN="$bin/fuseplan" python3 "$here/traffic.py"
-}
-
 # What replays read, into the directory FUSEPLAN_SPACES, else into this one (minutes).
 spaces() {
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
@@ -353,7 +351,7 @@ run() {
   export) exported ;; # a command of the shell has this name
   verify | sanitize | dependent) "$here/$1.sh" "$bin" ;;
   memory) "$here/faults.sh" "$bin" memory ;; # another program takes it while a search runs
-  python | rates) package "$1.py" ;;
+  python | rates | traffic) package "$1.py" ;;
   python_times) package python.py --times ;;
   sanitize_families) "$here/sanitize.sh" "$bin" -c pre+rms+silu+gate+rope+bias -l sliding ;;
   *) "$1" ;;

@@ -60,24 +60,26 @@ segments() {
   done
 }
 
-# hopper_gemm where a tile takes one to five steps and, unless it is split, a thread block several tiles: 50000 rows
+# hopper_gemm where a tile takes one to six steps and, unless it is split, a thread block several tiles: 50000 rows
 # are 391 tiles of 128, and an H100 runs 132 thread blocks.  The inner dimension is 64 times the heads, of the second
 # GEMM of the feed-forward part its size: the last step of 72 and of 200 has 8 columns.  A layernorm takes tiles that
-# divide the hidden size: up to 128 columns of 2 heads, up to 192 of 3, up to 256 of 4, 64 of 1 and 5.
+# divide the hidden size: up to 128 columns of 2 heads, up to 192 of 3 and 6, up to 256 of 4, 64 of 1 and 5.  From 4
+# heads on q, k and v exceed L2 (60 MB), and lone kernels go backwards; of 260 sentences they fit in.
 few_steps() {
   n=0
-  for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
+  for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200' '-H 6 -F 192'; do
     echo "$kernel -s $gemms $(half $n) 400 125 full $size"
     echo "$kernel -s 0-1 -c rope $(half $n) 400 125 full $size"
     n=$((n + 1))
   done
+  echo "$kernel -s $gemms fp16 260 125 full -H 4 -F 320"
 }
 
 # GEMMs in e4m3, half to three steps of 128; of the last one of 208 there are 80 columns.  A norm before a sublayer is
 # stored in e4m3 alone.  Of few rows a norm may follow sums that are split.  What attention stores.
 e4m3() {
   n=0
-  for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208'; do
+  for size in '-H 1 -F 128' '-H 2 -F 144' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 208' '-H 6 -F 192'; do
     echo "-e fp8 -s $e4m3_gemms $kernel -i library fp16 400 125 full $size"
     echo "-e fp8 -s $e4m3_gemms $kernel -i library -c pre+rms+relu+rope bf16 400 125 full $size -a 60"
     echo "-e fp8 -s 10-11 $kernel -c silu+gate $(half $n) 400 125 full $size"
@@ -96,12 +98,12 @@ e4m3() {
   done
 }
 
-# L2 does not hold all keys and values: attention takes heads in groups.  Nor does it hold q, k and v (60 MB): kernels
-# go backwards, as GEMMs of four heads and more do above.
+# L2 does not hold all keys and values: attention takes heads in groups, and kernels go backwards.
 groups() {
   echo "-s 1-6 $wgmma fp16 14 1000 full"
   echo "-s 1-6 $wgmma bf16 14 1000 causal"
-  echo "-s 1-6 $wgmma bf16 14 1000 strided"
+  echo "-s 1-6,2-6 $wgmma bf16 16 1100 strided -a 1000"
+  echo "-e fp8 -s 1-6,2-6 $wgmma fp16 14 1000 strided"
   echo "-s 1-6 $wgmma -c bias bf16 14 1000 full"
   echo "-s 1-6 $wgmma -c bias fp16 14 1000 causal"
 }
