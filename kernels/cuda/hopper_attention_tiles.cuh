@@ -65,36 +65,43 @@ template <class S> struct tile_order {
         return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, count() - 1));
     }
 
-    /* How many heads' tiles come together.  Where all keys and values are more than L2 holds, tiles
-     * that read the same ones follow each other.  Short lists, as of a window, read them too seldom
-     * to gain from it, and a list that takes a third of a thread block's time must not come late.
-     * Loaders of covers have no registers for this. */
-    FP_DEVICE int heads_at_once(int heads) const
+    /* Groups of heads whose keys and values L2 holds, so that tiles that read the same ones follow
+     * each other: how many of tiles_of_row() a group has. */
+    FP_DEVICE int heads_at_once(int each) const
     {
-        constexpr int SHORT = 8, L2_BITS = 24; /* entries; 16 MB */
-        const i64 bytes = static_cast<i64>(heads) * a.seq_len * (4 * S::W);
-        const int groups = static_cast<int>((bytes - 1) >> L2_BITS) + 1, rows = a.tiles.count;
-        if (S::ORDERED || S::JOINED || groups == 1)
-            return heads;
-        const int longest = a.tiles.tile[2], median = a.tiles.tile[rows / 2 * 4 + 2];
-        const bool late = 3ll * longest * gridDim.x > static_cast<i64>(median) * rows * heads;
-        return median < SHORT || late ? heads : divide(heads + groups - 1, groups);
+        constexpr int L2_BITS = 24;                              /* 16 MB */
+        const i64 heads = S::ORDERED ? a.batch * a.heads : each, /* whose rows are in turn */
+            bytes = heads * a.seq_len * (4 * S::W);
+        const int groups = static_cast<int>((bytes - 1) >> L2_BITS) + 1;
+        const bool gains = S::ORDERED ? a.tiles.parts > 1 : !S::JOINED && groups > 1 && pays(each);
+        return gains ? divide(each + groups - 1, groups) : each;
+    }
+
+    /* Short lists, as of a window, read keys too seldom to gain from groups.  A list that takes a
+     * third of a thread block's time must not come late. */
+    FP_DEVICE bool pays(int heads) const
+    {
+        constexpr int SHORT = 8; /* entries */
+        const int rows = a.tiles.count, longest = a.tiles.tile[2],
+                  median = a.tiles.tile[rows / 2 * 4 + 2];
+        return median >= SHORT &&
+               3ll * longest * gridDim.x <= static_cast<i64>(median) * rows * heads;
     }
 
     /* The row of fp_tiles.tile for tile number n, and which of the row's tiles it is.  Tiles of a
-     * group of heads come row by row, because the longest rows come first.  Those of two parts come
-     * head by head in each part: so a head's first part is stored long before its second one
-     * begins. */
+     * group of heads come row by row, because the longest rows come first.  Of two parts a group's
+     * first one comes in front of its second one, each head by head: so a head's first part is
+     * stored long before its second one begins. */
     FP_DEVICE int2 locate(int n) const
     {
-        const int each = tiles_of_row();
-        if (S::ORDERED && a.tiles.parts > 1) {
-            const int rows = a.tiles.count / 2, part = n >= rows * each ? 1 : 0;
-            const int m = n - part * rows * each, which = divide(m, rows);
-            return {part * rows + m - which * rows, which};
-        }
-        const int group = heads_at_once(each), before = divide(n, a.tiles.count * group) * group;
+        const int each = tiles_of_row(), group = heads_at_once(each);
+        const int before = divide(n, a.tiles.count * group) * group;
         const int m = n - before * a.tiles.count, heads = min(group, each - before);
+        if (S::ORDERED && a.tiles.parts > 1) {
+            const int rows = a.tiles.count / 2, part = m >= rows * heads ? 1 : 0;
+            const int k = m - part * rows * heads, which = divide(k, rows);
+            return {part * rows + k - which * rows, before + which};
+        }
         const int row = divide(m, heads);
         return {row, before + m - row * heads};
     }
