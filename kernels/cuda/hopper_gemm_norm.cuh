@@ -184,6 +184,7 @@ template <class W> struct norm {
         __syncwarp();
         if (S::lane() == 0) {
             box_store(&w.maps.out, column, row, half);
+            box_stores_end(); /* a group for each place, as store_panel() waits for them */
             box_store(&w.maps.e4m3, column, row, bytes);
             box_stores_end();
         }

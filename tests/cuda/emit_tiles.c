@@ -27,6 +27,7 @@ static const struct {
     {"hopper_gemm", "pre", {7, 9}, "tile=128x192 norm=memory"},
     {"hopper_gemm", "pre", {7, 9}, "tile=144x128_swap norm=memory"},
     {"hopper_gemm", "pre", {7, 9}, "tile=64x192 norm=cluster e4m3=ffn1"},
+    {"hopper_gemm", "pre", {12, 14}, "tile=64x192 norm=memory e4m3=qkv+ffn2"},
     {"hopper_gemm", "gate", {10, 11}, "tile=128x192"},
     {"hopper_gemm", "gate", {10, 11}, "tile=128x256 e4m3=ffn1+ffn2"},
     {"hopper_attention", "bert", {1, 6}, "shape=64_cluster"},

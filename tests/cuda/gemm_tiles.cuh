@@ -4,7 +4,7 @@
  * Each box of the input, the weight and the residual is loaded once for a tile that it belongs to,
  * tiles are loaded in the order in which they are multiplied, and gamma and beta are those of a
  * tile's columns.  Each word of a mailbox has one sender and one reader, of its ranks and of the
- * same row.
+ * same row.  A warp writes to a place in shared memory once all stores from there have read it.
  *
  * Not modelled: ordinary loads and stores, and so rows that are gathered or scattered, rotary
  * embeddings and sums that are split; shared memory, by which thread blocks of a cluster load for
@@ -102,6 +102,7 @@ template <class S, class End> struct thread_block : work<S, token_view<fp16>, En
         size_t next = copies ? 0 : group / S::GROUPS; /* of the order */
         tile t = {-1, -1};
         events.clear();
+        groups.assign(1, {});
         threadIdx.x = thread;
         if (copies)
             copy(*this, thread % FOUR_WARPS / 32, thread % 32);

@@ -90,6 +90,7 @@ struct event {
     int column, row;
 };
 static std::vector<event> events;
+static std::vector<std::vector<unsigned>> groups; /* of its stores: where they read */
 static unsigned char shared[256 << 10];
 
 /* GEMMs find these before the instructions of hopper.cuh. */
@@ -100,8 +101,20 @@ static const auto box_load = [](u32, const fp_map *map, int column, int row, aut
     events.push_back({LOAD, map, column, row});
 };
 static const auto box_load_dropped = box_load, box_multicast = box_load;
-static const auto box_store = [](const fp_map *map, int column, int row, u32) {
+static const auto box_store = [](const fp_map *map, int column, int row, u32 from) {
     events.push_back({STORE, map, column, row});
+    groups.back().push_back(from);
+};
+static const auto box_stores_end = []() { groups.push_back({}); };
+template <int PENDING> static void box_stores_read()
+{
+    while (groups.size() > PENDING + 1)
+        groups.erase(groups.begin());
+}
+static const auto store_matrix = [](u32 at, auto &) {
+    for (const auto &group : groups)
+        for (u32 from : group)
+            check(at / 1024 != from / 1024, "a place is written once its store has read it");
 };
 static const auto bulk_load = [](u32 to, const void *from, int bytes, u32) {
     memcpy(shared + (to - shared_address(shared)), from, bytes);
