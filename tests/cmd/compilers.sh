@@ -1,6 +1,7 @@
 #!/bin/sh
-# compilers.sh FUSEPLAN: each C compiler that is here compiles the sources of plans on a CPU without a warning, for
-# several standards and instruction sets; builds a library of them; and builds plans that a worker finds right.
+# compilers.sh FUSEPLAN: each C compiler that is here compiles the sources of plans on a CPU without a warning, for two
+# standards and for SSE alone and this machine's instructions; builds a library of them; and builds plans that a worker
+# finds right.
 set -eu
 . "$(dirname "$0")/suite.sh"
 layer='--target cpu -b 2 -s 100 -H 2 -W 16 -L 2 -m strided'
@@ -13,8 +14,8 @@ for value in 41115 32768 45738; do
   fuseplan export $value $layer --packed -q -o "exported/$value"
 done
 sources=$(cksum exported/*/*.c | awk '!seen[$1, $2]++ { print $3 }') # plans share most of them
-sets=
-[ "$(uname -m)" != x86_64 ] || sets='x86-64-v3 x86-64-v2'
+set=
+[ "$(uname -m)" != x86_64 ] || set=-march=x86-64-v2 # this machine's come below
 
 # compile COMPILER OPTION...: a source without a warning.
 compile() {
@@ -33,7 +34,7 @@ for compiler in gcc clang; do
   for file in $sources; do
     case $file in
     */segment_*) # to the end, as some warnings come late
-      for set in $sets; do compile "$compiler" -std=c17 -O1 -march="$set" -c -o segment.o "$file"; done
+      compile "$compiler" -std=c17 -O1 $set -c -o segment.o "$file"
       ;;
     *) compile "$compiler" -std=c11 -fsyntax-only "$file" ;; # no other source asks for instructions
     esac
