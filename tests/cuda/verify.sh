@@ -87,6 +87,8 @@ e4m3() {
     echo "-e fp8 -s 7-9,12-14 $kernel -c pre+rms+relu+rope bf16 2 100 full $size -a 60"
     n=$((n + 1))
   done
+  # After one step a team's next tile is stored soonest.
+  echo "-e fp8 -s 12-14 $kernel -c pre+rms+relu+rope bf16 400 125 full -H 4 -F 64"
   echo "-e fp8 -k 0 -s $e4m3_gemms $kernel bf16 400 125 full -H 3 -F 256"
   echo "-e fp8 -k 0 -s $e4m3_gemms $kernel -c pre+rms+relu+rope fp16 400 125 full -H 3 -F 256 -a 60"
   for size in 32 48 64 80 96 128; do
