@@ -21,7 +21,7 @@ _NUMBERS = {"input_ids": operator.attrgetter("ids"), "token_type_ids": operator.
 def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddings=False, convert_to_tensor=False,
            batch_size=None, truncate_dim=None, progress=False):
     """Embeddings of sentences, as SentenceTransformer.encode() gives them: (N,D) in numpy, or with convert_to_tensor
-    a tensor on the model's device; of one string (D).
+    a tensor on the model's device; of one string (D), of none (0).
 
     model: a SentenceTransformer whose layers optimize() has replaced. A thread tokenises the longest sentences first,
     ahead of the layers. truncate_dim: how many columns to keep, by default as the model says. Padding stands on the
@@ -57,7 +57,7 @@ def encode(model, sentences, *, prompt_name=None, prompt=None, normalize_embeddi
                 if report:
                     report({"event": "step", "phase": "sentences", "done": done, "total": len(texts)})
     if out is None:
-        out = torch.empty(0, 0)
+        out = torch.empty(0, device=stack.description.place[0])
     out = out if convert_to_tensor else _to_numpy(out)
     return out[0] if one else out
 
