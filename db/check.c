@@ -48,6 +48,13 @@ static const char *const rules[] = {
     "  (SELECT count(*) FROM sample WHERE trial = trial.id) AS stored FROM trial)"
     " WHERE stored <> expected",
 
+    "SELECT format('trial %d has a median of %.9g ms, its samples one of %.9g', id, median_ms,"
+    " found) FROM trial JOIN (SELECT trial, avg(ms) AS found FROM"
+    "  (SELECT trial, ms, count(*) OVER (PARTITION BY trial) AS samples,"
+    "   row_number() OVER (PARTITION BY trial ORDER BY ms) AS place FROM sample)"
+    "  WHERE place IN ((samples + 1) / 2, (samples + 2) / 2) GROUP BY trial) ON trial = id"
+    " WHERE abs(found / median_ms - 1) > 1e-6",
+
     "SELECT format('trial %d has samples of rounds %d..%d, not 0..%d', trial, min(round),"
     " max(round), count(*) - 1) FROM sample GROUP BY trial"
     " HAVING min(round) <> 0 OR max(round) <> count(*) - 1",

@@ -196,7 +196,15 @@ static int read_samples(const struct importing *m, const json_t *line, struct db
 static int check_trial(const struct importing *m, const struct db_trial *t, struct status *st)
 {
     const char *what = db_trial_contradiction(t);
-    return what == NULL ? 0 : text_fail(m->reader, st, "the trial has %s", what);
+    if (what != NULL)
+        return text_fail(m->reader, st, "the trial has %s", what);
+    if (t->kind != DB_TRIAL_FINAL || t->sample_count == 0 || isnan(t->median_ms))
+        return 0;
+    double median = stats_median(t->samples_ms, (size_t)t->sample_count).median;
+    return fabs(median / t->median_ms - 1) <= 1e-6
+               ? 0
+               : text_fail(m->reader, st, "'median_ms' is %.9g, and the median of the samples %.9g",
+                           t->median_ms, median);
 }
 
 static int import_trial(struct importing *m, json_t *line, int64_t study, struct status *st)

@@ -20,6 +20,8 @@ static const struct {
     {"UPDATE study SET plans = 1 WHERE id = 1",
      "study 1 counts 4 trials and 1 plans, 4 and 2 are stored"},
     {"UPDATE trial SET sample_count = 7 WHERE id = 2", "trial 2 has 6 samples stored, 7 expected"},
+    {"UPDATE trial SET median_ms = 2.0625 WHERE id = 2",
+     "trial 2 has a median of 2.0625 ms, its samples one of 2"},
     {"UPDATE sample SET round = 9 WHERE trial = 2 AND round = 3", "rounds 0..9, not 0..5"},
     {"DELETE FROM choice WHERE trial = 1 AND schedule = 2", "do not cover"},
     {"UPDATE segment SET last_op = 7 WHERE first_op = 2", "do not cover"},

@@ -170,6 +170,7 @@ static const struct {
     {"\"2-6 generated rows=8\"", "\"2-6\"", "'2-6' is no choice"},
     {"\"2-6 generated", "\"2-16 generated", "is no choice"},
     {"1.25,", "", "5 samples are there; expected 6"},
+    {"1.25,2,", "2.5,2.5,", "'median_ms' is 2, and the median of the samples 2.25"},
     {"1.25,", "-1,", "sample 0 is not above 0"},
     {"\"median_ms\":2", "\"median_ms\":0", "'median_ms' is 0; expected a finite time above 0"},
     {"\"median_ms\":2", "\"median_ms\":7", "the trial has a median outside its interval"},

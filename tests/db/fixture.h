@@ -43,7 +43,7 @@ static const struct db_choice some_choices[] UNUSED = {{{0, 1}, "generated", "mb
                                                        {{2, 6}, "handwritten", ""},
                                                        {{7, 14}, "generated", "mb=32 nb=8"}};
 
-static const double some_samples[] UNUSED = {1.25, 1.5, 1.0, 2.0, 1.75, 1.5};
+static const double some_samples[] UNUSED = {1.25, 1.0, 0.75, 1.5, 0.875, 1.0};
 
 static inline struct db_trial plan_trial(int value, double median_ms)
 {

@@ -83,6 +83,8 @@ static inline void fill(struct db *db, int64_t study)
     failed.kind = final.kind = DB_TRIAL_FINAL;
     failed.comparison = "other";
     failed.sample_count = 0;
+    static const double samples[] = {1.25, 2, 2, 2.5, 2, 1.75};
+    final.samples_ms = samples;
     final.comparison = id;
     final.packed = 1;
     final.precision = 1 << GEMM_OUT | 1 << GEMM_FFN2;
