@@ -81,17 +81,39 @@ static bool has_plan(const struct build_target *t)
     return reached[OP_COUNT];
 }
 
+/* Appends the size that decides on Hopper whether a GEMM in e4m3 has kernels, and what it misses:
+ * e4m3 is read and stored in groups of 16 columns, and behind a norm in panels of 64. */
+static void add_size(const struct build_target *t, const struct workload *w, int gemm,
+                     struct buf *out)
+{
+    const struct {
+        const char *name;
+        int size, step;
+    } sizes[GEMM_COUNT] = {[GEMM_QKV] = {"hidden size", workload_hidden(w), 64},
+                           [GEMM_OUT] = {"head size", w->head_size, 16},
+                           [GEMM_FFN1] = {"hidden size", workload_hidden(w), 64},
+                           [GEMM_FFN2] = {"ffn", w->ffn, 16}};
+    if (t->arch != CUDA_ARCH_HOPPER || dtypes[t->dtype].bytes != 2 || gemm >= GEMM_COUNT)
+        return;
+    buf_addf(out, " with %s %d", sizes[gemm].name, sizes[gemm].size);
+    if (sizes[gemm].size % sizes[gemm].step != 0)
+        buf_addf(out, ", no multiple of %d", sizes[gemm].step);
+}
+
 /* A failure names the first GEMM in e4m3 that no plan runs, else all of them. */
-static int check_precision(const struct build_target *t, struct status *st)
+static int check_precision(const struct build_target *t, const struct workload *w,
+                           struct status *st)
 {
     struct build_target one = *t;
-    SCOPED_BUF gemms = BUF_INIT;
+    SCOPED_BUF gemms = BUF_INIT, size = BUF_INIT;
     bool found = true;
     for (int g = 0; g <= GEMM_COUNT && found; g++) {
         buf_reset(&gemms);
         one.precision = g < GEMM_COUNT ? t->precision & 1u << g : t->precision;
         precision_text(one.precision, "", &gemms);
         found = one.precision == 0 || has_plan(&one);
+        if (!found)
+            add_size(t, w, g, &size);
     }
     if (!found) {
         if (t->arch != 0) {
@@ -99,9 +121,9 @@ static int check_precision(const struct build_target *t, struct status *st)
             arch_name(t->arch, &gemms);
         }
         status_set(st, STATUS_UNFIT,
-                   "the %s target has no kernels for %s in e4m3; without --precision all GEMMs "
+                   "the %s target has no kernels for %s in e4m3%s; without --precision all GEMMs "
                    "are in %s",
-                   target_names[t->kind], gemms.ptr, dtypes[t->dtype].name);
+                   target_names[t->kind], gemms.ptr, size.ptr, dtypes[t->dtype].name);
     }
     return found ? 0 : -1;
 }
@@ -116,7 +138,7 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
     struct build_target plain = *t;
     plain.precision = 0;
     if (choice_applicable(&whole, &plain, &why))
-        return t->precision != 0 ? check_precision(t, st) : 0;
+        return t->precision != 0 ? check_precision(t, w, st) : 0;
     if (t->kind == TARGET_CPU)
         return status_set(st, STATUS_UNFIT, "the cpu target has no code for chain %s: %s",
                           t->chain->name, why);

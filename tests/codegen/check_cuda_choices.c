@@ -325,9 +325,19 @@ TEST(precision_without_kernels_is_refused)
         w.dtype = halves[i];
         t = build_target_of(TARGET_CUDA, "sm_90", true, &w);
         t.precision = GEMM_ALL;
-        FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "ffn2"); /* F is 136, no multiple of 16 */
+        FAILS(build_check(&t, &w, &st), STATUS_UNFIT,
+              "ffn2 on sm_90a in e4m3 with ffn 136, no multiple of 16; without");
         t.precision &= ~(1u << GEMM_FFN2);
         OK(build_check(&t, &w, &st));
+        static const char *const sizes[] = {"hidden size 48, no multiple of 64",
+                                            "head size 24, no multiple of 16"};
+        struct workload odd = w;
+        odd.head_size = 24;
+        for (int g = 0; g < 2; g++) {
+            struct build_target of_odd = build_target_of(TARGET_CUDA, "sm_90", true, &odd);
+            of_odd.precision = 1u << g;
+            FAILS(build_check(&of_odd, &odd, &st), STATUS_UNFIT, sizes[g]);
+        }
     }
     w.dtype = t.dtype = DTYPE_FP32;
     FAILS(build_check(&t, &w, &st), STATUS_UNFIT, "no kernels for qkv on sm_90a in e4m3");
