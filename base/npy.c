@@ -190,7 +190,8 @@ static int check_data(const struct npy *a, size_t len, struct status *st)
     if ((uint64_t)need == len)
         return 0;
     return status_set(st, STATUS_USAGE,
-                      "the .npy file %s: its shape and type take %lld bytes of data, found %zu",
+                      "the .npy file %s: its shape and type take %lld bytes of data, found %zu; "
+                      "copy it again, or write it again with numpy.save",
                       (uint64_t)need > len ? "is truncated" : "is too long", (long long)need, len);
 }
 
@@ -213,8 +214,9 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
         header |= (size_t)p[i] << 8 * (i - PREFIX_LEN);
     if (len < start || len - start < header)
         return status_set(st, STATUS_USAGE,
-                          "the .npy file is truncated: it ends within its header, after %zu bytes",
-                          len);
+                          "the .npy file is truncated: its header takes %zu bytes, found %zu; copy "
+                          "it again, or write it again with numpy.save",
+                          start + header, len);
 
     const char *text = (const char *)p + start;
     if (parse_header((struct cursor){text, text + header}, out, st) != 0 ||

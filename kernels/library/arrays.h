@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAY_DIMS = 3, ARRAY_HEADER = 118 };
+enum { ARRAY_DIMS = 3, ARRAY_HEADER = 118, ARRAY_WHY = 128 };
 #define ARRAY_MAGIC "\x93NUMPY\1\0"
 
 /* Returns 0, or -1 with errno. */
@@ -24,9 +24,10 @@ static inline int array_write(FILE *out, const int shape[ARRAY_DIMS], const floa
                : -1;
 }
 
-/* Returns the values, which the caller frees; null if the file is no such array. */
-static inline float *array_read(FILE *in, int shape[ARRAY_DIMS])
+/* Returns the values, which the caller frees; null if the file is no such array: why[] says it. */
+static inline float *array_read(FILE *in, int shape[ARRAY_DIMS], char why[ARRAY_WHY])
 {
+    snprintf(why, ARRAY_WHY, "is no NumPy array (B,S,D) of fp32 in C order");
     unsigned char start[10];
     char header[4096] = "";
     if (fread(start, 1, sizeof(start), in) != sizeof(start) || memcmp(start, ARRAY_MAGIC, 8) != 0)
@@ -49,8 +50,13 @@ static inline float *array_read(FILE *in, int shape[ARRAY_DIMS])
         n *= (size_t)shape[i];
     }
     float *values = malloc(n * sizeof(*values));
-    if (values != NULL && fread(values, sizeof(*values), n, in) == n)
+    if (values == NULL)
+        return NULL;
+    size_t found = fread(values, 1, n * sizeof(*values), in);
+    if (found == n * sizeof(*values))
         return values;
+    snprintf(why, ARRAY_WHY, "is truncated: its shape takes %zu bytes of data, found %zu",
+             n * sizeof(*values), found);
     free(values);
     return NULL;
 }

@@ -168,14 +168,15 @@ static float *read_input(const char *path, int shape[ARRAY_DIMS])
     shape[0] = p->batch;
     shape[1] = p->seq_len;
     shape[2] = l->hidden;
+    char why[ARRAY_WHY];
     if (path == NULL)
         return NULL;
     FILE *in = fopen(path, "rb");
-    float *x = in != NULL ? array_read(in, shape) : NULL;
+    float *x = in != NULL ? array_read(in, shape, why) : NULL;
     if (in == NULL)
         fprintf(stderr, "example: cannot read '%s': %s\n", path, strerror(errno));
     else if (x == NULL)
-        fprintf(stderr, "example: '%s' is no NumPy array (B,S,D) of fp32 in C order\n", path);
+        fprintf(stderr, "example: '%s' %s\n", path, why);
     else if (shape[2] != l->hidden || encoder_find(shape[0], shape[1]) < 0)
         fprintf(stderr,
                 "example: '%s' is (%d,%d,%d); no plan of the library runs it, whose hidden size is "

@@ -242,8 +242,9 @@ static int check_data(struct safetensors *f, const unsigned char *data, uint64_t
     }
     return end == bytes
                ? 0
-               : safetensors_refuse(f, "the tensors take %llu bytes, and %llu are in the file",
-                                    (unsigned long long)end, (unsigned long long)bytes);
+               : safetensors_refuse(f, "the tensors take %llu bytes, and %llu are in the file%s",
+                                    (unsigned long long)end, (unsigned long long)bytes,
+                                    bytes < end ? ": it is truncated; fetch it again" : "");
 }
 
 /* ---- all of it
@@ -256,13 +257,15 @@ int safetensors_parse(const void *bytes, size_t len, struct safetensors *out)
     uint64_t header = 0;
     *out = (struct safetensors){.count = 0};
     if (len < PREFIX)
-        return safetensors_refuse(out, "the file is shorter than the length of a header");
+        return safetensors_refuse(
+            out, "the file is shorter than the length of a header: %d bytes expected, found %zu",
+            PREFIX, len);
     for (int i = PREFIX - 1; i >= 0; i--)
         header = header << 8 | at[i];
     if (header > HEADER_MOST || header > len - PREFIX)
         return safetensors_refuse(
-            out, "the header should have %llu bytes, more than the file or the format has",
-            (unsigned long long)header);
+            out, "the header should have %llu bytes; the format has at most %d, the file %zu",
+            (unsigned long long)header, HEADER_MOST, len - PREFIX);
     struct cursor c = {.at = (const char *)at + PREFIX};
     c.end = c.at + header;
     if (read_header(&c, out) != 0 ||

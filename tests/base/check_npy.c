@@ -57,6 +57,8 @@ TEST_LOOP(reads_headers, 0, ARRAY_LEN(good))
     ck_assert_int_eq(a.shape[0], good[_i].rows);
     ck_assert_int_eq(a.shape[1], good[_i].columns);
     ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - data);
+    SCOPED char *takes = buf_text("its header takes %zu bytes, found 30", bytes.len - data);
+    FAILS(npy_parse(bytes.ptr, 30, &a, &st), STATUS_USAGE, takes);
 }
 
 #define HEADER(descr, order, shape)                                                                \
@@ -69,7 +71,8 @@ static const struct {
     const char *found; /* in the message */
 } malformed[] = {
     {0, HEADER("'|b1'", "False", "(2, 3)"), 6, "version 0.0"},
-    {1, HEADER("'|b1'", "False", "(2, 3)"), 5, "is truncated: its shape and type take 6 bytes"},
+    {1, HEADER("'|b1'", "False", "(2, 3)"), 5,
+     "is truncated: its shape and type take 6 bytes of data, found 5; copy it again, or write"},
     {1, HEADER("'|b1'", "False", "(2, 3)"), 7, "is too long"},
     {1, HEADER("'<f4'", "False", "(2, 3)"), 6, "take 24 bytes of data, found 6"},
     {1, HEADER("'<c8'", "False", "(2, 3)"), 48, "of type '<c8'"},

@@ -89,6 +89,9 @@ if [ "$part" = written ]; then
   # It reads and writes arrays.
   vit_library/example --weights vit.safetensors --input vit/x.npy --output y.npy >out || fail "example --input"
   head -c 128 vit/y.npy | cmp -n 128 - y.npy || fail "the example writes another array than bench"
+  head -c 500 vit/x.npy >cut.npy
+  vit_library/example --input cut.npy 2>said && fail "the example reads an array that is truncated"
+  grep -q "'cut.npy' is truncated: its shape takes [0-9]* bytes of data, found 372" said || fail "$(cat said)"
   LC_ALL=C sed '1s/), }   /, 1), }/' vit/x.npy >four.npy
   vit_library/example --input four.npy 2>said && fail "the example reads an array of four dimensions"
   grep -q "'four.npy' is no NumPy array (B,S,D)" said || fail "$(cat said)"

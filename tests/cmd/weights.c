@@ -257,6 +257,10 @@ static const struct {
     const char *says;
 } others[] = {
     {"", 0, "it is empty"},
+    {"\71\0\0", 3, "8 bytes expected, found 3"},
+    {"\71\0\0\0\0\0\0\0{", 9, "have 57 bytes; the format has at most 100000000, the file 1"},
+    {"\71\0\0\0\0\0\0\0{\"pooler\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 65,
+     "take 1 bytes, and 0 are in the file: it is truncated; fetch it again"},
     {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", 57, "git lfs pull"},
     {"\n<!DOCTYPE html><html>", 22, "it is a web page"},
     {"<HTML><head>", 12, "it is a web page"},

@@ -41,7 +41,7 @@ $ echo none >short
 2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights no/such
 ! fuseplan bench: cannot read the weights 'no/such': No such file or directory
 2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights short
-! fuseplan bench: cannot read the weights 'short': the file is shorter than the length of a header
+! fuseplan bench: cannot read the weights 'short': the file is shorter than the length of a header: 8 bytes expected, found 5
 2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --weights short --fail-above 2
 ! fuseplan bench: --fail-above compares with stored times, and those of trained weights are not stored; leave it or --weights out
 2$ fuseplan bench 32800 -b 1 -s 4 --target cpu --prefix bert

@@ -117,7 +117,7 @@ h=12 w=64 f=3072 l=12 eps=1e-06 dtype=fp32 lengths=full mask=full chain=pre+gelu
 ## Weights beside it are those of bench.
 2$ echo none >model/model.safetensors; fuseplan bench 41115 --target cpu -b 1 -s 4 --model model
 ! fuseplan: the layers have the weights of 'model/model.safetensors', and their times are not stored
-! fuseplan bench: cannot read the weights 'model/model.safetensors': the file is shorter than the length of a header
+! fuseplan bench: cannot read the weights 'model/model.safetensors': the file is shorter than the length of a header: 8 bytes expected, found 5
 2$ fuseplan bench 41115 --target cpu -b 1 -s 4 --model model --weights none
 ! fuseplan bench: cannot read the weights 'none': No such file or directory
 2$ fuseplan bench 41115 --target cpu -b 1 -s 4 --model model --fail-above 2
