@@ -9,6 +9,7 @@ the second time adds nothing.  Fails if a row is not done, or above 60 s of proc
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def shard(row, made):
         if i < FINALS:
             samples = [1 + (i * SAMPLES + k) / 4096 for k in range(SAMPLES)]
             yield {"study": label, "trial": "final", "value": value, "comparison": search,
-                   "median_ms": sorted(samples)[SAMPLES // 2], "sample_count": SAMPLES, **of_search,
+                   "median_ms": statistics.median(samples), "sample_count": SAMPLES, **of_search,
                    "choices": choices, "samples_ms": samples}
         elif i < FINALS + SEGMENTS:
             yield {"study": label, "trial": "segment", "choices": choices[:1], "median_ms": 1 + i / 4096,
