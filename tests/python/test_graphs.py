@@ -437,7 +437,8 @@ class Models(Case):
                     inputs['use_cache'] = False
                 seq_len = fuseplan.probe.run_model(plain, inputs)[0].shape[1]
                 ours = self.optimized(plain, [(4, 64 if 'input_ids' in inputs else seq_len)])
-                waits = name.startswith(('gpt2', 'opt'))  # transformers looks into masks, but in a capture
+                waits = name.startswith('gpt2')  # transformers looks into masks, but in a capture
+                may_wait = name.startswith('opt')  # the same, in some versions
                 for masked in (False, True) if 'input_ids' in inputs and name != 'siglip text' else (False,):
                     count = self.replays(ours)
                     if masked:
@@ -450,8 +451,9 @@ class Models(Case):
                         self.assertNear(got[0][real], want[0][real], 1e-4)
                         if 'pooler_output' in want:
                             self.assertNear(got.pooler_output, want.pooler_output, 1e-4)
-                    self.assertEqual(self.replays(ours) - count, 0 if waits or masked and name == 'clip text' else 2,
-                                     graphs.graphs_of(ours).describe())
+                    replayed = 0 if waits or masked and name == 'clip text' else 2
+                    self.assertIn(self.replays(ours) - count, (0, 2) if may_wait else (replayed,),
+                                  graphs.graphs_of(ours).describe())
 
     def test_heads(self):
         for name, head in (('bert', 'BertForSequenceClassification'), ('roberta', 'RobertaForTokenClassification'),
