@@ -82,10 +82,14 @@ static bool has_plan(const struct build_target *t)
 }
 
 /* Appends the size that decides on Hopper whether a GEMM in e4m3 has kernels, and what it misses:
- * e4m3 is read and stored in groups of 16 columns, and behind a norm in panels of 64. */
+ * e4m3 is read and stored in groups of 16 columns, and behind a norm in panels of 64.  w: null if
+ * the sizes are unknown. */
 static void add_size(const struct build_target *t, const struct workload *w, int gemm,
                      struct buf *out)
 {
+    if (w == NULL || t->arch != CUDA_ARCH_HOPPER || dtypes[t->dtype].bytes != 2 ||
+        gemm >= GEMM_COUNT)
+        return;
     const struct {
         const char *name;
         int size, step;
@@ -93,8 +97,6 @@ static void add_size(const struct build_target *t, const struct workload *w, int
                            [GEMM_OUT] = {"head size", w->head_size, 16},
                            [GEMM_FFN1] = {"hidden size", workload_hidden(w), 64},
                            [GEMM_FFN2] = {"ffn", w->ffn, 16}};
-    if (t->arch != CUDA_ARCH_HOPPER || dtypes[t->dtype].bytes != 2 || gemm >= GEMM_COUNT)
-        return;
     buf_addf(out, " with %s %d", sizes[gemm].name, sizes[gemm].size);
     if (sizes[gemm].size % sizes[gemm].step != 0)
         buf_addf(out, ", no multiple of %d", sizes[gemm].step);
