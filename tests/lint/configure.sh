@@ -8,7 +8,7 @@ unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 tree="$root/a [1]"
 mkdir "$tree"
 cd "$1"
-tests/lint/files.sh . | xargs -0 tar -c | tar -x -C "$tree"
+GIT_DIR=/nowhere tests/lint/files.sh . | xargs -0 tar -c | tar -x -C "$tree" # as where there is no git
 ln -s someone@here.1 "$tree/cmd/.#main.c" # an editor's lock
 for file in base/._buf.c db/wisdom/._pack.ndjson; do echo >"$tree/$file"; done # as macOS writes archives
 

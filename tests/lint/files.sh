@@ -12,7 +12,8 @@ all() {
     git ls-files -z
     git ls-files -z --others --exclude-standard --directory | grep -z '/.*[^/]$' || :
   else
-    find run [A-Z]*.md .ci base bench cmd codegen db docs kernels layer model python search tests -type f -print0
+    find run [A-Z]* .[cdes]* .gitignore base bench cmd codegen db docs kernels layer model python search tests \
+      -type f -print0
   fi
 }
 
