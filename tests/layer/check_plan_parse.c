@@ -21,6 +21,7 @@ static const struct {
 } bad_values[] = {{"01", "leading zero"},
                   {"101010101010101", "15 binary digits"},
                   {"0x10000", "above 65535"},
+                  {"-1", "it is negative"},
                   {"12a", "not a number"}};
 
 TEST_LOOP(refuses_values, 0, ARRAY_LEN(bad_values))

@@ -1,8 +1,6 @@
 === train bad
 2$ printf '100010100000010 54.5\n' >a.txt; fuseplan train --data a.txt --db m.db
 ! fuseplan train: a.txt:1: '100010100000010' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'
-1$ printf '1000101000000101 5\n' >a.txt; fuseplan train --data a.txt --db m.db
-! fuseplan train: 1 distinct plans are too few to learn from; give measured times of 2 or more
 2$ fuseplan train
 ! fuseplan train: nothing to train on; give --data FILE or a workload with -b, -s and -m
 2$ fuseplan train --data a.txt -b 1 -s 4
@@ -13,7 +11,6 @@
 ! fuseplan train: --name 'other' with a workload, whose only model has no name; leave one of them out
 $ ls
 a.txt
-m.db
 === train few plans
 ## 12 lines, but three plans: too few to hold some out
 $ export FUSEPLAN_DB=models.db
@@ -74,9 +71,6 @@ $ fuseplan train --data times --name gpu --db k.db -q >/dev/null
 $ sqlite3 k.db "UPDATE model SET rows = 'tree 2'; VACUUM"
 1$ fuseplan predict 41115 --name gpu --db k.db
 ! fuseplan predict: the rows stored for model 'gpu' are damaged: gpu:1: 'tree' is not a plan; expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'; train it again
-$ sqlite3 k.db "UPDATE model SET rows = '0100010111011101 2'; VACUUM"
-1$ fuseplan predict 41115 --name gpu --db k.db
-! fuseplan predict: the rows stored for model 'gpu' are damaged: 1 distinct plans are too few to learn from; give measured times of 2 or more; train it again
 === replay
 ## A space of four plans, of which one segment was timed: stage 1 takes 2 s, a plan 0.5.
 $ space() {
@@ -112,25 +106,16 @@ $ fuseplan replay - --space 40000..40010 --strategy random --budget 3 --seeds 1 
 space,path,recorded,strategy,budget,seeds,regret_mean,regret_median,regret_p95,plans_to_1pct
 -,-,in part,random,3,1,0,0,0,2
 === replay bad
-$ head -c 100 /dev/zero >zeros.ndjson
-2$ fuseplan replay zeros.ndjson
-! fuseplan replay: 'zeros.ndjson', line 1: the line has no end; the file was cut short
 $ printf '%s\n' '{"format":"fuseplan results","version":1}' >empty.ndjson
 2$ fuseplan replay empty.ndjson
 ! fuseplan replay: 'empty.ndjson' has plans of 0 workloads, devices or protocols; a replay takes one, as 'fuseplan db export' writes it from a database of its own
-$ for noise in 0.05 0.05,0.05,0.05 0.05,-0.1 1.5,0 nan,0; do
+$ for noise in 0.05 0.05,-0.1; do
 >   fuseplan replay empty.ndjson --noise $noise; echo $?
 > done
 2
 2
-2
-2
-2
 ! fuseplan replay: --noise: '0.05' is not two shares; give the noise of segments and of plans, such as 0.05,0.05
-! fuseplan replay: --noise: '0.05,0.05,0.05' is not two shares; give the noise of segments and of plans, such as 0.05,0.05
 ! fuseplan replay: --noise: -0.1 is out of range; give a number from 0 to 1
-! fuseplan replay: --noise: 1.5 is out of range; give a number from 0 to 1
-! fuseplan replay: --noise: 'nan' is not a number; give one from 0 to 1
 2$ fuseplan search -b 1 -s 4 --strategy guided,random
 ! fuseplan search: --strategy names 2 strategies, and a search has one; 'fuseplan replay' compares several
 ## One plan of one workload, and plans of two.

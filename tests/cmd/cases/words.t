@@ -180,15 +180,6 @@ $ offer -
 $ offer help tra
 [help tra]
 translate train 
-$ offer mask --s
-[mask --s]
---seq-len --svg --seed 
-$ offer search --mask str
-[search --mask str]
-strided 
-$ offer search --format ''
-[search --format ]
-table json ndjson csv markdown 
 $ offer search --preset bert-b
 [search --preset bert-b]
 bert-base 
