@@ -121,6 +121,11 @@ static inline char *test_path(const char *name)
     return path;
 }
 
+static inline void write_text(const char *path, const char *text)
+{
+    OK(file_write(path, text, strlen(text), &st));
+}
+
 /* Mounts a file system with few inodes at test_dir/name, for this process alone; false where the
  * system does not let it. */
 static inline bool test_small_disk(const char *name, int inodes)

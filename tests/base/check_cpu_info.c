@@ -26,11 +26,6 @@ TEST(threads_are_the_processors_allowed)
     ck_assert_int_eq(cpu_threads(), 1);
 }
 
-static void write_number(const char *file, const char *text)
-{
-    OK(file_write(test_path(file), text, strlen(text), &st));
-}
-
 /* Each version of control groups: what /proc/self/cgroup says, where the group is, and how its
  * files are named. */
 static const struct {
@@ -48,12 +43,12 @@ static void set_memory(int version, bool above, const char *file, const char *te
     char path[128];
     size_t len = strlen(versions[version].dir) - (above ? strlen("/own") : 0);
     snprintf(path, sizeof(path), "%.*s/%s", (int)len, versions[version].dir, file);
-    write_number(path, text);
+    write_text(test_path(path), text);
 }
 
 static uint64_t memory_left(int version, bool above)
 {
-    write_number("list", above ? versions[version].list_above : versions[version].list);
+    write_text(test_path("list"), above ? versions[version].list_above : versions[version].list);
     return mem_group_bytes(test_path("list"), test_dir);
 }
 
@@ -113,9 +108,9 @@ TEST_LOOP(a_control_group_grants_cores, 0, ARRAY_LEN(quotas))
 {
     OK(file_make_dirs(test_path("pod/own"), &st));
     OK(file_make_dirs(test_path("cpu/pod/own"), &st));
-    write_number("list", quotas[_i].list);
+    write_text(test_path("list"), quotas[_i].list);
     for (size_t i = 0; i < ARRAY_LEN(quotas[_i].files) && quotas[_i].files[i][0] != NULL; i++)
-        write_number(quotas[_i].files[i][0], quotas[_i].files[i][1]);
+        write_text(test_path(quotas[_i].files[i][0]), quotas[_i].files[i][1]);
     ck_assert_double_eq(fp_group_quota(fp_group_of(test_path("list"), test_dir, "cpu")),
                         quotas[_i].cores);
 }

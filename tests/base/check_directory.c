@@ -14,7 +14,7 @@ static void write_in(const char *dir, const char *name)
 {
     SCOPED_BUF path = BUF_INIT;
     buf_addf(&path, "%s/%s", dir, name);
-    OK(file_write(path.ptr, name, strlen(name), &st));
+    write_text(path.ptr, name);
 }
 
 /* The entries of a directory as one text. */

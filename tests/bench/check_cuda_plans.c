@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-static struct status st; /* of the call that a test is about */
-
 /* What one segment of a plan does wrong, each time unseen where the segment is verified alone. With
  * one layer, tensors keep the values that a segment ought to write. */
 #define APART "layers in one run give another result than one by one"

@@ -119,11 +119,6 @@ static inline pid_t program_of(pid_t supervisor)
     return (pid_t)strtol(line, NULL, 10);
 }
 
-static inline void write_text(const char *path, const char *text)
-{
-    OK(file_write(path, text, strlen(text), &st));
-}
-
 /* The beginning of a file of the test's directory; "" if there is none. */
 static inline const char *text_of(const char *name)
 {

@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-static struct status st; /* of the call that a test is about */
-
 static void wait_s(double seconds)
 {
     usleep((useconds_t)(1e6 * seconds));

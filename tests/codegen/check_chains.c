@@ -3,8 +3,6 @@
 #include "tests/chains.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 enum { CHOICES_MAX = 256 };
 
 static struct build_target target_of(enum test_chain which, enum target_kind kind)

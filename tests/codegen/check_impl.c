@@ -1,8 +1,6 @@
 #include "segments.h"
 #include "tests/suite.h"
 
-static struct status st; /* of the call that a test is about */
-
 TEST(schedule_text_is_words)
 {
     struct schedule sch = {.pick = {1, 2, 0}};

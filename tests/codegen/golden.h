@@ -9,19 +9,13 @@
 static inline void check_golden(const struct choice *c, const struct build_target *t,
                                 const char *suffix)
 {
-    struct buf path, want, got;
-    buf_init(&path);
-    buf_init(&want);
-    buf_init(&got);
+    SCOPED_BUF path = BUF_INIT, want = BUF_INIT, got = BUF_INIT;
     buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
     choice_symbol(c, &path);
     buf_adds(&path, suffix);
     OK(file_read(path.ptr, 0, &want, &st));
     choice_emit(c, t, &got);
     ck_assert_str_eq(got.ptr, want.ptr);
-    buf_release(&path);
-    buf_release(&want);
-    buf_release(&got);
 }
 
 #endif

@@ -103,7 +103,7 @@ static void write_studies_first(const char *name, const char *text)
             if ((line == text ? 2 : is_study) == wanted)
                 buf_add(&out, line, (size_t)(end - line) + 1);
         }
-    write_text(name, out.ptr);
+    write_text(test_path(name), out.ptr);
 }
 
 /* Of two studies of it, whose lines mingle; not of a workload whose text begins or ends like it. */
@@ -130,7 +130,7 @@ TEST(a_workload_alone_is_read)
     OK(db_import_workload(db, test_path("all.txt"), a_workload.text, &st));
     SCOPED char *found = text_of(db);
     ck_assert_int_eq(strcmp(found, wanted), 0); /* too long to be shown */
-    write_text("headless.txt", strchr(all, '\n') + 1);
+    write_text(test_path("headless.txt"), strchr(all, '\n') + 1);
     FAILS(db_import_workload(db, test_path("headless.txt"), "none", &st), STATUS_USAGE,
           "line 1: the first line has no format");
     db_close(db);
@@ -202,8 +202,8 @@ TEST_LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken))
     SCOPED char *good = text_of(db);
     db_close(db);
     SCOPED char *bad = replaced(good, broken[_i].what, broken[_i].with);
-    write_text("good.txt", good);
-    write_text("bad.txt", bad);
+    write_text(test_path("good.txt"), good);
+    write_text(test_path("bad.txt"), bad);
 
     db = open_named("b.db", &study);
     add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
@@ -236,7 +236,7 @@ TEST(line_is_told)
     SCOPED_BY(db_close_at) struct db *db = open_named("a.db", &study);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         const char *path = test_path("t.txt");
-        write_text("t.txt", texts[i].text);
+        write_text(test_path("t.txt"), texts[i].text);
         FAILS(db_import(db, &path, 1, &moved, &st), STATUS_USAGE, texts[i].message);
     }
 }

@@ -4,11 +4,6 @@
 #include <fcntl.h>
 #include <sys/vfs.h>
 
-static void write_text(const char *path, const void *data, size_t len)
-{
-    OK(file_write(path, data, len, &st));
-}
-
 static long file_system; /* what statfs() answers; 0: ext4 */
 
 /* Takes the place of the library's. */
@@ -83,7 +78,7 @@ TEST(read_creates_nothing)
     ck_assert_ptr_null(db);
     ck_assert(!file_exists(test_path("none.db")));
 
-    write_text(test_path("empty"), "", 0);
+    write_text(test_path("empty"), "");
     FAILS(db_open(test_path("empty"), DB_READ, &db, &st), STATUS_NOT_FOUND, "empty");
     ck_assert(!file_exists(test_path("empty-wal")));
 }
@@ -161,11 +156,11 @@ TEST(copy_without_its_log_is_told)
     SCOPED_BUF bytes = BUF_INIT;
     OK(db_open(test_path("held.db"), DB_WRITE, &held, &st));
     OK(file_read(test_path("held.db"), 0, &bytes, &st));
-    write_text(test_path("copy.db"), bytes.ptr, bytes.len);
+    OK(file_write(test_path("copy.db"), bytes.ptr, bytes.len, &st));
     FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
           "is empty: if it is a copy, what the original holds is in the file '-wal'");
     db_close(held);
-    write_text(test_path("copy.db"), "", 0);
+    write_text(test_path("copy.db"), "");
     FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
           "'fuseplan search' fills it");
 }

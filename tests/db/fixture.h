@@ -105,12 +105,17 @@ static inline struct db_trial failed_trial(int value, const char *code)
     return t;
 }
 
-static inline struct db *open_fresh(int64_t *study)
+static inline struct db *open_named(const char *name, int64_t *study)
 {
     struct db *db;
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    OK(db_open(test_path(name), DB_WRITE, &db, &st));
     OK(db_study(db, &a_workload, &a_target, "1", study, &st));
     return db;
+}
+
+static inline struct db *open_fresh(int64_t *study)
+{
+    return open_named("t.db", study);
 }
 
 static inline void exec_sql(sqlite3 *handle, const char *sql)

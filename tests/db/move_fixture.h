@@ -28,14 +28,6 @@ static inline void add_plan_at(struct db *to, int64_t study, unsigned value, dou
     OK(db_trial_add(to, study, &t, &st));
 }
 
-static inline struct db *open_named(const char *name, int64_t *study)
-{
-    struct db *db;
-    OK(db_open(test_path(name), DB_WRITE, &db, &st));
-    OK(db_study(db, &a_workload, &a_target, "1", study, &st));
-    return db;
-}
-
 /* The text of all results; the caller frees. */
 static inline char *text_of(struct db *db)
 {
@@ -52,11 +44,6 @@ static inline char *text_at(const char *name)
     char *text = text_of(db);
     db_close(db);
     return text;
-}
-
-static inline void write_text(const char *name, const char *text)
-{
-    OK(file_write(test_path(name), text, strlen(text), &st));
 }
 
 /* All that a result can have: an odd text, a failure with an infinite error, samples, a search that
@@ -102,7 +89,7 @@ static inline struct db_moved import_text(const char *name, const char *text)
     struct db_moved moved;
     const char *path = test_path("import.txt");
     struct db *db = open_named(name, &study);
-    write_text("import.txt", text);
+    write_text(test_path("import.txt"), text);
     OK(db_import(db, &path, 1, &moved, &st));
     db_close(db);
     return moved;

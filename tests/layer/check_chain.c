@@ -135,139 +135,81 @@ TEST(other_texts_are_no_precisions)
 
 /* ---- chains that cannot be ------------------------------------------------------------------- */
 
-static void reads_itself(struct chain *c)
+enum { WRONG_CHAINS = 19 };
+
+/* Spoils a chain in one of so many ways; what is said of it. */
+static const char *spoil(struct chain *c, int way)
 {
-    c->ops[7].input = TENSOR_OF(7);
+    switch (way) {
+    case 0:
+        c->ops[7].input = TENSOR_OF(7);
+        return "operator 7, out_gemm, does not read what its kind does, of tensors before it";
+    case 1:
+        c->ops[8].skip = TENSOR_NONE;
+        return "operator 8, out_bias_residual, does not read what its kind does, of tensors before "
+               "it";
+    case 2:
+        c->ops[7].skip = TENSOR_X;
+        return "operator 7, out_gemm, does not read what its kind does, of tensors before it";
+    case 3:
+        c->ops[13].skip = TENSOR_OF(11);
+        return "operator 13, ffn2_bias_residual, adds rows of another width";
+    case 4:
+        c->ops[7].input = TENSOR_OF(4);
+        return "operator 7, out_gemm, has a layout that is not its kind's";
+    case 5:
+        c->ops[5].qkv = TENSOR_X;
+        return "operator 5, context, reads q, k and v of a tensor that has none";
+    case 6:
+        c->ops[11].columns = DIM_D;
+        return "operator 11, ffn1_bias_gelu, has not the width that its kind has";
+    case 7:
+        c->ops[0].columns = c->ops[1].columns = DIM_D;
+        c->weights[WEIGHT_WQKV].cols = c->weights[WEIGHT_BQKV].cols = DIM_D;
+        return "operator 1, qkv_bias_split, has not the width that its kind has";
+    case 8:
+        c->carried[1] = (struct carried){TENSOR_OF(13), TENSOR_X};
+        c->carried_count = 2;
+        return "tensor 14 cannot be tensor 0 of the next layer";
+    case 9:
+        c->ops[3].function = FUNCTION_COUNT;
+        return "operator 3, mask, computes what is not of its kind";
+    case 10:
+        c->ops[9].function = FUNCTION_BIAS_GELU;
+        return "operator 9, layernorm1, computes what is not of its kind";
+    case 11:
+        c->ops[10].weight[ROLE_MATRIX] = WEIGHT_NONE;
+        return "operator 10, ffn1_gemm, lacks a weight of its function, or has one too many";
+    case 12:
+        c->ops[8].weight[ROLE_GAMMA] = WEIGHT_GAMMA1;
+        return "operator 8, out_bias_residual, lacks a weight of its function, or has one too many";
+    case 13:
+        c->ops[10].weight[ROLE_MATRIX] = WEIGHT_W2;
+        return "operator 10, ffn1_gemm, has a weight of another shape";
+    case 14:
+        c->ops[13].weight[ROLE_BIAS] = WEIGHT_BO;
+        return "operator 13, ffn2_bias_residual, reads a weight that another role has";
+    case 15:
+        c->ops[13].weight[ROLE_BIAS] = WEIGHT_NONE;
+        return "nothing reads weight b2";
+    case 16:
+        c->ops[10].input = c->ops[13].skip = TENSOR_OF(8);
+        return "nothing reads tensor 10, layernorm1";
+    case 17:
+        c->carried_count = 0;
+        c->ops[14].input = TENSOR_OF(13);
+        return "nothing reads tensor 15, layernorm2";
+    default:
+        c->carried[0].from = TENSOR_OF(3);
+        return "tensor 4 cannot be tensor 0 of the next layer";
+    }
 }
 
-static void adds_nothing(struct chain *c)
-{
-    c->ops[8].skip = TENSOR_NONE;
-}
-
-static void skips_in_a_gemm(struct chain *c)
-{
-    c->ops[7].skip = TENSOR_X;
-}
-
-static void adds_another_width(struct chain *c)
-{
-    c->ops[13].skip = TENSOR_OF(11);
-}
-
-static void takes_scores_for_rows(struct chain *c)
-{
-    c->ops[7].input = TENSOR_OF(4);
-}
-
-static void takes_rows_for_q(struct chain *c)
-{
-    c->ops[5].qkv = TENSOR_X;
-}
-
-static void splits_too_little(struct chain *c)
-{
-    c->ops[0].columns = c->ops[1].columns = DIM_D;
-    c->weights[WEIGHT_WQKV].cols = c->weights[WEIGHT_BQKV].cols = DIM_D;
-}
-
-static void carries_two_into_one(struct chain *c)
-{
-    c->carried[1] = (struct carried){TENSOR_OF(13), TENSOR_X};
-    c->carried_count = 2;
-}
-
-static void has_no_function(struct chain *c)
-{
-    c->ops[3].function = FUNCTION_COUNT;
-}
-
-static void narrows(struct chain *c)
-{
-    c->ops[11].columns = DIM_D;
-}
-
-static void computes_another_kind(struct chain *c)
-{
-    c->ops[9].function = FUNCTION_BIAS_GELU;
-}
-
-static void lacks_its_matrix(struct chain *c)
-{
-    c->ops[10].weight[ROLE_MATRIX] = WEIGHT_NONE;
-}
-
-static void has_a_gamma(struct chain *c)
-{
-    c->ops[8].weight[ROLE_GAMMA] = WEIGHT_GAMMA1;
-}
-
-static void multiplies_by_another(struct chain *c)
-{
-    c->ops[10].weight[ROLE_MATRIX] = WEIGHT_W2;
-}
-
-static void shares_a_bias(struct chain *c)
-{
-    c->ops[13].weight[ROLE_BIAS] = WEIGHT_BO;
-}
-
-static void leaves_a_bias(struct chain *c)
-{
-    c->ops[13].weight[ROLE_BIAS] = WEIGHT_NONE;
-}
-
-static void leaves_a_tensor(struct chain *c)
-{
-    c->ops[10].input = c->ops[13].skip = TENSOR_OF(8);
-}
-
-static void hands_nothing_on(struct chain *c)
-{
-    c->carried_count = 0;
-    c->ops[14].input = TENSOR_OF(13);
-}
-
-static void hands_scores_on(struct chain *c)
-{
-    c->carried[0].from = TENSOR_OF(3);
-}
-
-static const struct {
-    void (*change)(struct chain *c);
-    const char *message;
-} wrong[] = {
-    {reads_itself, "operator 7, out_gemm, does not read what its kind does, of tensors before it"},
-    {adds_nothing,
-     "operator 8, out_bias_residual, does not read what its kind does, of tensors before it"},
-    {skips_in_a_gemm,
-     "operator 7, out_gemm, does not read what its kind does, of tensors before it"},
-    {adds_another_width, "operator 13, ffn2_bias_residual, adds rows of another width"},
-    {takes_scores_for_rows, "operator 7, out_gemm, has a layout that is not its kind's"},
-    {takes_rows_for_q, "operator 5, context, reads q, k and v of a tensor that has none"},
-    {narrows, "operator 11, ffn1_bias_gelu, has not the width that its kind has"},
-    {splits_too_little, "operator 1, qkv_bias_split, has not the width that its kind has"},
-    {carries_two_into_one, "tensor 14 cannot be tensor 0 of the next layer"},
-    {has_no_function, "operator 3, mask, computes what is not of its kind"},
-    {computes_another_kind, "operator 9, layernorm1, computes what is not of its kind"},
-    {lacks_its_matrix,
-     "operator 10, ffn1_gemm, lacks a weight of its function, or has one too many"},
-    {has_a_gamma,
-     "operator 8, out_bias_residual, lacks a weight of its function, or has one too many"},
-    {multiplies_by_another, "operator 10, ffn1_gemm, has a weight of another shape"},
-    {shares_a_bias, "operator 13, ffn2_bias_residual, reads a weight that another role has"},
-    {leaves_a_bias, "nothing reads weight b2"},
-    {leaves_a_tensor, "nothing reads tensor 10, layernorm1"},
-    {hands_nothing_on, "nothing reads tensor 15, layernorm2"},
-    {hands_scores_on, "tensor 4 cannot be tensor 0 of the next layer"},
-};
-
-TEST_LOOP(wrong_chains_are_found_out, 0, ARRAY_LEN(wrong))
+TEST_LOOP(wrong_chains_are_found_out, 0, WRONG_CHAINS)
 {
     struct chain c = chain_bert;
     char message[200];
-    wrong[_i].change(&c);
-    snprintf(message, sizeof(message), "chain bert: %s", wrong[_i].message);
+    snprintf(message, sizeof(message), "chain bert: %s", spoil(&c, _i));
     FAILS(chain_check(&c, &st), STATUS_USAGE, message);
 }
 

@@ -15,7 +15,7 @@
 static struct precision_errors read_errors(const char *text)
 {
     struct precision_errors e;
-    OK(file_write(test_path("errors.json"), text, strlen(text), &st));
+    write_text(test_path("errors.json"), text);
     OK(precision_errors_read(test_path("errors.json"), DTYPE_FP16, &e, &st));
     return e;
 }
@@ -53,7 +53,7 @@ TEST(errors_are_of_the_type_beside)
             "bf16", "qkv", 0.2) "," BESIDE("bf16", "out",
                                            0.1) "," BESIDE("bf16", "ffn1",
                                                            0.1) "," BESIDE("bf16", "ffn2", 0.1) "]";
-    OK(file_write(test_path("errors.json"), text, strlen(text), &st));
+    write_text(test_path("errors.json"), text);
     OK(precision_errors_read(test_path("errors.json"), DTYPE_BF16, &e, &st));
     ck_assert_double_eq(e.measured[0], 0.01);
     ck_assert_double_eq(e.measured[1 << GEMM_QKV], 0.2);
@@ -72,7 +72,7 @@ TEST(other_files_are_no_errors)
             "fp8", "\"ffn2\"", "\"column\"", 0.1) "]"};
     struct precision_errors e;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        OK(file_write(test_path("errors.json"), texts[i], strlen(texts[i]), &st));
+        write_text(test_path("errors.json"), texts[i]);
         FAILS(precision_errors_read(test_path("errors.json"), DTYPE_FP16, &e, &st), STATUS_USAGE,
               "expected what 'fuseplan accuracy -t fp16 --calibration FILE --format json' prints");
     }

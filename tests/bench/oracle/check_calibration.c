@@ -14,7 +14,7 @@ static struct calibration c;
 static int read_as(enum dtype dtype, const char *text)
 {
     const char *path = test_path("calibration.json");
-    OK(file_write(path, text, strlen(text), &st));
+    write_text(path, text);
     calibration_release(&c);
     return calibration_read(path, dtype, &c, &st);
 }

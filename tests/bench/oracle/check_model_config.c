@@ -4,8 +4,6 @@
 
 #include <jansson.h>
 
-static struct status st;
-
 /* Fields that change what layers compute, of which the config of a family has another value. */
 static const struct {
     const char *family, *field, *value, *says;

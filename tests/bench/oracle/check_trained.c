@@ -31,8 +31,6 @@ static const struct {
 
 static const char *path;
 static struct workload w;
-static struct status st;
-
 static float value(int tensor, int o, int i)
 {
     return (float)tensor + (float)o / 8 + (float)i / 64;
