@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The Python package on a GPU.
 
     python.py [--families [NAME...] | --graphs | --calls | --e4m3] [--times [--ours] [--search SECONDS]]

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Sentences a second of fuseplan.encode, and of sentence-transformers' encode: plain, compiled, on onnxruntime, by our
 layers.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Batches of sentences of all lengths through fuseplan.optimize(), beside PyTorch, by the host's clock.
 
     traffic.py [--search SECONDS] [--no-compile] [MODEL...]
