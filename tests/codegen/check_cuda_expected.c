@@ -1,9 +1,8 @@
 /* The schedule that the model expects to be the fastest, against times that a GPU took: columns of
  * a file, "tokens,segment,schedule,us", "batch,seq_len,mask,schedule,us", or for packed tokens of
  * sentences of some mean length "batch,seq_len,mean,mask,schedule,us", where those with a mean of 0
- * are not padded.  Of the first three files `git show edc07b35:tests/data/...` has all schedules;
- * here those that take more than 1.25 times as long as the fastest of their point are left out,
- * which no default may be. */
+ * are not padded.  Schedules that take 2.5 times as long as the fastest of their point are not in
+ * the file. */
 #include "codegen/codegen.h"
 #include "tests/suite.h"
 
