@@ -49,14 +49,18 @@ static inline float *array_read(FILE *in, int shape[ARRAY_DIMS], char why[ARRAY_
             return NULL;
         n *= (size_t)shape[i];
     }
-    float *values = malloc(n * sizeof(*values));
-    if (values == NULL)
+    const size_t bytes = n * sizeof(float);
+    float *values = malloc(bytes);
+    if (values == NULL) {
+        snprintf(why, ARRAY_WHY, "takes %zu bytes, for which there is no memory", bytes);
         return NULL;
-    size_t found = fread(values, 1, n * sizeof(*values), in);
-    if (found == n * sizeof(*values))
+    }
+    const size_t found = fread(values, 1, bytes, in);
+    if (found == bytes && getc(in) == EOF)
         return values;
-    snprintf(why, ARRAY_WHY, "is truncated: its shape takes %zu bytes of data, found %zu",
-             n * sizeof(*values), found);
+    snprintf(why, ARRAY_WHY, "is %s: its shape takes %zu bytes of data, found %s%zu",
+             found < bytes ? "truncated" : "too long", bytes, found < bytes ? "" : "more than ",
+             found);
     free(values);
     return NULL;
 }

@@ -92,6 +92,9 @@ if [ "$part" = written ]; then
   head -c 500 vit/x.npy >cut.npy
   vit_library/example --input cut.npy 2>said && fail "the example reads an array that is truncated"
   grep -q "'cut.npy' is truncated: its shape takes [0-9]* bytes of data, found 372" said || fail "$(cat said)"
+  { cat vit/x.npy && echo; } >long.npy
+  vit_library/example --input long.npy 2>said && fail "the example reads an array with bytes behind it"
+  grep -q "'long.npy' is too long: its shape takes \([0-9]*\) bytes of data, found more than \1\$" said || fail "$(cat said)"
   LC_ALL=C sed '1s/), }   /, 1), }/' vit/x.npy >four.npy
   vit_library/example --input four.npy 2>said && fail "the example reads an array of four dimensions"
   grep -q "'four.npy' is no NumPy array (B,S,D)" said || fail "$(cat said)"
