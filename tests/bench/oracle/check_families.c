@@ -1,8 +1,8 @@
 /* Stacks of layers that HuggingFace computed, of each family of models: tests/data/families.py says
  * what is in the files, and computes the same.  Here the program reads a model's config.json and
  * its weights, and the oracle computes its layers. */
-#include "kernels/library/safetensors_int.h"
 #include "tests/bench/oracle/layer_inputs.h"
+#include "tests/bench/oracle/tensors.h"
 #include "tests/workload.h"
 
 #include <jansson.h>
@@ -43,21 +43,6 @@ static const struct {
     {"wav2vec2-stable", "pre", 0.01, 0, "full"},
     {"whisper", "pre", 1e-5, 0, "full"},
 };
-
-/* A file of a family: FOLDER/NAME<tail>. */
-static const char *path_of(const char *folder, const char *family, const char *tail)
-{
-    static char paths[2][512];
-    static int turn;
-    char *path = paths[turn++ % 2];
-    snprintf(path, sizeof(paths[0]), "%s/%s%s", folder, family, tail);
-    return path;
-}
-
-static const struct safetensor *tensor_of(const struct safetensors *f, const char *name)
-{
-    return safetensors_find_text(f, (struct text){name, strlen(name)});
-}
 
 static void read_lengths(const struct safetensors *golden, struct workload *w)
 {
@@ -231,128 +216,4 @@ TEST_LOOP(local_layers_are_asked_for, 0, 2)
                   : "those of EuroBERT, without local ones among them; expected layers with them");
 }
 
-/* ---- whole models ---------------------------------------------------------------------------- */
-
-/* Appends a tensor's entry to a header, and its bytes. */
-static void add_tensor(const struct safetensor *t, const char *prefix, const char *name,
-                       struct buf *header, struct buf *data)
-{
-    buf_addf(header, "%s\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", header->len > 0 ? "," : "{",
-             prefix, name, t->dtype);
-    for (int d = 0; d < t->dims; d++)
-        buf_addf(header, "%s%d", d > 0 ? "," : "", (int)t->shape[d]);
-    buf_addf(header, "],\"data_offsets\":[%zu,%zu]}", data->len,
-             data->len + (size_t)(t->end - t->begin));
-    buf_add(data, (const char *)t->data, (size_t)(t->end - t->begin));
-}
-
-/* Writes a family's tensors behind a prefix, twice if there is another, a tensor more, and not the
- * one that is left out. */
-static void write_whole(const char *path, const char *family, const char *prefix, const char *twice,
-                        const char *also, const char *out)
-{
-    struct safetensors f;
-    SCOPED_BUF header = BUF_INIT, data = BUF_INIT, whole = BUF_INIT;
-    ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".model.safetensors"), &f), 0);
-    for (size_t i = 0; i < f.count; i++) {
-        char name[200];
-        snprintf(name, sizeof(name), "%.*s", NAME(&f.tensors[i]));
-        if (out != NULL && strcmp(name, out) == 0)
-            continue;
-        add_tensor(&f.tensors[i], prefix, name, &header, &data);
-        if (twice != NULL)
-            add_tensor(&f.tensors[i], twice, name, &header, &data);
-    }
-    if (also != NULL)
-        add_tensor(&f.tensors[0], "", also, &header, &data);
-    buf_adds(&header, "}");
-    uint64_t len = header.len;
-    buf_add(&whole, (const char *)&len, sizeof(len));
-    buf_add(&whole, header.ptr, header.len);
-    buf_add(&whole, data.ptr, data.len);
-    OK(file_write(path, whole.ptr, whole.len, &st));
-    safetensors_close(&f);
-}
-
-/* Files as models with heads, decoders and buffers have them; says null: they are read. */
-static const struct {
-    const char *family, *prefix, *twice, *also, *wanted, *says;
-} wholes[] = {
-    {"whisper", "model.", NULL, "model.encoder.conv1.weight", NULL, NULL},
-    {"whisper", "model.", NULL, "model.encoder.layers.0.fc3.weight", NULL,
-     "layers.0.fc3.weight' has no place in the layers of Whisper"},
-    {"whisper", "model.", NULL, "model.encoder.layernorm_embedding.weight", NULL, "it is of BART"},
-    {"gpt2", "transformer.", NULL, "transformer.h.1.attn.bias", NULL, NULL},
-    {"gpt2", "", NULL, "h.1.attn.masked_bias", NULL, NULL},
-    {"gpt2", "", NULL, "h.1.attn.masked_bias2", NULL, "has no place in the layers of GPT-2"},
-    {"gpt2", "", NULL, "h.1.crossattention.c_attn.weight", NULL, "of a decoder's attention"},
-    {"clip-vision", "vision_model.", "text_model.", NULL, NULL,
-     "several models; choose one with --prefix, of 'text_model.', 'vision_model.'"},
-    {"clip-vision", "vision_model.", "text_model.", NULL, "vision_model", NULL},
-    {"t5-relu", "", NULL, "decoder.block.0.layer.0.SelfAttention.q.weight", NULL, NULL},
-    {"eurobert", "model.", NULL, "model.layers.0.self_attn.q_norm.weight", NULL,
-     "it is a norm of queries and keys"},
-    {"eurobert", "", NULL, "layers.0.post_feedforward_layernorm.weight", NULL,
-     "it is of branches that end in norms, as Gemma 2's"},
-    {"eurobert", "", NULL, "layers.0.mlp.experts.0.gate_proj.weight", NULL, "mixture of experts"},
-    {"eurobert", "", NULL, "layers.0.block_sparse_moe.gate.weight", NULL, "mixture of experts"},
-    {"eurobert", "", NULL, "layers.0.mlp.gate.weight", NULL, "mixture of experts"},
-    {"nomic", "", NULL, "encoder.layers.1.mlp.experts.mlp.w1", NULL, "of a mixture of experts"},
-    {"wav2vec2", "wav2vec2.", NULL, "wav2vec2.encoder.pos_conv_embed.conv.bias", NULL, NULL},
-    {"wav2vec2", "", NULL, "encoder.layers.0.adapter_layer.norm.weight", NULL, "of an adapter"},
-};
-
-TEST_LOOP(layers_of_whole_models_are_found, 0, ARRAY_LEN(wholes))
-{
-    SCOPED_BY(trained_close_at) struct trained *t;
-    const char *path = test_path("model.safetensors");
-    write_whole(path, wholes[_i].family, wholes[_i].prefix, wholes[_i].twice, wholes[_i].also,
-                NULL);
-    if (wholes[_i].says != NULL)
-        FAILS(trained_open(path, wholes[_i].wanted, &t, &st), STATUS_USAGE, wholes[_i].says);
-    else
-        OK(trained_open(path, wholes[_i].wanted, &t, &st));
-}
-
-/* Ones and zeros in its place would be silently wrong. */
-static const struct {
-    const char *family, *chain, *tensor;
-} last_norms[] = {
-    {"vit", "pre", "layernorm.weight"},
-    {"vit", "pre", "layernorm.bias"},
-    {"dinov2-swiglu", "pre+silu+gate", "layernorm.weight"},
-    {"clip-vision", "pre+quick_gelu", "post_layernorm.bias"},
-    {"whisper", "pre", "encoder.layer_norm.bias"},
-    {"gpt2", "pre+gelu_tanh", "ln_f.bias"},
-    {"bloom", "pre+gelu_tanh+bias", "ln_f.weight"},
-    {"opt", "pre+relu", "decoder.final_layer_norm.bias"},
-    {"t5-relu", "pre+rms+relu+bias", "encoder.final_layer_norm.weight"},
-};
-
-TEST_LOOP(a_last_norm_is_asked_for, 0, ARRAY_LEN(last_norms))
-{
-    SCOPED_BY(trained_close_at) struct trained *t;
-    const char *path = test_path("model.safetensors");
-    SCOPED_BUF says = BUF_INIT;
-    buf_addf(&says, "'%s', of the last norm, is missing", last_norms[_i].tensor);
-    SCOPED_BY(workload_release) struct workload w = workload_sized(1, 1);
-    w.chain = chain_find(last_norms[_i].chain);
-    write_whole(path, last_norms[_i].family, "", NULL, NULL, last_norms[_i].tensor);
-    OK(trained_open(path, NULL, &t, &st));
-    FAILS(trained_check(t, &w, &st), STATUS_USAGE, says.ptr);
-}
-
-/* Whisper's decoder has OPT's names, and reads the encoder's output beside its own. */
-TEST(a_decoder_is_no_model_of_its_own)
-{
-    struct trained *t;
-    const char *path = test_path("model.safetensors");
-    write_whole(path, "opt", "model.", NULL, NULL, NULL);
-    OK(trained_open(path, NULL, &t, &st));
-    trained_close(t);
-    write_whole(path, "opt", "model.", NULL, "model.decoder.layers.0.encoder_attn.q_proj.weight",
-                NULL);
-    FAILS(trained_open(path, NULL, &t, &st), STATUS_USAGE, "of a decoder's attention");
-}
-
-SUITE("families", test_dir_setup, test_dir_teardown)
+SUITE("families", NULL, NULL)

@@ -1,7 +1,7 @@
 #include "bench/oracle/oracle.h"
 #include "bench/trained/trained.h"
 #include "bench/wire/wire.h"
-#include "tests/suite.h"
+#include "tests/bench/oracle/tensors.h"
 
 /* A model of one layer, D = 4 and F = 136, whose element (o, i) of tensor t is t + o / 8 + i / 64.
  */
@@ -19,8 +19,8 @@ static const struct {
     {"attention.self.value.bias", D, 0},
     {"attention.output.dense.weight", D, D},
     {"attention.output.dense.bias", D, 0},
-    {"attention.output.LayerNorm.weight", D, 0},
-    {"attention.output.LayerNorm.bias", D, 0},
+    {"attention.output.LayerNorm.gamma", D, 0}, /* the older name */
+    {"attention.output.LayerNorm.beta", D, 0},
     {"intermediate.dense.weight", F, D},
     {"intermediate.dense.bias", F, 0},
     {"output.dense.weight", D, F},
@@ -87,6 +87,15 @@ static void add_scales(int t, const struct scaling *s, struct buf *header, struc
     add_header(header, input, "input_scale", "F32", "", data->len - 4, data->len);
 }
 
+static const struct type {
+    enum dtype dtype;
+    const char *name;
+    size_t bytes;
+} types[] = {{DTYPE_FP32, "F32", 4}, {DTYPE_FP16, "F16", 2}, {DTYPE_BF16, "BF16", 2}};
+
+static const struct type *stored = &types[0]; /* of all tensors */
+static int damaged = -1;                      /* the tensor whose element (2,3) or (2,) is nan */
+
 static void add_tensor(int t, float shift, const struct scaling *s, struct buf *header,
                        struct buf *data)
 {
@@ -97,11 +106,15 @@ static void add_tensor(int t, float shift, const struct scaling *s, struct buf *
     for (int i = 0; i < out * (in > 0 ? in : 1); i++) {
         int row = in > 0 ? i / in : i, column = in > 0 ? i % in : 0;
         float x = value(t, row, column) + shift;
-        uint8_t byte = code(t, row, column);
-        buf_add(data, codes ? (const char *)&byte : (const char *)&x, codes ? 1 : sizeof(x));
+        uint8_t byte = code(t, row, column), bytes[sizeof(x)];
+        if (t == damaged && row == 2 && column == (in > 0 ? 3 : 0))
+            x = NAN;
+        elements_pack(stored->dtype, &x, 1, bytes);
+        buf_add(data, codes ? (const char *)&byte : (const char *)bytes, codes ? 1 : stored->bytes);
     }
     snprintf(shape, sizeof(shape), in > 0 ? "%d,%d" : "%d", out, in);
-    add_header(header, tensors[t].name, "", codes ? "F8_E4M3" : "F32", shape, first, data->len);
+    add_header(header, tensors[t].name, "", codes ? "F8_E4M3" : stored->name, shape, first,
+               data->len);
     if (codes && t != s->lacks)
         add_scales(t, s, header, data);
 }
@@ -112,13 +125,7 @@ static void write_scaled(float shift, const struct scaling *s)
     SCOPED_BUF header = BUF_INIT, data = BUF_INIT;
     for (int t = 0; t < (int)ARRAY_LEN(tensors); t++)
         add_tensor(t, shift, s, &header, &data);
-    buf_adds(&header, "}");
-    uint64_t prefix = header.len;
-    SCOPED_BUF whole = BUF_INIT;
-    buf_add(&whole, (const char *)&prefix, sizeof(prefix));
-    buf_add(&whole, header.ptr, header.len);
-    buf_add(&whole, data.ptr, data.len);
-    OK(file_write(path, whole.ptr, whole.len, &st));
+    write_tensors(path, &header, &data);
 }
 
 static void write_model(float shift)
@@ -142,21 +149,29 @@ static void setup(void)
                           .dtype = DTYPE_FP32};
 }
 
-TEST(weights_are_those_of_the_file)
+TEST_LOOP(weights_are_those_of_the_file, 0, ARRAY_LEN(types))
 {
     struct inputs in = {.seed = 1};
-    float wqkv[D * 3 * D], w1[D * F], beta2[D];
+    float wqkv[D * 3 * D], w1[D * F], gamma1[D], beta1[D], beta2[D];
+    const enum dtype dtype = types[_i].dtype;
+    stored = &types[_i];
+    write_model(0);
     OK(trained_open(path, NULL, (struct trained **)&in.trained, &st));
     OK(trained_check(in.trained, &w, &st));
     inputs_weight(&w, in, 0, WEIGHT_WQKV, wqkv);
     inputs_weight(&w, in, 0, WEIGHT_W1, w1);
+    inputs_weight(&w, in, 0, WEIGHT_GAMMA1, gamma1);
+    inputs_weight(&w, in, 0, WEIGHT_BETA1, beta1);
     inputs_weight(&w, in, 0, WEIGHT_BETA2, beta2);
     for (int i = 0; i < D; i++) {
         for (int c = 0; c < 3 * D; c++)
-            ck_assert_float_eq(wqkv[i * 3 * D + c], value(2 * (c / D), c % D, i));
+            ck_assert_float_eq(wqkv[i * 3 * D + c],
+                               element_round(dtype, value(2 * (c / D), c % D, i)));
         for (int c = 0; c < F; c++)
-            ck_assert_float_eq(w1[i * F + c], value(10, c, i));
-        ck_assert_float_eq(beta2[i], value(15, i, 0));
+            ck_assert_float_eq(w1[i * F + c], element_round(dtype, value(10, c, i)));
+        ck_assert_float_eq(gamma1[i], element_round(dtype, value(8, i, 0)));
+        ck_assert_float_eq(beta1[i], element_round(dtype, value(9, i, 0)));
+        ck_assert_float_eq(beta2[i], element_round(dtype, value(15, i, 0)));
     }
     w.dtype = DTYPE_BF16;
     inputs_weight(&w, in, 0, WEIGHT_W1, w1);
@@ -276,6 +291,18 @@ TEST(values_that_are_not_finite_are_refused)
     w.dtype = DTYPE_FP16;
     FAILS(trained_check(t, &w, &st), STATUS_USAGE,
           "self.query.weight' is 70000 at (0,0), which is infinite in fp16");
+}
+
+TEST_LOOP(damaged_values_are_named, 12, 14)
+{
+    SCOPED_BY(trained_close_at) struct trained *t;
+    damaged = _i;
+    write_model(0);
+    OK(trained_open(path, NULL, &t, &st));
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
+          damaged == 12
+              ? "'encoder.layer.0.output.dense.weight' is nan at (2,3): the file is damaged"
+              : "'encoder.layer.0.output.dense.bias' is nan at (2,): the file is damaged");
 }
 
 /* The worker gets the path in JSON.  A link stays one, because shards are beside it. */
