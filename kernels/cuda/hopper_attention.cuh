@@ -34,6 +34,7 @@
  *   QREG     q is an operand in registers, else in shared memory
  *   LANDS    warps that load announce copies when they have landed and are visible to wgmma
  *   TMA      TMA copies k and v, which wgmma sees without a fence: faster where lists are long
+ *   FOLDS    products scale and shift the scores, and sum the probabilities
  *   ORDERED  the tiles are those of a cover: rows of q, k and v come by their tokens' numbers, and
  *            the mask may be in two parts
  *
@@ -123,6 +124,11 @@ FP_DEVICE void run(const fp_args &a, const fp_attention &io, void *shared,
     }
     if (threadIdx.x == 0)
         init_mbarriers<S>(s);
+    if constexpr (S::FOLDS) {
+        for (u32 i = threadIdx.x; i < sizeof(s.ones) / 4; i += blockDim.x)
+            s.ones[i] = D::pack(1.0f, 1.0f);
+        proxy_fence();
+    }
     if (S::TMA && threadIdx.x == S::C * FOUR_WARPS)
         fetch_map(&maps->in);
     __syncthreads();

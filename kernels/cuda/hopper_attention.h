@@ -35,6 +35,12 @@ FP_CONSTANT int fp_hopper_attention_registers(struct fp_hopper_attention g)
     return 16384 / ((warps + 3) / 4 * 32) / 8 * 8;
 }
 
+/* Bytes of the ones beside v, a line for each of 16 keys; else of nothing. */
+FP_CONSTANT int fp_hopper_attention_ones(struct fp_hopper_attention g)
+{
+    return g.tma ? 16 * 128 : 16;
+}
+
 /* Bytes of shared memory of a thread block: sizeof(shape::smem), and what aligns it.  score_bias:
  * the kernel has FP_BIAS_MASK, and is not ordered. */
 FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g, bool score_bias)
@@ -48,7 +54,8 @@ FP_CONSTANT int fp_hopper_attention_shared(struct fp_hopper_attention g, bool sc
                                     : 16;
     const int items = tiles * (4 * g.head_size + 32 + 8 * g.rows) + 16 * g.rows + 8;
     const int mbarriers = (4 * g.ring + 2 * tiles) * 8;
-    const int bytes = blocks + join + words + tokens + items + mbarriers;
+    const int bytes =
+        blocks + join + words + fp_hopper_attention_ones(g) + tokens + items + mbarriers;
     return 1024 + (bytes + 15) / 16 * 16;
 }
 

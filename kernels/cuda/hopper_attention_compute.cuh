@@ -30,6 +30,13 @@ template <class S> struct query {
                 for (int j = 0; j < (i * 16 + 8 < W ? 4 : 2); j++)
                     q[i][j] = pairs<D>::add(q[i][j], *reinterpret_cast<const u32 *>(
                                                          bias + i * 16 + j / 2 * 8 + lane % 4 * 2));
+            if constexpr (S::FOLDS)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    float lo, hi;
+                    D::unpack(q[i][j], lo, hi);
+                    q[i][j] = D::pack(lo * S::unit, hi * S::unit);
+                }
         }
     }
 
@@ -140,7 +147,10 @@ template <class S> struct compute {
     {
         wgmma_fence();
         if constexpr (S::QREG) {
-            wgmma<D, BLOCK>::nt_set(r.c, r.q[0], columns(low_k, 0));
+            if constexpr (S::FOLDS)
+                wgmma<D, BLOCK>::nt(r.c, r.q[0], columns(low_k, 0));
+            else
+                wgmma<D, BLOCK>::nt_set(r.c, r.q[0], columns(low_k, 0));
 #pragma unroll
             for (int i = 1; i < S::STEPS; i++)
                 wgmma<D, BLOCK>::nt(r.c, r.q[i], columns(low_k, i));
@@ -155,11 +165,14 @@ template <class S> struct compute {
 
     FP_DEVICE void issue_context(rows &r, u32 held) const
     {
-        const u32 low_v = (low(&smem::v) + held * (TILE / UNIT)) | BY_COLUMNS;
+        /* All 16 keys of a step take the same ones, which are nearer to the next step's. */
+        constexpr u32 KEYS = 2048 / UNIT, NEXT = S::FOLDS ? KEYS - (KEYS << 16) : KEYS;
+        const u32 v = low(&smem::v) + held * (TILE / UNIT);
+        const u32 low_v = v | (S::FOLDS ? (low(&smem::ones) - v) << 16 : BY_COLUMNS);
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            wgmma<D, W>::nn(r.o, r.p[i], matrix(low_v + i * (2048 / UNIT)));
+            wgmma<D, S::CONTEXT>::nn(r.o, r.p[i], matrix(low_v + i * NEXT));
         wgmma_commit();
     }
 
@@ -256,8 +269,8 @@ template <class S> struct compute {
      * masked: blocks without masked keys become 1 % faster so, as ptxas orders them differently. */
     FP_DEVICE bool grows(const rows &r) const
     {
-        return S::C == 3 && partial & 1 ? softmax<S>::exceeds(r.c, r.state)
-                                        : softmax<S>::grows(r.c, r.state);
+        return S::C == 3 && !S::FOLDS && partial & 1 ? softmax<S>::exceeds(r.c, r.state)
+                                                     : softmax<S>::grows(r.c, r.state);
     }
 
     /* Copies that have landed become visible to products. */
@@ -282,7 +295,7 @@ template <class S> struct compute {
             softmax<S>::raise(r.c, r.state, r.o);
         if constexpr (!S::OVERLAP)
             mbarrier_wait(at(&smem::full_v) + slot * 8, phase);
-        softmax<S>::soften(r.p, r.c, r.state);
+        softmax<S>::soften(r.p, r.c, r.state, entries >> 31);
     }
 
     /* The context of the key block at `held`, whose v has landed; nothing runs beside it. */
@@ -321,7 +334,7 @@ template <class S> struct compute {
             softmax<S>::raise(r.c, r.state, r.o);
         held = slot;
         advance();
-        softmax<S>::soften(r.p, r.c, r.state);
+        softmax<S>::soften(r.p, r.c, r.state, entries >> 31);
     }
 
     /* Computes its entries of a tile, which the loading warps have announced.  tile: its place;
@@ -333,7 +346,7 @@ template <class S> struct compute {
         set_marks(s.marks[tile], mine);
         query<S>{s}.prepare(r.q, tile, group, share);
         r.low_q = (low(&smem::q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
-        softmax<S>::clear(r.o, r.state);
+        softmax<S>::clear(r.c, r.o, r.state);
         i = first;
         locate();
         last_v = at(&smem::full_v) + tile * 8, last_parity = parity;

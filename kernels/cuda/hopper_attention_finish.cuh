@@ -15,7 +15,8 @@ template <class S> struct join {
 
     typename S::smem &s;
 
-    static FP_DEVICE void leave_partial(const fragment<D, W> &o, const row_state &state, float4 *to)
+    static FP_DEVICE void leave_partial(const fragment<D, S::CONTEXT> &o, const row_state &state,
+                                        float4 *to)
     {
 #pragma unroll
         for (int p = 0; p < W / 8; p++)
@@ -25,7 +26,7 @@ template <class S> struct join {
     }
 
     /* from: an address in the shared memory of any thread block of the cluster. */
-    static FP_DEVICE void add_partial(fragment<D, W> &o, row_state &state, u32 from)
+    static FP_DEVICE void add_partial(fragment<D, S::CONTEXT> &o, row_state &state, u32 from)
     {
         constexpr u32 STEP = FOUR_WARPS * sizeof(float4);
         const float4 x = load_cluster(from + W / 8 * STEP);
@@ -51,7 +52,8 @@ template <class S> struct join {
 
     /* The warpgroup of the second share leaves its partial result; the warpgroup of the first share
      * adds it up. */
-    FP_DEVICE void add_shares(fragment<D, W> &o, row_state &state, int group, int share) const
+    FP_DEVICE void add_shares(fragment<D, S::CONTEXT> &o, row_state &state, int group,
+                              int share) const
     {
         const int tid = static_cast<int>(threadIdx.x) % FOUR_WARPS;
         auto area = [&](int of) {
@@ -67,7 +69,7 @@ template <class S> struct join {
     }
 
     /* Likewise among thread blocks.  What the others leave lies where their keys were. */
-    FP_DEVICE void add_cluster(fragment<D, W> &o, row_state &state) const
+    FP_DEVICE void add_cluster(fragment<D, S::CONTEXT> &o, row_state &state) const
     {
         static_assert(CLUSTER == 1 || S::JOIN * FOUR_WARPS * sizeof(float4) <= sizeof(s.k),
                       "the keys' place holds it");
@@ -242,7 +244,7 @@ template <class S> struct store {
     }
 
     /* The result, rounded, where q was.  joins: what the first part stored is there. */
-    FP_DEVICE void round_context(const fragment<D, W> &o, const shares &by, bool joins,
+    FP_DEVICE void round_context(const fragment<D, S::CONTEXT> &o, const shares &by, bool joins,
                                  unsigned char *rows, const u16 *bias, int lane)
     {
         /* Two columns of eight at a time: a lane gives the address of row lane % 16 of one. */
@@ -275,7 +277,8 @@ template <class S> struct store {
         __syncwarp();
     }
 
-    FP_DEVICE void run(const fragment<D, W> &o, const row_state &state, int tile, int group)
+    FP_DEVICE void run(const fragment<D, S::CONTEXT> &o, const row_state &state, int tile,
+                       int group)
     {
         const int lane = static_cast<int>(threadIdx.x) % 32;
         const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
@@ -291,7 +294,8 @@ template <class S> struct store {
             part_counter<S>{a}.await_first(item);
             fetch_rows(rows, out, step, to, warp, lane);
         }
-        const float sums[2] = {lanes_sum<4>(state.sum[0]), lanes_sum<4>(state.sum[1])};
+        const float sums[2] = {S::FOLDS ? o[S::CONTEXT / 8 - 1][0][0] : lanes_sum<4>(state.sum[0]),
+                               S::FOLDS ? o[S::CONTEXT / 8 - 1][1][0] : lanes_sum<4>(state.sum[1])};
         shares by = {};
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -325,7 +329,7 @@ template <class S> struct store {
 /* o, state: what a warpgroup has computed of its rows. */
 template <class S>
 FP_DEVICE void finish(const fp_args &a, const fp_attention &io, const compute<S> &by,
-                      fragment<typename S::D, S::W> &o, row_state &state, int tile)
+                      fragment<typename S::D, S::CONTEXT> &o, row_state &state, int tile)
 {
     const join<S> joins{by.s};
     if constexpr (S::CLUSTER > 1)

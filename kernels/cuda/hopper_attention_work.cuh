@@ -39,10 +39,11 @@ template <> struct pairs<bf16> {
     }
 };
 
-/* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `down` its shift(), `sum`
- * of the lane's columns.  limit: what `top` is raised at, as bits; least where that is negative. */
+/* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `start` minus its
+ * shift(), `sum` of the lane's columns.  limit: what `top` is raised at, as bits; least where that
+ * is negative.  With FOLDS neither top nor sum is used, and limit is of shifted scores. */
 struct row_state {
-    float top[2], down[2], sum[2];
+    float top[2], start[2], sum[2];
     int limit[2];
 };
 
@@ -65,6 +66,10 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static constexpr bool DRAWS = A.draws, OVERLAP = A.overlap, QREG = A.q_in_registers,
                           ORDERED = A.ordered, OUT_E4M3 = A.out_e4m3, JOINED = A.joined,
                           TMA = A.tma;
+    /* Products do what fp32 instructions do elsewhere, each of which holds up the tensor cores for
+     * a cycle: q comes scaled, scores begin with minus the shift, and columns of ones beside v give
+     * a row's sum. */
+    static constexpr bool FOLDS = TMA;
     /* Who copies keys waits for them and makes them visible to products; else who multiplies does,
      * which is slower here, and faster where three warpgroups share a ring. */
     static constexpr bool LANDS = DRAWS && C == 2 && W <= 64;
@@ -85,12 +90,15 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     static_assert(
         !TMA || (W == 64 && DRAWS && OVERLAP && QREG && !ORDERED && !JOINED),
         "a box has whole lines of neighbouring rows, and v comes with the next entry's k");
+    static_assert(!FOLDS || STAGES * G * BLOCK * 8 % 1024 == 0,
+                  "ones begin where the swizzle's pattern does");
     static_assert(!JOINED || (C == 1 && DRAWS && !OVERLAP), "each warpgroup looks through v");
 
     /* A line has 64 columns, of the last panel perhaps fewer.  Products take steps of 16: columns
      * behind a head's are zeros up to there, and nothing beyond. */
     static constexpr int LINE = 128, PANELS = (W + 63) / 64, PANEL = BLOCK * LINE,
                          TILE = PANEL * PANELS, STEPS = (W + 15) / 16;
+    static constexpr int CONTEXT = FOLDS ? W + 8 : W;           /* columns of the products with v */
     static constexpr int SHARES = C / G, TILES = DRAWS ? 2 : 1; /* tiles at hand */
     static constexpr int ENTRY = G == 1 ? 2 : 4;                /* ints of an entry of fp_tiles */
 
@@ -105,7 +113,8 @@ template <class D_, int OPS, const fp_hopper_attention &A> struct shape {
     struct smem {
         unsigned char q[TILES][G][TILE]; /* the context in the end */
         unsigned char k[STAGES][TILE], v[STAGES][TILE];
-        u64 words[STAGES][G][BLOCK]; /* at a multiple of 128: elsewhere 5 % slower */
+        u64 words[STAGES][G][BLOCK];               /* at a multiple of 128: elsewhere 5 % slower */
+        u32 ones[fp_hopper_attention_ones(A) / 4]; /* FOLDS: of 16 keys */
         float4 join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 1];
         alignas(16) u16 bias[TILES][2][W]; /* of q, of v */
         /* The tokens of q's rows; with SCORE_BIAS floats, of the distances of each key block.  As a
@@ -165,7 +174,7 @@ template <class S> struct block_rows {
     u32 low_q;          /* else its descriptor */
     row_state state;
     fragment<D, BLOCK> c;
-    fragment<D, S::W> o;
+    fragment<D, S::CONTEXT> o; /* with FOLDS the last eight columns are sums */
     u32 p[4][4];
     bool masked; /* of the key block at hand some keys are; which ones the lane's rows keep */
     u32 kept;
