@@ -24,22 +24,20 @@ static inline struct mask_spec mask_spec_of(const char *text, int seq_len)
 /* Builds a mask that needs no file; release it. */
 static inline struct mask mask_of(const char *text, int seq_len)
 {
-    struct mask_spec spec = mask_spec_of(text, seq_len);
+    SCOPED_BY(mask_spec_release) struct mask_spec spec = mask_spec_of(text, seq_len);
     struct mask m;
     OK(mask_build(&spec, 1, seq_len, NULL, &m, &st));
-    mask_spec_release(&spec);
     return m;
 }
 
 /* Builds the mask (batch,S,S) of a file with these bytes; release it. */
 static inline struct mask mask_of_file(int batch, int seq_len, const uint8_t *data)
 {
-    struct mask_spec spec = mask_spec_of("file:made-up", seq_len);
+    SCOPED_BY(mask_spec_release) struct mask_spec spec = mask_spec_of("file:made-up", seq_len);
     SCOPED_BUF npy = BUF_INIT;
     struct mask m;
     npy_write(NPY_BOOL, 3, (const int64_t[]){batch, seq_len, seq_len}, data, &npy);
     OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
-    mask_spec_release(&spec);
     return m;
 }
 

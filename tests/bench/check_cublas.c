@@ -84,7 +84,7 @@ TEST_LOOP(packed_rows_run_by_the_algorithm_of_their_step, 0, ARRAY_LEN(packings)
 /* What doctor says of the library. */
 static void check_doctor(int state, const char *found)
 {
-    struct env_list list;
+    SCOPED_BY(env_list_release) struct env_list list;
     int row = 0;
     env_check_all(&list);
     while (row < list.count && strcmp(list.rows[row].subject, "CUDA library") != 0)
@@ -92,7 +92,6 @@ static void check_doctor(int state, const char *found)
     ck_assert_int_lt(row, list.count);
     ck_assert_int_eq(list.rows[row].state, state);
     ck_assert_str_eq(list.rows[row].found, found);
-    env_list_release(&list);
 }
 
 TEST(without_the_library_nothing_offers_it)

@@ -151,10 +151,8 @@ static struct trial try_all(bool sandboxed, pid_t stranger)
     plant(sandboxed, stranger);
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");
-    struct bench *b = small_bench(&o);
-    struct trial t = segment_trial(b, 14, 14);
-    bench_close(b);
-    return t;
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(&o);
+    return segment_trial(b, 14, 14);
 }
 
 static pid_t start_stranger(void)

@@ -107,18 +107,15 @@ static double verified_error(const struct bench_options *o, const char *verdict)
 {
     const struct sampling verify_only = {.max_samples = 0};
     struct choice c = choice_of(9, 9);
-    struct trial t;
-    struct bench *b = small_bench(o);
+    SCOPED_BY(trial_release) struct trial t;
+    SCOPED_BY(bench_close_at) struct bench *b = small_bench(o);
     OK(bench_segment(b, &c, false, &verify_only, &t, &st));
     ck_assert_int_eq(t.status, TRIAL_OK);
-    double error = t.error;
     if (verdict != NULL) {
         const char *key = builder_find(&b->builder, &c)->verdict;
         OK(cache_put(&b->cache, CACHE_VERDICT, key, verdict, strlen(verdict), &st));
     }
-    trial_release(&t);
-    bench_close(b);
-    return error;
+    return t.error;
 }
 
 /* A verdict is stored once and believed by later sessions: here one that says what no verification

@@ -31,7 +31,7 @@ TEST_LOOP(worker_environment_is_steady, 0, 2)
     setenv("THIS_TOKEN", "secret", 1);
     setenv("LD_PRELOAD", "secret", 1);
     setenv("LC_ALL", "secret", 1);
-    char **env = worker_environment(_i == 1, NULL);
+    SCOPED char **env = worker_environment(_i == 1, NULL);
     int threads = 0, bound = 0, kept = 0, locale = 0;
     for (int i = 0; env[i] != NULL; i++) {
         ck_assert_ptr_null(strstr(env[i], "=77"));
@@ -46,7 +46,6 @@ TEST_LOOP(worker_environment_is_steady, 0, 2)
     ck_assert_int_eq(bound, 1);
     ck_assert_int_eq(kept, 3);
     ck_assert_int_eq(locale, 1);
-    free(env);
 }
 
 SUITE("target", NULL, NULL)

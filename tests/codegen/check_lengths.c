@@ -93,11 +93,9 @@ TEST_LOOP(lists_keep_what_lengths_leave, 0, ARRAY_LEN(shapes))
 {
     bool large = shapes[_i].seq_len > 2000;
     for (size_t m = 0; m < ARRAY_LEN(mask_names); m += large ? ARRAY_LEN(mask_names) : 1) {
-        struct workload with, full;
+        SCOPED_BY(workload_release) struct workload with, full;
         build(&with, &full, mask_names[m], _i);
         check_lists(&with, &full);
-        workload_release(&with);
-        workload_release(&full);
     }
 }
 
@@ -202,12 +200,10 @@ TEST_LOOP(tiles_keep_what_lengths_leave, 0, ARRAY_LEN(shapes))
         {.rows = 1}, {.rows = 2}, {.rows = 1, .ordered = true}, {.rows = 2, .ordered = true}};
     bool large = shapes[_i].seq_len > 2000;
     for (size_t m = 0; m < ARRAY_LEN(mask_names); m += large ? ARRAY_LEN(mask_names) : 1) {
-        struct workload with, full;
+        SCOPED_BY(workload_release) struct workload with, full;
         build(&with, &full, mask_names[m], _i);
         for (size_t i = 0; i < ARRAY_LEN(tilings); i++)
             check_tiles(&with, &full, &tilings[i], shapes[_i].lengths);
-        workload_release(&with);
-        workload_release(&full);
     }
 }
 
@@ -263,13 +259,11 @@ TEST_LOOP(joined_tiles_keep_the_keys_of_their_sequences, 0, 3)
 {
     static const char *const bands[] = {"full", "causal", "sliding:w=3", "sliding_causal:w=70"};
     for (size_t m = 0; m < ARRAY_LEN(bands); m++) {
-        struct workload with, full;
+        SCOPED_BY(workload_release) struct workload with, full;
         build(&with, &full, bands[m], _i);
         ck_joined(&with, true);
         ck_joined(&with, false);
         ck_joined(&full, false);
-        workload_release(&with);
-        workload_release(&full);
     }
 }
 

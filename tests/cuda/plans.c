@@ -80,7 +80,7 @@ static bool verify(struct bench *b, const char *name, int layers, const struct c
     const struct sampling verify_only = {.all_layers = true, .all_rows = true};
     const struct sampling *how = measures ? &sampling_search : &verify_only;
     struct status st = STATUS_INIT;
-    struct trial t;
+    SCOPED_BY(trial_release) struct trial t;
     if (bench_plan(b, c, how, &t, &st) != 0)
         give_up(&st);
     bool right = t.status == TRIAL_OK;
@@ -91,7 +91,6 @@ static bool verify(struct bench *b, const char *name, int layers, const struct c
     if (right && measures)
         printf("time,%s,%u,%.2f,%.2f,%.2f\n", name, plan_value(c->plan), t.ms.median * 1e3 / layers,
                t.ms.low * 1e3 / layers, t.ms.high * 1e3 / layers);
-    trial_release(&t);
     return right;
 }
 
@@ -99,8 +98,8 @@ int main(int argc, char **argv)
 {
     static bool seen[VALUE_MAX + 1];
     struct status st = STATUS_INIT;
-    struct request r;
-    struct bench *b;
+    SCOPED_BY(request_release) struct request r;
+    SCOPED_BY(bench_close_at) struct bench *b;
     int distinct = 0, failed = 0;
     double worst = 0;
     request_read(&r, argc, argv, usage, "n:s:v:m", option);
@@ -124,7 +123,5 @@ int main(int argc, char **argv)
            "%.1f s, verified in %.1f s\n",
            r.name, r.workload.layers, values, distinct, failed, worst, build_s,
            seconds_since(start));
-    bench_close(b);
-    request_release(&r);
     return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -177,8 +177,8 @@ int main(int argc, char **argv)
     static struct status built[CHOICES_MAX];
     struct status st = STATUS_INIT;
     struct tally tally = {.failed = 0};
-    struct request r;
-    struct bench *b;
+    SCOPED_BY(request_release) struct request r;
+    SCOPED_BY(bench_close_at) struct bench *b;
     request_read(&r, argc, argv, usage, "s:k:i:p:bmP", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
@@ -200,7 +200,5 @@ int main(int argc, char **argv)
                r.name, count, tally.failed, tally.refused, tally.worst,
                dtypes[r.workload.dtype].tolerance, tally.build_s, tally.first_s, tally.rest_s);
     }
-    bench_close(b);
-    request_release(&r);
     return tally.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -30,13 +30,11 @@ static void check_compared(const char *comparison)
 /* Of one comparison; where it is empty, of a search. */
 static struct interval time_of(int value, const char *comparison)
 {
-    struct db_time t;
+    SCOPED_BY(db_time_release) struct db_time t;
     int found = db_time(db, study, value, comparison, &t, &st);
     ck_assert_msg(found >= 0, "%s", st.message);
     ck_assert_int_eq(found > 0, t.stored_utc[0] != '\0');
-    struct interval ms = t.ms;
-    db_time_release(&t);
-    return ms;
+    return t.ms;
 }
 
 TEST(nothing_known_is_not_found)

@@ -3,13 +3,12 @@
 
 static struct db_moved merge(const char *into, const char *from)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     struct db_moved moved;
     const char *path = test_path(from);
     OK(db_open(test_path(into), DB_WRITE, &db, &st));
     OK(db_merge(db, &path, 1, &moved, &st));
     assert_whole(db);
-    db_close(db);
     return moved;
 }
 
@@ -114,22 +113,22 @@ TEST(search_of_another_study_is_refused)
     struct db_moved moved;
     char id[HASH_TEXT_SIZE];
     const char *path = test_path("b.db");
-    struct db *a = open_named("a.db", &study), *b = open_named("b.db", &study);
+    SCOPED_BY(db_close_at) struct db *a = open_named("a.db", &study);
+    SCOPED_BY(db_close_at) struct db *b = open_named("b.db", &study);
     OK(db_search_start(a, study, "guided", "{}", id, &st));
     OK(db_study(b, &a_workload, &a_target, "2", &study, &st));
     OK(db_search_start(b, study, "guided", "{}", id, &st));
     SCOPED_BUF sql = BUF_INIT;
     buf_addf(&sql, "UPDATE search SET id = '%s'", id);
     exec_sql(a->handle, sql.ptr);
-    db_close(b);
     FAILS(db_merge(a, &path, 1, &moved, &st), STATUS_DATABASE, "belongs to another study in '");
-    db_close(a);
 }
 
 TEST(merge_keeps_failures_that_it_replaces)
 {
     int64_t study;
-    struct db *a = open_named("a.db", &study), *b = open_named("b.db", &study);
+    SCOPED_BY(db_close_at) struct db *a = open_named("a.db", &study);
+    SCOPED_BY(db_close_at) struct db *b = open_named("b.db", &study);
     struct db_choice choices[OP_COUNT];
     struct db_trial failed = trial_of_plan(41115, choices);
     failed.status = TRIAL_FAILED;
@@ -140,11 +139,9 @@ TEST(merge_keeps_failures_that_it_replaces)
     failed.stored_utc = "2026-01-01T00:00:00.000Z";
     OK(db_trial_add(a, study, &failed, &st));
     add_plan_at(b, study, 41115, 2, "2026-01-01T00:00:09.000Z");
-    db_close(b);
     ck_assert_int_eq(merge("a.db", "b.db").replaced, 1);
     expect_sql(a->handle, 1, "SELECT count(*) FROM failure WHERE reason = 'no'");
     expect_sql(a->handle, 1, "SELECT count(*) FROM trial WHERE status = 'ok'");
-    db_close(a);
 }
 
 SUITE("db/merge", memory_dir_setup, test_dir_teardown)

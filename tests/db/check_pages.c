@@ -58,7 +58,7 @@ static int flip_bits(void)
 {
     struct rng rng = {.state = 1};
     int noticed = 0;
-    struct buf bytes = read_database(test_path("t.db"));
+    SCOPED_BUF bytes = read_database(test_path("t.db"));
     ck_assert(!is_noticed());
     for (int i = 0; i < FLIPS; i++) {
         size_t at = rng_below(&rng, (uint32_t)bytes.len);
@@ -68,7 +68,6 @@ static int flip_bits(void)
         bytes.ptr[at] ^= bit;
         noticed += is_noticed();
     }
-    buf_release(&bytes);
     return noticed;
 }
 

@@ -221,7 +221,7 @@ static struct disk disk_new(void)
  * the cut is there, half of the one at it, and no commit before it may be lost. */
 TEST(cut_after_each_write)
 {
-    struct disk d = disk_new();
+    SCOPED_BY(disk_release) struct disk d = disk_new();
     int commits = 0;
     record();
     ck_assert_int_gt(event_count, 100);
@@ -237,7 +237,6 @@ TEST(cut_after_each_write)
             check_disk(&d, cut, commits);
     }
     ck_assert_int_eq(commits, TRIALS);
-    disk_release(&d);
 }
 
 /* The last sync of the event's file before the cut, or -1. */
@@ -266,7 +265,7 @@ TEST(unsynced_writes_may_be_missing)
     for (int cut = 0; cut < event_count; cut++) {
         if (events[cut].action != WRITE)
             continue;
-        struct disk d = disk_new();
+        SCOPED_BY(disk_release) struct disk d = disk_new();
         int synced[FILES];
         for (int f = 0; f < FILES; f++)
             synced[f] = last_sync(f, cut);
@@ -274,7 +273,6 @@ TEST(unsynced_writes_may_be_missing)
             if (events[i].action != WRITE || i < synced[events[i].file] || rng_below(&rng, 2) == 0)
                 apply(&d, &events[i], events[i].len);
         check_disk(&d, cut, commits_synced(cut));
-        disk_release(&d);
     }
 }
 

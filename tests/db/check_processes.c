@@ -34,12 +34,11 @@ static pid_t start_writer(int count, int first_value, int report[2])
 
 static int stored_finals(void)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     struct db_info info;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     OK(db_info(db, &info, &st));
     assert_whole(db);
-    db_close(db);
     return (int)info.trials;
 }
 

@@ -38,12 +38,10 @@ static inline char *text_of(struct db *db)
 
 static inline char *text_at(const char *name)
 {
-    struct db *db;
+    SCOPED_BY(db_close_at) struct db *db;
     OK(db_open(test_path(name), DB_WRITE, &db, &st));
     assert_whole(db);
-    char *text = text_of(db);
-    db_close(db);
-    return text;
+    return text_of(db);
 }
 
 /* All that a result can have: an odd text, a failure with an infinite error, samples, a search that
@@ -88,10 +86,9 @@ static inline struct db_moved import_text(const char *name, const char *text)
     int64_t study;
     struct db_moved moved;
     const char *path = test_path("import.txt");
-    struct db *db = open_named(name, &study);
+    SCOPED_BY(db_close_at) struct db *db = open_named(name, &study);
     write_text(test_path("import.txt"), text);
     OK(db_import(db, &path, 1, &moved, &st));
-    db_close(db);
     return moved;
 }
 

@@ -73,8 +73,8 @@ static int64_t plain_entries(const struct block_lists *l)
 /* Returns the number of parts. */
 static int check_cover(const struct mask *m, const int *lengths)
 {
-    struct block_lists plain;
-    struct cover c;
+    SCOPED_BY(block_lists_release) struct block_lists plain;
+    SCOPED_BY(cover_release) struct cover c;
     block_lists_build(m, B, lengths, &plain);
     cover_build(m, B, lengths, &plain, &c);
     ck_assert(c.parts == 0 || cover_entries(&c) < plain_entries(&plain));
@@ -88,10 +88,7 @@ static int check_cover(const struct mask *m, const int *lengths)
     ck_assert(c.parts == 0 || kept == plain.kept);
     for (int b = 0; b < plain.lists && c.parts > 0; b++)
         check_batch_row(&c, m, b, lengths != NULL ? lengths[b] : m->seq_len);
-    int parts = c.parts;
-    cover_release(&c);
-    block_lists_release(&plain);
-    return parts;
+    return c.parts;
 }
 
 /* _i: a sequence length. */
@@ -152,13 +149,12 @@ TEST_LOOP(known_covers, 0, ARRAY_LEN(known))
 {
     SCOPED_BY(mask_release) struct mask m = mask_of(known[_i].mask, known[_i].seq_len);
     SCOPED_BY(block_lists_release) struct block_lists plain;
-    struct cover c;
+    SCOPED_BY(cover_release) struct cover c;
     block_lists_build(&m, 1, NULL, &plain);
     cover_build(&m, 1, NULL, &plain, &c);
     ck_assert_int_eq(plain_entries(&plain), known[_i].plain);
     ck_assert_int_eq(cover_entries(&c), known[_i].ordered);
     ck_assert_int_eq(c.parts, known[_i].parts);
-    cover_release(&c);
 }
 
 SUITE("cover", NULL, NULL)

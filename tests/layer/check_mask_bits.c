@@ -48,8 +48,8 @@ static void build_file(int n, struct mask_spec *spec, struct mask *m)
 /* A hash is of the shape and the kept bits alone: however a file holds them. */
 TEST_LOOP(files_hold_masks, 0, ARRAY_LEN(files))
 {
-    struct mask_spec spec, first_spec;
-    struct mask m, first;
+    SCOPED_BY(mask_spec_release) struct mask_spec spec, first_spec;
+    SCOPED_BY(mask_release) struct mask m, first;
     build_file(_i, &spec, &m);
     int matrices = files[_i].matrices, wrong = 0;
     build_file(matrices > 1 ? 5 : 0, &first_spec, &first);
@@ -61,10 +61,6 @@ TEST_LOOP(files_hold_masks, 0, ARRAY_LEN(files))
             for (int j = 0; j < S; j++)
                 wrong += mask_keep(&m, b, i, j) != filed(matrices == 1 ? 0 : b, i, j);
     ck_assert_int_eq(wrong, 0);
-    mask_release(&first);
-    mask_spec_release(&first_spec);
-    mask_release(&m);
-    mask_spec_release(&spec);
 }
 
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])

@@ -50,10 +50,9 @@ static double error_of(const struct segment_times *expected)
 
 static double fitted_error(int count, const struct segment_times *times)
 {
-    struct gaussian *g = fit(count, times, NULL);
+    SCOPED struct gaussian *g = fit(count, times, NULL);
     struct segment_times expected;
     gaussian_times(g, &expected);
-    free(g);
     return error_of(&expected);
 }
 
@@ -93,14 +92,13 @@ TEST(its_deviations_are_honest)
     struct segment_times expected;
     struct plan space[PLAN_SPACE];
     int count = plan_space(32768, 49152, space), n = 0;
-    struct gaussian *g = fit(PLANS, &alone, NULL);
+    SCOPED struct gaussian *g = fit(PLANS, &alone, NULL);
     double sum = 0;
     gaussian_times(g, &expected);
     for (int i = 0; i < count; i += 97, n++)
         sum += pow(
             (additive_ms(&expected, space[i]) - true_ms(space[i])) / gaussian_sd(g, space[i]), 2);
     ck_assert_msg(sum / n > 0.2 && sum / n < 3, "%.3f", sum / n);
-    free(g);
 }
 
 /* A plan whose time is known to be noise moves little. */

@@ -235,7 +235,7 @@ static int ahead(struct choice **out)
  * plan's. */
 TEST(expected_plan_is_compiled_beforehand)
 {
-    struct choice *choices;
+    SCOPED struct choice *choices;
     int slots[OP_COUNT], steps = 0;
     expect_times();
     int count = ahead(&choices), n = plan_slots(plan_from_value(EXPECTED_VALUE), slots);
@@ -248,7 +248,6 @@ TEST(expected_plan_is_compiled_beforehand)
     for (int i = 0; i < n; i++)
         ck_assert_int_ge(of_slot(choices, count, slots[i]), 1);
     ck_assert_int_eq(of_slot(choices, count, slot_of((struct segment){7, 14}, false)), 0);
-    free(choices);
 }
 
 /* Where nothing is expected any segment of the space may be wanted, by its defaults alone. */

@@ -17,12 +17,10 @@ static double regret(const char *strategy, uint64_t seed, int budget)
                                .budget = budget,
                                .seed = seed,
                                .quantile = 0.1};
-    struct history history = {0};
+    SCOPED_BY(history_release) struct history history = {0};
     struct search_result found;
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
-    double best_ms = history.items[found.best].outcome.ms;
-    history_release(&history);
-    return best_ms / space.ms[space.best] - 1;
+    return history.items[found.best].outcome.ms / space.ms[space.best] - 1;
 }
 
 static double mean_regret(int seeds, const char *strategy, int budget)

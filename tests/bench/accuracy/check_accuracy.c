@@ -84,7 +84,7 @@ TEST_LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains))
     double off = 0, norm = 0;
     prepare(&r, chains[_i], DTYPE_FP16, 0x1p-4f);
     for (int i = 0; i < SENTENCES; i++) {
-        struct oracle_layer exact, half;
+        SCOPED_BY(oracle_layer_release) struct oracle_layer exact, half;
         run_alone(&r, i, DTYPE_FP32, false, &exact);
         run_alone(&r, i, DTYPE_FP16, true, &half);
         for (int k = 0; k < r.sentences.lengths[i] * COLUMNS; k++) {
@@ -92,8 +92,6 @@ TEST_LOOP(errors_are_those_of_sentences_alone, 0, ARRAY_LEN(chains))
             off += d * d;
             norm += is * is;
         }
-        oracle_layer_release(&exact);
-        oracle_layer_release(&half);
     }
     ck_assert_double_eq_tol(r.list.items[1].errors[0], sqrt(off / norm), 1e-6);
 }

@@ -150,11 +150,9 @@ static pid_t start_with_scratch(int ends[2])
 
 static int leftovers(void)
 {
-    struct names names;
+    SCOPED_BY(names_release) struct names names;
     OK(directory_list(test_path("cache/temporary"), &names, &st));
-    int count = names.count;
-    names_release(&names);
-    return count;
+    return names.count;
 }
 
 static int flock_error; /* 0: flock() works */

@@ -68,7 +68,7 @@ static struct oracle_results results_of(const struct workload *w, int tensor, co
 static struct oracle_error compare_pieces(const struct workload *w, int tensor, const float *out,
                                           const double *ref, int64_t piece)
 {
-    struct oracle_results right = results_of(w, tensor, ref);
+    SCOPED_BY(oracle_results_release) struct oracle_results right = results_of(w, tensor, ref);
     struct comparison c;
     int64_t columns = tensor_row_columns(w, tensor), rows = tensor_elements(tensor, w) / columns;
     comparison_init(&c, &right, tensor);
@@ -78,9 +78,7 @@ static struct oracle_error compare_pieces(const struct workload *w, int tensor, 
         if (comparison_narrow(&c, &part))
             comparison_add(&c, part, out + part.first * columns);
     }
-    struct oracle_error e = comparison_end(&c);
-    oracle_results_release(&right);
-    return e;
+    return comparison_end(&c);
 }
 
 static struct oracle_error compare(const struct fixture *f)

@@ -150,8 +150,8 @@ static void check_layers(const struct workload *w, const char *family,
 TEST_LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families))
 {
     const char *family = families[_i].name, *config = path_of(FAMILIES, family, "/config.json");
-    struct safetensors golden;
-    struct workload w;
+    SCOPED_BY(safetensors_close) struct safetensors golden;
+    SCOPED_BY(workload_release) struct workload w;
     ck_assert_int_eq(safetensors_open(path_of(UNPACKED, family, ".golden.safetensors"), &golden),
                      0);
     read_workload(config, &golden, &w);
@@ -163,8 +163,6 @@ TEST_LOOP(layers_compute_what_huggingface_does, 0, ARRAY_LEN(families))
     ck_assert_str_eq(mask.ptr, families[_i].mask);
     ck_assert_double_eq(w.rope_factor, strcmp(family, "gte") == 0 ? 2 : 0);
     check_layers(&w, family, &golden);
-    workload_release(&w);
-    safetensors_close(&golden);
 }
 
 /* What a file has other than the workload is said. */

@@ -51,15 +51,13 @@ TEST_LOOP(weights_are_as_defined, 0, WEIGHT_BETA2 + 1)
 TEST(x_is_as_defined)
 {
     struct workload w = workload_of(DTYPE_FP32);
-    struct flow out, again;
+    SCOPED_BY(flow_release) struct flow out, again;
     inputs_flow(&w, (struct inputs){.seed = 7}, &out);
     inputs_flow(&w, (struct inputs){.seed = 8}, &again);
     ck_assert_ptr_null(out.tensor[TENSOR_N]);
     for (uint64_t i = 0; i < 2 * 50 * 21; i++)
         ck_assert_float_eq(out.tensor[TENSOR_X][i], (float)((2 * unit(7, 0, 15, i) - 1) * 0.4));
     ck_assert_mem_ne(out.tensor[TENSOR_X], again.tensor[TENSOR_X], 2 * 50 * 21 * sizeof(float));
-    flow_release(&out);
-    flow_release(&again);
 }
 
 /* _i: the element type. */
@@ -67,15 +65,13 @@ TEST_LOOP(values_are_rounded_to_the_type, 0, DTYPE_COUNT)
 {
     enum dtype dtype = (enum dtype)_i;
     struct workload w = workload_of(DTYPE_FP32);
-    struct flow wide, narrow;
+    SCOPED_BY(flow_release) struct flow wide, narrow;
     inputs_flow(&w, (struct inputs){.seed = 3}, &wide);
     w.dtype = dtype;
     inputs_flow(&w, (struct inputs){.seed = 3}, &narrow);
     for (int64_t i = 0; i < tensor_elements(TENSOR_X, &w); i++)
         ck_assert_float_eq(narrow.tensor[TENSOR_X][i],
                            element_round(dtype, wide.tensor[TENSOR_X][i]));
-    flow_release(&wide);
-    flow_release(&narrow);
 }
 
 SUITE("inputs", NULL, NULL)

@@ -260,7 +260,7 @@ static const char *write_shards(const char *where, size_t first)
 
 TEST(shards_are_one_model)
 {
-    struct trained *t;
+    SCOPED_BY(trained_close_at) struct trained *t;
     FAILS(trained_open(write_shards("a.safetensors", 0), NULL, &t, &st), STATUS_USAGE,
           "'pooler' is not in 'a.safetensors', where the index");
     FAILS(trained_open(test_dir, NULL, &t, &st), STATUS_USAGE,
@@ -268,7 +268,6 @@ TEST(shards_are_one_model)
     FAILS(trained_open(write_shards("b.safetensors", 1), NULL, &t, &st), STATUS_USAGE,
           "tensors, and it lists");
     OK(trained_open(write_shards("b.safetensors", 0), NULL, &t, &st));
-    trained_close(t);
 }
 
 SUITE("weights", test_dir_setup, test_dir_teardown)

@@ -53,7 +53,7 @@ TEST(sending_to_nobody_fails)
 TEST_LOOP(masks_survive_the_journey, 0, 3)
 {
     static const char *const masks[] = {"sliding:w=3", "strided", "bigbird"};
-    struct workload w, back;
+    SCOPED_BY(workload_release) struct workload w, back;
     workload_init(&w);
     w.batch = 1;
     w.seq_len = 200;
@@ -64,8 +64,6 @@ TEST_LOOP(masks_survive_the_journey, 0, 3)
     ck_assert_int_eq(back.cover.parts, w.cover.parts);
     ck_assert(back.blocks.has_band == w.blocks.has_band && w.blocks.has_band == (_i == 0));
     ck_assert(back.blocks.band[0] == w.blocks.band[0] && back.blocks.band[1] == w.blocks.band[1]);
-    workload_release(&back);
-    workload_release(&w);
 }
 
 TEST(trial_survives_the_journey)
