@@ -68,21 +68,6 @@ static void set_dtype(struct workload *w, enum dtype dtype)
         w->local->dtype = dtype;
 }
 
-static void read_weights(struct run *r, const struct variant *v, int layer, float **weight)
-{
-    const struct chain *c = r->w.chain;
-    for (int id = 0; id < WEIGHT_MAX; id++) {
-        weight[id] = mem_alloc((size_t)weight_elements(id, &r->w) + 1, sizeof(**weight));
-        inputs_weight(&r->w, r->in, layer, id, weight[id]);
-    }
-    for (int g = 0; g < GEMM_COUNT; g++) {
-        int id = c->ops[chain_gemm(c, g)].weight[ROLE_MATRIX];
-        if ((v->kind->gemms >> g & 1) != 0)
-            e4m3_round_weight(weight[id], dim_size(c->weights[id].rows, &r->w),
-                              dim_size(c->weights[id].cols, &r->w), v->kind->by_column);
-    }
-}
-
 static void run_layer(struct run *r, struct variant *v, int layer)
 {
     const struct chain *c = r->w.chain;
@@ -98,16 +83,14 @@ static void run_layer(struct run *r, struct variant *v, int layer)
             taker.tensors |= SET_OF(c->ops[chain_gemm(c, g)].input);
         }
     set_dtype(&r->w, rounding.dtype);
-    read_weights(r, v, layer, weight);
+    inputs_weights(&r->w, r->in, layer, &rounding, v->kind->by_column, weight);
     flow_init(&next, &r->w);
-    struct spans all = spans_all(&r->w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(&r->w);
     oracle_layer_run(workload_of_layer(&r->w, layer), &v->flow, (const float *const *)weight, &all,
                      &rounding, 0, &taker);
-    free(all.items);
     flow_release(&v->flow);
     v->flow = next;
-    for (int id = 0; id < WEIGHT_MAX; id++)
-        free(weight[id]);
+    weights_release(weight);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */

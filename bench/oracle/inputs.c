@@ -38,6 +38,29 @@ void inputs_weight(const struct workload *of, struct inputs in, int layer, int i
          out);
 }
 
+void inputs_weights(const struct workload *of, struct inputs in, int layer,
+                    const struct rounding *rounding, bool by_column, float *weight[WEIGHT_MAX])
+{
+    const struct workload *w = workload_of_layer(of, layer);
+    const struct chain *c = w->chain;
+    for (int id = 0; id < WEIGHT_MAX; id++) {
+        weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(**weight));
+        inputs_weight(w, in, layer, id, weight[id]);
+    }
+    for (int g = 0; g < GEMM_COUNT && rounding != NULL; g++) {
+        const int id = c->ops[chain_gemm(c, g)].weight[ROLE_MATRIX];
+        if (rounding->scale[g] > 0)
+            e4m3_round_weight(weight[id], dim_size(c->weights[id].rows, w),
+                              dim_size(c->weights[id].cols, w), by_column);
+    }
+}
+
+void weights_release(float *weight[WEIGHT_MAX])
+{
+    for (int id = 0; id < WEIGHT_MAX; id++)
+        free(weight[id]);
+}
+
 void flow_normalise(const struct workload *w, struct inputs in, struct flow *f)
 {
     const int columns = workload_hidden(w);

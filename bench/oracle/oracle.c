@@ -231,20 +231,19 @@ void oracle_layer_run(const struct workload *w, const struct flow *in, const flo
                     .out = out,
                     .rounding = rounding,
                     .threads = threads > 0 ? threads : threads_for(w)};
-    struct spans before = whole_sequences(w, spans);
+    SCOPED_BY(spans_release) struct spans before = whole_sequences(w, spans);
     r.chunk_spans = before.count < CHUNK_SPANS ? before.count : CHUNK_SPANS;
     run_init(&r);
     run_rows(&r, &before, 0, last_before);
     run_rows(&r, spans, last_before + 1, OP_COUNT - 1);
     run_release(&r);
-    free(before.items);
 }
 
 void oracle_segment_run(const struct workload *w, struct segment s, const struct flow *in,
                         const float *const *weight, const struct rounding *rounding,
                         const struct oracle_taker *out)
 {
-    struct spans all = spans_all(w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(w);
     struct run r = {.w = w,
                     .weight = weight,
                     .in = in,
@@ -256,5 +255,4 @@ void oracle_segment_run(const struct workload *w, struct segment s, const struct
     run_init(&r);
     run_rows(&r, &all, s.first, s.last);
     run_release(&r);
-    free(all.items);
 }

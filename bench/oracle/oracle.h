@@ -26,8 +26,9 @@ struct span {
 
 struct spans {
     int count;
-    struct span *items; /* owned; free() it */
+    struct span *items; /* owned */
 };
+void spans_release(struct spans *s);
 
 /* All real rows. */
 struct spans spans_all(const struct workload *w);
@@ -216,6 +217,12 @@ void scales_draw(const struct workload *w, struct inputs in, struct calibration 
  * Weights of a trained model are rounded to dtype.  Tables are not rounded.  All layers share a
  * score bias, layers of a kind their rotations. */
 void inputs_weight(const struct workload *of, struct inputs in, int layer, int id, float *out);
+
+/* Allocates and fills all weights of a layer.  rounding: null, or matrices of its GEMMs in e4m3 are
+ * rounded, by_column: as in e4m3_round_weight(). */
+void inputs_weights(const struct workload *of, struct inputs in, int layer,
+                    const struct rounding *rounding, bool by_column, float *weight[WEIGHT_MAX]);
+void weights_release(float *weight[WEIGHT_MAX]);
 
 /* Allocates and fills the inputs of layer 0. */
 void inputs_flow(const struct workload *w, struct inputs in, struct flow *out);

@@ -57,6 +57,11 @@ static int add(struct spans *s, const struct workload *w, int batch_row, int mos
     return rows;
 }
 
+void spans_release(struct spans *s)
+{
+    free(s->items);
+}
+
 struct spans spans_all(const struct workload *w)
 {
     struct spans s = spans_new(w, SPAN_ROWS);

@@ -27,26 +27,19 @@ static void compute(const struct workload *w, struct inputs in, struct calibrati
 {
     const struct workload *first = workload_of_layer(w, 0);
     uint32_t tensors = 0;
-    struct flow x;
+    SCOPED_BY(flow_release) struct flow x;
     float *weight[WEIGHT_MAX];
-    struct oracle_results layer;
+    SCOPED_BY(oracle_results_release) struct oracle_results layer;
     for (int g = 0; g < GEMM_COUNT; g++)
         tensors |= SET_OF(chain_handed_on_as(w->chain, input_of(w->chain, g)));
-    for (int i = 0; i < WEIGHT_MAX; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements(i, w) + 1, sizeof(**weight));
-        inputs_weight(w, in, 0, i, weight[i]);
-    }
+    inputs_weights(w, in, 0, NULL, false, weight);
     inputs_flow(w, in, &x);
-    struct spans all = spans_all(w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(w);
     oracle_results_init(&layer, first, tensors, &all);
     const struct oracle_taker taker = oracle_results_taker(&layer);
     oracle_layer_run(first, &x, (const float *const *)weight, &all, NULL, 0, &taker);
     scales_of_layer(w, &x, &layer, out->scale);
-    oracle_results_release(&layer);
-    free(all.items);
-    flow_release(&x);
-    for (int i = 0; i < WEIGHT_MAX; i++)
-        free(weight[i]);
+    weights_release(weight);
 }
 
 static void read_drawn(const void *ctx, const struct workload *w, int layer, int id, float *out)

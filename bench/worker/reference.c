@@ -36,23 +36,6 @@ static double sampled_share(const struct workload *w)
     return fmin(rows / (double)workload_tokens(w), 1);
 }
 
-void reference_weights(const struct reference *r, int layer, const struct rounding *rounding,
-                       float *weight[WEIGHT_MAX])
-{
-    const struct workload *w = workload_of_layer(r->w, layer);
-    const struct chain *c = w->chain;
-    for (int i = 0; i < WEIGHT_MAX; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements(i, w), sizeof(**weight));
-        inputs_weight(w, r->inputs, layer, i, weight[i]);
-    }
-    for (int g = 0; g < GEMM_COUNT && rounding != NULL; g++) {
-        const int id = c->ops[chain_gemm(c, g)].weight[ROLE_MATRIX];
-        if (rounding->scale[g] > 0)
-            e4m3_round_weight(weight[id], dim_size(c->weights[id].rows, w),
-                              dim_size(c->weights[id].cols, w), false);
-    }
-}
-
 /* Computes tensors (bits) of a layer from its inputs.  threads: 0 for all cores. */
 static void run_layer(struct reference *r, int layer, const struct flow *in, uint32_t tensors,
                       const struct spans *spans, int threads, struct oracle_results *out)
@@ -61,13 +44,12 @@ static void run_layer(struct reference *r, int layer, const struct flow *in, uin
     const struct rounding *rounding = r->rounding != NULL ? &r->rounding[layer] : NULL;
     float *weight[WEIGHT_MAX];
     double start = busy_seconds();
-    reference_weights(r, layer, rounding, weight);
+    inputs_weights(w, r->inputs, layer, rounding, false, weight);
     double drawn = busy_seconds();
     oracle_results_init(out, w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
     oracle_layer_run(w, in, (const float *const *)weight, spans, rounding, threads, &taker);
-    for (int i = 0; i < WEIGHT_MAX; i++)
-        free(weight[i]);
+    weights_release(weight);
     if (layer == 0)
         r->sample_s = drawn - start + sampled_share(w) * (busy_seconds() - drawn);
 }
@@ -79,10 +61,9 @@ static void run_whole(struct reference *r, int layer)
     const uint32_t all = (SET_OF(TENSOR_COUNT) - 1) & ~chain_inputs(c); /* these are kept apart */
     struct oracle_results *out = &r->layer[layer];
     struct flow *next = &r->in[layer + 1];
-    struct spans spans = spans_all(r->w);
+    SCOPED_BY(spans_release) struct spans spans = spans_all(r->w);
     const bool first = layer < workload_kinds(r->w) && r->rounding == NULL; /* of its kind */
     run_layer(r, layer, &r->in[layer], first ? all : chain_carried(c), &spans, 0, out);
-    free(spans.items);
     flow_init(next, r->w);
     for (int i = 0; i < c->carried_count; i++)
         elements_round(r->w->dtype, out->tensor[c->carried[i].from],
@@ -155,9 +136,8 @@ static bool is_stopped(struct reference *r)
 
 static void run_sample(struct reference *r, int layer, int threads)
 {
-    struct spans spans = spans_sample(r->w, layer, r->inputs.seed);
+    SCOPED_BY(spans_release) struct spans spans = spans_sample(r->w, layer, r->inputs.seed);
     run_layer(r, layer, &r->in[1], chain_carried(r->w->chain), &spans, threads, &r->sample[layer]);
-    free(spans.items);
     pthread_mutex_lock(&r->lock);
     r->sampled = layer;
     pthread_mutex_unlock(&r->lock);

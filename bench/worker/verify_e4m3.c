@@ -28,7 +28,7 @@ const struct oracle_results *verify_rounded_gemm(struct worker *k, int layer, in
     const struct workload *w = workload_of_layer(&k->w, layer);
     const struct segment s = rows_from(w->chain, chain_gemm(w->chain, gemm));
     const struct rounding rounding = rounding_of(k, layer, gemm);
-    struct spans all = spans_all(w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(w);
     struct flow in;
     float *weight[WEIGHT_MAX];
     uint32_t made = 0;
@@ -38,13 +38,11 @@ const struct oracle_results *verify_rounded_gemm(struct worker *k, int layer, in
     for (int t = 0; t < TENSOR_COUNT; t++)
         in.tensor[t] = (chain_inputs(w->chain) >> t & 1) != 0 ? k->reference.in[layer].tensor[t]
                                                               : k->reference.layer[layer].tensor[t];
-    reference_weights(&k->reference, layer, &rounding, weight);
+    inputs_weights(w, k->reference.inputs, layer, &rounding, false, weight);
     oracle_results_init(out, w, made, &all);
     const struct oracle_taker taker = oracle_results_taker(out);
     oracle_segment_run(w, s, &in, (const float *const *)weight, &rounding, &taker);
-    for (int i = 0; i < WEIGHT_MAX; i++)
-        free(weight[i]);
-    free(all.items);
+    weights_release(weight);
     return out;
 }
 

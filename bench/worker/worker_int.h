@@ -163,10 +163,6 @@ struct reference {
 double reference_left_s(struct reference *r);
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
-
-/* The weights of a layer as it reads them, which the caller frees one by one. */
-void reference_weights(const struct reference *r, int layer, const struct rounding *rounding,
-                       float *weight[WEIGHT_MAX]);
 void reference_release(struct reference *r);
 
 /* Computes the first layer that is not known in a thread.  reference_need() waits for its end, and

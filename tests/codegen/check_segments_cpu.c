@@ -98,7 +98,7 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
     workload_ready(&s->w, mask, NULL, npy.len > 0 ? &npy : NULL);
 
     s->in = layer_inputs_draw(&s->w, inputs, 0);
-    struct spans all = spans_all(&s->w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(&s->w);
     oracle_results_init(&s->right, &s->w, (1u << TENSOR_COUNT) - 1, &all);
     const struct oracle_taker taker = oracle_results_taker(&s->right);
     oracle_layer_run(&s->w, &s->in.flow, (const float *const *)s->in.weight, &all, NULL, 0, &taker);
@@ -111,7 +111,6 @@ static void scene_set(struct scene *s, const struct chain *chain, const struct s
         if (values != s->full[t])
             memcpy(s->full[t], values, (size_t)n * sizeof(float));
     }
-    free(all.items);
 }
 
 static void scene_release(struct scene *s)

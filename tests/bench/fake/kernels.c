@@ -249,7 +249,7 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     const struct segment segment = {(int8_t)first, (int8_t)last};
     uint32_t inputs = segment_inputs(w.chain, segment);
     double *tensor[TENSOR_COUNT] = {NULL};
-    struct spans all = spans_all(&w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(&w);
     SCOPED double *keys = oracle_keys_new(&w);
     struct layer l = {.w = &w,
                       .weight = (const float *const *)weight,
@@ -285,7 +285,6 @@ static void run_segment(const struct fp_args *a, const struct fake_code *c, bool
     }
     for (int i = 0; i < WEIGHT_MAX; i++)
         free(weight[i]);
-    free(all.items);
     free(w.mask.bits);
 }
 

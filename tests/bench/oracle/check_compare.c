@@ -47,7 +47,7 @@ static void prepare(struct fixture *f, int tensor)
 /* What the oracle would have computed; release it. */
 static struct oracle_results results_of(const struct workload *w, int tensor, const double *ref)
 {
-    struct spans all = spans_all(w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(w);
     struct oracle_results right;
     oracle_results_init(&right, w, SET_OF(tensor), &all);
     const struct oracle_taker taker = oracle_results_taker(&right);
@@ -60,7 +60,6 @@ static struct oracle_results results_of(const struct workload *w, int tensor, co
             taker.take(taker.ctx, tensor, (struct rows){row, 1},
                        ref + row * tensor_row_columns(w, tensor));
     }
-    free(all.items);
     return right;
 }
 

@@ -58,7 +58,7 @@ TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
     w.heads = 2;
     w.head_size = width;
     workload_ready(&w, "strided", NULL, NULL);
-    struct spans spans = spans_all(&w);
+    SCOPED_BY(spans_release) struct spans spans = spans_all(&w);
     double scores[S][S] = {{0}};
     SCOPED double *q = mem_alloc(S * (size_t)width, sizeof(*q));
     SCOPED double *keys = mem_alloc(S * (size_t)width, sizeof(*keys));
@@ -92,7 +92,6 @@ TEST_LOOP(scores_and_contexts_are_of_kept_keys, 0, ARRAY_LEN(widths))
         for (int c = 0; c < width; c++)
             ck_assert_double_eq_tol(y[i * width + c], dot(right, 1, keys + c, width, S), 1e-13);
     }
-    free(spans.items);
 }
 
 SUITE("oracle/products", NULL, NULL)

@@ -45,12 +45,11 @@ TEST_LOOP(all_real_rows_are_there_once, 0, ARRAY_LEN(cases))
 {
     SCOPED_BY(workload_release) struct workload w;
     prepare(&w, _i);
-    struct spans spans = spans_all(&w);
+    SCOPED_BY(spans_release) struct spans spans = spans_all(&w);
     SCOPED int *times = count_rows(&w, &spans);
     for (int b = 0; b < w.batch; b++)
         for (int i = 0; i < w.seq_len; i++)
             ck_assert_int_eq(times[b * w.seq_len + i], i < length_of(&w, b));
-    free(spans.items);
 }
 
 /* A sample of enough rows, each once; of each sequence the first and the last, and no long gap. */
@@ -59,7 +58,7 @@ TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
     SCOPED_BY(workload_release) struct workload w;
     prepare(&w, _i);
     for (int layer = 1; layer < 12; layer++) {
-        struct spans spans = spans_sample(&w, layer, 7);
+        SCOPED_BY(spans_release) struct spans spans = spans_sample(&w, layer, 7);
         int *times = count_rows(&w, &spans), rows = 0, real = 0, sequences = 0;
         for (int b = 0; b < w.batch; b++) {
             const int *row = times + b * w.seq_len;
@@ -80,7 +79,6 @@ TEST_LOOP(samples_are_spread, 0, ARRAY_LEN(cases))
             ck_assert_int_eq(sequences, cases[_i].sequences);
         ck_assert_int_eq(times[layer % w.batch * w.seq_len], 1);
         free(times);
-        free(spans.items);
     }
 }
 
@@ -89,6 +87,7 @@ TEST(samples_are_drawn)
 {
     SCOPED_BY(workload_release) struct workload w;
     prepare(&w, 6);
+    SCOPED_BY(spans_release)
     struct spans a = spans_sample(&w, 1, 7), b = spans_sample(&w, 3, 7), c = spans_sample(&w, 1, 8),
                  again = spans_sample(&w, 1, 7);
     size_t bytes = (size_t)a.count * sizeof(*a.items);
@@ -96,10 +95,6 @@ TEST(samples_are_drawn)
     ck_assert_mem_ne(a.items, b.items, bytes);
     ck_assert_mem_ne(a.items, c.items, bytes);
     ck_assert_mem_eq(a.items, again.items, bytes);
-    free(a.items);
-    free(b.items);
-    free(c.items);
-    free(again.items);
 }
 
 /* The output of a layer on some rows; 0 elsewhere. */
@@ -117,6 +112,7 @@ static struct oracle_results output_of(const struct workload *w, const struct la
  * are computed. */
 TEST_LOOP(few_rows_are_those_of_all, 0, 2)
 {
+    SCOPED_BY(workload_release)
     struct workload w = {.chain = &chain_bert,
                          .batch = 2,
                          .seq_len = 40,
@@ -126,23 +122,19 @@ TEST_LOOP(few_rows_are_those_of_all, 0, 2)
                          .layers = 1,
                          .eps = 1e-5};
     workload_ready(&w, "dilated", "40,37", NULL);
+    SCOPED_BY(layer_inputs_release)
     struct layer_inputs in = layer_inputs_draw(&w, (struct inputs){.seed = 1}, 0);
-    struct spans all = spans_all(&w), some = spans_sample(&w, _i, 1);
+    SCOPED_BY(spans_release) struct spans all = spans_all(&w), some = spans_sample(&w, _i, 1);
     struct span *first = some.items;
     some.count = first->count = 1;
-    struct oracle_results every = output_of(&w, &in, &all), one = output_of(&w, &in, &some);
+    SCOPED_BY(oracle_results_release) struct oracle_results every = output_of(&w, &in, &all);
+    SCOPED_BY(oracle_results_release) struct oracle_results one = output_of(&w, &in, &some);
     for (int64_t i = 0; i < tensor_elements(TENSOR_OF(14), &w); i++) {
         int64_t row = i / workload_hidden(&w);
         bool computed = row == first->batch_row * w.seq_len + first->first;
         ck_assert_float_eq(one.tensor[TENSOR_OF(14)][i],
                            computed ? every.tensor[TENSOR_OF(14)][i] : 0);
     }
-    oracle_results_release(&every);
-    oracle_results_release(&one);
-    free(all.items);
-    free(some.items);
-    layer_inputs_release(&in);
-    workload_release(&w);
 }
 
 SUITE("rows", NULL, NULL)

@@ -16,18 +16,14 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
 {
     struct layer_inputs in;
     inputs_flow(w, inputs, &in.flow);
-    for (int id = 0; id < WEIGHT_MAX; id++) {
-        in.weight[id] = mem_alloc((size_t)weight_elements(id, w), sizeof(float));
-        inputs_weight(w, inputs, layer, id, in.weight[id]);
-    }
+    inputs_weights(w, inputs, layer, NULL, false, in.weight);
     return in;
 }
 
 static inline void layer_inputs_release(struct layer_inputs *in)
 {
     flow_release(&in->flow);
-    for (int id = 0; id < WEIGHT_MAX; id++)
-        free(in->weight[id]);
+    weights_release(in->weight);
 }
 
 /* All tensors of a layer, in the chain's layouts; padded rows hold 0. */
@@ -50,13 +46,12 @@ static inline void layer_inputs_round(const struct workload *w, const struct lay
                                       struct oracle_layer *out)
 {
     const struct oracle_taker taker = {(1u << TENSOR_COUNT) - 1, oracle_layer_take, out};
-    struct spans all = spans_all(w);
+    SCOPED_BY(spans_release) struct spans all = spans_all(w);
     out->w = w;
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
     oracle_layer_run(w, &in->flow, (const float *const *)in->weight, &all, rounding, threads,
                      &taker);
-    free(all.items);
 }
 
 static inline void layer_inputs_run(const struct workload *w, const struct layer_inputs *in,
