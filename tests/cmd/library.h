@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCH = 2, SEQ_LEN = 100, LAYERS = 3, WEIGHTS = 12 };
 
@@ -25,6 +26,40 @@ static int failures;
 static inline int hidden(void)
 {
     return encoder_describe()->hidden;
+}
+
+static inline bool on_cpu(void)
+{
+    return strcmp(encoder_describe()->target, "cpu") == 0;
+}
+
+/* Whether the last message holds a text. */
+static inline bool said(const char *text)
+{
+    return strstr(encoder_message(), text) != NULL;
+}
+
+/* A call with memory of its own, all zeros. */
+static inline struct encoder_call call_new(int batch, int seq_len)
+{
+    const size_t bytes = (size_t)batch * (size_t)seq_len * (size_t)hidden() *
+                         (size_t)encoder_describe()->element_bytes;
+    struct encoder_call c = {.batch = batch,
+                             .seq_len = seq_len,
+                             .x = device_new(bytes),
+                             .y = device_new(bytes),
+                             .workspace_bytes = encoder_workspace_bytes(batch, seq_len)};
+    c.workspace = device_new(c.workspace_bytes);
+    return c;
+}
+
+static inline void call_delete(const struct encoder_call *c)
+{
+    device_delete((void *)c->x);
+    device_delete(c->y);
+    device_delete(c->yn);
+    device_delete(c->workspace);
+    device_delete((void *)c->device_lengths);
 }
 
 /* Of a workspace, enough for tensors, not for cuBLASLt's part. */
@@ -94,6 +129,13 @@ static inline void free_model(void)
         for (int i = 0; i < WEIGHTS; i++)
             free(drawn[layer][i]);
     free(score_bias);
+}
+
+/* What main() returns. */
+static inline int report(void)
+{
+    printf("%d failures\n", failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 #endif

@@ -7,9 +7,6 @@
 
 #include "tests/cuda/runtime/runtime.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 static const int lengths[BATCH] = {77, 30}, others[BATCH] = {9, 100};
 static struct encoder *handle;
 static float *x, *want, *want_lengths, *want_others; /* results of direct launches */
@@ -32,14 +29,6 @@ static inline struct encoder_call begin(void)
     device_check(cudaMalloc(&c.workspace, c.workspace_bytes), "cannot allocate the workspace");
     device_write((void *)c.x, x, bytes());
     return c;
-}
-
-static inline void end(const struct encoder_call *c)
-{
-    device_delete((void *)c->x);
-    device_delete(c->y);
-    device_delete(c->workspace);
-    device_delete((void *)c->device_lengths);
 }
 
 static inline bool same_rows(const float *a, const float *b, const int *real)
@@ -105,7 +94,7 @@ static inline float *compute(const int *of)
     c.lengths = of;
     CHECK(encoder_run(handle, &c) == ENCODER_OK && went_directly(before));
     memcpy(out, c.y, bytes());
-    end(&last);
+    call_delete(&last);
     last = c;
     return out;
 }

@@ -45,12 +45,7 @@ static float value(const uint16_t *y, size_t i)
 static uint16_t *compute(const uint16_t *x, int batch, const int *real, bool given)
 {
     const size_t bytes = elements(batch) * sizeof(*x);
-    struct encoder_call call = {.batch = batch,
-                                .seq_len = SEQ_LEN,
-                                .x = device_new(bytes),
-                                .y = device_new(bytes),
-                                .workspace_bytes = encoder_workspace_bytes(batch, SEQ_LEN)};
-    call.workspace = device_new(call.workspace_bytes);
+    struct encoder_call call = call_new(batch, SEQ_LEN);
     int *lengths = device_new((size_t)batch * sizeof(*real));
     uint16_t *y = malloc(bytes);
     uint8_t *rest = malloc(call.workspace_bytes);
@@ -69,13 +64,12 @@ static uint16_t *compute(const uint16_t *x, int batch, const int *real, bool giv
         device_read(y, call.y, bytes);
     }
     CHECK(kept_count < KEPT);
-    if (direct && kept_count < KEPT)
+    if (direct && kept_count < KEPT) {
         kept[kept_count++] = (void *)call.x;
-    else
-        device_delete((void *)call.x);
-    device_delete(call.y);
-    device_delete(call.workspace);
-    device_delete(lengths);
+        call.x = NULL;
+    }
+    call.device_lengths = lengths;
+    call_delete(&call);
     free(rest);
     return y;
 }
@@ -164,6 +158,5 @@ int main(int argc, char **argv)
         device_delete(kept[--kept_count]);
     free(x);
     free_model();
-    printf("%d failures\n", failures);
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return report();
 }

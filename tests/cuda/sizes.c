@@ -5,21 +5,13 @@
 
 static void run_plan(const struct encoder *e, const struct encoder_plan *p)
 {
-    size_t rows = (size_t)p->batch * (size_t)p->seq_len;
-    size_t bytes = rows * (size_t)hidden() * sizeof(float);
-    struct encoder_call c = {.batch = p->batch,
-                             .seq_len = p->seq_len,
-                             .x = device_new(bytes),
-                             .y = device_new(bytes),
-                             .workspace_bytes = encoder_workspace_bytes(p->batch, p->seq_len)};
-    c.workspace = device_new(c.workspace_bytes);
-    float *x = draw(rows * (size_t)hidden(), 0);
-    device_write((void *)c.x, x, bytes);
+    const size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)hidden();
+    struct encoder_call c = call_new(p->batch, p->seq_len);
+    float *x = draw(n, 0);
+    device_write((void *)c.x, x, n * sizeof(*x));
     CHECK(encoder_run(e, &c) == ENCODER_OK);
     free(x);
-    device_delete((void *)c.x);
-    device_delete(c.y);
-    device_delete(c.workspace);
+    call_delete(&c);
 }
 
 int main(void)
