@@ -138,13 +138,11 @@ static int add_precisions(const struct reported *r, json_t *data, struct status 
     json_auto_t *rows = json_array();
     int result = precision_errors_stored(r->db, r->study, &errors, st);
     for (unsigned p = 0; p <= GEMM_ALL && result == 0; p++) {
-        struct db_best best;
+        SCOPED_BY(db_best_release) struct db_best best;
         struct status none = STATUS_INIT;
         db_set_precision(r->db, p);
-        if (db_best(r->db, r->study, &best, &none) == 0) {
+        if (db_best(r->db, r->study, &best, &none) == 0)
             add_precision(r, &best, &errors, rows);
-            db_best_release(&best);
-        }
         result = status_unless_missing(&none, st);
     }
     db_set_precision(r->db, 0);

@@ -90,9 +90,7 @@ int saving_write(struct saving *s, const char *db_file, bool last, struct status
     char hash[HASH_TEXT_SIZE];
     if (s->path == NULL || (last ? s->ended_s == 0 : begin < s->ended_s + times * s->took_s))
         return 0;
-    int result = db_open(db_file, DB_READ, &db, st);
-    if (result == 0)
-        result = db_export(db, &text, st);
+    int result = db_open(db_file, DB_READ, &db, st) != 0 ? -1 : db_export(db, &text, st);
     if (result == 0 && strcmp(hash_text(text.ptr, text.len, hash), s->hash) != 0) {
         result = file_write(s->path, text.ptr, text.len, st);
         if (result == 0)

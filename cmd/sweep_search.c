@@ -88,7 +88,7 @@ _Noreturn static void become_search(char **words, int said, int turn, const sigs
 int search_start(const struct options *row, const char *target, int jobs, const char *db,
                  struct search_process *out, struct status *st)
 {
-    struct names words = {.count = 0};
+    SCOPED_BY(names_release) struct names words = {.count = 0};
     sigset_t before;
     int ends[2] = {-1, -1};
     *out = SEARCH_PROCESS_INIT;
@@ -99,7 +99,7 @@ int search_start(const struct options *row, const char *target, int jobs, const 
         return -1;
     }
     out->turn = ends[0];
-    char **argv = search_words(row, target, jobs, db, &words);
+    SCOPED char **argv = search_words(row, target, jobs, db, &words);
     pid_t parent = getpid();
     file_hold_signals(&before);
     pid_t pid = fork();
@@ -107,8 +107,6 @@ int search_start(const struct options *row, const char *target, int jobs, const 
         become_search(argv, out->said, ends[1], &before, parent);
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
-    free(argv);
-    names_release(&words);
     if (pid < 0) {
         status_set(st, STATUS_ENVIRONMENT, "cannot start a search: %s", strerror(errno));
         search_release(out);

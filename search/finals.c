@@ -143,20 +143,18 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
 {
     if (history_best(from) < 0)
         return 0;
-    struct lineup l = lineup_in_time(t, from, contest);
-    int result = 0;
+    SCOPED_BY(lineup_release) struct lineup l = lineup_in_time(t, from, contest);
     if (l.count > 0) {
         tuner_step(t, PHASE_FINALS, 0, 0, NULL);
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
-        result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
-    } else if (!t->told.no_time) {
-        t->told.no_time = true;
+        return compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
+    }
+    if (!t->told.no_time)
         tuner_say(t, "no time is left to compare %s; a search with more time compares them first",
                   contest->name);
-    }
-    lineup_release(&l);
-    return result;
+    t->told.no_time = true;
+    return 0;
 }
 
 /* Schedules in plans: the fastest of those that will contend try other ones. */
@@ -165,11 +163,9 @@ static int try_schedules(struct tuner *t, const struct contest *finals, const st
 {
     if (is_exhaustive(t) || history_best(from) < 0)
         return 0;
-    struct lineup l = lineup_in_time(t, from, finals);
+    SCOPED_BY(lineup_release) struct lineup l = lineup_in_time(t, from, finals);
     const int most = t->taught ? FITTED_TAUGHT : FITTED;
-    int result = fit_schedules(t, l.items, l.fastest < most ? l.fastest : most, st);
-    lineup_release(&l);
-    return result;
+    return fit_schedules(t, l.items, l.fastest < most ? l.fastest : most, st);
 }
 
 struct refined {
@@ -219,9 +215,8 @@ static int can_widen(struct tuner *t, bool lacking, bool *out, struct status *st
     if (!lacking && db_trial_times(t->db, t->study, DB_TRIAL_FINAL, newest_refining, out, st) != 0)
         return -1;
     if (*out) {
-        struct lineup l = lineup_in_time(t, &t->history, &refining);
+        SCOPED_BY(lineup_release) struct lineup l = lineup_in_time(t, &t->history, &refining);
         *out = l.count > 0 && !l.cut_short;
-        lineup_release(&l);
     }
     return 0;
 }
@@ -237,9 +232,8 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
         if (history_find(&t->history, p) == NULL ||
             plan_candidate(&t->segments, NULL, p, &c, STATUS_IGNORED) != 0)
             continue;
-        struct db_time time;
+        SCOPED_BY(db_time_release) struct db_time time;
         found = db_time(t->db, t->study, (int)plan_value(p), comparison, &time, st);
-        db_time_release(&time);
     }
     return found < 0 ? -1 : found == 0;
 }
@@ -290,31 +284,26 @@ struct sampling final_sampling(enum target_kind target)
 
 int measure_finals(struct tuner *t, struct status *st)
 {
-    struct history refined = {.count = 0};
+    SCOPED_BY(history_release) struct history refined = {.count = 0};
     struct contest finals = {.name = "finalists",
                              .how = final_sampling(t->segments.target),
                              .share = 1,
                              .mark = "",
                              .mark_cut_short = ""};
-    struct buf compared = BUF_INIT;
+    SCOPED_BUF compared = BUF_INIT;
     bool held;
-    int result = read_compared(t, &compared, &held, st);
-    if (result != 0 || held)
-        goto out;
-    result = refine(t, compared.ptr, &refined, st);
+    if (read_compared(t, &compared, &held, st) != 0)
+        return -1;
+    if (held)
+        return 0;
+    if (refine(t, compared.ptr, &refined, st) != 0)
+        return -1;
     if (is_exhaustive(t) && refined.count == 0)
         finals.mark = finals.mark_cut_short = MARK_UNREFINED; /* a later search holds both */
     struct finalist found[FINALISTS_MOST];
     const struct history *from = refined.count > 0 ? &refined : &t->history;
     finals.fastest = finalists_of(from, &t->segments.times, found);
-    if (result == 0)
-        result = try_schedules(t, &finals, from, st);
-    if (result == 0)
-        result = hold(t, &finals, from, NULL, st);
-out:
-    history_release(&refined);
-    buf_release(&compared);
-    return result;
+    return try_schedules(t, &finals, from, st) == 0 ? hold(t, &finals, from, NULL, st) : -1;
 }
 
 int compare_again(struct tuner *t, struct plan p, struct status *st)
@@ -325,11 +314,9 @@ int compare_again(struct tuner *t, struct plan p, struct status *st)
                                   .share = 1,
                                   .mark = "",
                                   .mark_cut_short = ""};
-    struct history best = {.count = 0};
+    SCOPED_BY(history_release) struct history best = {.count = 0};
     for (int i = 0; i < t->history.count; i++)
         if (plan_equal(t->history.items[i].plan, p))
             history_add(&best, p, t->history.items[i].outcome);
-    int result = hold(t, &again, &best, NULL, st);
-    history_release(&best);
-    return result;
+    return hold(t, &again, &best, NULL, st);
 }

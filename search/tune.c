@@ -49,17 +49,13 @@ static int ends_if_spent(struct tuner *t, struct search_result *found, struct st
 /* Times the best plan known and the baselines anew, side by side. */
 static int best_again(struct tuner *t, struct search_result *found, struct status *st)
 {
-    struct db_best best;
-    if (db_best(t->db, t->study, &best, st) != 0)
-        return -1;
-    struct plan p = plan_from_value((unsigned)best.value);
-    db_best_release(&best);
-    if (phase_baselines(t, found, st) != 0)
+    SCOPED_BY(db_best_release) struct db_best best;
+    if (db_best(t->db, t->study, &best, st) != 0 || phase_baselines(t, found, st) != 0)
         return -1;
     if (found->stopped_by != STOP_SPACE)
         return 0;
     found->stopped_by = STOP_DONE;
-    return compare_again(t, p, st);
+    return compare_again(t, plan_from_value((unsigned)best.value), st);
 }
 
 /* Schedules in plans, and the finals. */
@@ -164,6 +160,7 @@ static void tuner_free(struct tuner *t)
     history_release(&t->history);
     free(t);
 }
+SCOPED_CLOSE(tuner, tuner_free)
 
 /* Stores that a search begins, runs it, and stores how it ended. */
 static int tuner_run(struct tuner *t, const char *strategy, const struct course *c,
@@ -171,12 +168,10 @@ static int tuner_run(struct tuner *t, const char *strategy, const struct course 
 {
     SCOPED_BUF options = BUF_INIT;
     past_options(t->o, t->segments.precision, &options);
-    int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
-    if (result == 0)
-        result = run(t, c, found, st);
-    return result == 0
-               ? db_search_end(t->db, t->search_id, search_stop_names[found->stopped_by], st)
-               : -1;
+    if (db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st) != 0 ||
+        run(t, c, found, st) != 0)
+        return -1;
+    return db_search_end(t->db, t->search_id, search_stop_names[found->stopped_by], st);
 }
 
 /* Whether the database answers: nothing is to be measured, and the finals were held. */
@@ -208,7 +203,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     *out = (struct tune_report){.best.value = -1};
     if (tune_take_turn(b, o, st) != 0)
         return -1;
-    struct tuner *t = tuner_new(b, db, o);
+    SCOPED_BY(tuner_free_at) struct tuner *t = tuner_new(b, db, o);
     struct search_result found = {.stopped_by = STOP_BUDGET};
     bool answered;
     int result = tuner_open(t, st) == 0 ? is_answered(t, &answered, st) : -1;
@@ -220,25 +215,19 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
         result = tuner_run(t, is_exhaustive(t) ? rigor_names[o->rigor] : o->search.strategy->name,
                            &course_search, &found, st);
     bench_end_turn(b);
-    if (result == 0)
-        result = report_fill(t, found.stopped_by, out, st);
-    tuner_free(t);
-    return result;
+    return result == 0 ? report_fill(t, found.stopped_by, out, st) : -1;
 }
 
 int tune_again(struct bench *b, struct db *db, const struct tune_options *o,
                struct tune_report *out, struct status *st)
 {
-    struct tuner *t = tuner_new(b, db, o);
+    SCOPED_BY(tuner_free_at) struct tuner *t = tuner_new(b, db, o);
     struct search_result found = {.stopped_by = STOP_SPACE};
     *out = (struct tune_report){.best.value = -1};
-    int result = tuner_open(t, st);
-    if (result == 0)
-        result = tuner_run(t, STRATEGY_AGAIN, &course_again, &found, st);
-    if (result == 0)
-        result = report_fill(t, found.stopped_by, out, st);
-    if (result == 0 && found.stopped_by == STOP_DONE)
+    if (tuner_open(t, st) != 0 || tuner_run(t, STRATEGY_AGAIN, &course_again, &found, st) != 0 ||
+        report_fill(t, found.stopped_by, out, st) != 0)
+        return -1;
+    if (found.stopped_by == STOP_DONE)
         out->stopped_by = NULL;
-    tuner_free(t);
-    return result;
+    return 0;
 }
