@@ -5,6 +5,7 @@
 # plans must be those of a run without Slurm.  Then a pod's command, and GNU parallel here and as by ssh.
 # ROUNDS: how many arrays (1).  SEED: of the moments; it is printed.
 # Exit 77 where Slurm is not installed, or this is not root.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 # shellcheck disable=SC1091 # sources suite.sh and env
 here=$(cd "$(dirname "$0")" && pwd)
@@ -75,7 +76,6 @@ lose_node() { # Slurm begins it again on the other node, and the old one runs on
 }
 
 echo "without Slurm"
-# shellcheck disable=SC2086 # $options are words
 FUSEPLAN_CACHE="$TMPDIR/fuseplan-0" fuseplan sweep run table $options -q --db alone.db >out 2>said || fail "exit $?"
 measured alone.db >without
 
@@ -84,12 +84,10 @@ echo "start"
 # shellcheck disable=SC1091
 . "$root/slurm/env"
 export SLURM_CONF
-# shellcheck disable=SC2086
 fuseplan sweep script slurm "$root/table" --shards 8 $options --save "$root/sweep" -o job -q
 bash -n job
 sbatch --test-only job >said 2>&1 || fail "sbatch does not take the script"
 
-# shellcheck disable=SC2086
 last=$(fuseplan sweep plan "$root/table" --shards 8 $options --format csv -q | sed -n "s/^${long}[^,]*,\([0-9]*\),.*/\1/p")
 # One array; its disturbances meet shards in random order, and the shard of the long row, which runs alone then, last.
 disturbed_array() {
@@ -123,7 +121,6 @@ disturbed_array() {
 collect_all() {
   for ((round = 0; round < 4; round++)); do
     code=0
-    # shellcheck disable=SC2086
     fuseplan sweep collect "$root/table" "$root/sweep" $options >out 2>said || code=$?
     [ $code != 0 ] || break
     [ $code = 3 ] || fail "collect: exit $code"
@@ -158,14 +155,12 @@ scontrol update nodename=n0 state=down reason=test
 export FUSEPLAN_CACHE="$TMPDIR/fuseplan-0"
 # collected DIR: the shards saved there are whole.
 collected() {
-  # shellcheck disable=SC2086
   fuseplan sweep collect "$root/table" "$1" $options --db "$1.db" >out 2>said || fail "$1: exit $?"
   [ "$(measured "$1.db")" = "$(cat without)" ] || fail "$1: other plans"
 }
 
 echo "process 1, as in a pod"
 pod() {
-  # shellcheck disable=SC2086
   exec unshare -pf fuseplan sweep run "$root/table" --shard "$JOB_COMPLETION_INDEX/1" --save pod $options -q >out 2>said
 }
 export JOB_COMPLETION_INDEX=0
@@ -184,7 +179,6 @@ collected pod
 many() {
   first=$1
   shift
-  # shellcheck disable=SC2086
   seq 0 $((first - 1)) | parallel -j1 --joblog by_hand/jobs --resume-failed "$@" \
     fuseplan sweep run "$root/table" --shard '{}/3' --save by_hand -q $options >out 2>said
 }

@@ -2,6 +2,7 @@
 # compilers.sh FUSEPLAN: each C compiler that is here compiles the sources of plans on a CPU without a warning, for two
 # standards and for SSE alone and this machine's instructions; builds a library of them; and builds plans that a worker
 # finds right.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 layer='--target cpu -b 2 -s 100 -H 2 -W 16 -L 2 -m strided'
@@ -9,7 +10,6 @@ late='-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wformat=
 warnings="$late -Wpedantic -Wstrict-prototypes -Wmissing-prototypes"
 
 # Between them these have each kind of stage, and the hand-written attention.  Options are words.
-# shellcheck disable=SC2086
 for value in 41115 32768 45738; do
   fuseplan export $value $layer --packed -q -o "exported/$value"
 done
@@ -19,7 +19,6 @@ set=
 
 # compile COMPILER OPTION...: a source without a warning.
 compile() {
-  # shellcheck disable=SC2086
   "$@" -fno-math-errno -fno-trapping-math -fopenmp -fPIC $warnings || fail "$*"
 }
 
@@ -42,7 +41,6 @@ for compiler in gcc clang; do
   make -s -C exported/41115 CC="$compiler" || fail "$compiler builds no library"
   exported/41115/example >out || fail "the library of $compiler does not run"
   # bench verifies what it times, here segments of this machine's instructions, which have no warnings either
-  # shellcheck disable=SC2086
   FUSEPLAN_CC="$compiler -std=c11 $late" fuseplan bench 41115 32768 45738 $layer --baseline none -q >out 2>&1 ||
     fail "$compiler: $(cat out)"
   grep -q failed out && fail "$compiler: $(cat out)"

@@ -2,6 +2,7 @@
 # environments.sh FUSEPLAN TARGET [FAKE_CUDA]: one workload measured under many environments, one plan more under each,
 # is one study of one target, with which a search goes on.  TARGET: cpu, cuda, or fake with the directory of the
 # fake driver.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 fuseplan=$(command -v fuseplan)
@@ -50,15 +51,12 @@ counts() {
 n=0
 while read -r line; do
   n=$((n + 1)) code=0
-  # variables are words
-  # shellcheck disable=SC2086
   env $line "$fuseplan" bench $((32767 + n)) $workload --baseline none -q >out 2>said </dev/null || code=$?
   [ $code -eq 0 ] || fail "exit $code under '$line': $(tail -n 3 said)"
   [ "$(counts)" = "1 1 $n" ] ||
     fail "not one target, one study and one plan more under '$line': $(counts); $(query 'SELECT * FROM target')"
 done <environments
 [ $n -ge $least ] || fail "only $n environments"
-# shellcheck disable=SC2086
 "$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $((n + 1)) -q >out 2>said ||
   fail "exit $?: $(cat out said)"
 [ "$(counts)" = "1 1 $((n + 1))" ] || fail "the search measured plans again"
@@ -66,18 +64,14 @@ echo "$n environments, one target: $(query 'SELECT device, compiler, libraries F
 
 # A GPU's time is printed with its clock, and with how long it was timed.
 if [ "$fake" ]; then
-  # shellcheck disable=SC2086
   "$fuseplan" query $workload >out || fail "query: exit $?"
   grep -q '^clock  *[0-9]* of [0-9]* MHz, in a short run' out || fail "no clock in query: $(cat out)"
-  # shellcheck disable=SC2086
   "$fuseplan" bench best $workload --baseline none -q >out || fail "bench: exit $?"
   grep -q '^clock: [0-9]* of [0-9]* MHz, in a sustained run' out || fail "no clock in bench: $(cat out)"
 fi
 
 # What breaks a compiler or the worker's program is named.
 broken() {
-  # variables are words
-  # shellcheck disable=SC2086
   if env FUSEPLAN_CACHE="$root/new" "$1" "$fuseplan" bench 32768 $workload --baseline none -q >out 2>said; then
     fail "$1 breaks nothing"
   fi

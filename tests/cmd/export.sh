@@ -1,6 +1,7 @@
 #!/bin/sh
 # export.sh FUSEPLAN SOURCE written|built: exports libraries for the CPU.  `written`: what the program writes and reads,
 # weights too.  `built`: uses them as other programs do, with a sanitizer.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 source=$2 part=$3
@@ -139,8 +140,6 @@ END
       grep -qxF -e "$word" 'a toolkit/called' || fail "make does not call nvcc with $word"
     done
     for build in 'make -C called' 'cmake -S called -B called_build'; do
-      # a command and its words
-      # shellcheck disable=SC2086
       PATH=/usr/bin:/bin CUDA_HOME="$root/none" $build >said 2>&1 && fail "$build: it builds without nvcc"
       tr -s ' \n' '  ' <said | grep -q "no nvcc found; install .* put nvcc on PATH, or name its directory with CUDA_HOME" ||
         fail "$build: $(cat said)"
@@ -157,17 +156,13 @@ nm -D --defined-only library/libencoder.so | awk '{ print $3 }' | grep -v -e '^_
   fail "not the header's functions are exported"
 readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail "soname"
 
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libencoder.a -lopenblas -lm -pthread
 ./use y || fail "the library"
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o refused "$source/tests/cmd/refused.c" library/libencoder.a -lopenblas -lm
 ./refused || fail "what the library refuses"
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o embed "$source/tests/cmd/embed.c" library/libencoder.a -lopenblas -lm
 ./embed || fail "embeddings"
 # A plugin's library stays when the plugin goes: OpenMP's threads wait in it.
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -fPIC -shared -Ilibrary -o plugin.so "$source/tests/cmd/refused.c" library/libencoder.so \
   -Wl,-rpath,"$root/library"
 cat >host.c <<'END'
@@ -180,12 +175,10 @@ int main(void)
            dlopen("libencoder.so.1", RTLD_NOW | RTLD_NOLOAD) == 0;
 }
 END
-# shellcheck disable=SC2086
 cc $flags -o host host.c -ldl
 ./host || fail "dlclose() of a plugin"
 # A packed plan gives the same, within the same memory of sanitizers.
 make -s -j 2 -C packed libencoder.a CFLAGS="$flags"
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ipacked -o use_packed "$source/tests/cmd/library.c" packed/libencoder.a -lopenblas -lm -pthread
 ./use_packed z || fail "the packed library"
 "$source/tests/cmd/near.sh" y z 1e-5 || fail "the packed library gives another result"
@@ -197,7 +190,6 @@ use_chain() {
   [ -e chain/encoder.py ] || fail "$*: no encoder.py"
   make -s -j 2 -C chain example CFLAGS="$flags"
   chain/example >said || fail "the example of $*: $(cat said)"
-  # shellcheck disable=SC2086
   cc -std=gnu17 $flags -Ichain -o use_chain "$source/tests/cmd/library.c" chain/libencoder.a -lopenblas -lm -pthread
   ./use_chain y || fail "the library of $*"
 }
@@ -206,14 +198,12 @@ use_chain --norm pre --norm-kind rms --activation silu --gate --rope 100 --score
 
 fuseplan export "$value" --target cpu -b 1 -s 20,70 -H 2 -W 8 -L 3 --rope 100 --score-bias -q -o tables
 make -s -j 2 -C tables libencoder.a CFLAGS="$flags"
-# shellcheck disable=SC2086
 cc -std=gnu17 $flags -Itables -o use_tables "$source/tests/cmd/tables.c" tables/libencoder.a -lopenblas -lm
 ./use_tables || fail "plans of several lengths with tables"
 
 # The headers are for C++ too.
 printf '#include "encoder.h"\n#include "weights.h"\n%s\n' 'int main() { weights w;
   int result = weights_load("none", nullptr, encoder_describe(), &w); weights_release(&w); return result != -1; }' >use.cc
-# shellcheck disable=SC2086
 c++ $flags -Wall -Wextra -Ilibrary -o use_cc use.cc library/weights*.o library/safetensors*.o library/libencoder.a \
   -lopenblas -lm
 ./use_cc || fail "the reader of weights in C++"
@@ -240,7 +230,6 @@ cat >both.c <<'END'
 int main(void) { return !(encoder_describe()->heads == 2 && sizes_describe()->heads == 1 &&
                           encoder_workspace_bytes(1, 8) > sizes_workspace_bytes(1, 8)); }
 END
-# shellcheck disable=SC2086
 cc $flags -Ilibrary -Isizes -o both both.c library/libencoder.a sizes/libsizes.a -lopenblas -lm
 ./both || fail "two libraries in one program"
 

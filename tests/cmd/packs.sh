@@ -1,6 +1,7 @@
 #!/bin/sh
 # packs.sh FUSEPLAN FAKE_GPU: a pack made on this machine answers where the database knows nothing:
 # query, export and generate at once, search as its first plan; sweep verify runs what it says.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 fake=$2
@@ -9,7 +10,6 @@ mkdir wisdom
 export FUSEPLAN_WISDOM="$root/wisdom"
 workload='-b 1 -s 8 -m causal -H 1 -W 8 -L 1 --target cpu'
 searched='--space 41100..41101 --baseline none'
-# shellcheck disable=SC2086 # words
 on() { # COMMAND [ARGUMENT...]: of the workload
   command=$1
   shift
@@ -17,7 +17,6 @@ on() { # COMMAND [ARGUMENT...]: of the workload
 }
 
 echo "a pack is a part of an export"
-# shellcheck disable=SC2086
 on search $searched -q >out || fail "exit $?"
 fuseplan db export --pack -o wisdom/cpu.ndjson
 fuseplan db export -o all.ndjson
@@ -46,14 +45,12 @@ grep -q 'is from the pack' said || fail "explain does not say it"
 refused 3 'no database' on bench best
 
 echo "a search begins with it"
-# shellcheck disable=SC2086
 on search $searched --events events.ndjson --format json >search.json || fail "exit $?"
 grep -q "the search begins with a plan from the pack" said || fail "search does not say it"
 grep -q '"pack"' search.json && fail "the answer of a search is measured here"
 [ "$(sqlite3 new.db "SELECT count(*) FROM trial WHERE kind = 'plan'")" = 2 ] || fail "not both plans are measured"
 on query >out
 grep -q 'pack' said && fail "the database knows more than the pack"
-# shellcheck disable=SC2086
 on search $searched >out || fail "exit $?"
 grep -q 'pack' said && fail "the second search needs no pack"
 
@@ -67,7 +64,6 @@ on query >out && fail "a pack of another device answers"
 grep -q pack said && fail "without -v nothing is said of other devices"
 cp pack/cpu.ndjson wisdom/
 for other in '-s 9' '-m full' '--gate' '-W 16' '--norm pre' '--lengths 7'; do
-  # shellcheck disable=SC2086
   on query -q $other >out && fail "the pack answers $other"
 done
 sed -i 's/\("trial":"final".*\)generated [^"]*"/\1generated unknown=1"/' wisdom/cpu.ndjson
@@ -122,13 +118,11 @@ echo "a GPU"
 unset FUSEPLAN_TEST_BINARIES
 use_fake_gpu "$fake" right
 workload='-t fp32 -b 1 -s 5 -H 2 -W 16 -L 1 --target cuda'
-# shellcheck disable=SC2086
 on search $searched -q --db gpu.db >out || fail "exit $?"
 fuseplan db export --pack --db gpu.db -o wisdom/gpu.ndjson
 value=$(on query --db gpu.db --format csv | awk -F, 'NR == 2 { print $1, $4 }')
 [ "$(on query --format csv | awk -F, 'NR == 2 { print $1, $4 }')" = "$value" ] || fail "another plan: $(cat said)"
 export FUSEPLAN_CACHE="$root/empty"
-# shellcheck disable=SC2086
 on search $searched >out || fail "exit $?"
 grep -q "the search begins with a plan from the pack" said || fail "search does not say it"
 echo "packs that come with the program"
@@ -139,7 +133,6 @@ for pack in "$schemas"/../../db/wisdom/*.ndjson; do
   fuseplan sweep verify "$pack" --format ndjson >rows 2>said || : # of another device
   row=$(sed -n 's/.*"row":"\([^"]*\)".*/\1/p' rows | head -n 1)
   device=$(sed -n 's/.*"device":"\([^"]*\)".*/\1/p' rows | head -n 1)
-  # shellcheck disable=SC2086
   FAKE_GPU=hopper FAKE_GPU_NAME=$device refused 0 "from the pack '.*/share/fuseplan/wisdom/${pack##*/}', measured on '$device'" \
     fuseplan query $row --target cuda --db none.db
 done

@@ -1,6 +1,7 @@
 #!/bin/sh
 # precision.sh FUSEPLAN FAKE_GPU: plans whose GEMMs have operands of e4m3, on a GPU whose driver is a
 # fake: what is searched, compared, stored, explained and refused.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 fake=$2
@@ -18,12 +19,10 @@ errors() {
 fuse() {
   command=$1
   shift
-  # shellcheck disable=SC2086
   fuseplan "$command" $layer "$@"
 }
 echo "a GEMM that merges heads"
 for how in '' '--precision qkv,ffn2'; do
-  # shellcheck disable=SC2086
   fuse bench 40472 $how --baseline none --db merged.db >out 2>said || fail "bench 40472 $how"
 done
 
@@ -45,7 +44,6 @@ refused 3 'no ' fuse query --precision fp8
 
 # One plan: in fp16, with the largest precisions within the error, and with a GEMM less than the fastest of these.
 options='--space 48920..48920 --baseline 48920 --compiler nvcc'
-# shellcheck disable=SC2086
 fuse search $options --error 0.0201 --accuracy errors.json --format json >search.json 2>said || fail "exit $?"
 as_schema search search.json
 jq -e '(.precisions[:3] | map(.precision)) == ["fp16", "out,ffn1", "qkv,out"] and
@@ -58,12 +56,10 @@ jq -e '(.precisions[3:] | map(.precision) | sort) as $smaller |
   AND comparison = (SELECT comparison FROM trial ORDER BY id DESC LIMIT 1)")" = "$(jq '.precisions | length' search.json)" ] ||
   fail "not one comparison of all"
 # Nothing is left to measure.
-# shellcheck disable=SC2086
 fuse search $options --error 0.0201 --accuracy errors.json --format json 2>said |
   jq -e --slurpfile first search.json '(.precisions | sort) == ($first[0].precisions | sort)' >jq.txt || fail "measured again"
 
 # Nor does it matter by which searches these plans were found, or whether a limit was spent.
-# shellcheck disable=SC2086
 {
   fuse search $options --db apart.db -q >out 2>&1 || fail "search"
   fuse search $options --db apart.db --precision out,ffn1 -q >out 2>&1 || fail "search out,ffn1"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # stamps.sh FUSEPLAN FAKE_GPU: `bench --stamps` on a GPU whose driver is a fake: each of its kernels
 # takes 4 us by its stamps, 1 of it for the hand-over; and where there are no stamps.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 fake=$2
@@ -9,7 +10,6 @@ layer='-b 1 -s 4 -H 1 -W 64 --ffn 64 -L 2'
 
 # bench [ARGUMENT...]: words of $layer are options
 bench() {
-  # shellcheck disable=SC2086
   fuseplan bench $layer --compiler nvcc --baseline none --stamps "$@"
 }
 
@@ -42,10 +42,8 @@ refused 2 '--stamps prints tables or JSON' bench 8 --target cpu --compiler cc --
 refused 2 '--stamps is about plans' bench --op attention --target cpu --compiler cc
 
 # `explain` of a GPU's plan names the command.
-# shellcheck disable=SC2086
 expect 0 fuseplan explain 8 $layer --target cuda
 grep -q "bench 32776 .* --target cuda --stamps' says what each kernel's time goes to" out || fail "explain names no command"
-# shellcheck disable=SC2086
 expect 0 fuseplan explain 8 $layer --target cpu
 grep -q stamps out && fail "explain names a command for a CPU"
 true

@@ -1,6 +1,7 @@
 #!/bin/sh
 # sweep.sh FUSEPLAN: tables of workloads: shards, signals, kills, damaged texts, rows that fail.  Every plan of
 # a row's space is measured, so that the set of rows and plans is one, whatever happens.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root/tmp"
@@ -12,7 +13,6 @@ cat >table <<'END'
 -b 1 -s 16
 -s 8 -b 1 -m causal # again
 END
-# shellcheck disable=SC2086 # $options are words
 sweep() {
   action=$1
   shift
@@ -74,7 +74,6 @@ END
 chmod +x watched/fuseplan-worker
 
 echo "one worker says what the GPU of all rows is"
-# shellcheck disable=SC2086
 watched/fuseplan sweep plan table $options --target cuda --db all.db >out 2>said || fail "exit $?"
 [ "$(cat asked)" = '--cuda-probe 0' ] || fail "workers of three rows: $(cat asked)"
 
@@ -90,7 +89,6 @@ sweep plan --db doubt.db --format json >out
 [ "$(grep -c '"doubt": *"unstable"' out)" = 3 ] || fail "no doubt: $(cat out)"
 
 echo "two devices"
-# shellcheck disable=SC2086
 fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said || fail "exit $?"
 [ "$(measured two.db)" = "$(measured all.db)" ] || fail "other plans: $(measured two.db)"
 
@@ -98,7 +96,6 @@ fuseplan sweep run table $options --target cpu,cpu -q --db two.db >out 2>said ||
 held_sweep() {
   : >asked
   : >hold
-  # shellcheck disable=SC2086
   watched/fuseplan sweep run table $options -q "$@" >out 2>said &
   pid=$!
   until grep -q -e --serve asked; do
@@ -124,7 +121,6 @@ as_schema sweep out
 for shard in 1 2; do sweep run --shard $shard/3 --save saved >out || fail "exit $?"; done
 printf '{"fuseplan"' >saved/1-of-3.cut.ndjson
 : >saved/2-of-3.empty.ndjson
-# shellcheck disable=SC2086
 refused 1 'left out: .*1-of-3.cut' fuseplan sweep collect table saved $options -q
 grep -q 'left out: .*2-of-3.empty' said || fail "the empty text is not named"
 rm saved/1-of-3.cut.ndjson saved/2-of-3.empty.ndjson
@@ -160,7 +156,6 @@ FUSEPLAN_LOCK_DIR=$root/none/there FUSEPLAN_CC=false expect 1 sweep run --db new
 
 echo "batch script"
 if sweep script slurm --shards 4 >out; then fail "table is no scheduler"; fi
-# shellcheck disable=SC2086
 fuseplan sweep script slurm table --shards 4 $options -o job -q
 bash -n job
 grep -q -- "fuseplan sweep run table --shard \"\$SLURM_ARRAY_TASK_ID/4\" --save sweep -H 1" job || fail "$(cat job)"

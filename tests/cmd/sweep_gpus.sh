@@ -1,5 +1,6 @@
 #!/bin/sh
 # sweep_gpus.sh FUSEPLAN FAKE_GPU: tables of workloads on several devices at a time.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 . "$(dirname "$0")/suite.sh"
 export FUSEPLAN_LOCK_DIR="$root" TMPDIR="$root/tmp"
@@ -12,7 +13,6 @@ use_fake_gpu "$2" right
 printf '%s\n' '-b 1 -s 5' '-b 2 -s 5' '-b 1 -s 7' >table
 gpus='-t fp32 -H 2 -W 16 -L 1 --space 41100..41101 --target cuda:all -q --db gpus.db'
 gpu_sweep() { # VISIBLE: the table on these GPUs
-  # shellcheck disable=SC2086
   CUDA_VISIBLE_DEVICES=$1 fuseplan sweep run table $gpus --format ndjson --events events.ndjson >out 2>said || fail "exit $?"
   as_schema events events.ndjson
 }
@@ -21,7 +21,6 @@ for gpu in 0 1; do
   grep -q "\"state\":\"done\",\"target\":\"cuda:$gpu\"" events.ndjson || fail "cuda:$gpu is idle: $(cat events.ndjson)"
 done
 [ "$(sqlite3 gpus.db 'SELECT count(DISTINCT uuid) FROM target JOIN study ON target = target.id')" = 2 ] || fail "one GPU"
-# shellcheck disable=SC2086
 fuseplan sweep plan table $gpus --format ndjson >out 2>said || fail "plan of several GPUs: exit $?"
 [ "$(grep -c '"state":"done"' out)" = 3 ] || fail "plan of several GPUs: $(cat out)"
 trials() { sqlite3 gpus.db "SELECT count(*) FROM trial WHERE kind = 'plan'"; }
@@ -39,12 +38,10 @@ printf '%s\n' '-b 1 -s 5' '-b 1 -s 7' '-b 1 -s 5 -L 2' >table
 # starts, so that it does not end; false if it was faster.
 try_three() {
   rm -f turns.db*
-  # shellcheck disable=SC2086
   fuseplan sweep run table $gpus --target cuda --db turns.db --format ndjson --events events.ndjson >out 2>said &
   pid=$! first=
   while kill -0 $pid 2>/dev/null; do
     children=$(cat /proc/$pid/task/$pid/children 2>/dev/null || :)
-    # shellcheck disable=SC2086 # numbers
     set -- $children
     [ $# -lt 2 ] || [ -n "$first" ] || { first=$1 && kill -STOP "$first"; } || break
     [ -z "$first" ] || [ "$first" = "${1:-}" ] || break
@@ -64,7 +61,6 @@ start_three() {
   fail "no searches waited for their turns: $(cat events.ndjson)"
 }
 start_three
-# shellcheck disable=SC2086
 kill -KILL ${children#* }
 kill -CONT "$first"
 wait $pid || fail "exit $?: $(cat out)"
@@ -87,7 +83,6 @@ export FUSEPLAN_CACHE="$root/ahead"
 sed -i "2a echo x >>'$root/calls'" nvcc
 workload='-t fp32 -H 2 -W 16 -L 1'
 program=$(command -v fuseplan)
-# shellcheck disable=SC2086
 LD_LIBRARY_PATH=$root expect 0 fuseplan sweep compile table $workload --arch sm_80 --shard 0/2 --format json --events events.ndjson -q
 as_schema sweep-compile out
 as_schema events events.ndjson
@@ -96,14 +91,11 @@ rows=$(grep -c '"state": *"done"' out)
 if [ "$rows" = 0 ] || [ "$rows" = 3 ]; then fail "a shard has $rows of 3 rows"; fi
 : >calls
 row=$(sed -n 's/.*"row": *"\([^"]*\) -H.*/\1/p' out | head -n 1)
-# shellcheck disable=SC2086
 fuseplan sweep compile table $workload --target cuda:all --shard 0/2 -q >out
 [ ! -s calls ] || fail "a GPU of sm_80 wants $(wc -l <calls) other kernels"
-# shellcheck disable=SC2086
 fuseplan search $row $workload --target cuda --budget 3 -q --db ahead.db >out 2>said || fail "exit $?: $(cat out)"
 found=$(sqlite3 ahead.db "SELECT count(*) FROM trial WHERE kind = 'segment' AND build_s = 0")
 [ "$found" -ge 40 ] || fail "a search of $row found $found kernels, and compiled $(wc -l <calls)"
-# shellcheck disable=SC2086
 PATH=/usr/bin:/bin CUDA_HOME=$root/none LD_LIBRARY_PATH=$root expect 1 "$program" sweep compile table $workload --arch sm_80
 expect 2 fuseplan sweep compile table --target cpu --arch sm_80
 expect 2 fuseplan sweep compile table --arch sm_80,sm_90a

@@ -1,6 +1,6 @@
 # Builds exported CUDA libraries on the stand-in of CUDA's runtime; scripts source it with `source`, `runtime` and
 # `sanitize` set as library.sh has them.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2154,SC2086
 stand_in=$source/tests/cuda/runtime
 
 level=-O1
@@ -13,8 +13,6 @@ compilers=$(cc --version && c++ --version && cat "$source/tests/cuda/build.sh")
 
 # object FILE: compiles it.
 object() {
-  # words of $compile are options
-  # shellcheck disable=SC2086
   case $1 in
   *.cu) set -- c++ "$level" "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$1" ;;
   *) set -- $compile "$1" ;;
@@ -39,8 +37,6 @@ build() {
     d;}" "$stand_in/stubs.c" >"$where/stubs.c"
   compile="cc -std=gnu17 $level $sanitize $version -Wall -Wextra -Wno-unknown-pragmas -Werror -I$where -I$stand_in"
   for_all=$({ echo "$compilers $level $sanitize $version" && cat "$where"/*.h "$stand_in"/*.h; } | sha256sum)
-  # patterns
-  # shellcheck disable=SC2086
   texts=$(cd "$where" && sha256sum stubs.c $kept e4m3.c embed.cu lengths.cu normalise.cu quantise.cu)
   while read -r text file; do
     object=objects/${for_all%% *}-$text.o objects="$objects $object"
@@ -48,7 +44,6 @@ build() {
   done <<END
 $texts
 END
-  # shellcheck disable=SC2086
   $compile -I"$source/tests/cmd" -I"$source" -o "$where/run" "$@" -x none $objects "$runtime" \
     -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }

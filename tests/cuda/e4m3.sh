@@ -2,6 +2,7 @@
 # e4m3.sh FUSEPLAN SOURCE RUNTIME FAKE_GPU [FLAG]: exported libraries whose GEMMs have operands of e4m3, on the stand-in
 # of CUDA's runtime, compute the bits that the worker computes on a GPU whose driver is a fake; both have the oracle's
 # operators for kernels.  What is not of one model is refused.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 source=$2 runtime=$3 fake=$4 sanitize=${5:--g0}
 . "$source/tests/cmd/suite.sh"
@@ -133,12 +134,8 @@ cmp y.npy dealt.npy || fail "other bits by a dealt map"
 draw dinov2
 export FAKE_CHAIN=pre+silu+gate
 gated='--target cuda --model dinov2 -b 2 -s 40 --precision fp8'
-# words of $gated are options
-# shellcheck disable=SC2086
 fuseplan export 48920 $gated --calibration calibration.json -q -o first 2>said && fail "scales of another model"
-# shellcheck disable=SC2086
 fuseplan export 48920 $gated --calibration weights -q -o first
-# shellcheck disable=SC2086
 fuseplan bench 48920 $gated --calibration weights --compiler nvcc --baseline none --dump worker_gated >out 2>said ||
   fail "bench of gates"
 build first example
@@ -152,10 +149,8 @@ unset FAKE_CHAIN
 # A program draws its inputs, and has the scales that the worker finds for them.
 drawn='--target cuda -b 2 -s 40 -H 2 -W 64 --ffn 256 -L 2 --lengths 40,17'
 same_as_bench() { # OPTION...
-  # shellcheck disable=SC2086
   fuseplan generate ${value:-48920} $drawn "$@" -q -o program --force
   as_schema manifest program/manifest.json
-  # shellcheck disable=SC2086
   fuseplan bench ${value:-48920} $drawn "$@" --compiler nvcc --baseline none --dump worker_program --force >out 2>said ||
     fail "bench of a program's plan: $(cat out)"
   build program
@@ -176,7 +171,6 @@ FAKE_DTYPE=fp16
 (
   rm libcublasLt.so*
   export CUDA_HOME="$fake" FUSEPLAN_DB="$root/products.db"
-  # shellcheck disable=SC2086
   fuseplan search $drawn --precision fp8 --space 48920..48920 --budget 1 --compiler nvcc >out 2>said ||
     fail "search: $(cat said)"
   change "$FUSEPLAN_DB" "DELETE FROM sample; DELETE FROM choice; DELETE FROM trial WHERE kind <> 'segment';
@@ -217,13 +211,11 @@ calibrate 0123456789abcdef 3
 for how in '' --packed '-t bf16'; do
   FAKE_DTYPE=fp16
   [ "$how" != '-t bf16' ] || FAKE_DTYPE=bf16
-  # shellcheck disable=SC2086
   fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $how -q -o first
   build first "$source/tests/cuda/codes.c"
   first/run y >out && fail "a library of another model runs"
   model=$(sed -n 's/.* and these are \([0-9a-f]\{16\}\): another model.*/\1/p' out)
   calibrate "$model" 3
-  # shellcheck disable=SC2086
   fuseplan export 48920 --target cuda $workload --calibration calibration.json --precision fp8 $how --force -q -o first
   build first "$source/tests/cuda/codes.c"
   first/run "y$how" >out || fail "the library: $(cat out)"

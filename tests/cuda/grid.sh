@@ -4,6 +4,7 @@
 # are not repeated.  GRID_SECONDS limits a search (60), GRID_VARIANTS names variants of peers.py
 # (sdpa,compile,cudnn,fa4,flex,flex-flash,hf), GRID_OPTIONS are further options of both, such as
 # '--target cuda --preset vit-base' (--target cuda).
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -u
 bin=$1 file=$2
 shift 2
@@ -14,7 +15,6 @@ trap 'rm -rf "$dir"' EXIT
 
 # point BATCH SEQ_LEN MASK: searches it, and prints its plan with the time of the finals and their interval.
 point() {
-  # shellcheck disable=SC2086
   "$bin/fuseplan" search $GRID_OPTIONS -b "$1" -s "$2" -m "$3" --seed 1 --time-limit "$GRID_SECONDS" --format json -q \
     >"$dir/json" || return 1
   jq -r --arg point "($1,$2)" --arg mask "$3" '
@@ -32,7 +32,6 @@ size() {
     if point "$batch" "$seq_len" "$mask"; then masks=$masks,$mask; else failed=1; fi
   done <"$dir/$1"
   [ -n "$masks" ] || return
-  # shellcheck disable=SC2086
   python3 "$here/peers.py" $GRID_OPTIONS --fuseplan "$bin/fuseplan" \
     --variants "$GRID_VARIANTS" -m "${masks#,}" -o "$dir/peers" "$1" >"$dir/table" || failed=1
   cat "$dir/table"
@@ -42,7 +41,6 @@ size() {
 
 failed=0
 for entry; do
-  # shellcheck disable=SC2086
   set -- $entry
   [ -e "$dir/$1x$2" ] || echo "$1x$2" >>"$dir/sizes"
   echo "$3" >>"$dir/$1x$2"

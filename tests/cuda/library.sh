@@ -2,6 +2,7 @@
 # library.sh FUSEPLAN SOURCE RUNTIME [FLAG]: runs the host part of an exported CUDA library on this machine.
 # The library RUNTIME stands in for CUDA's runtime, and its kernels are the oracle's operators.  FLAG: of
 # compilers, the sanitizers that RUNTIME was built with.
+# shellcheck disable=SC2086 # variables that are not quoted are words
 set -eu
 source=$2 runtime=$3 sanitize=${4:--g0}
 . "$source/tests/cmd/suite.sh"
@@ -10,8 +11,6 @@ source=$2 runtime=$3 sanitize=${4:--g0}
 # cuBLASLt runs operators 0, 7-8 and 12-13
 value=$(fuseplan translate --segments 2-6,7-8,10-11,12-13 | cut -d ' ' -f 1)
 workload='-b 2 -s 100 -m causal -H 2 -W 16 --ffn 64 -L 3'
-# words of $workload are options
-# shellcheck disable=SC2086
 fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload -q -o cuda
 [ -e cuda/products.c ] || fail "no segment is a product"
 build cuda "$source/tests/cmd/library.c"
@@ -20,7 +19,6 @@ build cuda "$source/tests/cmd/refused.c"
 cuda/run || fail "what the library refuses"
 build cuda "$source/tests/cmd/library.c"
 for type in fp32 fp16 bf16; do
-  # shellcheck disable=SC2086
   fuseplan export "$value" --target cuda -t $type --arch sm_80 $workload -q -o embed_$type
   build embed_$type "$source/tests/cmd/embed.c"
   embed_$type/run || fail "embeddings in $type"
@@ -49,7 +47,6 @@ build cuda "$source/tests/cuda/graphs.c"
 cuda/run || fail "graphs of calls"
 
 # Each launch of a size gets its shared memory, though one of another size shares its kernel and takes less.
-# shellcheck disable=SC2086
 fuseplan export 43690 --target cuda -t fp32 --arch sm_80 $workload -b 1,4 -s 4,20 -q -o sizes
 build sizes "$source/tests/cuda/sizes.c"
 sizes/run >out || fail "sizes: $(cat out)"
@@ -60,7 +57,6 @@ as_on_cpu() {
   [ "$sanitize" = -g0 ] || return 0
   output=$1
   shift
-  # shellcheck disable=SC2086
   fuseplan export "$value" --target cpu $workload "$@" -q -o cpu
   make -s -j 2 -C cpu libencoder.a
   cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
@@ -76,7 +72,6 @@ other_chain() {
   shift
   rm -rf chain chain--packed
   for packed in '' --packed; do
-    # shellcheck disable=SC2086
     fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload "$@" $packed -q -o "chain$packed"
     build "chain$packed" "$source/tests/cmd/library.c"
     "chain$packed/run" "c$packed" || fail "the library of $FAKE_CHAIN, $packed"
@@ -100,7 +95,6 @@ grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fai
 as_on_cpu y
 
 # Packed, products run on real tokens, and kernels read from the device how many there are.
-# shellcheck disable=SC2086
 fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload --packed -q -o packed
 build packed "$source/tests/cmd/library.c"
 packed/run z || fail "the packed library"
@@ -109,7 +103,6 @@ build packed "$source/tests/cuda/graphs.c"
 packed/run direct || fail "graphs of calls of the packed library"
 
 # Packed without products.
-# shellcheck disable=SC2086
 fuseplan export "$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)" --target cuda -t fp32 --arch sm_80 $workload \
   --packed -q -o own
 build own "$source/tests/cuda/graphs.c"
