@@ -35,7 +35,7 @@ FP_CONSTANT int fp_hopper_attention_registers(struct fp_hopper_attention g)
     return 16384 / ((warps + 3) / 4 * 32) / 8 * 8;
 }
 
-/* Bytes of the ones beside v, a line for each of 16 keys; else of nothing. */
+/* Bytes of the ones beside v, a line for each of 16 keys; else of an array that nobody reads. */
 FP_CONSTANT int fp_hopper_attention_ones(struct fp_hopper_attention g)
 {
     return g.tma ? 16 * 128 : 16;

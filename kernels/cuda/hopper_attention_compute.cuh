@@ -266,7 +266,8 @@ template <class S> struct compute {
     }
 
     /* Whether to raise the maxima.  With three warpgroups floats are compared where keys are
-     * masked: blocks without masked keys become 1 % faster so, as ptxas orders them differently. */
+     * masked: blocks without masked keys become 1 % faster so, as ptxas orders them differently.
+     * With FOLDS a masked score is below every limit but a row's first. */
     FP_DEVICE bool grows(const rows &r) const
     {
         return S::C == 3 && !S::FOLDS && partial & 1 ? softmax<S>::exceeds(r.c, r.state)

@@ -22,7 +22,8 @@ FP_DEVICE float load_shared_float(u32 at)
     return x;
 }
 
-/* x, which is not a copy: ptxas would move that to the products.  zero: unknown to it. */
+/* x, by an instruction where a copy would do: ptxas moves copies to where products read them.
+ * zero: 0, which ptxas must not know. */
 FP_DEVICE float written_here(float x, u32 zero)
 {
     float y;
@@ -161,7 +162,8 @@ template <class S> struct softmax {
         scale_rows(o, by);
     }
 
-    /* FOLDS: by how much scores that are shifted are above 0; a row's first shift may be less. */
+    /* FOLDS: c is shifted already.  A row is shifted further by its largest score, if that is above
+     * 0 or the row's first; earlier sums, and the context, shrink. */
     static FP_DEVICE void raise_shifts(fragment<D, BLOCK> &c, row_state &state,
                                        fragment<D, S::CONTEXT> &o)
     {

@@ -48,6 +48,30 @@ TEST_LOOP(weights_are_as_defined, 0, WEIGHT_BETA2 + 1)
         }
 }
 
+/* _i: whether each column of a matrix has its own scale.  Scales are powers of two, so that it
+ * shows in numbers far below the largest alone: the matrix is one row of many. */
+TEST_LOOP(matrices_in_e4m3_are_rounded_and_no_others, 0, 2)
+{
+    enum { ROUNDED = 2, LAYER = 1 };
+    struct workload w = workload_of(DTYPE_FP32);
+    w.heads = w.head_size = 1, w.ffn = 200000;
+    struct inputs in = {.seed = 42};
+    struct rounding rounding = {.scale = {[ROUNDED] = 1}};
+    int matrix = chain_bert.ops[chain_gemm(&chain_bert, ROUNDED)].weight[ROLE_MATRIX];
+    float *weight[WEIGHT_MAX];
+    inputs_weights(&w, in, LAYER, &rounding, _i == 1, weight);
+    for (int id = 0; id < WEIGHT_MAX; id++) {
+        size_t n = (size_t)weight_elements(id, &w);
+        SCOPED float *expected = mem_alloc(n, sizeof(*expected));
+        inputs_weight(&w, in, LAYER, id, expected);
+        if (id == matrix)
+            e4m3_round_weight(expected, dim_size(chain_bert.weights[id].rows, &w),
+                              dim_size(chain_bert.weights[id].cols, &w), _i == 1);
+        ck_assert_mem_eq(weight[id], expected, n * sizeof(*expected));
+    }
+    weights_release(weight);
+}
+
 TEST(x_is_as_defined)
 {
     struct workload w = workload_of(DTYPE_FP32);
